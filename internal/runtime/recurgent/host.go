@@ -1,0 +1,70 @@
+package recurgent
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// This file is the runner's side. The gate does not export it to programs.
+
+// Host carries a program's questions to the daemon. Ask sends the operation with its parameters as JSON and decodes
+// the answer into result (nil discards it). An error that Ask returns is a *Failure: the daemon's refusal, or the
+// word that the call is over. Ask is called from the one goroutine that runs the program.
+//
+// Operations: history, tools, call, delegate, fetch, content.
+type Host interface {
+	Ask(op string, params, result any) error
+}
+
+// Input is what a call brings along, as it came over the pipe.
+type Input struct {
+	Role, Method, CallID, TraceID string
+
+	Depth        int
+	Args         []json.RawMessage
+	Kwargs       map[string]json.RawMessage
+	Context      map[string]any
+	InputHistory json.RawMessage // {"messages": [...]} or nothing
+}
+
+// New makes the Call that a program's Run receives. It fails when an argument is not JSON.
+func New(in Input, h Host) (*Call, error) {
+	c := &Call{
+		Role: in.Role, Method: in.Method, CallID: in.CallID, TraceID: in.TraceID, Depth: in.Depth,
+		Args: make([]any, len(in.Args)), Kwargs: make(map[string]any, len(in.Kwargs)), Context: in.Context,
+		host: h, rawArgs: in.Args, rawKwargs: in.Kwargs, inputHistory: in.InputHistory,
+	}
+	for i, raw := range in.Args {
+		if err := json.Unmarshal(raw, &c.Args[i]); err != nil {
+			return nil, err
+		}
+	}
+	for k, raw := range in.Kwargs {
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return nil, err
+		}
+		c.Kwargs[k] = v
+	}
+	if c.Context == nil {
+		c.Context = map[string]any{}
+	}
+	return c, nil
+}
+
+// A Failure is an error with a type: what Fail returns and what a Host answers.
+type Failure struct {
+	Type    string
+	Message string
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// AsFailure finds the Failure in err; a plain error is a tool_error with its text.
+func AsFailure(err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return &Failure{Type: f.Type, Message: err.Error()}
+	}
+	return &Failure{Type: "tool_error", Message: err.Error()}
+}

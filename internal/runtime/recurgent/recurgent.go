@@ -1,0 +1,308 @@
+// Package recurgent is the one package of ours that forged programs import: what a call is,
+// and the only ways a program can look outside itself. It depends on the standard library alone, because the
+// gate type-checks programs against it and the interpreter runs programs over it.
+//
+// Everything in this file is the program's interface and is part of `abi: 1` (docs/architecture.md): additions are
+// welcome, changes are not. host.go is the runner's side and is hidden from programs.
+package recurgent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// Call is one call of the program: its input, its session's memory and its ways to the outside.
+// It belongs to one run and must not be kept.
+type Call struct {
+	Role, Method, CallID, TraceID string
+
+	Depth   int            // 0 for a client's call, 1 and more for calls by programs
+	Args    []any          // decoded JSON: float64, string, bool, nil, []any, map[string]any; never nil
+	Kwargs  map[string]any // keyword arguments, decoded likewise; never nil
+	Context map[string]any // the session's memory; changes are kept only when the call ends ok
+
+	host         Host
+	rawArgs      []json.RawMessage
+	rawKwargs    map[string]json.RawMessage
+	inputHistory json.RawMessage
+}
+
+// Arg returns the positional argument i, else the keyword argument name, else nil.
+func (c *Call) Arg(i int, name string) any {
+	if i >= 0 && i < len(c.Args) {
+		return c.Args[i]
+	}
+	return c.Kwargs[name]
+}
+
+// Bind decodes the keyword arguments into the struct that v points to, by json tags as encoding/json does; fields
+// that no keyword argument sets take the positional ones in the order of the fields. Integers are exact.
+// It returns an error that names the field when an argument does not fit.
+func (c *Call) Bind(v any) error {
+	rv := reflect.ValueOf(v)
+	if rv.Kind() != reflect.Pointer || rv.IsNil() || rv.Elem().Kind() != reflect.Struct {
+		return errors.New("recurgent: Bind needs a pointer to a struct")
+	}
+	named := map[string]json.RawMessage{}
+	for k, raw := range c.rawKwargs {
+		named[k] = raw
+	}
+	next := 0
+	rt := rv.Elem().Type()
+	for i := range rt.NumField() {
+		name, ok := fieldName(rt.Field(i))
+		if !ok || hasKey(named, name) {
+			continue
+		}
+		if next == len(c.rawArgs) {
+			break
+		}
+		named[name] = c.rawArgs[next]
+		next++
+	}
+	object, err := json.Marshal(named)
+	if err != nil {
+		return fmt.Errorf("recurgent: arguments: %w", err)
+	}
+	return decode(object, v)
+}
+
+// fieldName returns the JSON name of a struct field and whether encoding/json would fill it.
+func fieldName(f reflect.StructField) (string, bool) {
+	tag := f.Tag.Get("json")
+	name, _, _ := strings.Cut(tag, ",")
+	switch {
+	case tag == "-" || !f.IsExported():
+		return "", false
+	case name != "":
+		return name, true
+	}
+	return f.Name, true
+}
+
+// hasKey reports whether encoding/json would match a key of m to name: exactly, or without regard to case.
+func hasKey(m map[string]json.RawMessage, name string) bool {
+	if _, ok := m[name]; ok {
+		return true
+	}
+	for k := range m {
+		if strings.EqualFold(k, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func decode(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(v); err != nil && err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+// History returns the session's earlier depth-0 calls, oldest first: the newest 10,000 of them or 8 MiB.
+// The slice and all in it are the program's own copy.
+func (c *Call) History() []Record { return c.records(historyQuery{}) }
+
+// HistoryAll returns what History does, with nested calls too.
+func (c *Call) HistoryAll() []Record { return c.records(historyQuery{All: true}) }
+
+// HistoryPage returns at most limit records, nested ones included, whose seq is greater than after.
+func (c *Call) HistoryPage(after, limit int) []Record {
+	return c.records(historyQuery{All: true, Page: true, After: after, Limit: limit})
+}
+
+type historyQuery struct {
+	All   bool `json:"all,omitempty"`
+	Page  bool `json:"page,omitempty"`
+	After int  `json:"after,omitempty"`
+	Limit int  `json:"limit,omitempty"`
+}
+
+func (c *Call) records(q historyQuery) []Record {
+	out := []Record{}
+	c.ask("history", q, &out)
+	return out
+}
+
+// InputHistory returns the history input given with this call, one object a turn, or nil when none was given.
+func (c *Call) InputHistory() []map[string]any {
+	var in struct {
+		Messages []map[string]any `json:"messages"`
+	}
+	if len(c.inputHistory) == 0 || json.Unmarshal(c.inputHistory, &in) != nil {
+		return nil
+	}
+	return in.Messages
+}
+
+// Tools returns the registry: every known tool by role.
+func (c *Call) Tools() map[string]ToolInfo {
+	out := map[string]ToolInfo{}
+	c.ask("tools", struct{}{}, &out)
+	return out
+}
+
+// Tool returns the tool of that role, registered or not. Nothing happens until it is called.
+func (c *Call) Tool(role string) *Tool { return &Tool{role: role, call: c} }
+
+// Delegate registers the role with the contract, or reuses it when the registry has it, and returns its tool.
+// A contract that makes no sense is reported by the tool's first call.
+func (c *Call) Delegate(role string, k Contract) *Tool {
+	params := struct {
+		Role     string   `json:"role"`
+		Contract Contract `json:"contract"`
+	}{role, k}
+	t := &Tool{role: role, call: c}
+	if err := c.host.Ask("delegate", params, nil); err != nil {
+		t.refused = err
+	}
+	return t
+}
+
+// Fetch gets the URL. The daemon performs the request, under its policy. Any status is a Response; an error means
+// that there was no answer.
+func (c *Call) Fetch(url string) (*Response, error) { return c.FetchWith(Request{URL: url}) }
+
+// FetchWith is Fetch with a method, headers and a body.
+func (c *Call) FetchWith(r Request) (*Response, error) {
+	out := &Response{}
+	if err := c.host.Ask("fetch", r, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Content returns the stored result that ref names, or nil when it is missing or evicted.
+func (c *Call) Content(ref string) any {
+	var out any
+	c.ask("content", map[string]string{"ref": ref}, &out)
+	return out
+}
+
+// ask is for questions whose only failure is that the call is over: the runner is then about to be ended.
+func (c *Call) ask(op string, params, result any) {
+	if err := c.host.Ask(op, params, result); err != nil {
+		panic(err)
+	}
+}
+
+// A Tool is a role that a program can call.
+type Tool struct {
+	role    string
+	call    *Call
+	refused error
+}
+
+// Call calls a method of the tool with positional arguments and waits for its outcome.
+func (t *Tool) Call(method string, args ...any) Outcome { return t.CallWith(method, args, nil) }
+
+// CallWith is Call with keyword arguments too.
+func (t *Tool) CallWith(method string, args []any, kwargs map[string]any) Outcome {
+	if t.refused != nil {
+		return errorOutcome(t.refused)
+	}
+	if args == nil {
+		args = []any{}
+	}
+	if kwargs == nil {
+		kwargs = map[string]any{}
+	}
+	params := struct {
+		Role   string         `json:"role"`
+		Method string         `json:"method"`
+		Args   []any          `json:"args"`
+		Kwargs map[string]any `json:"kwargs"`
+	}{t.role, method, args, kwargs}
+	var out Outcome
+	if err := t.call.host.Ask("call", params, &out); err != nil {
+		return errorOutcome(err)
+	}
+	return out
+}
+
+// Role returns the tool's role.
+func (t *Tool) Role() string { return t.role }
+
+func errorOutcome(err error) Outcome {
+	f := AsFailure(err)
+	return Outcome{Status: "error", ErrorType: f.Type, ErrorMessage: f.Message}
+}
+
+// Outcome is how a nested call ended: Status is "ok", with a Value, or "error".
+type Outcome struct {
+	Status       string         `json:"status"`
+	Value        any            `json:"value"`
+	ErrorType    string         `json:"error_type"`
+	ErrorMessage string         `json:"error_message"`
+	Retriable    bool           `json:"retriable"`
+	Metadata     map[string]any `json:"metadata"`
+}
+
+// OK reports whether the call ended with a value.
+func (o Outcome) OK() bool { return o.Status == "ok" }
+
+// Contract is what a delegated tool promises.
+type Contract struct {
+	Purpose       string           `json:"purpose,omitempty"`
+	Deliverable   map[string]any   `json:"deliverable,omitempty"`    // machine-checked
+	Acceptance    []map[string]any `json:"acceptance,omitempty"`     // prose for the model
+	FailurePolicy map[string]any   `json:"failure_policy,omitempty"` // prose for the model
+}
+
+// ToolInfo is what the registry knows of a tool.
+type ToolInfo struct {
+	Role        string         `json:"role"`
+	Purpose     string         `json:"purpose"`
+	Deliverable map[string]any `json:"deliverable"`
+	Methods     []string       `json:"methods"`
+	UsageCount  int            `json:"usage_count"`
+}
+
+// Record is one earlier call of the session. Only the first nine fields are always set.
+type Record struct {
+	CallID         string         `json:"call_id"`
+	Timestamp      string         `json:"timestamp"` // RFC 3339, UTC
+	Speaker        string         `json:"speaker"`   // "user", "tool" or "agent"
+	Role           string         `json:"role"`
+	MethodName     string         `json:"method_name"`
+	Args           []any          `json:"args"`
+	Kwargs         map[string]any `json:"kwargs"`
+	OutcomeSummary map[string]any `json:"outcome_summary"` // status, ok, error_type, retriable, value_class ...
+	Seq            int            `json:"seq"`
+
+	TraceID       string  `json:"trace_id"`
+	ParentCallID  string  `json:"parent_call_id"`
+	Depth         int     `json:"depth"`
+	DurationMs    float64 `json:"duration_ms"`
+	ErrorType     string  `json:"error_type"`
+	ErrorMessage  string  `json:"error_message"`
+	ProgramSource string  `json:"program_source"`
+	ArtifactHit   bool    `json:"artifact_hit"`
+}
+
+// Request is a request that the daemon performs for the program. Method is GET when empty.
+type Request struct {
+	URL    string            `json:"url"`
+	Method string            `json:"method,omitempty"`
+	Header map[string]string `json:"header,omitempty"`
+	Body   string            `json:"body,omitempty"`
+}
+
+// Response is the answer to a fetch.
+type Response struct {
+	Status    int               `json:"status"`
+	Header    map[string]string `json:"header"` // canonical names, values joined by ", "
+	Body      string            `json:"body"`
+	FetchedAt string            `json:"fetched_at"` // RFC 3339, UTC
+}
+
+// Fail returns an error which ends the call in an error outcome of that type. Types are lower-case words such as
+// invalid_input, parse_failed, low_utility or wrong_tool_boundary; a program may name its own.
+func Fail(errorType, message string) error { return &Failure{Type: errorType, Message: message} }
