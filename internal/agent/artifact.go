@@ -1,0 +1,464 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SchemaVersion is that of every stored document (seed 001's TOOLSTORE_SCHEMA_VERSION).
+const SchemaVersion = 1
+
+// ABI is the version of the program form, the runtime_version of artifacts: a program forged for another ABI is
+// not run. The interpreter's version is recorded apart.
+const ABI = "recurgent-abi-1"
+
+// Class is what a call's end means for the health of the program that ran (design.md section 2).
+type Class string
+
+const (
+	ClassNone      Class = ""          // nothing ran to an end that says anything: interrupted, refused, still forging
+	ClassOK        Class = "ok"        // a value that kept the contract
+	ClassAuthored  Class = "authored"  // the program's own error: an honest answer
+	ClassIntrinsic Class = "intrinsic" // the program's fault
+	ClassAdaptive  Class = "adaptive"  // the outside changed its shape
+	ClassExtrinsic Class = "extrinsic" // the outside failed
+)
+
+// Lifecycle states of an artifact (ADR 0023 of the original).
+const (
+	StateCandidate = "candidate"
+	StateProbation = "probation"
+	StateDurable   = "durable"
+	StateDegraded  = "degraded"
+)
+
+// Window is how many counted calls of a generation the recent failure rate looks at (decision 5).
+const Window = 20
+
+// Artifact is the stored form of a (role, method): its current program, the totals of its calls, and its
+// generations. A value handed out by a store is shared and must not be changed: Apply returns a changed copy.
+type Artifact struct {
+	SchemaVersion int    `json:"schema_version"`
+	Role          string `json:"role"`
+	MethodName    string `json:"method_name"`
+
+	// The current generation, flattened as seed 001's data model has it.
+	ContractFingerprint string   `json:"contract_fingerprint"`
+	PromptVersion       string   `json:"prompt_version"`
+	RuntimeVersion      string   `json:"runtime_version"`
+	Model               string   `json:"model"`
+	CodeChecksum        string   `json:"code_checksum"`
+	Code                string   `json:"code"`
+	Dependencies        []string `json:"dependencies"`
+
+	SuccessCount          int64   `json:"success_count"`
+	FailureCount          int64   `json:"failure_count"` // intrinsic + adaptive + extrinsic
+	IntrinsicFailureCount int64   `json:"intrinsic_failure_count"`
+	AdaptiveFailureCount  int64   `json:"adaptive_failure_count"`
+	ExtrinsicFailureCount int64   `json:"extrinsic_failure_count"`
+	AuthoredErrorCount    int64   `json:"authored_error_count"`
+	RecentFailureRate     float64 `json:"recent_failure_rate"` // of the current generation's window, 0 to 1
+	LastFailureReason     string  `json:"last_failure_reason"`
+	LastFailureClass      Class   `json:"last_failure_class"`
+	RepairCountSinceRegen int     `json:"repair_count_since_regen"`
+
+	Cacheable          bool   `json:"cacheable"`
+	CacheabilityReason string `json:"cacheability_reason"`
+	LifecycleState     string `json:"lifecycle_state"`
+
+	Quarantined      bool   `json:"quarantined,omitempty"`
+	QuarantineReason string `json:"quarantine_reason,omitempty"`
+	Pinned           bool   `json:"pinned,omitempty"`
+	Approved         bool   `json:"approved,omitempty"`         // by a person, for the policy approval_required
+	ForceRegenerate  string `json:"force_regenerate,omitempty"` // the reason; the next call forges anew
+
+	CreatedAt      time.Time  `json:"created_at"`
+	LastUsedAt     time.Time  `json:"last_used_at"`
+	LastRepairedAt *time.Time `json:"last_repaired_at"`
+
+	Generations []*Generation `json:"history"` // newest first; the first is not always the current one: see CurrentID
+	CurrentID   string        `json:"current_generation"`
+	Sequence    int           `json:"sequence"` // number of the newest generation ever made
+	Scorecard   Scorecard     `json:"scorecard"`
+	Revision    int64         `json:"revision"`
+}
+
+// Scorecard holds what the promotion gates look at beside the counters; it starts anew with a promotion's reset.
+type Scorecard struct {
+	Sessions               []string `json:"sessions,omitempty"` // distinct ones, at most 200
+	ContractChecked        int64    `json:"contract_checked"`
+	ContractPassed         int64    `json:"contract_passed"`
+	GuardrailExhausted     int64    `json:"guardrail_exhausted"`
+	OutcomeRepairExhausted int64    `json:"outcome_repair_exhausted"`
+	WrongToolBoundary      int64    `json:"wrong_tool_boundary"`
+	ProvenanceViolations   int64    `json:"provenance_violations"`
+}
+
+// Generation is one version of an artifact's program.
+type Generation struct {
+	ID       string  `json:"id"` // gen-1, gen-2 ...
+	ParentID *string `json:"parent_id"`
+	Trigger  string  `json:"trigger"` // initial_forge, repair:<reason>, regenerate:<reason>, operator:<reason>
+
+	Code                string    `json:"code"`
+	CodeChecksum        string    `json:"code_checksum"`
+	Dependencies        []string  `json:"dependencies"`
+	ContractFingerprint string    `json:"contract_fingerprint"` // of the whole contract
+	CheckedFingerprint  string    `json:"checked_fingerprint"`  // of its machine-checked parts: what makes a generation stale
+	PromptVersion       string    `json:"prompt_version"`
+	RuntimeVersion      string    `json:"runtime_version"`
+	Interpreter         string    `json:"interpreter"`
+	Model               string    `json:"model"`
+	CreatedAt           time.Time `json:"created_at"`
+
+	Cacheable          bool            `json:"cacheable"`
+	CacheabilityReason string          `json:"cacheability_reason"`
+	Facts              json.RawMessage `json:"facts,omitempty"` // the gate's, validated
+	SolverShape        json.RawMessage `json:"solver_shape,omitempty"`
+
+	SuccessCount          int64  `json:"success_count"`
+	IntrinsicFailureCount int64  `json:"intrinsic_failure_count"`
+	AdaptiveFailureCount  int64  `json:"adaptive_failure_count"`
+	ExtrinsicFailureCount int64  `json:"extrinsic_failure_count"`
+	AuthoredErrorCount    int64  `json:"authored_error_count"`
+	Window                string `json:"window"` // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
+
+	Shapes   map[string]string `json:"shapes,omitempty"` // of fetched bodies at the last ok run, by URL without query
+	Fixtures []Fixture         `json:"fixtures,omitempty"`
+}
+
+// Fixture is an ok call kept as a proof for successors: at most 8 a generation.
+type Fixture struct {
+	CallID    string            `json:"call_id"`
+	SessionID string            `json:"session_id"`
+	Args      []json.RawMessage `json:"args"`
+	Kwargs    json.RawMessage   `json:"kwargs"`
+	Context   json.RawMessage   `json:"context,omitempty"`
+	Value     json.RawMessage   `json:"value"`
+	Effects   json.RawMessage   `json:"effects,omitempty"`
+}
+
+// MaxFixtures is how many fixtures a generation keeps; MaxFixtureBytes bounds one.
+const (
+	MaxFixtures     = 8
+	MaxFixtureBytes = 64 << 10
+)
+
+// ArtifactChange is what one call, or one operator's act, did to an artifact. Changes are deltas, so that concurrent
+// calls add up. Zero fields change nothing.
+type ArtifactChange struct {
+	Role       string    `json:"role"`
+	MethodName string    `json:"method_name"`
+	At         time.Time `json:"at"`
+
+	// Generation becomes the newest and current one. Its ID is chosen by the caller; its parent is the current one.
+	Generation *Generation `json:"generation,omitempty"`
+
+	// Result counts the end of a run of the generation that ResultOf names (the current one when empty).
+	Result      Class  `json:"result,omitempty"`
+	ResultOf    string `json:"result_of,omitempty"`
+	Reason      string `json:"reason,omitempty"` // of a failure
+	SessionID   string `json:"session_id,omitempty"`
+	ErrorType   string `json:"error_type,omitempty"`
+	Checked     bool   `json:"checked,omitempty"` // the value met a contract check
+	CheckPassed bool   `json:"check_passed,omitempty"`
+	State       string `json:"state,omitempty"` // the lifecycle state from now on
+
+	RepairFailed bool              `json:"repair_failed,omitempty"` // a repair was tried and did not serve
+	Fixture      *Fixture          `json:"fixture,omitempty"`
+	Shapes       map[string]string `json:"shapes,omitempty"`
+
+	// Operators' acts.
+	Quarantine      *string `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
+	Release         bool    `json:"release,omitempty"`
+	Pin             *bool   `json:"pin,omitempty"`
+	Approve         *bool   `json:"approve,omitempty"`
+	ForceRegenerate *string `json:"force_regenerate,omitempty"`
+	ResetMetrics    bool    `json:"reset_metrics,omitempty"`
+	ResetRepairs    bool    `json:"reset_repairs,omitempty"`
+	Current         string  `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
+	ForgetSession   string  `json:"forget_session,omitempty"` // drop what fixtures keep of that session
+}
+
+// Current returns the current generation, or nil when none is kept.
+func (a *Artifact) Current() *Generation { return a.Find(a.CurrentID) }
+
+// Find returns the kept generation of that id, or nil.
+func (a *Artifact) Find(id string) *Generation {
+	for _, g := range a.Generations {
+		if g.ID == id {
+			return g
+		}
+	}
+	return nil
+}
+
+// Matching returns the newest kept generation whose machine-checked contract parts have that fingerprint and that
+// healthy accepts, the current one first; "none" (no contract) matches any generation. It returns nil when there is none.
+func (a *Artifact) Matching(checked string, healthy func(*Generation) bool) *Generation {
+	fits := func(g *Generation) bool {
+		return g != nil && (checked == FingerprintNone || g.CheckedFingerprint == checked) && healthy(g)
+	}
+	if cur := a.Current(); fits(cur) {
+		return cur
+	}
+	if checked == FingerprintNone {
+		return nil // another generation is no better an answer to a call without a contract than the current one
+	}
+	for _, g := range a.Generations {
+		if fits(g) {
+			return g
+		}
+	}
+	return nil
+}
+
+// FingerprintNone is the fingerprint of no contract.
+const FingerprintNone = "none"
+
+// NextGenerationID names the generation after the newest one.
+func (a *Artifact) NextGenerationID() string { return "gen-" + strconv.Itoa(a.Sequence+1) }
+
+// FailureRate returns the share of failures among the generation's window, 0 when it is empty, and the window's length.
+func (g *Generation) FailureRate() (rate float64, counted int) {
+	if g == nil || g.Window == "" {
+		return 0, 0
+	}
+	bad := len(g.Window) - strings.Count(g.Window, "o")
+	return float64(bad) / float64(len(g.Window)), len(g.Window)
+}
+
+// Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it
+// points to stay as they are, but for what both share: code, facts and fixtures never change in place.
+func (a *Artifact) Apply(c ArtifactChange) *Artifact {
+	next := &Artifact{SchemaVersion: SchemaVersion, Role: c.Role, MethodName: c.MethodName, CreatedAt: c.At, LifecycleState: StateCandidate}
+	if a != nil {
+		*next = *a
+		next.Generations = slices.Clone(a.Generations)
+	}
+	next.Revision++
+	next.operate(c)
+	if c.ResultOf != "" || c.Generation == nil {
+		next.count(c) // the predecessor's result goes to the predecessor
+	}
+	if c.Generation != nil {
+		next.adopt(c)
+		if c.ResultOf == "" {
+			next.count(c)
+		}
+	}
+	if c.RepairFailed {
+		next.RepairCountSinceRegen++
+	}
+	if c.State != "" {
+		next.LifecycleState = c.State
+	}
+	next.flatten()
+	return next
+}
+
+func (a *Artifact) adopt(c ArtifactChange) {
+	g := *c.Generation
+	if cur := a.CurrentID; cur != "" && g.ParentID == nil {
+		g.ParentID = &cur
+	}
+	a.Generations = append([]*Generation{&g}, a.Generations...)
+	a.CurrentID = g.ID
+	if n, err := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")); err == nil && n > a.Sequence {
+		a.Sequence = n
+	}
+	a.ForceRegenerate, a.Approved = "", false
+	switch {
+	case strings.HasPrefix(g.Trigger, "repair:"):
+		a.RepairCountSinceRegen++
+		at := c.At
+		a.LastRepairedAt = &at
+	default:
+		a.RepairCountSinceRegen = 0
+	}
+	a.LifecycleState = StateCandidate
+	a.prune()
+}
+
+// prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
+// contracts that ended better than it failed, and always the current one (decision 7).
+func (a *Artifact) prune() {
+	const latest, contracts = 3, 8
+	if len(a.Generations) <= latest {
+		return
+	}
+	kept := a.Generations[:latest:latest]
+	seen := map[string]bool{}
+	for _, g := range kept {
+		seen[g.CheckedFingerprint] = true
+	}
+	extra := 0
+	for _, g := range a.Generations[latest:] {
+		rate, _ := g.FailureRate()
+		fresh := !seen[g.CheckedFingerprint] && g.SuccessCount > 0 && rate <= 0.6
+		if g.ID == a.CurrentID || fresh && extra < contracts {
+			kept = append(kept, g)
+			seen[g.CheckedFingerprint] = true
+			extra++
+		}
+	}
+	a.Generations = kept
+}
+
+// change gives the generation's copy that may be written, putting it in the place of the shared one.
+func (a *Artifact) change(id string) *Generation {
+	if id == "" {
+		id = a.CurrentID
+	}
+	for i, g := range a.Generations {
+		if g.ID == id {
+			g2 := *g
+			a.Generations[i] = &g2
+			return &g2
+		}
+	}
+	return nil
+}
+
+func (a *Artifact) count(c ArtifactChange) {
+	if c.Result == ClassNone && c.Fixture == nil && c.Shapes == nil {
+		return
+	}
+	g := a.change(c.ResultOf)
+	if g == nil {
+		g = &Generation{} // pruned meanwhile: the totals still count it
+	}
+	if c.At.After(a.LastUsedAt) {
+		a.LastUsedAt = c.At
+	}
+	switch c.Result {
+	case ClassOK:
+		a.SuccessCount++
+		g.SuccessCount++
+		g.see('o')
+	case ClassIntrinsic:
+		a.IntrinsicFailureCount++
+		g.IntrinsicFailureCount++
+		g.see('i')
+	case ClassAdaptive:
+		a.AdaptiveFailureCount++
+		g.AdaptiveFailureCount++
+		g.see('a')
+	case ClassExtrinsic:
+		a.ExtrinsicFailureCount++
+		g.ExtrinsicFailureCount++
+	case ClassAuthored:
+		a.AuthoredErrorCount++
+		g.AuthoredErrorCount++
+	}
+	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
+	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
+		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result
+	}
+	a.score(c)
+	if c.Fixture != nil && len(g.Fixtures) < MaxFixtures {
+		g.Fixtures = append(slices.Clip(g.Fixtures), *c.Fixture)
+	}
+	if c.Shapes != nil {
+		g.Shapes = c.Shapes
+	}
+}
+
+func (a *Artifact) score(c ArtifactChange) {
+	const sessions = 200
+	s := &a.Scorecard
+	if c.SessionID != "" && c.Result == ClassOK && len(s.Sessions) < sessions && !slices.Contains(s.Sessions, c.SessionID) {
+		s.Sessions = append(slices.Clip(s.Sessions), c.SessionID)
+	}
+	if c.Checked {
+		s.ContractChecked++
+		if c.CheckPassed {
+			s.ContractPassed++
+		}
+	}
+	switch c.ErrorType {
+	case ErrGuardrailExhausted:
+		s.GuardrailExhausted++
+	case ErrOutcomeRepairExhausted:
+		s.OutcomeRepairExhausted++
+	case ErrWrongToolBoundary:
+		s.WrongToolBoundary++
+	}
+}
+
+func (g *Generation) see(result byte) {
+	g.Window += string(result)
+	if len(g.Window) > Window {
+		g.Window = g.Window[len(g.Window)-Window:]
+	}
+}
+
+func (a *Artifact) operate(c ArtifactChange) {
+	if c.Quarantine != nil {
+		a.Quarantined, a.QuarantineReason = true, *c.Quarantine
+	}
+	if c.Release {
+		a.Quarantined, a.QuarantineReason = false, ""
+	}
+	if c.Pin != nil {
+		a.Pinned = *c.Pin
+	}
+	if c.Approve != nil {
+		a.Approved = *c.Approve
+	}
+	if c.ForceRegenerate != nil {
+		a.ForceRegenerate = *c.ForceRegenerate
+	}
+	if c.ResetRepairs {
+		a.RepairCountSinceRegen = 0
+	}
+	if c.Current != "" && a.Find(c.Current) != nil {
+		a.CurrentID = c.Current
+		a.ForceRegenerate = ""
+	}
+	if c.ResetMetrics {
+		a.resetMetrics()
+	}
+	if c.ForgetSession != "" {
+		a.forget(c.ForgetSession)
+	}
+}
+
+func (a *Artifact) resetMetrics() {
+	a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount = 0, 0, 0, 0, 0, 0
+	a.LastFailureReason, a.LastFailureClass = "", ClassNone
+	a.Scorecard = Scorecard{}
+	if g := a.change(""); g != nil {
+		g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount, g.AuthoredErrorCount = 0, 0, 0, 0, 0
+		g.Window = ""
+	}
+}
+
+func (a *Artifact) forget(session string) {
+	a.Scorecard.Sessions = slices.DeleteFunc(slices.Clone(a.Scorecard.Sessions), func(s string) bool { return s == session })
+	for _, g := range a.Generations {
+		if slices.ContainsFunc(g.Fixtures, func(f Fixture) bool { return f.SessionID == session }) {
+			g2 := a.change(g.ID)
+			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures), func(f Fixture) bool { return f.SessionID == session })
+		}
+	}
+}
+
+// flatten copies the current generation to the top, as the seed's data model wants it.
+func (a *Artifact) flatten() {
+	g := a.Current()
+	if g == nil {
+		return
+	}
+	a.ContractFingerprint, a.PromptVersion, a.RuntimeVersion, a.Model = g.ContractFingerprint, g.PromptVersion, g.RuntimeVersion, g.Model
+	a.CodeChecksum, a.Code, a.Dependencies = g.CodeChecksum, g.Code, g.Dependencies
+	a.Cacheable, a.CacheabilityReason = g.Cacheable, g.CacheabilityReason
+	a.RecentFailureRate, _ = g.FailureRate()
+}
+
+// String names the artifact in messages.
+func (a *Artifact) String() string { return fmt.Sprintf("%s.%s", a.Role, a.MethodName) }

@@ -1,0 +1,156 @@
+package agent
+
+import "encoding/json"
+
+// Program sources: where the program that answered came from.
+const (
+	SourceGenerated = "generated"
+	SourcePersisted = "persisted"
+	SourceRepaired  = "repaired"
+	SourceNone      = "none"
+)
+
+// Usage is what the model requests of a call cost.
+type Usage struct {
+	ModelRequests    int `json:"model_requests"`
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+}
+
+// Add adds another usage.
+func (u *Usage) Add(v Usage) {
+	u.ModelRequests += v.ModelRequests
+	u.PromptTokens += v.PromptTokens
+	u.CompletionTokens += v.CompletionTokens
+}
+
+// Selection says what was decided for a call and why; Figures are the numbers the decision used.
+type Selection struct {
+	Decision   string         `json:"decision"` // run, repair, forge, refuse, none
+	Reason     string         `json:"reason"`
+	Generation string         `json:"generation,omitempty"`
+	Figures    map[string]any `json:"figures,omitempty"`
+}
+
+// AttemptFailure is one attempt of a call that did not serve. A log entry keeps at most 8, messages cut to 400 characters.
+type AttemptFailure struct {
+	AttemptID    string         `json:"attempt_id"`
+	Stage        string         `json:"stage"` // validation, execution, outcome_policy, proof
+	ErrorType    string         `json:"error_type"`
+	ErrorMessage string         `json:"error_message"`
+	FailureClass Class          `json:"failure_class,omitempty"`
+	Metadata     map[string]any `json:"metadata,omitempty"`
+}
+
+// LogEntry is the call log's line of one call (design.md section 11).
+type LogEntry struct {
+	Timestamp    string `json:"timestamp"`
+	Runtime      string `json:"runtime"` // "go"
+	SessionID    string `json:"session_id"`
+	TraceID      string `json:"trace_id"`
+	CallID       string `json:"call_id"`
+	ParentCallID string `json:"parent_call_id,omitempty"`
+	Depth        int    `json:"depth"`
+
+	Role         string            `json:"role"`
+	Model        string            `json:"model"`
+	Method       string            `json:"method"`
+	Args         []json.RawMessage `json:"args"`   // masked
+	Kwargs       json.RawMessage   `json:"kwargs"` // masked
+	Code         string            `json:"code,omitempty"`
+	CodeChecksum string            `json:"code_checksum,omitempty"`
+
+	DurationMs           float64        `json:"duration_ms"`
+	GenerationAttempt    int            `json:"generation_attempt"` // programs asked of the model
+	OutcomeStatus        string         `json:"outcome_status"`
+	OutcomeRetriable     bool           `json:"outcome_retriable"`
+	OutcomeValueClass    string         `json:"outcome_value_class,omitempty"`
+	OutcomeErrorType     string         `json:"outcome_error_type,omitempty"`
+	OutcomeErrorMessage  string         `json:"outcome_error_message,omitempty"`
+	OutcomeErrorMetadata map[string]any `json:"outcome_error_metadata,omitempty"`
+	OutcomeAuthored      bool           `json:"outcome_authored,omitempty"`
+
+	ContractSource      string `json:"contract_source"` // none, hash, fields, merged
+	ContractFingerprint string `json:"contract_fingerprint"`
+
+	ProgramSource                 string    `json:"program_source"`
+	ArtifactHit                   bool      `json:"artifact_hit"`
+	Generation                    string    `json:"generation,omitempty"`
+	ArtifactPromptVersion         string    `json:"artifact_prompt_version"`
+	ArtifactContractFingerprint   string    `json:"artifact_contract_fingerprint"`
+	ArtifactSuccessCount          int64     `json:"artifact_success_count"`
+	ArtifactFailureCount          int64     `json:"artifact_failure_count"`
+	ArtifactIntrinsicFailureCount int64     `json:"artifact_intrinsic_failure_count"`
+	ArtifactAdaptiveFailureCount  int64     `json:"artifact_adaptive_failure_count"`
+	ArtifactExtrinsicFailureCount int64     `json:"artifact_extrinsic_failure_count"`
+	ArtifactGenerationTrigger     string    `json:"artifact_generation_trigger"`
+	RepairAttempted               bool      `json:"repair_attempted"`
+	RepairSucceeded               bool      `json:"repair_succeeded"`
+	FailureClass                  Class     `json:"failure_class"`
+	Selection                     Selection `json:"selection"`
+
+	AttemptID                 string           `json:"attempt_id"`
+	AttemptStage              string           `json:"attempt_stage"`
+	AttemptFailures           []AttemptFailure `json:"attempt_failures"`
+	GuardrailRecoveryAttempts int              `json:"guardrail_recovery_attempts"`
+	ExecutionRepairAttempts   int              `json:"execution_repair_attempts"`
+	OutcomeRepairAttempts     int              `json:"outcome_repair_attempts"`
+	RetryFeedbackInjected     bool             `json:"retry_feedback_injected"`
+	RollbackApplied           bool             `json:"rollback_applied"`
+	SolverShape               json.RawMessage  `json:"solver_shape,omitempty"`
+	LifecycleState            string           `json:"lifecycle_state"`
+	LifecycleDecision         string           `json:"lifecycle_decision"`
+	Cacheable                 bool             `json:"cacheable"`
+	CacheabilityReason        string           `json:"cacheability_reason"`
+
+	HistoryRecordAppended   bool     `json:"history_record_appended"`
+	ConversationHistorySize int      `json:"conversation_history_size"`
+	HistoryAccessDetected   bool     `json:"history_access_detected"`
+	HistoryQueryPatterns    []string `json:"history_query_patterns"`
+	CapabilityPatterns      []string `json:"capability_patterns"`
+
+	ContractValidationApplied  bool   `json:"contract_validation_applied"`
+	ContractValidationPassed   bool   `json:"contract_validation_passed"`
+	ContractValidationMismatch string `json:"contract_validation_mismatch,omitempty"`
+
+	WeakSuccess                   bool     `json:"weak_success"`
+	WeakSuccessReasons            []string `json:"weak_success_reasons"`
+	UserCorrectionDetected        bool     `json:"user_correction_detected"`
+	UserCorrectionSignal          string   `json:"user_correction_signal,omitempty"`
+	UserCorrectionReferenceCallID string   `json:"user_correction_reference_call_id,omitempty"`
+
+	Usage            Usage           `json:"usage"`
+	SandboxLevel     string          `json:"sandbox_level"`
+	Replayable       bool            `json:"replayable"`
+	ReplayableReason string          `json:"replayable_reason,omitempty"`
+	Warnings         []string        `json:"warnings,omitempty"`
+	SystemPrompt     string          `json:"system_prompt,omitempty"` // with debug on, as the two below
+	UserPrompt       string          `json:"user_prompt,omitempty"`
+	Context          json.RawMessage `json:"context,omitempty"`
+}
+
+// AuditEntry is one act of a person or of the daemon's maintenance, with how to undo it.
+type AuditEntry struct {
+	ID        string          `json:"id"`
+	Timestamp string          `json:"timestamp"`
+	Actor     string          `json:"actor"`
+	Action    string          `json:"action"`
+	Target    string          `json:"target"`
+	Reason    string          `json:"reason,omitempty"`
+	Before    json.RawMessage `json:"before,omitempty"`
+	After     json.RawMessage `json:"after,omitempty"`
+	Undo      string          `json:"undo,omitempty"` // the request or command that takes it back
+}
+
+// PatternEvent is one entry of a role's pattern memory: what a depth-0 call's program was able to do.
+type PatternEvent struct {
+	CallID       string   `json:"call_id"`
+	SessionID    string   `json:"session_id"`
+	Timestamp    string   `json:"timestamp"`
+	Role         string   `json:"role"`
+	MethodName   string   `json:"method_name"`
+	Capabilities []string `json:"capabilities"`
+	Status       string   `json:"status"`
+	WeakSuccess  bool     `json:"weak_success,omitempty"`
+	Corrected    string   `json:"corrected,omitempty"` // the call id of the re-ask
+}

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// MaxName is the longest role or method name, in characters (requirements.md, decision 14).
+const MaxName = 200
+
+// A NameError says why a role or method name is refused.
+type NameError struct {
+	Field  string // "role" or "method"
+	Reason string
+}
+
+func (e *NameError) Error() string { return e.Field + " " + e.Reason }
+
+// CheckName refuses what cannot be a role or a method: empty, longer than MaxName characters, invalid UTF-8, control
+// characters, slashes, "." and "..". It returns nil or a *NameError.
+func CheckName(field, name string) error {
+	reason := ""
+	switch {
+	case name == "":
+		reason = "must not be empty"
+	case !utf8.ValidString(name):
+		reason = "must be valid UTF-8"
+	case utf8.RuneCountInString(name) > MaxName:
+		reason = fmt.Sprintf("must have at most %d characters", MaxName)
+	case name == "." || name == "..":
+		reason = `must not be "." or ".."`
+	case strings.ContainsAny(name, `/\`):
+		reason = "must not contain slashes"
+	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }):
+		reason = "must not contain control characters"
+	case strings.TrimSpace(name) == "":
+		reason = "must not be blank"
+	}
+	if reason == "" {
+		return nil
+	}
+	return &NameError{Field: field, Reason: reason}
+}
+
+var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// NewID returns prefix_ and a UUIDv7 in lower-case Crockford base32: 26 characters which sort by time of making.
+// It may be called concurrently.
+func NewID(prefix string) string {
+	u, err := uuid.NewV7()
+	if err != nil {
+		panic("no randomness: " + err.Error()) // crypto/rand never fails on the systems Go supports since 1.24
+	}
+	return prefix + "_" + crockford.EncodeToString(u[:])
+}
+
+// NewTraceID returns a W3C trace id: 32 lower-case hexadecimal digits.
+func NewTraceID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return fmt.Sprintf("%x", b)
+}
+
+// TimeFormat is how timestamps stand in records, files and replies: RFC 3339, UTC, milliseconds.
+const TimeFormat = "2006-01-02T15:04:05.000Z"
+
+// FormatTime renders t in TimeFormat.
+func FormatTime(t time.Time) string { return t.UTC().Format(TimeFormat) }

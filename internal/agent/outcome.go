@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"encoding/json"
+)
+
+// Status of an outcome.
+const (
+	StatusOK    = "ok"
+	StatusError = "error"
+	// StatusRunning is the outcome status of a log entry whose call has not ended.
+	StatusRunning = "running"
+)
+
+// Error types of the runtime: a closed set (design.md section 4). Programs may author any lower-case type,
+// these included; Outcome.Authored tells them apart.
+const (
+	ErrProvider               = "provider"
+	ErrInvalidCode            = "invalid_code"
+	ErrExecution              = "execution"
+	ErrTool                   = "tool_error"
+	ErrInvalidInput           = "invalid_input"
+	ErrTimeout                = "timeout"
+	ErrCanceled               = "canceled"
+	ErrBudgetExceeded         = "budget_exceeded"
+	ErrResourceExhausted      = "resource_exhausted"
+	ErrRunnerCrash            = "runner_crash"
+	ErrDenied                 = "denied"
+	ErrContractViolation      = "contract_violation"
+	ErrLowUtility             = "low_utility"
+	ErrWrongToolBoundary      = "wrong_tool_boundary"
+	ErrUnsupportedCapability  = "unsupported_capability"
+	ErrParseFailed            = "parse_failed"
+	ErrNonSerializable        = "non_serializable_result"
+	ErrDependencyPolicy       = "dependency_policy_violation"
+	ErrToolRegistry           = "tool_registry_violation"
+	ErrGuardrailExhausted     = "guardrail_retry_exhausted"
+	ErrOutcomeRepairExhausted = "outcome_repair_retry_exhausted"
+	ErrInvalidHistoryValue    = "invalid_history_value"
+	ErrInvalidHistoryElement  = "invalid_history_element"
+)
+
+// ErrorTypes lists the runtime's error types.
+func ErrorTypes() []string {
+	return []string{ErrProvider, ErrInvalidCode, ErrExecution, ErrTool, ErrInvalidInput, ErrTimeout, ErrCanceled,
+		ErrBudgetExceeded, ErrResourceExhausted, ErrRunnerCrash, ErrDenied, ErrContractViolation, ErrLowUtility,
+		ErrWrongToolBoundary, ErrUnsupportedCapability, ErrParseFailed, ErrNonSerializable, ErrDependencyPolicy,
+		ErrToolRegistry, ErrGuardrailExhausted, ErrOutcomeRepairExhausted, ErrInvalidHistoryValue, ErrInvalidHistoryElement}
+}
+
+// Retriable reports whether an error of that type is worth the caller's second try by default.
+func Retriable(errorType string) bool {
+	switch errorType {
+	case ErrProvider, ErrTimeout, ErrInvalidCode, ErrRunnerCrash, ErrResourceExhausted:
+		return true
+	}
+	return false
+}
+
+// Outcome is how a call ended: ok with a Value, or error with a type and a message. A tool's failure is an
+// outcome, not a Go error.
+type Outcome struct {
+	Status       string
+	Value        json.RawMessage // on ok: any JSON, compact; never nil
+	ErrorType    string          // on error
+	ErrorMessage string          // on error
+	Retriable    bool
+	Authored     bool // the program itself returned the error
+	ToolRole     string
+	MethodName   string
+	Metadata     map[string]any // details of an error, such as a contract violation's mismatch
+}
+
+// OK reports whether the call ended with a value.
+func (o Outcome) OK() bool { return o.Status == StatusOK }
+
+// Failed makes an error outcome with the type's default for Retriable.
+func Failed(errorType, message string) Outcome {
+	return Outcome{Status: StatusError, ErrorType: errorType, ErrorMessage: message, Retriable: Retriable(errorType)}
+}
+
+type okOutcome struct {
+	Status     string          `json:"status"`
+	OK         bool            `json:"ok"`
+	Value      json.RawMessage `json:"value"`
+	ToolRole   string          `json:"tool_role"`
+	MethodName string          `json:"method_name"`
+}
+
+type errorOutcome struct {
+	Status       string         `json:"status"`
+	OK           bool           `json:"ok"`
+	ErrorType    string         `json:"error_type"`
+	ErrorMessage string         `json:"error_message"`
+	Retriable    bool           `json:"retriable"`
+	Authored     bool           `json:"authored"`
+	ToolRole     string         `json:"tool_role"`
+	MethodName   string         `json:"method_name"`
+	Metadata     map[string]any `json:"metadata,omitempty"`
+}
+
+// MarshalJSON gives the wire form of design.md section 4.
+func (o Outcome) MarshalJSON() ([]byte, error) {
+	if o.OK() {
+		return json.Marshal(okOutcome{o.Status, true, o.Value, o.ToolRole, o.MethodName})
+	}
+	return json.Marshal(errorOutcome{o.Status, false, o.ErrorType, o.ErrorMessage, o.Retriable, o.Authored, o.ToolRole, o.MethodName, o.Metadata})
+}
+
+// UnmarshalJSON reads the wire form.
+func (o *Outcome) UnmarshalJSON(data []byte) error {
+	var w struct {
+		errorOutcome
+		Value json.RawMessage `json:"value"`
+	}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*o = Outcome{Status: w.Status, Value: w.Value, ErrorType: w.ErrorType, ErrorMessage: w.ErrorMessage, Retriable: w.Retriable,
+		Authored: w.Authored, ToolRole: w.ToolRole, MethodName: w.MethodName, Metadata: w.Metadata}
+	if o.OK() && o.Value == nil {
+		o.Value = json.RawMessage("null")
+	}
+	return nil
+}
+
+// Kind returns the JSON kind of a value: object, array, string, number, boolean or null.
+func Kind(value json.RawMessage) string {
+	for _, b := range value {
+		switch b {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case '{':
+			return "object"
+		case '[':
+			return "array"
+		case '"':
+			return "string"
+		case 't', 'f':
+			return "boolean"
+		case 'n':
+			return "null"
+		}
+		return "number"
+	}
+	return "null"
+}

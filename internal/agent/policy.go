@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Policy holds the switches and thresholds which an operator changes at run time (design.md section 11). A value in
+// use is shared and must not be changed.
+type Policy struct {
+	ArtifactReadEnabled bool     `json:"artifact_read_enabled"`
+	ArtifactReadRoles   []string `json:"artifact_read_roles"` // canary roles; empty means all
+	RepairEnabled       bool     `json:"repair_enabled"`
+	ForceGeneration     bool     `json:"force_generation"`
+	ApprovalRequired    bool     `json:"approval_required"` // a forged program waits for a person before its first run
+	FixturesEnabled     bool     `json:"fixtures_enabled"`  // proof before serving
+
+	MaxGenerationAttempts   int `json:"max_generation_attempts"` // payloads asked again, 1 to 10
+	GuardrailRecoveryBudget int `json:"guardrail_recovery_budget"`
+	ExecutionRepairBudget   int `json:"execution_repair_budget"`
+	OutcomeRepairBudget     int `json:"outcome_repair_budget"`
+	MaxRepairsBeforeRegen   int `json:"max_repairs_before_regen"`
+	DelegationDepth         int `json:"delegation_depth"`
+	NestedCallBudget        int `json:"nested_call_budget"` // nested calls a root call
+	KnownToolsPromptLimit   int `json:"known_tools_prompt_limit"`
+	HistoryPreviewLimit     int `json:"history_preview_limit"`
+
+	Degraded        DegradedPolicy    `json:"degraded"`
+	DispatchMethods []string          `json:"dispatch_methods"`
+	WeakSuccess     WeakPolicy        `json:"weak_success"`
+	UserCorrection  CorrectionPolicy  `json:"user_correction"`
+	Promotion       PromotionPolicy   `json:"promotion"`
+	RedactKeys      []string          `json:"redact_keys"`
+	Retention       RetentionPolicy   `json:"retention"`
+	Recommendations RecommendPolicy   `json:"recommendations"`
+	Maintenance     MaintenancePolicy `json:"maintenance"`
+}
+
+// DegradedPolicy says when a generation is degraded (decision 6).
+type DegradedPolicy struct {
+	MinFailures int     `json:"min_failures"`
+	Rate        float64 `json:"rate"`
+	Window      int     `json:"window"`
+}
+
+// WeakPolicy is the vocabulary of weak success (decision 10).
+type WeakPolicy struct {
+	Statuses    []string `json:"statuses"`
+	EmptyArrays bool     `json:"empty_arrays"`
+}
+
+// CorrectionPolicy says when a call is a user's correction of the one before (decision 11).
+type CorrectionPolicy struct {
+	WindowSeconds int     `json:"window_seconds"`
+	MinOverlap    float64 `json:"min_overlap"`
+}
+
+// PromotionPolicy holds the gates of solver_promotion_v1.
+type PromotionPolicy struct {
+	Shadow       bool    `json:"shadow"`
+	Enforce      bool    `json:"enforce"`
+	MinCalls     int     `json:"min_calls"`
+	MinSessions  int     `json:"min_sessions"`
+	ContractPass float64 `json:"contract_pass"`
+}
+
+// RetentionPolicy bounds what is kept; 0 keeps without that bound.
+type RetentionPolicy struct {
+	SessionDays    int `json:"session_days"`
+	MaxSessions    int `json:"max_sessions"`
+	ValueHours     int `json:"value_hours"` // outcome values and effects in the call log
+	ContentEntries int `json:"content_entries"`
+	ContentBytes   int `json:"content_bytes"`
+}
+
+// RecommendPolicy holds the thresholds of recommendations.
+type RecommendPolicy struct {
+	MinEvidence       int     `json:"min_evidence"`
+	WeakRate          float64 `json:"weak_rate"`
+	BoundaryReferrals int     `json:"boundary_referrals"`
+	Corrections       int     `json:"corrections"`
+	IntrinsicFailures int     `json:"intrinsic_failures"`
+}
+
+// MaintenancePolicy schedules pruning; it is off while IntervalHours is 0.
+type MaintenancePolicy struct {
+	IntervalHours int    `json:"interval_hours"`
+	StaleDays     int    `json:"stale_days"`
+	Mode          string `json:"mode"` // archive or delete
+}
+
+// DefaultPolicy returns the policy of a new daemon.
+func DefaultPolicy() Policy {
+	return Policy{
+		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true,
+		MaxGenerationAttempts: 2, GuardrailRecoveryBudget: 1, ExecutionRepairBudget: 1, OutcomeRepairBudget: 1,
+		MaxRepairsBeforeRegen: 3, DelegationDepth: 8, NestedCallBudget: 64, KnownToolsPromptLimit: 12, HistoryPreviewLimit: 3,
+		Degraded:        DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: Window},
+		DispatchMethods: []string{"ask", "chat", "discuss", "host"},
+		WeakSuccess:     WeakPolicy{Statuses: []string{"success_no_parse", "no_results", "empty", "partial", "fallback", "unparsed"}, EmptyArrays: true},
+		UserCorrection:  CorrectionPolicy{WindowSeconds: 180, MinOverlap: 0.67},
+		Promotion:       PromotionPolicy{Shadow: true, MinCalls: 10, MinSessions: 2, ContractPass: 0.95},
+		RedactKeys:      []string{"password", "token", "secret", "api_key", "authorization"},
+		Retention:       RetentionPolicy{ValueHours: 24, ContentEntries: 128, ContentBytes: 2 << 20},
+		Recommendations: RecommendPolicy{MinEvidence: 3, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3},
+		Maintenance:     MaintenancePolicy{StaleDays: 90, Mode: "archive"},
+	}
+}
+
+// A PolicyError says which field of a policy is refused.
+type PolicyError struct {
+	Field  string // JSON pointer
+	Reason string
+}
+
+func (e *PolicyError) Error() string { return fmt.Sprintf("policy %s: %s", e.Field, e.Reason) }
+
+// DecodePolicy reads a whole policy. Unknown names and values out of range are refused with a *PolicyError.
+func DecodePolicy(data []byte) (Policy, error) {
+	var p Policy
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return Policy{}, policyDecodeError(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return Policy{}, &PolicyError{"", "has more than one JSON value"}
+	}
+	return p, p.Validate()
+}
+
+func policyDecodeError(err error) error {
+	var te *json.UnmarshalTypeError
+	if errors.As(err, &te) {
+		return &PolicyError{"/" + strings.ReplaceAll(te.Field, ".", "/"), fmt.Sprintf("must be a %s, not a %s", te.Type, te.Value)}
+	}
+	if name, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
+		return &PolicyError{"/" + strings.TrimSuffix(name, `"`), "is not a known name; GET /v1/policy lists them"}
+	}
+	return &PolicyError{"", err.Error()}
+}
+
+// Validate returns nil or a *PolicyError that names the first field out of range.
+func (p Policy) Validate() error {
+	ints := []struct {
+		field         string
+		value, lo, hi int
+	}{
+		{"/max_generation_attempts", p.MaxGenerationAttempts, 1, 10},
+		{"/guardrail_recovery_budget", p.GuardrailRecoveryBudget, 0, 10},
+		{"/execution_repair_budget", p.ExecutionRepairBudget, 0, 10},
+		{"/outcome_repair_budget", p.OutcomeRepairBudget, 0, 10},
+		{"/max_repairs_before_regen", p.MaxRepairsBeforeRegen, 0, 100},
+		{"/delegation_depth", p.DelegationDepth, 0, 64},
+		{"/nested_call_budget", p.NestedCallBudget, 0, 10000},
+		{"/known_tools_prompt_limit", p.KnownToolsPromptLimit, 0, 100},
+		{"/history_preview_limit", p.HistoryPreviewLimit, 0, 3},
+		{"/degraded/min_failures", p.Degraded.MinFailures, 1, Window},
+		{"/degraded/window", p.Degraded.Window, 1, Window},
+		{"/user_correction/window_seconds", p.UserCorrection.WindowSeconds, 0, 86400},
+		{"/promotion/min_calls", p.Promotion.MinCalls, 0, 1000000},
+		{"/promotion/min_sessions", p.Promotion.MinSessions, 0, 200},
+		{"/retention/session_days", p.Retention.SessionDays, 0, 36500},
+		{"/retention/max_sessions", p.Retention.MaxSessions, 0, 1 << 30},
+		{"/retention/value_hours", p.Retention.ValueHours, 0, 24 * 365},
+		{"/retention/content_entries", p.Retention.ContentEntries, 0, 100000},
+		{"/retention/content_bytes", p.Retention.ContentBytes, 0, 1 << 30},
+		{"/recommendations/min_evidence", p.Recommendations.MinEvidence, 1, 1000},
+		{"/recommendations/boundary_referrals", p.Recommendations.BoundaryReferrals, 1, 1000},
+		{"/recommendations/corrections", p.Recommendations.Corrections, 1, 1000},
+		{"/recommendations/intrinsic_failures", p.Recommendations.IntrinsicFailures, 1, 1000},
+		{"/maintenance/interval_hours", p.Maintenance.IntervalHours, 0, 24 * 365},
+		{"/maintenance/stale_days", p.Maintenance.StaleDays, 0, 36500},
+	}
+	for _, c := range ints {
+		if c.value < c.lo || c.value > c.hi {
+			return &PolicyError{c.field, fmt.Sprintf("must be %d to %d, got %d", c.lo, c.hi, c.value)}
+		}
+	}
+	shares := []struct {
+		field string
+		value float64
+	}{{"/degraded/rate", p.Degraded.Rate}, {"/user_correction/min_overlap", p.UserCorrection.MinOverlap},
+		{"/promotion/contract_pass", p.Promotion.ContractPass}, {"/recommendations/weak_rate", p.Recommendations.WeakRate}}
+	for _, c := range shares {
+		if !(c.value >= 0 && c.value <= 1) {
+			return &PolicyError{c.field, fmt.Sprintf("must be 0 to 1, got %v", c.value)}
+		}
+	}
+	if !slices.Contains([]string{"archive", "delete"}, p.Maintenance.Mode) {
+		return &PolicyError{"/maintenance/mode", "must be archive or delete"}
+	}
+	for _, l := range []struct {
+		field string
+		names []string
+	}{{"/artifact_read_roles", p.ArtifactReadRoles}, {"/dispatch_methods", p.DispatchMethods}, {"/redact_keys", p.RedactKeys}, {"/weak_success/statuses", p.WeakSuccess.Statuses}} {
+		if len(l.names) > 1000 || slices.Contains(l.names, "") {
+			return &PolicyError{l.field, "must hold at most 1000 names, none of them empty"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+)
+
+// Speakers of a record (requirements.md, decision 2).
+const (
+	SpeakerUser  = "user"  // a client's call
+	SpeakerTool  = "tool"  // a nested call of a registered tool
+	SpeakerAgent = "agent" // any other nested call
+)
+
+// Record is the history record of one call (seed 000). The first nine JSON keys are always there; the rest is
+// additive. Values are never kept, only their class.
+type Record struct {
+	CallID         string            `json:"call_id"`
+	Seq            int               `json:"seq"` // 1, 2, 3 ... in the session, without gaps; the store assigns it
+	Timestamp      string            `json:"timestamp"`
+	Speaker        string            `json:"speaker"`
+	Role           string            `json:"role"`
+	MethodName     string            `json:"method_name"`
+	Args           []json.RawMessage `json:"args"`
+	Kwargs         json.RawMessage   `json:"kwargs"` // an object
+	OutcomeSummary OutcomeSummary    `json:"outcome_summary"`
+
+	TraceID       string  `json:"trace_id,omitempty"`
+	ParentCallID  string  `json:"parent_call_id,omitempty"`
+	AttemptID     string  `json:"attempt_id,omitempty"`
+	Depth         int     `json:"depth"`
+	DurationMs    float64 `json:"duration_ms"`
+	ErrorType     string  `json:"error_type,omitempty"`
+	ErrorMessage  string  `json:"error_message,omitempty"`
+	ProgramSource string  `json:"program_source,omitempty"`
+	ArtifactHit   bool    `json:"artifact_hit"`
+
+	Extra map[string]json.RawMessage `json:"-"` // keys of a newer version, kept as they are
+}
+
+// OutcomeSummary is the outcome as history tells it: never the value itself.
+type OutcomeSummary struct {
+	Status     string  `json:"status"`
+	OK         bool    `json:"ok"`
+	ErrorType  *string `json:"error_type"` // null on ok
+	Retriable  bool    `json:"retriable"`
+	ValueClass string  `json:"value_class,omitempty"`
+
+	ContentRef    string `json:"content_ref,omitempty"`
+	ContentKind   string `json:"content_kind,omitempty"`
+	ContentBytes  int    `json:"content_bytes,omitempty"`
+	ContentDigest string `json:"content_digest,omitempty"`
+
+	SourceCount   int    `json:"source_count,omitempty"`
+	PrimaryURI    string `json:"primary_uri,omitempty"`
+	RetrievalMode string `json:"retrieval_mode,omitempty"`
+}
+
+// Summarize tells the outcome without its value.
+func Summarize(o Outcome) OutcomeSummary {
+	s := OutcomeSummary{Status: o.Status, OK: o.OK(), Retriable: o.Retriable}
+	if o.OK() {
+		s.ValueClass = Kind(o.Value)
+	} else {
+		s.ErrorType = &o.ErrorType
+	}
+	return s
+}
+
+type plainRecord Record
+
+// MarshalJSON writes the record with the keys of Extra behind its own.
+func (r Record) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(plainRecord(r))
+	if err != nil || len(r.Extra) == 0 {
+		return b, err
+	}
+	extra, err := json.Marshal(r.Extra)
+	if err != nil {
+		return nil, fmt.Errorf("extra keys of record %s: %w", r.CallID, err)
+	}
+	b[len(b)-1] = ','
+	return append(b, extra[1:]...), nil
+}
+
+// UnmarshalJSON reads a record and keeps the keys it does not know.
+func (r *Record) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, (*plainRecord)(r)); err != nil {
+		return err
+	}
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	maps.DeleteFunc(all, func(k string, _ json.RawMessage) bool { return recordKeys[k] })
+	r.Extra = nil
+	if len(all) > 0 {
+		r.Extra = all
+	}
+	return nil
+}
+
+// recordKeys is the fixed set of keys that Record has fields for; a test compares it with the struct.
+var recordKeys = map[string]bool{"call_id": true, "seq": true, "timestamp": true, "speaker": true, "role": true, "method_name": true,
+	"args": true, "kwargs": true, "outcome_summary": true, "trace_id": true, "parent_call_id": true, "attempt_id": true,
+	"depth": true, "duration_ms": true, "error_type": true, "error_message": true, "program_source": true, "artifact_hit": true}

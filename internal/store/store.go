@@ -1,0 +1,242 @@
+// Package store states what recurgentd remembers and what it promises about it. Its heart is one operation a call:
+// CommitCall is all or nothing, and what it has acknowledged survives a kill and a power cut. A session's history is
+// gapless and in order; an artifact's counters equal the sum of the acknowledged commits; costs do not grow with
+// what is stored. storetest states these promises as tests that every implementation passes: Memory here, disk beside it.
+//
+// It knows nothing of HTTP, of models, of contracts' meaning or of running programs. The interface names no paths and
+// no files, so that a networked store can stand behind it: revisions for compare-and-swap, a change feed for caches,
+// leases for forging.
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Errors that callers ask for with errors.Is.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("exists already")
+	ErrConflict = errors.New("changed meanwhile")          // a revision did not match
+	ErrReadOnly = errors.New("the store cannot write now") // full disk, failed fsync: reads go on
+	ErrInUse    = errors.New("in use by another process")
+	ErrGone     = errors.New("deleted or expired")
+)
+
+// AnyRevision stands for "whatever the revision is" in operations that compare it.
+const AnyRevision int64 = -1
+
+// Store is safe for concurrent use. Values that it returns are shared: they must not be changed. Methods that write
+// return after the change is durable; an error means that nothing was changed, but for a context that ended while the
+// change was already on its way.
+type Store interface {
+	Sessions
+	Calls
+	Artifacts
+	Registry
+	Keeper
+
+	// Ready returns nil, or why the store cannot take writes now.
+	Ready() error
+	// Stats are figures for metrics; cheap.
+	Stats() Stats
+	// Watch calls changed for every change of an artifact, a tool or the policy, in order, from now on until the
+	// returned function is called. changed must be quick.
+	Watch(changed func(Change)) (stop func())
+	// Close writes everything out and lets go. It may be called twice.
+	Close() error
+}
+
+// Sessions holds the sessions, their contexts and their histories.
+type Sessions interface {
+	CreateSession(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) error // ErrExists
+	Session(ctx context.Context, id string) (agent.Session, error)                                       // ErrNotFound
+	// ListSessions returns sessions by id, which is by age, newest first, after the id after ("" for the start).
+	ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error)
+	// DeleteSession erases the session and its arguments and values everywhere: log, effects, fixtures, patterns.
+	DeleteSession(ctx context.Context, id string) error // ErrNotFound
+
+	// Context returns the session's context by top-level key: the caller's own map of shared values.
+	Context(ctx context.Context, sessionID string) (map[string]json.RawMessage, error)
+	// ChangeContext changes it outside a call and returns the whole.
+	ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange) (map[string]json.RawMessage, error)
+
+	// History pages through a session's records.
+	History(ctx context.Context, sessionID string, q HistoryQuery) (HistoryPage, error)
+}
+
+// HistoryQuery selects records. The zero value is the oldest 100, ascending.
+type HistoryQuery struct {
+	After  int // seq: greater than it when ascending, less than it when Desc (0: from the end)
+	Limit  int // 0 means 100
+	Desc   bool
+	Depth0 bool // depth-0 records only
+
+	Method, Status, Role string    // equal to; "" for any
+	Since, Until         time.Time // zero for any
+}
+
+// HistoryPage is a part of a history.
+type HistoryPage struct {
+	Records []json.RawMessage // each one record, as stored
+	Next    int               // the After of the next page; 0 when this is the last
+	Size    int               // records in the session
+}
+
+// Calls takes and answers calls.
+type Calls interface {
+	// CommitCall makes all of c durable or nothing. It assigns Record.Seq and, with it, Log.ConversationHistorySize
+	// and Log's artifact counters, before it writes; they are set in c when it returns. Concurrent commits share one
+	// write to disk. ErrNotFound when the session is gone.
+	CommitCall(ctx context.Context, c *CallCommit) error
+
+	// Call returns one committed call. ErrNotFound.
+	Call(ctx context.Context, callID string) (Call, error)
+	// ListCalls returns log entries, newest first, that end before the call id before ("" for the newest).
+	ListCalls(ctx context.Context, q CallQuery) ([]agent.LogEntry, error)
+	// Replay returns the reply that was committed under the key, ErrNotFound when there is none.
+	Replay(ctx context.Context, key string) (Idempotent, error)
+	// Content returns a stored result, ErrNotFound when it is missing or evicted.
+	Content(ctx context.Context, ref string) (json.RawMessage, error)
+	// Patterns returns a role's pattern events, oldest first, at most 50.
+	Patterns(ctx context.Context, role string) ([]agent.PatternEvent, error)
+}
+
+// CallCommit is everything a call leaves behind. Zero fields leave nothing.
+type CallCommit struct {
+	SessionID string
+	Record    agent.Record
+	Context   *agent.ContextChange
+	Artifacts []agent.ArtifactChange
+	Tools     []ToolChange
+	Pattern   *agent.PatternEvent
+	Log       agent.LogEntry
+	Outcome   agent.Outcome   // the whole outcome, kept for Policy.Retention.ValueHours
+	Reply     json.RawMessage // what the client is told, kept under Idempotency
+	Effects   json.RawMessage // the effect journal, opaque to the store
+	Content   *Content
+	Key       *Idempotent // Reply is taken from the field above
+}
+
+// ToolChange is a change of the registry. It creates the tool when it is unknown and Register is set.
+type ToolChange struct {
+	Role     string          `json:"role"`
+	At       time.Time       `json:"at"`
+	Used     int64           `json:"used,omitempty"`      // added to the usage count
+	Register *agent.Contract `json:"register,omitempty"`  // the contract from now on
+	IfAbsent bool            `json:"if_absent,omitempty"` // Register only when the role is unknown
+}
+
+// Content is a result kept for follow-ups, under its reference.
+type Content struct {
+	Ref   string          `json:"ref"` // content:<hex>
+	Value json.RawMessage `json:"value"`
+}
+
+// Idempotent is a reply kept under a client's key for 24 hours.
+type Idempotent struct {
+	Key      string          `json:"key"`       // scoped by the caller: principal, session, key
+	BodyHash string          `json:"body_hash"` // of the request it answers
+	CallID   string          `json:"call_id"`
+	Reply    json.RawMessage `json:"reply"`
+}
+
+// Call is a committed call, as it can be read again.
+type Call struct {
+	Log     agent.LogEntry
+	Outcome *agent.Outcome  // nil when its value has expired
+	Effects json.RawMessage // nil when there are none or they have expired
+}
+
+// CallQuery selects log entries; zero fields select any.
+type CallQuery struct {
+	Before                                  string // call id
+	Limit                                   int    // 0 means 100
+	SessionID, Role, Method, Status, Source string
+	ErrorType, TraceID, ParentCallID        string
+	WeakSuccess                             *bool
+	Since, Until                            time.Time
+}
+
+// Artifacts holds the programs.
+type Artifacts interface {
+	// Artifact returns the artifact, ErrNotFound when there is none, or when what is stored of it was corrupt: it
+	// has then been set aside.
+	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
+	// ChangeArtifact applies an operator's change, compared with the revision, together with its audit entry, and
+	// returns the artifact. ErrNotFound, ErrConflict.
+	ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange, audit *agent.AuditEntry) (*agent.Artifact, error)
+	// ListArtifacts returns a role's artifacts by method.
+	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
+	// ArtifactStates counts the artifacts by lifecycle state.
+	ArtifactStates(ctx context.Context) (map[string]int, error)
+	// Lease takes the exclusive right to forge for the key, or returns ErrInUse. The returned function gives it
+	// back; a lease ends by itself with the process that holds it or after ttl.
+	Lease(ctx context.Context, key string, ttl time.Duration) (release func(), err error)
+}
+
+// Registry holds the known tools, the policy and the audit trail.
+type Registry interface {
+	Tool(ctx context.Context, role string) (agent.Tool, error)
+	// ListTools returns tools by role after the role after.
+	ListTools(ctx context.Context, after string, limit int) ([]agent.Tool, error)
+	// RankTools returns at most limit known tools for a prompt, best first by the rank of the last score change:
+	// success rate times recency, lifecycle first. Its cost does not grow with the number of tools.
+	RankTools(ctx context.Context, now time.Time, limit int) ([]RankedTool, error)
+	// PutTool registers the role or changes its contract. ErrConflict when the revision is not the tool's
+	// (0: the tool must be new).
+	PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (agent.Tool, error)
+
+	Policy(ctx context.Context) (agent.Policy, error)
+	SetPolicy(ctx context.Context, p agent.Policy, audit *agent.AuditEntry) error
+
+	// Audit returns entries, newest first, before the id before.
+	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
+	AppendAudit(ctx context.Context, e agent.AuditEntry) error
+}
+
+// RankedTool is a tool with the figures that ranked it.
+type RankedTool struct {
+	Tool    agent.Tool
+	Methods []string // with an artifact
+	Score   float64
+	State   string // the best lifecycle state among its artifacts
+}
+
+// Keeper is maintenance: what goes away, and comes back.
+type Keeper interface {
+	// Stale lists tools and artifacts not used since before.
+	Stale(ctx context.Context, before time.Time) ([]Target, error)
+	// Archive moves the targets out of the way, byte for byte; Restore brings them back. Remove deletes for good.
+	// An empty Method means the tool and all its artifacts.
+	Archive(ctx context.Context, targets []Target, audit agent.AuditEntry) error
+	Restore(ctx context.Context, targets []Target, audit agent.AuditEntry) error // ErrNotFound, ErrExists
+	Remove(ctx context.Context, targets []Target, audit agent.AuditEntry) error
+	// Expire applies the policy's retention. It returns how many sessions went.
+	Expire(ctx context.Context, now time.Time) (int, error)
+}
+
+// Target names a tool (Method empty) or an artifact.
+type Target struct {
+	Role       string    `json:"role"`
+	Method     string    `json:"method,omitempty"`
+	LastUsedAt time.Time `json:"last_used_at,omitzero"`
+}
+
+// Change is one entry of the change feed.
+type Change struct {
+	Kind         string // artifact, tool, policy
+	Role, Method string
+	Revision     int64
+}
+
+// Stats are figures of a store since it was opened, but for the gauges.
+type Stats struct {
+	Commits, Fsyncs, JournalBytes, Quarantined int64
+	CheckpointLagEntries                       int64 // gauge: entries in the journal that the files do not hold yet
+	Sessions, Tools                            int64 // gauges
+}
