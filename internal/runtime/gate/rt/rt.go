@@ -1,0 +1,74 @@
+// Package rt holds the clock and the chance of a program's run. A program's time.Now, math/rand, crypto/rand
+// and hash/maphash end here, so that a run is a function of the time and the seed that came with the request;
+// what was read of them is noted, capped, for the effect journal.
+//
+// It knows nothing of how programs are checked or executed.
+package rt
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Reads says what a run read of the clock and of chance.
+type Reads struct {
+	Clock  int `json:"clock,omitempty"`  // readings of the clock
+	Chance int `json:"chance,omitempty"` // draws, of whatever size
+}
+
+// Env is the outside of one compiled program: one run after another, never two at once.
+type Env struct {
+	now   time.Time
+	reads Reads
+	chaos *rand.ChaCha8
+}
+
+// New returns an Env at the zero time with seed 0.
+func New() *Env {
+	e := &Env{}
+	e.Begin(time.Unix(0, 0).UTC(), 0)
+	return e
+}
+
+// Begin starts a run: the clock stands at now, and chance starts from seed.
+func (e *Env) Begin(now time.Time, seed uint64) {
+	e.now = now.Round(0).UTC() // without the monotonic reading, which no replay could give again
+	e.reads = Reads{}
+	var key [32]byte
+	for i := range 4 {
+		seed = splitmix(seed + uint64(i))
+		for j := range 8 {
+			key[i*8+j] = byte(seed >> (8 * j))
+		}
+	}
+	e.chaos = rand.NewChaCha8(key)
+}
+
+func splitmix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Reads returns what the run since Begin has read.
+func (e *Env) Reads() Reads { return e.reads }
+
+// Now reads the clock. It stands still during a run but for Sleep: a replay sees the same time at the same place.
+func (e *Env) Now() time.Time {
+	e.reads.Clock++
+	return e.now
+}
+
+// Sleep moves the clock by d, and returns at once.
+func (e *Env) Sleep(d time.Duration) {
+	if d > 0 {
+		e.now = e.now.Add(d)
+	}
+}
+
+// Uint64 draws 64 bits. It makes Env a rand/v2 Source.
+func (e *Env) Uint64() uint64 {
+	e.reads.Chance++
+	return e.chaos.Uint64()
+}
