@@ -1,0 +1,83 @@
+// Package provider is the door to the model. A Provider turns a prompt into a program's text, or a conversation into a
+// reply; openai speaks to any OpenAI-compatible server, replay answers from a recording, record wraps another and
+// writes one. Retries, backoff and time limits are kept here; budgets are the caller's.
+//
+// What comes back is a stranger's text: the package checks its outer form only. It knows nothing of runners or stores.
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Kinds of a program request.
+const (
+	KindForge  = "forge"
+	KindRepair = "repair"
+)
+
+// Message is one message of a conversation: Role is system, user or assistant.
+type Message struct{ Role, Content string }
+
+// Request asks for a program.
+type Request struct {
+	Kind         string // KindForge or KindRepair
+	Role, Method string // whose program; recordings are keyed on them
+	Model        string
+	Messages     []Message
+	TraceParent  string // W3C traceparent to hand on, or ""
+}
+
+// Reply is a program as the model gave it. Code is never blank.
+type Reply struct {
+	Code        string
+	Notes       string
+	SolverShape json.RawMessage // an object or nil
+	Model       string          // that answered
+	Usage       agent.Usage
+}
+
+// ChatRequest asks for plain text (seed 002). Schema, when set, asks for structured output where the server has it.
+type ChatRequest struct {
+	Model       string
+	Messages    []Message
+	Schema      json.RawMessage
+	TraceParent string
+}
+
+// ChatReply is the text of the answer.
+type ChatReply struct {
+	Content string
+	Model   string
+	Usage   agent.Usage
+}
+
+// Provider is safe for concurrent use. Errors are *Error, or the context's cause.
+type Provider interface {
+	Program(ctx context.Context, r Request) (Reply, error)
+	Chat(ctx context.Context, r ChatRequest) (ChatReply, error)
+	// Name is openai, replay or record, for logs and metrics.
+	Name() string
+}
+
+// ErrInvalidPayload matches an *Error whose server answered, but with nothing that could be a program: nil, blank or
+// unparsable payloads. It is worth asking again.
+var ErrInvalidPayload = errors.New("invalid payload")
+
+// An Error says how a request to the model failed after all retries.
+type Error struct {
+	Type    string      // agent.ErrProvider or agent.ErrInvalidCode
+	Reason  string      // closed set for metrics: rate_limited, server_error, network, timeout, rejected, no_answer, invalid_payload
+	Message string      // without secrets
+	Usage   agent.Usage // what the failed requests cost; ModelRequests counts every try
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Is makes errors.Is(err, ErrInvalidPayload) work.
+func (e *Error) Is(target error) bool {
+	return target == ErrInvalidPayload && e.Type == agent.ErrInvalidCode
+}

@@ -1,0 +1,136 @@
+// Package sandbox runs forged programs in confined processes of their own. A runner is a re-exec of the binary with
+// an empty environment, confined before it reads any source; it runs one program for one owner and is discarded after
+// any doubt. Whatever a program or its process does ends in a typed Result, within the deadline plus a second, and
+// leaves the daemon unharmed: no file, socket or process outside, and nothing of one call in another.
+//
+// Every byte of a program, and everything its process says after the source is in, is taken as hostile. The package
+// knows nothing of models, of contracts or of the store.
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+)
+
+// Program is a program as it is stored.
+type Program struct {
+	Source   string // the model's own text
+	Checksum string // agent.Checksum(Source): what binds a runner to the program
+}
+
+// Request is one run of a program.
+type Request struct {
+	Program Program
+	Owner   string // whose call it is: runners are never shared between owners
+
+	Role, Method, CallID, TraceID string
+
+	Depth        int
+	Args         []json.RawMessage
+	Kwargs       json.RawMessage            // an object or nothing
+	Context      map[string]json.RawMessage // by top-level key
+	InputHistory json.RawMessage            // {"messages": [...]} or nothing
+	Now          time.Time                  // the program's clock at its start
+	Seed         uint64                     // of the program's chance
+	Timeout      time.Duration              // of the program's own run time; the clock stops while it waits for the host
+	Recorded     json.RawMessage            // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
+}
+
+// Result is how a run ended: exactly one of Value, Authored and Failure is set.
+type Result struct {
+	Value    json.RawMessage // compact JSON, bounded
+	Authored *AuthoredError
+	Failure  *Failure
+
+	Context *agent.ContextChange // what the program did to its context; meaningful with a Value only
+	Facts   *gate.Facts          // nil when the gate refused
+	Effects Effects
+	Timing  Timing
+}
+
+// AuthoredError is the error that a program returned.
+type AuthoredError struct{ Type, Message string }
+
+// Failure is an end that the program did not author. Type is one of invalid_code, tool_registry_violation,
+// dependency_policy_violation, execution, timeout, resource_exhausted, runner_crash, non_serializable_result, canceled.
+type Failure struct {
+	Type    string
+	Message string // bounded, one paragraph; compile errors carry the model's own lines
+	Detail  string // class of a death or panic: stack, memory, map_race, goroutine_panic, deadline, cpu, protocol, killed ...; "" otherwise
+	Hint    string // a correction that a model can follow
+	Ours    bool   // the daemon's doing (shutdown, spawn failure, client gone): says nothing about the program
+	Waiting bool   // of a timeout: the time went into waiting for the outside
+}
+
+// Effects is what a run took from outside, in order, so that it can be run again on the same.
+type Effects struct {
+	Journal   json.RawMessage // opaque, bounded; nil when there were none
+	Truncated bool            // too much for the journal: the call cannot be replayed
+	Fetches   []Fetch
+	Nested    int // nested calls
+}
+
+// Fetch is one request that the daemon performed for the program.
+type Fetch struct {
+	URL       string `json:"url"`                  // final, without user info
+	Status    int    `json:"status"`               // 0 when there was no answer
+	ErrorKind string `json:"error_kind,omitempty"` // dns, refused, timeout, denied, too_large, network
+	FetchedAt string `json:"fetched_at"`
+	Shape     string `json:"shape,omitempty"` // a fingerprint of the body's form (JSON kinds and keys, HTML, CSV header ...)
+	Mode      string `json:"mode"`            // live or recorded
+}
+
+// Timing tells where the time of a run went.
+type Timing struct{ Queue, Spawn, Gate, Run, Host time.Duration }
+
+// Host is what the daemon does for a running program. Its methods are called from the goroutine of Run, one at a time,
+// and must end soon after ctx does.
+type Host interface {
+	Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
+	// Delegate registers or reuses the role with the contract; an error is told to the program.
+	Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError
+	Tools(ctx context.Context) (json.RawMessage, error)
+	// History answers recurgent.Call's three history methods: an array of records, oldest first.
+	History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error)
+	Content(ctx context.Context, ref string) (json.RawMessage, error) // nil when missing
+}
+
+// Level is what confinement was observed at start.
+type Level string
+
+const (
+	LevelFull    Level = "full"    // every layer holds
+	LevelReduced Level = "reduced" // seccomp holds, another layer is missing
+	LevelProcess Level = "process" // a separate process with limits, no more
+)
+
+// Sandbox runs programs. Pool implements it.
+type Sandbox interface {
+	// Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
+	Load(ctx context.Context, p Program, owner string) (*gate.Facts, *Failure)
+	// Run runs the program. Concurrent calls are admitted up to Options.Runners at a time; nested ones (depth 1 and
+	// more) use extra runners, so that programs waiting for each other cannot block one another.
+	Run(ctx context.Context, r Request, h Host) Result
+	// Level and Facts of the confinement as observed at start.
+	Status() Status
+	Stats() Stats
+	Close() error
+}
+
+// Status states the confinement as the canary runner observed it, for the log, /v1/version and doctor.
+type Status struct {
+	Level  Level             `json:"level"`
+	Layers map[string]string `json:"layers"` // layer → on, off (why), detail
+	Probes map[string]string `json:"probes"` // probe → denied or ALLOWED
+}
+
+// Stats are figures for metrics.
+type Stats struct {
+	Busy, Idle, Warm int64            // gauges
+	Spawned          int64            // since the start
+	Killed           map[string]int64 // by reason
+}
