@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -174,6 +175,9 @@ type Artifacts interface {
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
 	// ArtifactStates counts the artifacts by lifecycle state.
 	ArtifactStates(ctx context.Context) (map[string]int, error)
+	// Program returns the source with that checksum ("sha256:<hex>"), current or not, for as long as an artifact or
+	// the call log refers to it. ErrNotFound.
+	Program(ctx context.Context, checksum string) (string, error)
 	// Lease takes the exclusive right to forge for the key, or returns ErrInUse. The returned function gives it
 	// back; a lease ends by itself with the process that holds it or after ttl.
 	Lease(ctx context.Context, key string, ttl time.Duration) (release func(), err error)
@@ -232,6 +236,11 @@ type Change struct {
 	Kind         string // artifact, tool, policy
 	Role, Method string
 	Revision     int64
+}
+
+// An Exporter can write an archive of everything while the store is in use. Memory is none.
+type Exporter interface {
+	Export(ctx context.Context, w io.Writer) error
 }
 
 // Stats are figures of a store since it was opened, but for the gauges.

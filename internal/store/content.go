@@ -1,0 +1,70 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Contents keeps results by reference, the least recently used go first. The zero value is empty. It is not safe
+// for concurrent use.
+type Contents struct {
+	Entries []Kept // least recently used first
+	bytes   int
+}
+
+// Kept is one result.
+type Kept struct {
+	Content
+	Sessions []string `json:"sessions"` // those that stored it
+}
+
+func (c *Contents) find(ref string) int {
+	return slices.IndexFunc(c.Entries, func(e Kept) bool { return e.Ref == ref })
+}
+
+// Get returns the result under the reference and marks it as used.
+func (c *Contents) Get(ref string) (json.RawMessage, bool) {
+	i := c.find(ref)
+	if i < 0 {
+		return nil, false
+	}
+	e := c.Entries[i]
+	c.Entries = append(slices.Delete(c.Entries, i, i+1), e)
+	return e.Value, true
+}
+
+// Put keeps a result and drops the least recently used ones that the limits leave no room for. It copies the value.
+func (c *Contents) Put(v Content, session string, limit agent.RetentionPolicy) {
+	e := Kept{Content: Content{v.Ref, bytes.Clone(v.Value)}}
+	if i := c.find(v.Ref); i >= 0 {
+		e.Sessions = c.Entries[i].Sessions
+		c.drop(i)
+	}
+	if !slices.Contains(e.Sessions, session) {
+		e.Sessions = append(slices.Clip(e.Sessions), session)
+	}
+	c.Entries = append(c.Entries, e)
+	c.bytes += len(e.Value)
+	for len(c.Entries) > 0 && (limit.ContentEntries > 0 && len(c.Entries) > limit.ContentEntries || limit.ContentBytes > 0 && c.bytes > limit.ContentBytes) {
+		c.drop(0)
+	}
+}
+
+func (c *Contents) drop(i int) {
+	c.bytes -= len(c.Entries[i].Value)
+	c.Entries = slices.Delete(c.Entries, i, i+1)
+}
+
+// Forget takes away what only that session stored.
+func (c *Contents) Forget(session string) {
+	for i := len(c.Entries) - 1; i >= 0; i-- {
+		e := &c.Entries[i]
+		e.Sessions = slices.DeleteFunc(slices.Clone(e.Sessions), func(s string) bool { return s == session })
+		if len(e.Sessions) == 0 {
+			c.drop(i)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// DefaultLimit is the length of a page when a query names none.
+const DefaultLimit = 100
+
+// PatternsKept is how many pattern events a role keeps.
+const PatternsKept = 50
+
+// KeyLife is how long a reply is kept under its idempotency key.
+const KeyLife = 24 * time.Hour
+
+// Match reports whether the record is one that the query selects; After and Limit are the caller's business.
+func (q *HistoryQuery) Match(r *agent.Record) bool {
+	switch {
+	case q.Depth0 && r.Depth != 0,
+		q.Method != "" && r.MethodName != q.Method,
+		q.Role != "" && r.Role != q.Role,
+		q.Status != "" && r.OutcomeSummary.Status != q.Status:
+		return false
+	}
+	return within(r.Timestamp, q.Since, q.Until)
+}
+
+// Plain reports whether the query selects every record, so that pages need not be read to be counted.
+func (q *HistoryQuery) Plain() bool {
+	return !q.Depth0 && q.Method == "" && q.Role == "" && q.Status == "" && q.Since.IsZero() && q.Until.IsZero()
+}
+
+// Match reports whether the entry is one that the query selects; Before and Limit are the caller's business.
+func (q *CallQuery) Match(e *agent.LogEntry) bool {
+	equal := func(want, got string) bool { return want == "" || want == got }
+	return equal(q.SessionID, e.SessionID) && equal(q.Role, e.Role) && equal(q.Method, e.Method) &&
+		equal(q.Status, e.OutcomeStatus) && equal(q.Source, e.ProgramSource) && equal(q.ErrorType, e.OutcomeErrorType) &&
+		equal(q.TraceID, e.TraceID) && equal(q.ParentCallID, e.ParentCallID) &&
+		(q.WeakSuccess == nil || *q.WeakSuccess == e.WeakSuccess) && within(e.Timestamp, q.Since, q.Until)
+}
+
+// within reports whether the timestamp lies in [since, until); one that does not parse lies in no bounded span.
+func within(timestamp string, since, until time.Time) bool {
+	if since.IsZero() && until.IsZero() {
+		return true
+	}
+	t, err := time.Parse(time.RFC3339, timestamp)
+	return err == nil && (since.IsZero() || !t.Before(since)) && (until.IsZero() || t.Before(until))
+}
+
+// Apply returns the tool after the change, and whether there is anything to keep: nil, false for a change of an
+// unknown role that registers nothing. The receiver may be nil and stays as it is.
+func (c *ToolChange) Apply(old *agent.Tool) (*agent.Tool, bool) {
+	if old == nil && c.Register == nil {
+		return nil, false
+	}
+	next := agent.Tool{Role: c.Role, CreatedAt: c.At, LastUsedAt: c.At}
+	if old != nil {
+		next = *old
+	}
+	if c.Register != nil && (old == nil || !c.IfAbsent) {
+		next.Contract = *c.Register
+	}
+	next.UsageCount += c.Used
+	if c.Used > 0 && c.At.After(next.LastUsedAt) {
+		next.LastUsedAt = c.At
+	}
+	next.Revision++
+	return &next, true
+}
+
+// FillLog sets the artifact's counters in the entry from the artifact as it is after the call; a nil artifact
+// changes nothing.
+func FillLog(e *agent.LogEntry, a *agent.Artifact) {
+	if a == nil {
+		return
+	}
+	e.ArtifactSuccessCount, e.ArtifactFailureCount = a.SuccessCount, a.FailureCount
+	e.ArtifactIntrinsicFailureCount = a.IntrinsicFailureCount
+	e.ArtifactAdaptiveFailureCount = a.AdaptiveFailureCount
+	e.ArtifactExtrinsicFailureCount = a.ExtrinsicFailureCount
+}
+
+// EraseLog removes from a log entry what a call's arguments and values may have left there, for a deleted session.
+func EraseLog(e *agent.LogEntry) {
+	e.Args, e.Kwargs = nil, nil
+	e.OutcomeErrorMessage, e.OutcomeErrorMetadata = "", nil
+	e.SystemPrompt, e.UserPrompt, e.Context = "", "", nil
+	e.AttemptFailures, e.Warnings, e.SolverShape = nil, nil, nil
+	e.Selection.Figures = nil
+	e.Replayable, e.ReplayableReason = false, "session deleted"
+}

@@ -1,0 +1,316 @@
+package store
+
+import (
+	"container/heap"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// recencyDays is the time constant of the recency factor exp(-days/30) (requirements.md, P-63).
+const recencyDays = 30
+
+// Figures are what the ranking, the lists of stale programs and the counts by state know of an artifact.
+type Figures struct {
+	State      string    `json:"state"`
+	Success    int64     `json:"success"`
+	Failure    int64     `json:"failure"` // intrinsic and adaptive: the outside's failures are nobody's fault
+	LastUsedAt time.Time `json:"last_used_at"`
+}
+
+// FiguresOf returns an artifact's figures.
+func FiguresOf(a *agent.Artifact) Figures {
+	return Figures{a.LifecycleState, a.SuccessCount, a.IntrinsicFailureCount + a.AdaptiveFailureCount, a.LastUsedAt}
+}
+
+// Ranking orders the known tools for prompts: by the best lifecycle state among their artifacts, then by success
+// rate times recency. As recency decays exponentially, the order does not depend on when one asks, so a change costs
+// O(log n) and the best k cost O(k log k). It is not safe for concurrent use.
+type Ranking struct {
+	roles  map[string]*ranked
+	known  rankHeap       // the registered roles, best first
+	states map[string]int // artifacts by lifecycle state
+}
+
+// NewRanking returns an empty ranking.
+func NewRanking() *Ranking {
+	return &Ranking{roles: map[string]*ranked{}, states: map[string]int{}}
+}
+
+type ranked struct {
+	role             string
+	tool             *agent.Tool // nil while the role is not registered
+	methods          map[string]Figures
+	levels           [len(levels)]int // artifacts by level
+	success, failure int64
+	lastUsed         time.Time // of the artifacts
+	level            int
+	key              float64 // ln(success rate) + age-independent recency
+	at               int     // index in known; -1 when not there
+}
+
+// levels are the lifecycle states from worst to best.
+var levels = [...]string{agent.StateDegraded, agent.StateCandidate, agent.StateProbation, agent.StateDurable}
+
+func levelOf(state string) int {
+	if i := slices.Index(levels[:], state); i >= 0 {
+		return i
+	}
+	return 1 // an unknown state is no better than a candidate
+}
+
+// SetTool registers the role or updates its use.
+func (r *Ranking) SetTool(t *agent.Tool) {
+	e := r.entry(t.Role)
+	e.tool = t
+	r.place(e)
+}
+
+// DropTool forgets that the role is registered.
+func (r *Ranking) DropTool(role string) {
+	if e := r.roles[role]; e != nil {
+		e.tool = nil
+		r.place(e)
+	}
+}
+
+// Tool returns the registered tool of that role, or nil.
+func (r *Ranking) Tool(role string) *agent.Tool {
+	if e := r.roles[role]; e != nil {
+		return e.tool
+	}
+	return nil
+}
+
+// SetArtifact notes the figures of an artifact.
+func (r *Ranking) SetArtifact(role, method string, f Figures) {
+	e := r.entry(role)
+	r.forget(e, method)
+	e.methods[method] = f
+	e.levels[levelOf(f.State)]++
+	r.states[f.State]++
+	e.success += f.Success
+	e.failure += f.Failure
+	if f.LastUsedAt.After(e.lastUsed) {
+		e.lastUsed = f.LastUsedAt
+	}
+	r.place(e)
+}
+
+// DropArtifact forgets an artifact.
+func (r *Ranking) DropArtifact(role, method string) {
+	if e := r.roles[role]; e != nil {
+		r.forget(e, method)
+		delete(e.methods, method)
+		r.place(e)
+	}
+}
+
+// Artifact returns the figures of an artifact.
+func (r *Ranking) Artifact(role, method string) (Figures, bool) {
+	if e := r.roles[role]; e != nil {
+		f, ok := e.methods[method]
+		return f, ok
+	}
+	return Figures{}, false
+}
+
+// Methods returns the methods of the role that have an artifact, sorted.
+func (r *Ranking) Methods(role string) []string {
+	if e := r.roles[role]; e != nil {
+		return slices.Sorted(maps.Keys(e.methods))
+	}
+	return nil
+}
+
+// Roles returns every role with a tool or an artifact, in no order.
+func (r *Ranking) Roles() []string { return slices.Collect(maps.Keys(r.roles)) }
+
+// States counts the artifacts by lifecycle state.
+func (r *Ranking) States() map[string]int { return maps.Clone(r.states) }
+
+// Tools returns the number of registered tools.
+func (r *Ranking) Tools() int { return len(r.known) }
+
+// Top returns the best tools, at most limit.
+func (r *Ranking) Top(now time.Time, limit int) []RankedTool {
+	out := []RankedTool{}
+	if len(r.known) == 0 {
+		return out
+	}
+	front := frontier{all: r.known, open: []int{0}}
+	for len(out) < limit && len(front.open) > 0 {
+		i := heap.Pop(&front).(int)
+		e := r.known[i]
+		out = append(out, RankedTool{Tool: *e.tool, Methods: slices.Sorted(maps.Keys(e.methods)), Score: e.score(now), State: e.state()})
+		for _, child := range []int{2*i + 1, 2*i + 2} {
+			if child < len(r.known) {
+				heap.Push(&front, child)
+			}
+		}
+	}
+	return out
+}
+
+// Stale lists what was not used since before, by role and method.
+func (r *Ranking) Stale(before time.Time) []Target {
+	out := []Target{}
+	for role, e := range r.roles {
+		if e.tool != nil && e.used().Before(before) {
+			out = append(out, Target{Role: role, LastUsedAt: e.used()})
+		}
+		for method, f := range e.methods {
+			if f.LastUsedAt.Before(before) {
+				out = append(out, Target{Role: role, Method: method, LastUsedAt: f.LastUsedAt})
+			}
+		}
+	}
+	slices.SortFunc(out, compareTargets)
+	return out
+}
+
+func (r *Ranking) entry(role string) *ranked {
+	e := r.roles[role]
+	if e == nil {
+		e = &ranked{role: role, methods: map[string]Figures{}, at: -1}
+		r.roles[role] = e
+	}
+	return e
+}
+
+func (r *Ranking) forget(e *ranked, method string) {
+	f, ok := e.methods[method]
+	if !ok {
+		return
+	}
+	e.levels[levelOf(f.State)]--
+	if r.states[f.State]--; r.states[f.State] == 0 {
+		delete(r.states, f.State)
+	}
+	e.success -= f.Success
+	e.failure -= f.Failure
+}
+
+// place puts the entry where its figures say, in or out of the heap.
+func (r *Ranking) place(e *ranked) {
+	if len(e.methods) == 0 {
+		e.lastUsed = time.Time{}
+		if e.tool == nil {
+			delete(r.roles, e.role)
+		}
+	}
+	if e.tool == nil {
+		if e.at >= 0 {
+			heap.Remove(&r.known, e.at)
+		}
+		return
+	}
+	e.level = levelOf(e.state())
+	e.key = math.Log(e.rate()) + days(e.used().Sub(time.Unix(0, 0)))/recencyDays
+	if e.at < 0 {
+		heap.Push(&r.known, e)
+	} else {
+		heap.Fix(&r.known, e.at)
+	}
+}
+
+// rate is the share of successes, one half for a tool without counted calls: an unknown tool ranks before one that
+// mostly fails and after one that mostly works. It is never 0, so that recency still orders tools which only failed.
+func (e *ranked) rate() float64 {
+	if n := e.success + e.failure; n > 0 {
+		return max(float64(e.success)/float64(n), 1e-9)
+	}
+	return 0.5
+}
+
+func (e *ranked) used() time.Time {
+	if e.tool != nil && e.tool.LastUsedAt.After(e.lastUsed) {
+		return e.tool.LastUsedAt
+	}
+	return e.lastUsed
+}
+
+func (e *ranked) score(now time.Time) float64 {
+	return e.rate() * math.Exp(-max(0, days(now.Sub(e.used())))/recencyDays)
+}
+
+func (e *ranked) state() string {
+	for i := len(levels) - 1; i >= 0; i-- {
+		if e.levels[i] > 0 {
+			return levels[i]
+		}
+	}
+	return ""
+}
+
+func days(d time.Duration) float64 { return d.Hours() / 24 }
+
+func (e *ranked) before(o *ranked) bool {
+	if e.level != o.level {
+		return e.level > o.level
+	}
+	if e.key != o.key {
+		return e.key > o.key
+	}
+	return e.role < o.role
+}
+
+// rankHeap is a heap whose elements know their places.
+type rankHeap []*ranked
+
+func (h rankHeap) Len() int           { return len(h) }
+func (h rankHeap) Less(i, j int) bool { return h[i].before(h[j]) }
+func (h rankHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *rankHeap) Push(x any) {
+	e := x.(*ranked)
+	e.at = len(*h)
+	*h = append(*h, e)
+}
+
+func (h *rankHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	e.at = -1
+	return e
+}
+
+// frontier walks a heap from its best element on without changing it.
+type frontier struct {
+	all  rankHeap
+	open []int
+}
+
+func (f *frontier) Len() int           { return len(f.open) }
+func (f *frontier) Less(i, j int) bool { return f.all[f.open[i]].before(f.all[f.open[j]]) }
+func (f *frontier) Swap(i, j int)      { f.open[i], f.open[j] = f.open[j], f.open[i] }
+func (f *frontier) Push(x any)         { f.open = append(f.open, x.(int)) }
+func (f *frontier) Pop() any {
+	n := len(f.open) - 1
+	x := f.open[n]
+	f.open = f.open[:n]
+	return x
+}
+
+func compareTargets(a, b Target) int {
+	switch {
+	case a.Role != b.Role:
+		if a.Role < b.Role {
+			return -1
+		}
+		return 1
+	case a.Method < b.Method:
+		return -1
+	case a.Method > b.Method:
+		return 1
+	}
+	return 0
+}
