@@ -1,0 +1,121 @@
+package telemetry
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// other stands for every value outside a closed set.
+const other = "other"
+
+// The closed label sets. Where a value may come from a person or a program, the set ends with other.
+var (
+	callSources  = [...]string{agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone}
+	callStatuses = [...]string{agent.StatusOK, agent.StatusError}
+	callClasses  = [...]string{"none", string(agent.ClassOK), string(agent.ClassAuthored), string(agent.ClassIntrinsic), string(agent.ClassAdaptive), string(agent.ClassExtrinsic)}
+	stageNames   = [...]string{"queue", "select", "forge", "gate", "run", "judge", "commit"}
+	results      = []string{"ok", "failed"}
+
+	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "canceled", other}
+	guardrailTypes   = []string{agent.ErrToolRegistry, agent.ErrDependencyPolicy, "missing_external_provenance", "hardcoded_external_fallback_success",
+		"singleton_method_mutation", "context_tools_shape_misuse", "role_profile_continuity_violation", other}
+	mismatches = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}
+	// The statuses are those of the default policy: an operator's own ones are other.
+	weakReasons       = append(slices.Clone(agent.DefaultPolicy().WeakSuccess.Statuses), emptyArray, other)
+	correctionSignals = []string{"temporal_reask", "temporal_reask_no_tooling", other}
+	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
+
+	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}
+	runnerKills    = []string{"deadline", "cpu", "memory", "stack", "protocol", "panic", "recycled", "idle", "canceled", "shutdown", "crash", other}
+)
+
+const emptyArray = "empty_array"
+
+// weakReason maps a reason, which may name a field of a value, to the closed set.
+func weakReason(reason string) string {
+	if strings.HasPrefix(reason, emptyArray) {
+		return emptyArray
+	}
+	kind, detail, found := strings.Cut(reason, ":")
+	if found && kind == "status" {
+		return detail
+	}
+	return kind
+}
+
+func result(ok bool) string {
+	if ok {
+		return results[0]
+	}
+	return results[1]
+}
+
+// indexOf is a linear search: the sets have a handful of values, and no map is touched.
+func indexOf(values []string, v string, fallback int) int {
+	for i := range values {
+		if values[i] == v {
+			return i
+		}
+	}
+	return fallback
+}
+
+// set is a counter with one label of a closed set. What lies outside counts as the last value.
+type set struct {
+	values   []string
+	counters []prometheus.Counter
+}
+
+func (s set) inc(v string) { s.counters[indexOf(s.values, v, len(s.values)-1)].Inc() }
+
+// factory makes metrics and registers them.
+type factory struct{ r prometheus.Registerer }
+
+func (f factory) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	f.r.MustRegister(c)
+	return c
+}
+
+func (f factory) gauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	f.r.MustRegister(g)
+	return g
+}
+
+func (f factory) gaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	f.r.MustRegister(g)
+	return g
+}
+
+func (f factory) counterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	f.r.MustRegister(c)
+	return c
+}
+
+func (f factory) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	f.r.MustRegister(h)
+	return h
+}
+
+func (f factory) histogramVec(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	f.r.MustRegister(h)
+	return h
+}
+
+func (f factory) set(name, help, label string, values []string) set {
+	vec := f.counterVec(name, help, label)
+	s := set{values: values, counters: make([]prometheus.Counter, len(values))}
+	for i, v := range values {
+		s.counters[i] = vec.WithLabelValues(v)
+	}
+	return s
+}

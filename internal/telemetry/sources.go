@@ -1,0 +1,153 @@
+package telemetry
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Sources are asked at every scrape. Each function may be nil, may be called concurrently, and must be cheap.
+type Sources struct {
+	Store           func() Store
+	Runners         func() Runners
+	Artifacts       func() map[string]int // by lifecycle state
+	Calls           func() (running, waiting int)
+	Recommendations func() int   // open ones
+	Ready           func() error // nil: the daemon takes calls
+}
+
+// Store are figures of a store since it was opened, but for the last three, which are of now.
+type Store struct {
+	Commits, Fsyncs, JournalBytes, Quarantined int64
+	CheckpointLag                              int64 // entries in the journal that the files do not hold yet
+	Sessions, Tools                            int64
+}
+
+// Runners are figures of the runner pool: of now, but for Spawned and Killed, which are since the start.
+type Runners struct {
+	Busy, Idle, Warm int64
+	Spawned          int64
+	Killed           map[string]int64 // by reason
+}
+
+// Watch has the gauges read from s from now on. Until then they are 0.
+func (m *Metrics) Watch(s Sources) { m.sources.from.Store(&s) }
+
+// sources is the collector of what others count.
+type sources struct {
+	from atomic.Pointer[Sources]
+
+	ready, running, waiting, recommendations *prometheus.Desc
+	artifacts, sessions, tools               *prometheus.Desc
+	runners, spawned, killed                 *prometheus.Desc
+	commits, fsyncs, journal, quarantined    *prometheus.Desc
+	lag                                      *prometheus.Desc
+}
+
+func newSources() *sources {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	s := &sources{
+		ready:           desc("recurgent_ready", "1 while the daemon takes calls, else 0."),
+		running:         desc("recurgent_calls_in_flight", "Calls that run, or forge, now."),
+		waiting:         desc("recurgent_calls_waiting", "Calls that wait for their turn."),
+		recommendations: desc("recurgent_recommendations_open", "Recommendations neither applied nor dismissed."),
+		artifacts:       desc("recurgent_artifacts", "Artifacts by lifecycle state.", "state"),
+		sessions:        desc("recurgent_sessions", "Sessions kept."),
+		tools:           desc("recurgent_tools", "Tools in the registry."),
+		runners:         desc("recurgent_runners", "Runner processes: busy with a call, warm for a program, idle blanks.", "state"),
+		spawned:         desc("recurgent_runners_spawned_total", "Runner processes started."),
+		killed:          desc("recurgent_runners_killed_total", "Runner processes ended by the daemon or by their own death, by reason.", "reason"),
+		commits:         desc("recurgent_store_commits_total", "Commits that were acknowledged."),
+		fsyncs:          desc("recurgent_store_fsyncs_total", "Times that a write was forced to the disk."),
+		journal:         desc("recurgent_store_journal_bytes_total", "Bytes written to the journal."),
+		quarantined:     desc("recurgent_store_quarantined_files_total", "Corrupt files set aside."),
+		lag:             desc("recurgent_store_checkpoint_lag_entries", "Journal entries that the files do not hold yet."),
+	}
+	s.from.Store(&Sources{})
+	return s
+}
+
+// Describe implements prometheus.Collector.
+func (s *sources) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners,
+		s.spawned, s.killed, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *sources) Collect(ch chan<- prometheus.Metric) {
+	from := s.from.Load()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	ready := 0.0
+	if from.Ready != nil && from.Ready() == nil {
+		ready = 1
+	}
+	gauge(s.ready, ready)
+
+	var running, waiting, open int
+	if from.Calls != nil {
+		running, waiting = from.Calls()
+	}
+	if from.Recommendations != nil {
+		open = from.Recommendations()
+	}
+	gauge(s.running, float64(running))
+	gauge(s.waiting, float64(waiting))
+	gauge(s.recommendations, float64(open))
+
+	var states map[string]int
+	if from.Artifacts != nil {
+		states = from.Artifacts()
+	}
+	for _, state := range artifactStates {
+		gauge(s.artifacts, float64(states[state]), state)
+	}
+
+	var st Store
+	if from.Store != nil {
+		st = from.Store()
+	}
+	gauge(s.sessions, float64(st.Sessions))
+	gauge(s.tools, float64(st.Tools))
+	gauge(s.lag, float64(st.CheckpointLag))
+	counter(s.commits, st.Commits)
+	counter(s.fsyncs, st.Fsyncs)
+	counter(s.journal, st.JournalBytes)
+	counter(s.quarantined, st.Quarantined)
+
+	var ru Runners
+	if from.Runners != nil {
+		ru = from.Runners()
+	}
+	gauge(s.runners, float64(ru.Busy), "busy")
+	gauge(s.runners, float64(ru.Idle), "idle")
+	gauge(s.runners, float64(ru.Warm), "warm")
+	counter(s.spawned, ru.Spawned)
+	for reason, n := range closeOver(ru.Killed, runnerKills) {
+		counter(s.killed, n, reason)
+	}
+}
+
+// closeOver maps counts to the closed set whose last value is other.
+func closeOver(counts map[string]int64, values []string) map[string]int64 {
+	closed := make(map[string]int64, len(values))
+	for _, v := range values {
+		closed[v] = 0
+	}
+	for v, n := range counts {
+		if !slices.Contains(values, v) {
+			v = other
+		}
+		closed[v] += n
+	}
+	return closed
+}

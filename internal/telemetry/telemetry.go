@@ -1,0 +1,268 @@
+// Package telemetry keeps the daemon's numbers: Prometheus metrics over a registry that is handed in. Every name begins
+// with recurgent_, every unit is a base unit, and every label value comes from a small closed set which stands at 0 from
+// the start, so that rate() and alerts work from the first event. Roles and methods, which are free text, appear only in
+// the figures of the busiest artifacts, and at most 100 pairs of them in a process's life.
+//
+// Observing costs a warm call no lock that others wait for long, no map and, but for one in 128 that carries an
+// exemplar, no allocation. All methods may be called concurrently. The package knows nothing of stores, runners or HTTP
+// handlers: what it reads at scrape time comes through Sources.
+package telemetry
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Build is what recurgent_build_info tells.
+type Build struct{ Version, Revision, GoVersion string }
+
+// Stages tells where the time of a call went. A stage that did not take place is 0 and is not observed.
+type Stages struct{ Queue, Select, Forge, Gate, Run, Judge, Commit time.Duration }
+
+// Metrics are the daemon's metrics. Make them with New.
+type Metrics struct {
+	calls    [4][2][6]prometheus.Counter // source, status, class: see the tables in labels.go
+	errors   set
+	duration [4]prometheus.Histogram // by source
+	stages   [7]prometheus.Histogram
+	depth    prometheus.Histogram
+
+	provider         set
+	providerDuration prometheus.Histogram
+	modelRequests    prometheus.Counter
+	promptTokens     prometheus.Counter
+	completionTokens prometheus.Counter
+	savedRequests    prometheus.Counter
+	savedTokens      prometheus.Counter
+
+	repairs       set
+	regenerations prometheus.Counter
+	guardrails    set
+
+	contractChecks set
+	mismatches     set
+	weak           set
+	corrections    set
+
+	historyAppends  set
+	historySize     prometheus.Histogram
+	historyAccess   prometheus.Counter
+	historyPatterns set
+
+	httpRequests *prometheus.CounterVec
+	httpDuration *prometheus.HistogramVec
+	httpInFlight prometheus.Gauge
+	problems     *prometheus.CounterVec
+
+	busiest *busiest
+	sources *sources
+	warm    atomic.Uint32 // counts warm calls, to give one in 128 an exemplar
+}
+
+// Buckets, in seconds. Warm calls take well under a millisecond, forging ones up to minutes.
+var (
+	callBuckets  = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 300}
+	stageBuckets = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300}
+	modelBuckets = []float64{.05, .1, .25, .5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 300}
+	httpBuckets  = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+)
+
+// NewRegistry returns a registry with the Go runtime's and the process's own figures.
+func NewRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// New makes the metrics and registers them with r. It panics when r holds them already: two daemons in one process
+// have a registry each.
+func New(r prometheus.Registerer, b Build) *Metrics {
+	f := factory{r}
+	m := &Metrics{}
+	m.newCalls(f)
+	m.newModel(f)
+	m.newQuality(f)
+	m.newHTTP(f)
+	info := f.gaugeVec("recurgent_build_info", "The version that runs; always 1.", "version", "revision", "goversion")
+	info.WithLabelValues(b.Version, b.Revision, b.GoVersion).Set(1)
+	m.busiest = newBusiest(maxPairs, maxShown)
+	m.sources = newSources()
+	r.MustRegister(m.busiest, m.sources)
+	return m
+}
+
+func (m *Metrics) newCalls(f factory) {
+	calls := f.counterVec("recurgent_calls_total", "Calls that ended, nested ones included, by where the program came from, outcome status and failure class.", "source", "status", "class")
+	durations := f.histogramVec("recurgent_call_duration_seconds", "Time of a whole call, from its admission to its commit.", callBuckets, "source")
+	for i, source := range callSources {
+		for j, status := range callStatuses {
+			for k, class := range callClasses {
+				m.calls[i][j][k] = calls.WithLabelValues(source, status, class)
+			}
+		}
+		m.duration[i] = durations.WithLabelValues(source).(prometheus.Histogram)
+	}
+	stages := f.histogramVec("recurgent_call_stage_duration_seconds", "Time of a call by stage; a stage that did not take place is not observed.", stageBuckets, "stage")
+	for i, stage := range stageNames {
+		m.stages[i] = stages.WithLabelValues(stage).(prometheus.Histogram)
+	}
+	m.depth = f.histogram("recurgent_call_depth", "Delegation depth of calls; 0 is a client's.", []float64{0, 1, 2, 3, 4, 6, 8})
+	m.errors = f.set("recurgent_call_errors_total", "Error outcomes by type; types that only programs use are other.", "error_type", append(agent.ErrorTypes(), other))
+}
+
+func (m *Metrics) newModel(f factory) {
+	m.provider = f.set("recurgent_provider_requests_total", "Questions put to the model, retries not counted apart, by how they ended.", "outcome", providerOutcomes)
+	m.providerDuration = f.histogram("recurgent_provider_request_duration_seconds", "Time of a question to the model, retries included.", modelBuckets)
+	m.modelRequests = f.counter("recurgent_model_requests_total", "Requests sent to the model's server, retries included.")
+	tokens := f.counterVec("recurgent_provider_tokens_total", "Tokens which the provider counted.", "direction")
+	m.promptTokens, m.completionTokens = tokens.WithLabelValues("prompt"), tokens.WithLabelValues("completion")
+	m.savedRequests = f.counter("recurgent_saved_model_requests_total", "Model requests that warm calls did not need, by what forging their programs took.")
+	m.savedTokens = f.counter("recurgent_saved_tokens_total", "Tokens that warm calls did not need, by what forging their programs took.")
+	m.repairs = f.set("recurgent_repairs_total", "Repairs by the model, by whether the mended program served.", "result", results)
+	m.regenerations = f.counter("recurgent_regenerations_total", "Programs forged anew over an earlier generation.")
+	m.guardrails = f.set("recurgent_guardrails_total", "Programs refused by a guardrail, by type.", "type", guardrailTypes)
+}
+
+func (m *Metrics) newQuality(f factory) {
+	m.contractChecks = f.set("recurgent_contract_checks_total", "Values checked against a contract.", "result", results)
+	m.mismatches = f.set("recurgent_contract_violations_total", "Contract violations by mismatch.", "mismatch", mismatches)
+	m.weak = f.set("recurgent_weak_successes_total", "Ok values that say of themselves that they achieved little, by reason; a value with two reasons counts under both.", "reason", weakReasons)
+	m.corrections = f.set("recurgent_user_corrections_total", "Questions asked again soon after a weak or wrong answer, by signal.", "signal", correctionSignals)
+	m.historyAppends = f.set("recurgent_history_appends_total", "Calls that ended, by whether their history record was appended.", "result", results)
+	m.historySize = f.histogram("recurgent_history_size_records", "Records in the session's history after a call.", []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000})
+	m.historyAccess = f.counter("recurgent_history_access_total", "Calls whose program reads the conversation history.")
+	m.historyPatterns = f.set("recurgent_history_query_patterns_total", "Calls by how their program reads the history.", "pattern", historyPatterns)
+}
+
+// ObserveCall counts a call that ended. The entry is only read.
+func (m *Metrics) ObserveCall(e *agent.LogEntry, st Stages) {
+	source := indexOf(callSources[:], e.ProgramSource, 3)
+	status := indexOf(callStatuses[:], e.OutcomeStatus, 1)
+	m.calls[source][status][indexOf(callClasses[:], string(e.FailureClass), 0)].Inc()
+	if e.OutcomeErrorType != "" {
+		m.errors.inc(e.OutcomeErrorType)
+	}
+	seconds := e.DurationMs / 1000
+	m.observeDuration(source, seconds, e.TraceID)
+	m.depth.Observe(float64(e.Depth))
+	for i, d := range [...]time.Duration{st.Queue, st.Select, st.Forge, st.Gate, st.Run, st.Judge, st.Commit} {
+		if d > 0 {
+			m.stages[i].Observe(d.Seconds())
+		}
+	}
+	m.observeQuality(e)
+	if e.Generation != "" {
+		m.busiest.count(e.Role, e.Method, status == 0, seconds)
+	}
+}
+
+// observeDuration gives an exemplar to every call that asked a model and to one warm call in 128.
+func (m *Metrics) observeDuration(source int, seconds float64, traceID string) {
+	h := m.duration[source]
+	warm := callSources[source] == agent.SourcePersisted || callSources[source] == agent.SourceNone
+	if traceID == "" || len(traceID) > 64 || warm && m.warm.Add(1)%128 != 1 {
+		h.Observe(seconds)
+		return
+	}
+	h.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": traceID})
+}
+
+func (m *Metrics) observeQuality(e *agent.LogEntry) {
+	if e.ContractValidationApplied {
+		m.contractChecks.inc(result(e.ContractValidationPassed))
+		if !e.ContractValidationPassed {
+			m.mismatches.inc(e.ContractValidationMismatch)
+		}
+	}
+	if e.WeakSuccess {
+		for _, reason := range e.WeakSuccessReasons {
+			m.weak.inc(weakReason(reason))
+		}
+	}
+	if e.UserCorrectionDetected {
+		m.corrections.inc(e.UserCorrectionSignal)
+	}
+	m.historyAppends.inc(result(e.HistoryRecordAppended))
+	if e.ConversationHistorySize > 0 {
+		m.historySize.Observe(float64(e.ConversationHistorySize))
+	}
+	if e.HistoryAccessDetected {
+		m.historyAccess.Inc()
+		for _, p := range e.HistoryQueryPatterns {
+			m.historyPatterns.inc(p)
+		}
+	}
+}
+
+// ObserveProvider counts a question to the model: how it ended (one of ok, rate_limited, server_error, network, timeout,
+// rejected, no_answer, invalid_payload, canceled), how long it took with its retries, and what it cost.
+func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage) {
+	m.provider.inc(outcome)
+	m.providerDuration.Observe(d.Seconds())
+	m.modelRequests.Add(float64(max(u.ModelRequests, 0)))
+	m.promptTokens.Add(float64(max(u.PromptTokens, 0)))
+	m.completionTokens.Add(float64(max(u.CompletionTokens, 0)))
+}
+
+// Saved counts what a warm call did not spend: what forging its program took.
+func (m *Metrics) Saved(requests, tokens int) {
+	m.savedRequests.Add(float64(max(requests, 0)))
+	m.savedTokens.Add(float64(max(tokens, 0)))
+}
+
+// ObserveRepair counts a repair by the model; ok says that the mended program served.
+func (m *Metrics) ObserveRepair(ok bool) { m.repairs.inc(result(ok)) }
+
+// ObserveRegeneration counts a program forged anew over an earlier generation.
+func (m *Metrics) ObserveRegeneration() { m.regenerations.Inc() }
+
+// Guardrail counts a program that a guardrail refused.
+func (m *Metrics) Guardrail(kind string) { m.guardrails.inc(kind) }
+
+func (m *Metrics) newHTTP(f factory) {
+	m.httpRequests = f.counterVec("recurgent_http_requests_total", "HTTP requests by route pattern, method and class of status.", "route", "method", "code")
+	m.httpDuration = f.histogramVec("recurgent_http_request_duration_seconds", "Time of HTTP requests by route pattern; event streams are not observed.", httpBuckets, "route", "method")
+	m.httpInFlight = f.gauge("recurgent_http_requests_in_flight", "HTTP requests being answered.")
+	m.problems = f.counterVec("recurgent_http_problems_total", "HTTP requests that were refused, by the problem's code.", "problem")
+}
+
+// Route is the metrics of one route of the API.
+type Route struct {
+	inFlight prometheus.Gauge
+	requests [5]prometheus.Counter // by class of status
+	duration prometheus.Observer   // nil for streams
+}
+
+// Route returns the metrics of a route pattern and a method, both from the API's fixed table. stream says that its
+// requests last as long as the client likes and have no duration worth observing.
+func (m *Metrics) Route(pattern, method string, stream bool) *Route {
+	r := &Route{inFlight: m.httpInFlight}
+	for i := range r.requests {
+		r.requests[i] = m.httpRequests.WithLabelValues(pattern, method, strconv.Itoa(i+1)+"xx")
+	}
+	if !stream {
+		r.duration = m.httpDuration.WithLabelValues(pattern, method)
+	}
+	return r
+}
+
+// Begin counts a request as being answered.
+func (r *Route) Begin() { r.inFlight.Inc() }
+
+// End counts it as answered with the status.
+func (r *Route) End(status int, d time.Duration) {
+	r.inFlight.Dec()
+	r.requests[min(max(status/100, 1), 5)-1].Inc()
+	if r.duration != nil {
+		r.duration.Observe(d.Seconds())
+	}
+}
+
+// Problem returns the counter of a problem code, from the API's fixed table.
+func (m *Metrics) Problem(code string) prometheus.Counter { return m.problems.WithLabelValues(code) }
