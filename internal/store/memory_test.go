@@ -1,0 +1,17 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
+)
+
+func TestMemory(t *testing.T) {
+	storetest.Run(t, storetest.Harness{Open: func(t *testing.T, now func() time.Time) store.Store {
+		s := store.NewMemory(store.Options{Now: now})
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}})
+}

@@ -1,0 +1,460 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+func (r *rig) forge(role, method, code string) *agent.Artifact {
+	r.Helper()
+	a, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: role, MethodName: method, At: r.clock.now(), Generation: NewGeneration("gen-1", code, r.clock.now())}, nil)
+	r.ok(err)
+	return a
+}
+
+// P-26, P-35
+func counters(t *testing.T, r *rig) {
+	r.session("sess_1")
+	r.commit(Forged(r.call("sess_1"), "package tool"))
+	classes := []agent.Class{agent.ClassOK, agent.ClassIntrinsic, agent.ClassAdaptive, agent.ClassExtrinsic, agent.ClassAuthored, agent.ClassNone}
+	for i := range 18 {
+		c := r.call("sess_1")
+		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Result: classes[i%6], Reason: "because", SessionID: "sess_1"}}
+		r.commit(c)
+		if want := int64(1 + (i+6)/6); c.Log.ArtifactSuccessCount != want {
+			t.Errorf("call %d: log says %d successes, want %d", i, c.Log.ArtifactSuccessCount, want)
+		}
+	}
+	r.everyWay(func() {
+		a, err := r.s.Artifact(r.ctx, "calculator", "add")
+		r.ok(err)
+		got := fmt.Sprint(a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount)
+		if got != "4 9 3 3 3 3" {
+			t.Errorf("got counters %s, want 4 9 3 3 3 3", got)
+		}
+	})
+}
+
+func artifacts(t *testing.T, r *rig) {
+	r.forge("calculator", "add", "package tool // add")
+	r.forge("calculator", "sub", "package tool // sub")
+	r.forge("other", "add", "package tool // other")
+	state := func(role, method, state string) {
+		_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: role, MethodName: method, State: state}, nil)
+		r.ok(err)
+	}
+	state("calculator", "add", agent.StateDurable)
+	r.everyWay(func() {
+		list, err := r.s.ListArtifacts(r.ctx, "calculator")
+		r.ok(err)
+		if len(list) != 2 || list[0].MethodName != "add" || list[1].MethodName != "sub" {
+			t.Errorf("got %v, want add and sub", list)
+		}
+		states, err := r.s.ArtifactStates(r.ctx)
+		r.ok(err)
+		if fmt.Sprint(states) != "map[candidate:2 durable:1]" {
+			t.Errorf("got states %v", states)
+		}
+		if list, err := r.s.ListArtifacts(r.ctx, "nobody"); err != nil || len(list) != 0 {
+			t.Errorf("got %v, %v for an unknown role", list, err)
+		}
+	})
+}
+
+func artifactRevisions(t *testing.T, r *rig) {
+	a := r.forge("calculator", "add", "package tool")
+	reason := "suspect"
+	change := agent.ArtifactChange{Role: "calculator", MethodName: "add", Quarantine: &reason}
+	b, err := r.s.ChangeArtifact(r.ctx, a.Revision, change, &agent.AuditEntry{ID: "audit_1", Action: "quarantine"})
+	r.ok(err)
+	if !b.Quarantined || a.Quarantined || b.Revision != a.Revision+1 {
+		t.Errorf("got %+v after %+v", b, a)
+	}
+	if _, err := r.s.ChangeArtifact(r.ctx, a.Revision, change, &agent.AuditEntry{ID: "audit_2"}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("an old revision: got %v, want ErrConflict", err)
+	}
+	if _, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "mul"}, nil); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("an unknown artifact: got %v, want ErrNotFound", err)
+	}
+	r.everyWay(func() {
+		got, err := r.s.Artifact(r.ctx, "calculator", "add")
+		r.ok(err)
+		if !got.Quarantined || got.QuarantineReason != "suspect" || got.Revision != b.Revision {
+			t.Errorf("got %+v, want %+v", got, b)
+		}
+		log, err := r.s.Audit(r.ctx, "", 10)
+		r.ok(err)
+		if len(log) != 1 || log[0].ID != "audit_1" {
+			t.Errorf("got audit %+v, want the one of the change that was made", log)
+		}
+	})
+}
+
+func artifactGone(t *testing.T, r *rig) {
+	r.session("sess_1")
+	c := r.call("sess_1")
+	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", Result: agent.ClassOK}}
+	r.commit(c) // an operator deleted the artifact while the call ran
+	r.everyWay(func() {
+		if _, err := r.s.Artifact(r.ctx, "calculator", "add"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
+		}
+		r.records("sess_1")
+	})
+}
+
+func programs(t *testing.T, r *rig) {
+	code := "package tool // add"
+	r.forge("calculator", "add", code)
+	r.everyWay(func() {
+		if got, err := r.s.Program(r.ctx, agent.Checksum(code)); err != nil || got != code {
+			t.Errorf("got %q, %v", got, err)
+		}
+		for _, sum := range []string{"", "sha256:", "sha256:../../etc/passwd", agent.Checksum("other")} {
+			if _, err := r.s.Program(r.ctx, sum); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("checksum %q: got %v, want ErrNotFound", sum, err)
+			}
+		}
+	})
+}
+
+// Decision 14
+func oddNames(t *testing.T, r *rig) {
+	names := []string{"movie finder", "Movie Finder", "movie_finder", "ünïcode 🙂", "archive", "registry", "registry.json", "index", "CON", strings.Repeat("ä", 200), "a.b", ".hidden", "-x", "x?", "x*"}
+	for _, n := range names {
+		r.forge(n, n, "package tool // "+n)
+		_, err := r.s.PutTool(r.ctx, agent.Tool{Role: n}, 0, nil)
+		r.ok(err)
+	}
+	r.everyWay(func() {
+		for _, n := range names {
+			a, err := r.s.Artifact(r.ctx, n, n)
+			if err != nil || a.Role != n || a.MethodName != n || a.Code != "package tool // "+n {
+				t.Errorf("%q: got %v, %v", n, a, err)
+			}
+			if list, err := r.s.ListArtifacts(r.ctx, n); err != nil || len(list) != 1 {
+				t.Errorf("list of %q: got %v, %v", n, list, err)
+			}
+			if tool, err := r.s.Tool(r.ctx, n); err != nil || tool.Role != n {
+				t.Errorf("tool %q: got %v, %v", n, tool, err)
+			}
+		}
+	})
+}
+
+// P-14, P-19
+func tools(t *testing.T, r *rig) {
+	r.session("sess_1")
+	c := r.call("sess_1")
+	k := agent.Contract{Purpose: "finds"}
+	other := agent.Contract{Purpose: "other"}
+	c.Tools = []store.ToolChange{
+		{Role: "finder", At: r.clock.now(), Register: &k, IfAbsent: true}, {Role: "finder", At: r.clock.now(), Register: &other, IfAbsent: true},
+		{Role: "nobody", At: r.clock.now(), Used: 1},
+	}
+	r.commit(c)
+	r.clock.advance(time.Hour)
+	c = r.call("sess_1")
+	c.Tools = []store.ToolChange{{Role: "finder", At: r.clock.now(), Used: 2}}
+	r.commit(c)
+	r.everyWay(func() {
+		got, err := r.s.Tool(r.ctx, "finder")
+		r.ok(err)
+		if got.Purpose != "finds" || got.UsageCount != 2 || !got.LastUsedAt.Equal(r.clock.now()) || !got.CreatedAt.Equal(r.clock.now().Add(-time.Hour)) {
+			t.Errorf("got %+v", got)
+		}
+		if _, err := r.s.Tool(r.ctx, "nobody"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a tool that nobody registered: got %v, want ErrNotFound", err)
+		}
+		list, err := r.s.ListTools(r.ctx, "", 10)
+		r.ok(err)
+		if len(list) != 1 || list[0].Role != "finder" {
+			t.Errorf("got %+v", list)
+		}
+		if list, err := r.s.ListTools(r.ctx, "finder", 10); err != nil || len(list) != 0 {
+			t.Errorf("after finder: got %+v, %v", list, err)
+		}
+	})
+}
+
+func toolRevisions(t *testing.T, r *rig) {
+	one, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "one"}}, 0, &agent.AuditEntry{ID: "audit_1"})
+	r.ok(err)
+	if one.Revision != 1 || one.CreatedAt.IsZero() {
+		t.Errorf("got %+v", one)
+	}
+	if _, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder"}, 0, nil); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("new again: got %v, want ErrConflict", err)
+	}
+	two, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "two"}, UsageCount: 99}, one.Revision, nil)
+	r.ok(err)
+	if two.UsageCount != 0 || !two.CreatedAt.Equal(one.CreatedAt) {
+		t.Errorf("usage is the store's: got %+v", two)
+	}
+	_, err = r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "three"}, Methods: map[string]agent.Contract{"find": {Purpose: "m"}}}, store.AnyRevision, nil)
+	r.ok(err)
+	r.everyWay(func() {
+		got, err := r.s.Tool(r.ctx, "finder")
+		r.ok(err)
+		if got.Purpose != "three" || got.Revision != 3 || got.Methods["find"].Purpose != "m" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// P-63, P-65, P-66
+func ranking(t *testing.T, r *rig) {
+	r.session("sess_1")
+	use := func(role string, ok, bad int, state string) {
+		_, err := r.s.PutTool(r.ctx, agent.Tool{Role: role, CreatedAt: r.clock.now(), LastUsedAt: r.clock.now()}, 0, nil)
+		r.ok(err)
+		r.forge(role, "m", "package tool // "+role)
+		for i := range ok + bad {
+			c := r.call("sess_1")
+			class := agent.ClassOK
+			if i >= ok {
+				class = agent.ClassIntrinsic
+			}
+			c.Artifacts = []agent.ArtifactChange{{Role: role, MethodName: "m", At: r.clock.now(), Result: class, State: state}}
+			c.Tools = []store.ToolChange{{Role: role, At: r.clock.now(), Used: 1}}
+			r.commit(c)
+		}
+	}
+	use("old but durable", 4, 0, agent.StateDurable)
+	use("stale", 4, 0, agent.StateCandidate)
+	r.clock.advance(40 * 24 * time.Hour)
+	use("fresh", 4, 0, agent.StateCandidate)
+	use("shaky", 2, 2, agent.StateCandidate)
+	use("broken", 0, 4, agent.StateDegraded)
+	r.clock.advance(24 * time.Hour)
+	r.forge("unregistered", "m", "x")
+	r.everyWay(func() {
+		got, err := r.s.RankTools(r.ctx, r.clock.now(), 10)
+		r.ok(err)
+		names := []string{}
+		for _, x := range got {
+			names = append(names, x.Tool.Role)
+		}
+		if fmt.Sprintf("%q", names) != `["old but durable" "fresh" "shaky" "stale" "broken"]` {
+			t.Errorf("got %q", names)
+		}
+		if x := got[1]; x.Score < 0.966 || x.Score > 0.968 || fmt.Sprint(x.Methods) != "[m]" || x.State != agent.StateCandidate {
+			t.Errorf("got %+v, want score exp(-1/30)", x)
+		}
+		if got, err := r.s.RankTools(r.ctx, r.clock.now(), 2); err != nil || len(got) != 2 || got[1].Tool.Role != "fresh" {
+			t.Errorf("limited to 2: got %+v, %v", got, err)
+		}
+	})
+}
+
+// P-88
+func policy(t *testing.T, r *rig) {
+	p, err := r.s.Policy(r.ctx)
+	r.ok(err)
+	if !sameJSON(p, agent.DefaultPolicy()) {
+		t.Errorf("got %+v, want the default", p)
+	}
+	p.RepairEnabled = false
+	r.ok(r.s.SetPolicy(r.ctx, p, &agent.AuditEntry{ID: "audit_1"}))
+	r.everyWay(func() {
+		got, err := r.s.Policy(r.ctx)
+		r.ok(err)
+		if !sameJSON(got, p) {
+			t.Errorf("got %+v, want %+v", got, p)
+		}
+		if list, err := r.s.Audit(r.ctx, "", 10); err != nil || len(list) != 1 {
+			t.Errorf("got audit %+v, %v", list, err)
+		}
+	})
+}
+
+func audit(t *testing.T, r *rig) {
+	for i := range 5 {
+		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Actor: "ann", Action: "test", Reason: strings.Repeat("x", i*1000)}))
+	}
+	r.everyWay(func() {
+		got, err := r.s.Audit(r.ctx, "", 2)
+		r.ok(err)
+		if len(got) != 2 || got[0].ID != "audit_4" || got[1].ID != "audit_3" {
+			t.Errorf("got %+v", got)
+		}
+		got, err = r.s.Audit(r.ctx, "audit_3", 10)
+		r.ok(err)
+		if len(got) != 3 || got[0].ID != "audit_2" || len(got[0].Reason) != 2000 {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func leases(t *testing.T, r *rig) {
+	release, err := r.s.Lease(r.ctx, "k", time.Minute)
+	r.ok(err)
+	if _, err := r.s.Lease(r.ctx, "k", time.Minute); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("held: got %v, want ErrInUse", err)
+	}
+	other, err := r.s.Lease(r.ctx, "other", time.Minute)
+	r.ok(err)
+	other()
+	release()
+	_, err = r.s.Lease(r.ctx, "k", time.Minute)
+	r.ok(err)
+	r.clock.advance(2 * time.Minute)
+	again, err := r.s.Lease(r.ctx, "k", time.Minute) // the one before ran out
+	r.ok(err)
+	release() // of a lease that is long over: must not take away the new one
+	if _, err := r.s.Lease(r.ctx, "k", time.Minute); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("held: got %v, want ErrInUse", err)
+	}
+	again()
+}
+
+func watch(t *testing.T, r *rig) {
+	got := make(chan store.Change, 10)
+	stop := r.s.Watch(func(c store.Change) { got <- c })
+	want := func(kind, role, method string) {
+		t.Helper()
+		select {
+		case c := <-got:
+			if c.Kind != kind || c.Role != role || c.Method != method {
+				t.Errorf("got %+v, want %s %s %s", c, kind, role, method)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nothing was told of the change of %s %s.%s", kind, role, method)
+		}
+	}
+	r.forge("calculator", "add", "x")
+	want("artifact", "calculator", "add")
+	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder"}, 0, nil)
+	r.ok(err)
+	want("tool", "finder", "")
+	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), nil))
+	want("policy", "", "")
+	stop()
+	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), nil))
+	if len(got) != 0 {
+		t.Errorf("told of a change after stop: %+v", <-got)
+	}
+}
+
+// P-71, P-92
+func archiveAndRestore(t *testing.T, r *rig) {
+	before := r.forge("calculator", "add", "package tool // add")
+	r.forge("calculator", "sub", "package tool // sub")
+	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: "sums"}}, 0, nil)
+	r.ok(err)
+	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_1"}))
+	r.everyWay(func() {
+		if _, err := r.s.Artifact(r.ctx, "calculator", "add"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("artifact: got %v, want ErrNotFound", err)
+		}
+		if _, err := r.s.Tool(r.ctx, "calculator"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("tool: got %v, want ErrNotFound", err)
+		}
+		if list, err := r.s.ListArtifacts(r.ctx, "calculator"); err != nil || len(list) != 0 {
+			t.Errorf("list: got %v, %v", list, err)
+		}
+	})
+	if err := r.s.Restore(r.ctx, []store.Target{{Role: "nobody"}}, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("restoring what was not archived: got %v, want ErrNotFound", err)
+	}
+	r.ok(r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_2"}))
+	if _, err := r.s.Tool(r.ctx, "calculator"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("restoring one artifact restored the tool: %v", err)
+	}
+	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_3"}))
+	r.ok(r.s.Restore(r.ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_4"}))
+	r.everyWay(func() {
+		got, err := r.s.Artifact(r.ctx, "calculator", "add")
+		r.ok(err)
+		if !sameJSON(got, before) {
+			t.Errorf("got %+v, want %+v", got, before)
+		}
+		tool, err := r.s.Tool(r.ctx, "calculator")
+		if err != nil || tool.Purpose != "sums" {
+			t.Errorf("got %+v, %v", tool, err)
+		}
+		log, err := r.s.Audit(r.ctx, "", 10)
+		r.ok(err)
+		if len(log) != 4 {
+			t.Errorf("got %d audit entries, want 4", len(log))
+		}
+	})
+	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_5"}))
+	r.forge("calculator", "add", "package tool // anew")
+	if err := r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_6"}); !errors.Is(err, store.ErrExists) {
+		t.Errorf("restoring over a new one: got %v, want ErrExists", err)
+	}
+}
+
+func remove(t *testing.T, r *rig) {
+	r.forge("calculator", "add", "package tool // add")
+	r.forge("calculator", "sub", "package tool // sub")
+	r.ok(r.s.Remove(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_1"}))
+	r.everyWay(func() {
+		if _, err := r.s.Artifact(r.ctx, "calculator", "add"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
+		}
+		if _, err := r.s.Artifact(r.ctx, "calculator", "sub"); err != nil {
+			t.Errorf("the other one: %v", err)
+		}
+		if err := r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("restoring what was deleted: got %v, want ErrNotFound", err)
+		}
+	})
+	r.forge("calculator", "add", "package tool // anew")
+	r.everyWay(func() {
+		if a, err := r.s.Artifact(r.ctx, "calculator", "add"); err != nil || a.Code != "package tool // anew" || a.Revision != 1 {
+			t.Errorf("got %+v, %v", a, err)
+		}
+	})
+}
+
+// P-68
+func stale(t *testing.T, r *rig) {
+	r.session("sess_1")
+	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "old"}, 0, nil)
+	r.ok(err)
+	for _, m := range []string{"a", "b"} {
+		c := Forged(r.call("sess_1"), "package tool")
+		c.Artifacts[0].Role, c.Artifacts[0].MethodName = "old", m
+		r.commit(c)
+	}
+	r.clock.advance(48 * time.Hour)
+	c := r.call("sess_1")
+	c.Artifacts = []agent.ArtifactChange{{Role: "old", MethodName: "b", At: r.clock.now(), Result: agent.ClassOK}}
+	r.commit(c)
+	_, err = r.s.PutTool(r.ctx, agent.Tool{Role: "unused"}, 0, nil)
+	r.ok(err)
+	r.clock.advance(12 * time.Hour)
+	r.everyWay(func() {
+		got, err := r.s.Stale(r.ctx, r.clock.now().Add(-24*time.Hour))
+		r.ok(err)
+		if len(got) != 1 || got[0].Role != "old" || got[0].Method != "a" {
+			t.Errorf("got %+v, want old.a", got)
+		}
+		got, err = r.s.Stale(r.ctx, r.clock.now())
+		r.ok(err)
+		if len(got) != 4 {
+			t.Errorf("got %+v, want all four", got)
+		}
+	})
+}
+
+func closeTwice(t *testing.T, r *rig) {
+	r.session("sess_1")
+	r.ok(r.s.Ready())
+	r.ok(r.s.Close())
+	r.ok(r.s.Close())
+	if err := r.s.CommitCall(r.ctx, r.call("sess_1")); !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("commit after Close: got %v, want ErrReadOnly", err)
+	}
+	if r.s.Ready() == nil {
+		t.Error("a closed store says it is ready")
+	}
+}

@@ -1,0 +1,130 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// model does the same random operations to the store and to a fresh store.Memory, stopping and killing the one now
+// and then, and compares all that can be read of both.
+func model(t *testing.T, r *rig) {
+	twin := store.NewMemory(store.Options{Now: r.clock.now})
+	random := rand.New(rand.NewPCG(1, 2))
+	live := map[string]bool{}
+	pick := func(n int) int { return random.IntN(n) }
+	both := func(what string, do func(store.Store) error) {
+		t.Helper()
+		a, b := do(r.s), do(twin)
+		if fmt.Sprint(a == nil) != fmt.Sprint(b == nil) {
+			t.Fatalf("%s: the store says %v, the twin %v", what, a, b)
+		}
+	}
+	for step := range 400 {
+		r.clock.advance(time.Duration(pick(600)) * time.Second)
+		id, method := fmt.Sprintf("sess_%d", pick(6)), fmt.Sprint("m", pick(4))
+		switch pick(20) {
+		case 0, 1:
+			if !live[id] {
+				live[id] = true
+				both("create", func(s store.Store) error {
+					return s.CreateSession(r.ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil)
+				})
+			}
+		case 2:
+			delete(live, id)
+			both("delete", func(s store.Store) error { return s.DeleteSession(r.ctx, id) })
+		case 3:
+			both("put tool", func(s store.Store) error {
+				_, err := s.PutTool(r.ctx, agent.Tool{Role: "role" + method, Contract: agent.Contract{Purpose: fmt.Sprint(step)}}, store.AnyRevision, nil)
+				return err
+			})
+		case 4:
+			targets := []store.Target{{Role: "calculator", Method: method}}
+			both("archive", func(s store.Store) error {
+				return s.Archive(r.ctx, targets, agent.AuditEntry{ID: fmt.Sprint("audit_", step)})
+			})
+		case 5:
+			targets := []store.Target{{Role: "calculator", Method: method}}
+			both("restore", func(s store.Store) error {
+				return s.Restore(r.ctx, targets, agent.AuditEntry{ID: fmt.Sprint("audit_", step)})
+			})
+		case 6:
+			if r.h.Reopen != nil {
+				r.s = r.h.Reopen(t, r.s, pick(2) == 0)
+			}
+		case 7:
+			both("context", func(s store.Store) error {
+				_, err := s.ChangeContext(r.ctx, id, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(fmt.Sprint(step))}, Delete: []string{"last"}})
+				return err
+			})
+		default:
+			kind := pick(4)
+			both("call", func(s store.Store) error {
+				c := NewCommit(id, fmt.Sprintf("call_%05d", step), r.clock.now())
+				c.Record.MethodName, c.Log.Method = method, method
+				c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(step))}}
+				c.Tools = []store.ToolChange{{Role: "role" + method, At: r.clock.now(), Used: 1}}
+				change := agent.ArtifactChange{Role: "calculator", MethodName: method, At: r.clock.now(), Result: agent.ClassOK, SessionID: id}
+				if kind == 0 {
+					change.Generation = NewGeneration(fmt.Sprintf("gen-%d", step), fmt.Sprint("package tool // ", step), r.clock.now())
+					change.Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: id, Value: json.RawMessage(fmt.Sprint(step))}
+				}
+				c.Artifacts = []agent.ArtifactChange{change}
+				c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: id, Role: "calculator"}
+				c.Content = &store.Content{Ref: fmt.Sprint("content:", step%40), Value: json.RawMessage(fmt.Sprint(step))}
+				return s.CommitCall(r.ctx, c)
+			})
+		}
+		if step%40 == 39 {
+			if a, b := r.everything(r.s), r.everything(twin); a != b {
+				t.Fatalf("after step %d the store and its twin differ:\n%s\n%s", step, a, b)
+			}
+		}
+	}
+}
+
+// everything renders what can be read of a store.
+func (r *rig) everything(s store.Store) string {
+	out := map[string]any{}
+	sessions, err := s.ListSessions(r.ctx, "", 100)
+	r.ok(err)
+	out["sessions"] = sessions
+	for _, x := range sessions {
+		values, err := s.Context(r.ctx, x.ID)
+		r.ok(err)
+		out["context "+x.ID], out["history "+x.ID] = values, Records(r.T, s, x.ID)
+	}
+	list, err := s.ListArtifacts(r.ctx, "calculator")
+	r.ok(err)
+	tools, err := s.ListTools(r.ctx, "", 100)
+	r.ok(err)
+	ranks, err := s.RankTools(r.ctx, r.clock.now(), 100)
+	r.ok(err)
+	states, err := s.ArtifactStates(r.ctx)
+	r.ok(err)
+	patterns, err := s.Patterns(r.ctx, "calculator")
+	r.ok(err)
+	log, err := s.ListCalls(r.ctx, store.CallQuery{Limit: 1000})
+	r.ok(err)
+	for i := range log {
+		if len(log[i].Args) == 0 {
+			log[i].Args, log[i].Kwargs = nil, nil // erased: [] and null are the same
+		}
+	}
+	audits, err := s.Audit(r.ctx, "", 1000)
+	r.ok(err)
+	out["artifacts"], out["tools"], out["ranks"], out["states"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, states, patterns, log, audits
+	for i := range 40 {
+		v, _ := s.Content(r.ctx, fmt.Sprint("content:", i))
+		out[fmt.Sprint("content ", i)] = v
+	}
+	text, err := json.MarshalIndent(out, "", " ")
+	r.ok(err)
+	return string(text)
+}

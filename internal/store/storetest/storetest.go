@@ -1,0 +1,179 @@
+// Package storetest states the promises of store.Store as tests, which every implementation passes: what was
+// acknowledged is there, commits are whole, a history is gapless and in order, counters equal the sum of the
+// commits, deleted sessions leave nothing, bounds hold.
+//
+// It knows nothing of files. What only a disk can break (torn writes, kills, full disks) is tested beside the disk.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Harness opens stores of one implementation.
+type Harness struct {
+	// Open returns a new, empty store which reads that clock. It is closed when the test ends.
+	Open func(t *testing.T, now func() time.Time) store.Store
+	// Reopen returns the same store opened again after a clean stop, or after a kill. It is nil for a store that
+	// lives only in memory.
+	Reopen func(t *testing.T, s store.Store, kill bool) store.Store
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *rig)
+	}{
+		{"Sessions", sessions}, {"SessionsPage", sessionsPage}, {"Contexts", contexts}, {"ContextsAreTheCallers", contextsAreTheCallers},
+		{"Commit", commit}, {"CommitWithoutSession", commitWithoutSession}, {"CommitAssignsSeq", commitAssignsSeq},
+		{"CommitConcurrently", commitConcurrently}, {"CommitRefused", commitRefused}, {"HistoryPages", historyPages},
+		{"HistoryFilters", historyFilters}, {"HistoryKeepsUnknownKeys", historyKeepsUnknownKeys}, {"Calls", calls}, {"CallsPage", callsPage},
+		{"ValuesExpire", valuesExpire}, {"Replies", replies}, {"ContentBounded", contentBounded}, {"ContentBytes", contentBytes}, {"Patterns", patterns},
+		{"Counters", counters}, {"Artifacts", artifacts}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
+		{"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
+		{"Policy", policy}, {"Audit", audit}, {"Leases", leases}, {"Watch", watch}, {"ArchiveAndRestore", archiveAndRestore},
+		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"CloseTwice", closeTwice},
+		{"Model", model},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clock := &clock{at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+			r := &rig{T: t, h: h, clock: clock, ctx: t.Context()}
+			r.s = h.Open(t, clock.now)
+			c.test(t, r)
+		})
+	}
+}
+
+// rig is what a test works with.
+type rig struct {
+	*testing.T
+	h     Harness
+	s     store.Store
+	clock *clock
+	ctx   context.Context
+	n     int
+}
+
+// everyWay runs the check now, and again after a clean stop and after a kill where the store outlives its process.
+func (r *rig) everyWay(check func()) {
+	r.Helper()
+	check()
+	if r.h.Reopen == nil {
+		return
+	}
+	for _, kill := range []bool{true, false, false} { // the second clean stop finds nothing to write
+		r.s = r.h.Reopen(r.T, r.s, kill)
+		check()
+	}
+}
+
+func (r *rig) ok(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatalf("got error %v", err)
+	}
+}
+
+func (r *rig) session(id string) string {
+	r.Helper()
+	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: id, Role: "calculator", Owner: "local", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
+	return id
+}
+
+// call makes the commit of an ok call of calculator.add, which a test changes as it likes.
+func (r *rig) call(session string) *store.CallCommit {
+	r.n++
+	return NewCommit(session, fmt.Sprintf("call_%06d", r.n), r.clock.now())
+}
+
+// NewCommit makes the commit of an ok call of calculator.add in the session.
+func NewCommit(session, id string, now time.Time) *store.CallCommit {
+	args, kwargs := []json.RawMessage{json.RawMessage(`"` + session + ` argument"`)}, json.RawMessage(`{"key":"`+session+` keyword"}`)
+	o := agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(`"` + session + ` value"`), ToolRole: "calculator", MethodName: "add"}
+	at := agent.FormatTime(now)
+	return &store.CallCommit{
+		SessionID: session,
+		Record: agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: "calculator", MethodName: "add", Args: args, Kwargs: kwargs,
+			OutcomeSummary: agent.Summarize(o), TraceID: "trace", DurationMs: 1.5, ProgramSource: agent.SourcePersisted, ArtifactHit: true},
+		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: session, TraceID: "trace", CallID: id, Role: "calculator", Method: "add",
+			Args: args, Kwargs: kwargs, OutcomeStatus: o.Status, OutcomeValueClass: "string", ProgramSource: agent.SourcePersisted, ArtifactHit: true,
+			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, AttemptFailures: []agent.AttemptFailure{}, HistoryRecordAppended: true},
+		Outcome: o,
+		Effects: json.RawMessage(`{"note":"` + session + ` effect"}`),
+	}
+}
+
+// Forged adds to the commit that calculator.add was forged for it.
+func Forged(c *store.CallCommit, code string) *store.CallCommit {
+	at, _ := time.Parse(time.RFC3339, c.Record.Timestamp)
+	c.Artifacts = append(c.Artifacts, agent.ArtifactChange{Role: c.Record.Role, MethodName: c.Record.MethodName, At: at, Generation: NewGeneration("gen-1", code, at),
+		Result: agent.ClassOK, SessionID: c.SessionID})
+	return c
+}
+
+// NewGeneration makes a generation with the code.
+func NewGeneration(id, code string, at time.Time) *agent.Generation {
+	return &agent.Generation{ID: id, Trigger: "initial_forge", Code: code, CodeChecksum: agent.Checksum(code), Dependencies: []string{"strings"},
+		ContractFingerprint: agent.FingerprintNone, CheckedFingerprint: agent.FingerprintNone, RuntimeVersion: agent.ABI, CreatedAt: at, Cacheable: true}
+}
+
+func (r *rig) commit(c *store.CallCommit) *store.CallCommit {
+	r.Helper()
+	r.ok(r.s.CommitCall(r.ctx, c))
+	return c
+}
+
+// records decodes a whole history, page by page, and checks that it is gapless and in order.
+func (r *rig) records(session string) []agent.Record {
+	r.Helper()
+	return Records(r.T, r.s, session)
+}
+
+// Records decodes a whole history, page by page, and checks that it is gapless and in order.
+func Records(t testing.TB, s store.Store, session string) []agent.Record {
+	t.Helper()
+	var out []agent.Record
+	q := store.HistoryQuery{Limit: 7}
+	for {
+		page, err := s.History(context.Background(), session, q)
+		if err != nil {
+			t.Fatalf("history of %s: %v", session, err)
+		}
+		for _, raw := range page.Records {
+			var rec agent.Record
+			if err := json.Unmarshal(raw, &rec); err != nil {
+				t.Fatalf("record %s: %v", raw, err)
+			}
+			if out = append(out, rec); rec.Seq != len(out) {
+				t.Fatalf("got seq %d at place %d", rec.Seq, len(out))
+			}
+		}
+		if page.Next == 0 {
+			if page.Size != len(out) {
+				t.Fatalf("got size %d of a history with %d records", page.Size, len(out))
+			}
+			return out
+		}
+		q.After = page.Next
+	}
+}
+
+// clock is the time of a test.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time          { return c.at }
+func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
+
+// sameJSON reports whether two values are the same once encoded.
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
