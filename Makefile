@@ -1,0 +1,69 @@
+# Each target does all of its own set-up. `make help` lists them.
+#
+# make test needs Go only. make test-ops installs the Debian and npm packages that it needs.
+
+SHELL := /bin/bash
+GO    ?= go
+CACHE := .cache
+BIN   := bin/recurgentd
+
+# The daemon and its runners are one static binary.
+export CGO_ENABLED ?= 0
+
+BUILD    := $(GO) build -trimpath
+PACKAGES := ./...
+TIMEOUT  := 25m
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test test-ops lint fuzz race bench diff crash dist docs image clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+
+run: build ## build and start the daemon on the embedded demo, and print what to try
+	@exec ./$(BIN) serve --provider replay --recording= --data-dir $(CACHE)/run
+
+build: ## build bin/recurgentd
+	@mkdir -p bin
+	$(BUILD) -o $(BIN) ./cmd/recurgentd
+
+test: ## everything that needs only Go
+	$(GO) vet $(PACKAGES)
+	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
+
+test-ops: ## suites that need Debian or npm packages, which it installs
+	@scripts/ops-install promtool redocly
+	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./cmd/recurgentd
+
+lint: ## gofmt, go vet, module checksums, and golangci-lint (built once, then cached)
+	@unformatted=$$(gofmt -l cmd internal api); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet $(PACKAGES)
+	$(GO) mod verify
+	@scripts/golangci-lint run
+
+fuzz: ## every fuzz target for FUZZTIME (10s) each
+	@FUZZTIME=$${FUZZTIME:-10s} scripts/each-fuzz
+
+race: ## all tests under the race detector; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(PACKAGES)
+
+bench: ## all benchmarks, one second each, without tests
+	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+diff: ## run every recorded and corpus program natively and by the engines, and compare
+	$(GO) test -count 1 -timeout $(TIMEOUT) -run 'Diff' ./internal/runtime/gate/...
+
+crash: ## kill the daemon and the store over and over, and look for what was acknowledged
+	$(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./cmd/recurgentd
+
+docs: ## write the generated parts of docs/
+	$(GO) test -count 1 -run 'TestConfigurationDocument' ./cmd/recurgentd -update
+
+dist: ## release archives for Linux and macOS in dist/, with checksums
+	@scripts/dist
+
+image: ## build the container image recurgentd:dev
+	docker build -t recurgentd:dev .
+
+clean: ## remove what the targets made
+	rm -rf bin dist $(CACHE)
