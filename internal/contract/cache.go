@@ -1,0 +1,135 @@
+package contract
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Resolved is a contract after Merge, with all that calls ask of it. It is shared and must not be changed.
+type Resolved struct {
+	Contract    *agent.Contract // nil for none
+	Source      string          // none, hash, fields, merged
+	Fingerprint string          // of the whole contract, or "none"
+	Checked     string          // of its machine-checked parts, or "none"
+	Schema      *Schema         // never nil; Empty where nothing is checked
+	Signature   *Signature      // nil for none
+	Ignored     []InvalidError  // senseless constraints that were left out
+}
+
+// A Cache keeps resolved contracts, each compiled once. It is bounded and safe for concurrent use. The zero Cache is
+// not usable: NewCache makes one.
+type Cache struct {
+	half int // entries in a generation; two generations are kept
+
+	mu         sync.RWMutex
+	young, old map[string]*Resolved // guarded by mu
+	size       int                  // bytes of the young keys; guarded by mu
+	none       *Resolved            // set once
+	keys       sync.Pool
+}
+
+// maxCachedBytes bounds the keys of one generation of a Cache.
+const maxCachedBytes = 4 << 20
+
+// NewCache returns a Cache of at most about n contracts; 1024 when n is 0.
+func NewCache(n int) *Cache {
+	if n <= 0 {
+		n = 1024
+	}
+	return &Cache{half: max(n/2, 1), young: map[string]*Resolved{}, old: map[string]*Resolved{},
+		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone, Schema: &Schema{}},
+		keys: sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}}
+}
+
+// Resolve merges the layers and compiles the result, or hands out what it compiled before; that costs no allocation.
+// Constraints that make no sense are left out and listed in Ignored: the door where a contract comes in is where it is
+// refused (Compile). The error is an *InvalidError or *SignatureError for what cannot be used at all.
+func (c *Cache) Resolve(registryRole, registryMethod, session, call *agent.Contract) (*Resolved, error) {
+	if registryRole == nil && registryMethod == nil && session == nil && call == nil {
+		return c.none, nil
+	}
+	buf := c.keys.Get().(*[]byte)
+	defer c.keys.Put(buf)
+	key := (*buf)[:0]
+	for _, layer := range [4]*agent.Contract{registryRole, registryMethod, session, call} {
+		key = appendLayer(key, layer)
+	}
+	*buf = key
+	if r := c.find(key); r != nil {
+		return r, nil
+	}
+	r, err := resolve(registryRole, registryMethod, session, call)
+	if err != nil {
+		return nil, err
+	}
+	return c.keep(string(key), r), nil
+}
+
+func resolve(registryRole, registryMethod, session, call *agent.Contract) (*Resolved, error) {
+	merged, source := Merge(registryRole, registryMethod, session, call)
+	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Schema: &Schema{}}
+	if merged == nil {
+		return r, nil
+	}
+	var err error
+	if r.Schema, r.Ignored, err = compile(merged.Deliverable, mode{tolerant: true, refs: true}); err != nil {
+		return nil, err
+	}
+	if !absent(merged.Signature) {
+		s, err := ParseSignature(merged.Signature)
+		if err != nil {
+			return nil, err
+		}
+		r.Signature = &s
+	}
+	return r, nil
+}
+
+func (c *Cache) find(key []byte) *Resolved {
+	c.mu.RLock()
+	r, hit := c.young[string(key)]
+	if !hit {
+		r = c.old[string(key)]
+	}
+	c.mu.RUnlock()
+	if r != nil && !hit {
+		return c.keep(string(key), r) // still in use: it moves on to the next generation
+	}
+	return r
+}
+
+// keep stores r, unless another call stored the same meanwhile.
+func (c *Cache) keep(key string, r *Resolved) *Resolved {
+	if len(key) > maxCachedBytes/4 {
+		return r
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first := c.young[key]; first != nil {
+		return first
+	}
+	if len(c.young) >= c.half || c.size+len(key) > maxCachedBytes {
+		c.old, c.young, c.size = c.young, map[string]*Resolved{}, 0
+	}
+	c.young[key] = r
+	c.size += len(key)
+	return r
+}
+
+// appendLayer appends what the contract says, each part with its length before it, so that no two contracts share a key.
+func appendLayer(key []byte, k *agent.Contract) []byte {
+	if k == nil {
+		return append(key, 0)
+	}
+	key = append(key, 1)
+	key = binary.AppendUvarint(key, uint64(len(k.Purpose)))
+	key = append(key, k.Purpose...)
+	for _, part := range [4]json.RawMessage{k.Deliverable, k.Acceptance, k.FailurePolicy, k.Signature} {
+		key = binary.AppendUvarint(key, uint64(len(part)))
+		key = append(key, part...)
+	}
+	return key
+}

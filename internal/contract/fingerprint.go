@@ -1,0 +1,146 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/gowebpki/jcs"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Fingerprint returns "sha256:" and the digest of the contract's canonical JSON (RFC 8785), or "none" when it says
+// nothing. Key order, white space and members that are null do not matter; every other value does.
+func Fingerprint(c *agent.Contract) string {
+	if c == nil {
+		return agent.FingerprintNone
+	}
+	m := map[string]json.RawMessage{}
+	if c.Purpose != "" {
+		m["purpose"], _ = json.Marshal(c.Purpose) // a string always encodes
+	}
+	for name, raw := range map[string]json.RawMessage{"deliverable": c.Deliverable, "acceptance": c.Acceptance, "failure_policy": c.FailurePolicy, "signature": c.Signature} {
+		if !absent(raw) {
+			m[name] = raw
+		}
+	}
+	return digest(m)
+}
+
+// CheckedFingerprint is Fingerprint over what is machine-checked: deliverable and signature, less the parts of the
+// deliverable that only describe (title, description, examples ...). It decides whether a generation is stale.
+func CheckedFingerprint(c *agent.Contract) string {
+	if c == nil {
+		return agent.FingerprintNone
+	}
+	m := map[string]json.RawMessage{}
+	if !absent(c.Deliverable) {
+		raw := c.Deliverable
+		if v, err := Decode(raw); err == nil {
+			describe(v)
+			if object, ok := v.(map[string]any); ok && len(object) == 0 {
+				raw = nil
+			} else if b, err := json.Marshal(v); err == nil {
+				raw = b
+			}
+		}
+		if raw != nil {
+			m["deliverable"] = raw
+		}
+	}
+	if !absent(c.Signature) {
+		m["signature"] = c.Signature
+	}
+	return digest(m)
+}
+
+// describe removes the describing keywords from a deliverable, in place.
+func describe(v any) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return
+	}
+	for _, name := range []string{"title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"} {
+		delete(m, name)
+	}
+	for name, v := range m {
+		if name == "constraints" {
+			describe(v)
+			continue
+		}
+		k, ok := keywordOf(name)
+		if !ok || k.kind < schema {
+			continue
+		}
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				describe(e)
+			}
+		case map[string]any:
+			if k.kind == schema {
+				describe(v)
+				continue
+			}
+			for _, e := range v {
+				describe(e)
+			}
+		}
+	}
+}
+
+func digest(m map[string]json.RawMessage) string {
+	if len(m) == 0 {
+		return agent.FingerprintNone
+	}
+	return agent.Checksum(canonical(m))
+}
+
+// canonical returns RFC 8785 text. Numbers that its doubles cannot hold exactly are appended, so that they count too;
+// what RFC 8785 cannot express at all (a lone surrogate, 1e999) is taken in the plain form of encoding/json, keys sorted.
+func canonical(m map[string]json.RawMessage) string {
+	plain, err := json.Marshal(m)
+	if err != nil {
+		var b strings.Builder // a member that is not JSON: its bytes are all there is
+		for _, k := range sortedKeys(m) {
+			b.WriteString(strconv.Quote(k) + string(m[k]))
+		}
+		return b.String()
+	}
+	v, err := Decode(plain)
+	if err != nil {
+		return string(plain)
+	}
+	text, err := jcs.Transform(plain)
+	if err != nil {
+		sorted, err := json.Marshal(v)
+		if err != nil {
+			return string(plain)
+		}
+		return string(sorted)
+	}
+	var b bytes.Buffer
+	b.Write(text)
+	walkNumbers(v, func(n json.Number) {
+		if !exactDouble(n) {
+			b.WriteString("\n" + string(n))
+		}
+	})
+	return b.String()
+}
+
+// exactDouble reports whether no digit of n is lost in a double: up to 15 significant ones never are.
+func exactDouble(n json.Number) bool {
+	digits := 0
+	for _, c := range n {
+		if c == 'e' || c == 'E' {
+			break
+		}
+		if c >= '0' && c <= '9' {
+			digits++
+		}
+	}
+	return digits <= 15
+}

@@ -1,0 +1,236 @@
+package contract
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// link resolves the references, hoists what they name, and bounds what the whole expands to.
+func (t *translator) link(root map[string]any) (map[string]any, error) {
+	names := map[string]string{} // pointer → name in $defs
+	for _, r := range t.found {
+		target, ok := t.resolve(r.text)
+		if !ok {
+			if t.places[""] == nil {
+				continue
+			}
+			return nil, &InvalidError{r.at + "/$ref", fmt.Sprintf("points at no schema of the document: %q", r.text)}
+		}
+		r.target = target
+		if names[target] == "" {
+			names[target] = "s" + strconv.Itoa(len(names))
+		}
+	}
+	for _, r := range t.found {
+		refer(r.in, "#/$defs/"+names[r.target])
+	}
+	defs := make(map[string]any, len(names))
+	for _, target := range slices.Sorted(maps.Keys(names)) {
+		name := names[target]
+		t.origin.hoisted[name] = target
+		m, ok := t.places[target].(map[string]any)
+		if !ok {
+			defs[name] = t.places[target]
+			continue
+		}
+		defs[name] = maps.Clone(m)
+		clear(m) // the place itself becomes a reference
+		m["$ref"] = "#/$defs/" + name
+	}
+	e := &expansion{defs: defs, active: map[string]bool{}}
+	if err := e.schema(root, nil); err != nil {
+		return nil, err
+	}
+	if err := e.unambiguous(); err != nil {
+		return nil, err
+	}
+	if len(defs) > 0 {
+		root["$defs"] = defs
+	}
+	return root, nil
+}
+
+// refer adds a reference to a schema, beside one that is there already.
+func refer(in map[string]any, to string) {
+	if _, ok := in["$ref"]; !ok {
+		in["$ref"] = to
+		return
+	}
+	all, _ := in["allOf"].([]any)
+	in["allOf"] = append(slices.Clip(all), map[string]any{"$ref": to})
+}
+
+// resolve finds the pointer that a reference names.
+func (t *translator) resolve(ref string) (string, bool) {
+	ref = strings.TrimPrefix(ref, "#")
+	if ref == "" {
+		return "", true
+	}
+	if !strings.HasPrefix(ref, "/") {
+		at, ok := t.anchors[ref]
+		return at, ok
+	}
+	pointer := ""
+	for _, token := range strings.Split(ref[1:], "/") {
+		pointer += "/" + escapeToken(unescapeToken(token))
+	}
+	_, ok := t.places[pointer]
+	return pointer, ok
+}
+
+// expansion walks a document as a check could: through every reference, but not around in circles.
+type expansion struct {
+	defs   map[string]any
+	active map[string]bool
+	nodes  int
+	back   [][]string // paths of the values at which a reference leads back to where it came from
+}
+
+func (e *expansion) schema(node any, path []string) error {
+	if e.nodes++; e.nodes > MaxNodes {
+		return &InvalidError{"", fmt.Sprintf("expands to more than %d schemas", MaxNodes)}
+	}
+	m, ok := node.(map[string]any)
+	if !ok {
+		return nil
+	}
+	if ref, ok := m["$ref"].(string); ok {
+		if err := e.follow(strings.TrimPrefix(ref, "#/$defs/"), path); err != nil {
+			return err
+		}
+	}
+	return children(m, func(step string, child any) error {
+		next := path
+		if step != "" {
+			next = append(slices.Clip(path), step)
+		}
+		return e.schema(child, next)
+	})
+}
+
+func (e *expansion) follow(name string, path []string) error {
+	if e.active[name] {
+		if e.back = append(e.back, path); len(e.back) > maxBackEdges {
+			return &InvalidError{"", fmt.Sprintf("has more than %d recursive references", maxBackEdges)}
+		}
+		return nil
+	}
+	e.active[name] = true
+	defer delete(e.active, name)
+	return e.schema(e.defs[name], path)
+}
+
+// unambiguous refuses recursion that reaches the same value in two ways: the cost of a check would double with every
+// level of the value.
+func (e *expansion) unambiguous() error {
+	for i, a := range e.back {
+		for _, b := range e.back[:i] {
+			if overlap(a, b) {
+				return &InvalidError{"", "recurses in two ways into the same value, at " + strings.Join(a, "") + ": let the alternatives differ in their keys, or recurse in one place"}
+			}
+		}
+	}
+	return nil
+}
+
+// overlap reports whether a value could lie on or under both paths.
+func overlap(a, b []string) bool {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] && a[i] != anyStep && b[i] != anyStep {
+			return false
+		}
+	}
+	return true
+}
+
+// anyStep is a step to a value whose name or index the schema leaves open.
+const anyStep = "/*"
+
+// children calls f for every schema directly below a translated one. The step is "" where the child looks at the same value.
+func children(m map[string]any, f func(step string, child any) error) error {
+	for _, name := range sortedKeys(m) {
+		base := name
+		if name == extItems || name == extAdditional {
+			base = strings.TrimPrefix(name, extPrefix)
+		}
+		k, ok := keywordOf(base)
+		if !ok || k.kind < schema {
+			continue
+		}
+		visit := func(key string, child any) error {
+			switch {
+			case k.inPlace:
+				return f("", child)
+			case name == "properties" || name == "prefixItems":
+				return f("/"+escapeToken(key), child)
+			}
+			return f(anyStep, child)
+		}
+		var err error
+		switch v := m[name].(type) {
+		case []any:
+			for i, c := range v {
+				if err = visit(strconv.Itoa(i), c); err != nil {
+					return err
+				}
+			}
+		case map[string]any:
+			if k.kind == schema {
+				err = visit("", v)
+				break
+			}
+			for _, key := range sortedKeys(v) {
+				if err = visit(key, v[key]); err != nil {
+					return err
+				}
+			}
+		case bool:
+			err = visit("", v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// origins tells where translated parts came from.
+type origins struct {
+	constraints string            // pointer of the translated constraints member, or ""
+	hoisted     map[string]string // name in $defs → original pointer
+	renamed     map[string]bool   // original pointers that end in minItems where the document says min_items
+	implied     map[string]bool   // original pointers of types that the document does not state
+}
+
+// pointer gives the original pointer of a translated keyword's location.
+func (o origins) pointer(tokens []string) string {
+	p := ""
+	if len(tokens) >= 2 && tokens[0] == "$defs" {
+		p, tokens = o.hoisted[tokens[1]], tokens[2:]
+	}
+	for _, t := range tokens {
+		if t == extItems || t == extAdditional {
+			t = strings.TrimPrefix(t, extPrefix)
+		}
+		p += "/" + escapeToken(t)
+		if o.constraints != "" && p == o.constraints {
+			p = "/constraints"
+		}
+	}
+	return p
+}
+
+// spelled gives the same in the words of the original: a path of keys joined by points, below deliverable.
+func (o origins) spelled(pointer string) string {
+	if o.renamed[pointer] || o.implied[pointer] {
+		pointer = pointer[:strings.LastIndexByte(pointer, '/')] + "/min_items"
+	}
+	tokens := strings.Split(pointer, "/")[1:]
+	for i, t := range tokens {
+		tokens[i] = unescapeToken(t)
+	}
+	return strings.Join(append([]string{"deliverable"}, tokens...), ".")
+}

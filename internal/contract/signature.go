@@ -1,0 +1,140 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxFields is how many inputs, and how many outputs, a signature may have.
+const MaxFields = 64
+
+// Types of a signature's fields.
+const (
+	TypeString  = "string"
+	TypeNumber  = "number"
+	TypeInteger = "integer"
+	TypeBoolean = "boolean"
+	TypeObject  = "object"
+	TypeArray   = "array"
+	TypeAny     = "any"
+	TypeHistory = "history" // inputs only, at most one
+)
+
+// A Field is one input or output of a signature.
+type Field struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"` // never empty after ParseSignature: any for inputs and string for outputs that name none
+	Description string `json:"description,omitempty"`
+}
+
+// A Signature declares inputs and outputs (design.md section 8).
+type Signature struct {
+	Instructions string  `json:"instructions,omitempty"`
+	Inputs       []Field `json:"inputs"`
+	Outputs      []Field `json:"outputs"`
+}
+
+// HistoryField returns the name of the input of type history, or "".
+func (s Signature) HistoryField() string {
+	for _, f := range s.Inputs {
+		if f.Type == TypeHistory {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// A SignatureError says which part of a signature is refused. Pointer is a JSON pointer into the signature.
+type SignatureError struct {
+	Pointer string
+	Reason  string
+}
+
+func (e *SignatureError) Error() string {
+	return strings.TrimSpace("signature " + e.Pointer + " " + e.Reason)
+}
+
+// ParseSignature reads a signature. It needs at least one output, and one input that is not the history; names are
+// unique whatever their letter case. It returns a *SignatureError for anything else, unknown members included.
+func ParseSignature(raw json.RawMessage) (Signature, error) {
+	var s Signature
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return Signature{}, &SignatureError{"", "must be {instructions?, inputs: [{name, type?, description?}], outputs: [...]}: " + err.Error()}
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return Signature{}, &SignatureError{"", "has more than one JSON value"}
+	}
+	seen := map[string]bool{}
+	if err := checkFields(s.Inputs, "/inputs", TypeAny, true, seen); err != nil {
+		return Signature{}, err
+	}
+	if err := checkFields(s.Outputs, "/outputs", TypeString, false, seen); err != nil {
+		return Signature{}, err
+	}
+	histories := 0
+	for _, f := range s.Inputs {
+		if f.Type == TypeHistory {
+			histories++
+		}
+	}
+	switch {
+	case histories > 1:
+		return Signature{}, &SignatureError{"/inputs", "may have one field of type history"}
+	case len(s.Inputs) == histories:
+		return Signature{}, &SignatureError{"/inputs", "must name at least one field beside the history"}
+	case len(s.Outputs) == 0:
+		return Signature{}, &SignatureError{"/outputs", "must name at least one field"}
+	}
+	return s, nil
+}
+
+func checkFields(fields []Field, at, fallback string, history bool, seen map[string]bool) error {
+	if len(fields) > MaxFields {
+		return &SignatureError{at, fmt.Sprintf("may name at most %d fields", MaxFields)}
+	}
+	known := []string{TypeString, TypeNumber, TypeInteger, TypeBoolean, TypeObject, TypeArray, TypeAny}
+	if history {
+		known = append(known, TypeHistory)
+	}
+	for i := range fields {
+		f, here := &fields[i], at+"/"+strconv.Itoa(i)
+		if reason := badFieldName(f.Name); reason != "" {
+			return &SignatureError{here + "/name", reason}
+		}
+		if f.Type == "" {
+			f.Type = fallback
+		}
+		if !slices.Contains(known, f.Type) {
+			return &SignatureError{here + "/type", "must be one of " + strings.Join(known, ", ")}
+		}
+		key := strings.ToLower(f.Name)
+		if seen[key] {
+			return &SignatureError{here + "/name", fmt.Sprintf("names %q a second time", f.Name)}
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+func badFieldName(name string) string {
+	switch {
+	case strings.TrimSpace(name) == "":
+		return "must not be blank"
+	case strings.TrimSpace(name) != name:
+		return "must not begin or end with white space"
+	case !utf8.ValidString(name) || utf8.RuneCountInString(name) > 100:
+		return "must be valid UTF-8 of at most 100 characters"
+	case strings.ContainsFunc(name, func(r rune) bool { return r == ':' || unicode.IsControl(r) }):
+		return "must not contain a colon or control characters"
+	}
+	return ""
+}

@@ -1,0 +1,367 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+// Kinds of mismatch (design.md section 7).
+const (
+	MismatchType         = "type_mismatch"
+	MismatchRequired     = "missing_required_key"
+	MismatchMinItems     = "min_items_violation"
+	MismatchPropertyType = "property_type_mismatch"
+	MismatchNilInput     = "nil_required_input"
+	MismatchSchema       = "schema_violation"
+)
+
+// A Violation says how a value falls short. The same value and contract give the same bytes every time.
+//
+// Metadata holds mismatch, expected_shape and actual_shape (JSON kinds), expected_keys and actual_keys (lists of strings,
+// never nil), constraint_path (deliverable.constraints.properties.movies.min_items), value_path (a JSON pointer, "" is the
+// whole value); and where they apply expected_min_items and actual_items, expected and actual (short JSON).
+type Violation struct {
+	Mismatch string
+	Message  string
+	Metadata map[string]any
+}
+
+// leaf is one failure that the library found.
+type leaf struct {
+	at      []string // path of the failing value
+	keyword []string // path of the broken keyword in the translated document
+	text    string   // only where the library could not check at all
+}
+
+// firstLeaf picks, of all failures, the one nearest to the top; among equals by the order of keys, so that the choice
+// does not depend on the order in which a map was walked. What alternatives (anyOf, oneOf) found wrong is not looked at.
+func firstLeaf(e *jsonschema.ValidationError) leaf {
+	var best *leaf
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		keyword := pathOf(fragment(e.AbsoluteKeywordLocation))
+		last := ""
+		if len(keyword) > 0 {
+			last = keyword[len(keyword)-1]
+		}
+		if len(e.Causes) > 0 && (e.Message == "" || last != "anyOf" && last != "oneOf") {
+			for _, c := range e.Causes {
+				walk(c)
+			}
+			return
+		}
+		l := leaf{at: pathOf(e.InstanceLocation), keyword: keyword}
+		if best == nil || l.before(*best) {
+			best = &l
+		}
+	}
+	walk(e)
+	return *best
+}
+
+func (l leaf) before(o leaf) bool {
+	if d := len(l.at) - len(o.at); d != 0 {
+		return d < 0
+	}
+	for i := range l.at {
+		if d := compareTokens(l.at[i], o.at[i]); d != 0 {
+			return d < 0
+		}
+	}
+	if d := l.rank() - o.rank(); d != 0 {
+		return d < 0
+	}
+	return slices.Compare(l.keyword, o.keyword) < 0
+}
+
+// rank orders the keywords that fail at one value: first what it is, then what it lacks, then the rest.
+func (l leaf) rank() int {
+	switch l.last() {
+	case "type":
+		return 0
+	case "required":
+		return 1
+	case "minItems":
+		return 2
+	}
+	return 3
+}
+
+func (l leaf) last() string {
+	if len(l.keyword) == 0 {
+		return ""
+	}
+	return l.keyword[len(l.keyword)-1]
+}
+
+// compareTokens orders indexes by number and keys by text.
+func compareTokens(a, b string) int {
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	if errX == nil && errY == nil {
+		return x - y
+	}
+	return strings.Compare(a, b)
+}
+
+func fragment(u string) string {
+	_, f, _ := strings.Cut(u, "#")
+	return f
+}
+
+// pathOf splits a location of the library into its keys.
+func pathOf(location string) []string {
+	if location == "" {
+		return nil
+	}
+	tokens := strings.Split(strings.TrimPrefix(location, "/"), "/")
+	for i, t := range tokens {
+		tokens[i] = unescapeToken(t)
+	}
+	return tokens
+}
+
+func (s *Schema) violation(l leaf, v any) *Violation {
+	node, keyword := s.broken(l.keyword)
+	pointer := s.origin.pointer(l.keyword)
+	actual := valueAt(v, l.at)
+	where := "the value"
+	if len(l.at) > 0 {
+		where = cut(jsonPointer(l.at), 300)
+	}
+	meta := map[string]any{"expected_shape": shapes(node["type"]), "actual_shape": shapeOf(actual), "constraint_path": cut(s.origin.spelled(pointer), 500),
+		"value_path": cut(jsonPointer(l.at), 300), "expected_keys": []string{}, "actual_keys": []string{}}
+	out := &Violation{Mismatch: MismatchSchema, Metadata: meta}
+	switch {
+	case l.text != "":
+		out.Message = l.text
+	case keyword == "type" && s.origin.implied[pointer]:
+		out.tooFew(where, node, actual, l.at)
+	case keyword == "type":
+		out.wrongType(where, node, actual, l.at)
+	case keyword == "required":
+		out.missing(where, node, actual)
+	case keyword == "minItems":
+		out.tooFew(where, node, actual, l.at)
+	default:
+		out.broken(where, keyword, node[keyword], actual)
+	}
+	meta["mismatch"] = out.Mismatch
+	if path := meta["constraint_path"].(string); path != "deliverable" {
+		out.Message += " (" + path + ")"
+	}
+	return out
+}
+
+// broken finds the schema around a keyword, and the keyword.
+func (s *Schema) broken(path []string) (map[string]any, string) {
+	if len(path) == 0 {
+		return nil, ""
+	}
+	var at any = s.root
+	for _, token := range path[:len(path)-1] {
+		at = valueAt(at, []string{token})
+	}
+	node, _ := at.(map[string]any)
+	return node, path[len(path)-1]
+}
+
+func (o *Violation) wrongType(where string, node map[string]any, actual any, at []string) {
+	o.Mismatch = MismatchPropertyType
+	expected := o.Metadata["expected_shape"].(string)
+	if len(at) == 0 {
+		o.Mismatch = MismatchType
+		o.Metadata["expected_keys"] = keyList(node["required"])
+		o.Metadata["actual_keys"] = keysOf(actual)
+	} else {
+		o.Metadata["expected_keys"] = []string{cut(at[len(at)-1], 100)}
+	}
+	o.Message = fmt.Sprintf("%s must be %s, got %s", where, expected, shapeOf(actual))
+}
+
+func (o *Violation) missing(where string, node map[string]any, actual any) {
+	o.Mismatch = MismatchRequired
+	object, _ := actual.(map[string]any)
+	var missing []string
+	for _, k := range keyList(node["required"]) {
+		if _, ok := object[k]; !ok {
+			missing = append(missing, k)
+		}
+	}
+	o.Metadata["expected_shape"] = "object"
+	o.Metadata["expected_keys"] = keyList(node["required"])
+	o.Metadata["actual_keys"] = keysOf(actual)
+	o.Metadata["missing_keys"] = missing
+	o.Message = cut(fmt.Sprintf("%s lacks required keys: %s", where, strings.Join(missing, ", ")), 400)
+}
+
+func (o *Violation) tooFew(where string, node map[string]any, actual any, at []string) {
+	o.Mismatch = MismatchMinItems
+	least := int(floatOf(node["minItems"]))
+	o.Metadata["expected_shape"] = "array"
+	o.Metadata["expected_min_items"] = least
+	o.Metadata["actual_items"] = nil
+	if len(at) > 0 {
+		o.Metadata["expected_keys"] = []string{cut(at[len(at)-1], 100)}
+	}
+	list, ok := actual.([]any)
+	if !ok {
+		o.Message = fmt.Sprintf("%s must be an array with at least %d items, got %s", where, least, shapeOf(actual))
+		return
+	}
+	o.Metadata["actual_items"] = len(list)
+	o.Message = fmt.Sprintf("%s must have at least %d items, has %d", where, least, len(list))
+}
+
+func (o *Violation) broken(where, keyword string, limit, actual any) {
+	switch keyword {
+	case "anyOf":
+		o.Message = where + " fits none of the alternatives"
+	case "oneOf":
+		o.Message = where + " fits none, or more than one, of the alternatives of which it must fit one"
+	case "not":
+		o.Message = where + " fits what it must not fit"
+	default:
+		expected := brief(limit)
+		o.Metadata["expected"] = keyword + " " + expected
+		o.Message = fmt.Sprintf("%s breaks %s %s", where, keyword, expected)
+		if limit == nil {
+			o.Metadata["expected"] = "nothing here"
+			o.Message = where + " is not allowed"
+		}
+	}
+	if object, ok := actual.(map[string]any); ok {
+		o.Metadata["actual_keys"] = keysOf(object)
+		return
+	}
+	o.Metadata["actual"] = brief(actual)
+	o.Message += ", got " + brief(actual)
+}
+
+func (s *Schema) tooLarge(v any, size, limit int) *Violation {
+	return &Violation{Mismatch: MismatchSchema, Message: fmt.Sprintf("the value holds %d values; a check looks at %d at most", size, limit),
+		Metadata: map[string]any{"mismatch": MismatchSchema, "expected_shape": shapes(s.root["type"]), "actual_shape": shapeOf(v),
+			"expected_keys": []string{}, "actual_keys": []string{}, "constraint_path": "deliverable", "value_path": "",
+			"expected": fmt.Sprintf("at most %d values", limit), "actual": fmt.Sprintf("%d values", size)}}
+}
+
+func shapes(declared any) string {
+	switch d := declared.(type) {
+	case string:
+		return d
+	case []any:
+		names := make([]string, len(d))
+		for i, e := range d {
+			names[i], _ = e.(string)
+		}
+		return strings.Join(names, " or ")
+	}
+	return "any"
+}
+
+func shapeOf(v any) string {
+	switch v.(type) {
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	}
+	return "null"
+}
+
+func keyList(v any) []string {
+	l, _ := v.([]any)
+	out := make([]string, 0, len(l))
+	for _, e := range l {
+		if s, ok := e.(string); ok && len(out) < maxShownKeys {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// keysOf lists an object's keys in order, as many and as much of each as is fit to show.
+func keysOf(v any) []string {
+	object, _ := v.(map[string]any)
+	keys := sortedKeys(object)
+	if len(keys) > maxShownKeys {
+		keys = keys[:maxShownKeys]
+	}
+	for i := range keys {
+		keys[i] = cut(keys[i], 100)
+	}
+	return keys
+}
+
+func valueAt(v any, path []string) any {
+	for _, token := range path {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[token]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func jsonPointer(path []string) string {
+	var b strings.Builder
+	for _, t := range path {
+		b.WriteByte('/')
+		b.WriteString(escapeToken(t))
+	}
+	return b.String()
+}
+
+// brief renders a value for people: short, and lists and objects only by size.
+func brief(v any) string {
+	switch v := v.(type) {
+	case []any:
+		if len(v) <= 20 {
+			if b, err := json.Marshal(v); err == nil && len(b) <= maxShownValue {
+				return string(b)
+			}
+		}
+		return fmt.Sprintf("a list of %d", len(v))
+	case map[string]any:
+		return fmt.Sprintf("an object of %d", len(v))
+	case string:
+		return strconv.Quote(cut(v, maxShownValue))
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return cut(string(b), maxShownValue)
+}
+
+// cut shortens s to at most n bytes, at a character's edge.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return strings.ToValidUTF8(s, "?")
+	}
+	s = s[:n]
+	for len(s) > 0 && !utf8.ValidString(s[max(0, len(s)-4):]) {
+		s = s[:len(s)-1]
+	}
+	return strings.ToValidUTF8(s, "?") + "..."
+}
