@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// classifyDeath says what a dead runner died of: first the daemon's own reason, then what the Go runtime wrote
+// before it gave up, then the signal. What was written is hostile: it chooses among our words and is never quoted,
+// but for a panic's first line.
+func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, cpuLimit int64) *Failure {
+	if reason != nil && *reason == "shutdown" {
+		return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + errShutdown.Error(), Ours: true}
+	}
+	if reason != nil && *reason != "flood" {
+		return &Failure{Type: agent.ErrRunnerCrash, Detail: "killed", Message: "the runner was ended by the daemon: " + *reason}
+	}
+	for _, c := range deaths {
+		if bytes.Contains(stderr, []byte(c.mark)) {
+			f := c.failure
+			if c.quote {
+				f.Message += firstLineFrom(stderr, c.mark)
+			}
+			return &f
+		}
+	}
+	if reason != nil {
+		return &Failure{Type: agent.ErrRunnerCrash, Detail: "flood", Message: "the runner flooded its standard error"}
+	}
+	switch signal := deathSignal(state, cpuLimit); signal {
+	case "cpu":
+		return &Failure{Type: agent.ErrTimeout, Detail: "cpu", Message: "the program used up its runner's processor time", Hint: "Bound every loop and do less work in one call."}
+	case "killed":
+		return &Failure{Type: agent.ErrRunnerCrash, Detail: "killed", Message: "the runner was killed from outside"}
+	case "sys":
+		return &Failure{Type: agent.ErrRunnerCrash, Detail: "seccomp", Message: "the runner made a forbidden system call"}
+	case "":
+	default:
+		return &Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the runner died of the signal " + signal}
+	}
+	return &Failure{Type: agent.ErrRunnerCrash, Detail: "exit", Message: "the runner ended in the middle of a call"}
+}
+
+// deaths are the ways in which the Go runtime gives up, the most telling first.
+var deaths = []struct {
+	mark    string
+	quote   bool
+	failure Failure
+}{
+	{"goroutine stack exceeds", false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit: recursion without end, or too deep", Hint: "Use a loop, or bound the depth of the recursion."}},
+	{"stack overflow", false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit", Hint: "Use a loop, or bound the depth of the recursion."}},
+	{"out of memory", false, Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}},
+	{"cannot allocate memory", false, Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}},
+	{"makeslice: len out of range", false, Failure{Type: agent.ErrExecution, Detail: "panic", Message: "makeslice: len out of range"}},
+	{"concurrent map", false, Failure{Type: agent.ErrExecution, Detail: "map_race", Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
+	{"all goroutines are asleep", false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that nobody serves."}},
+	{"failed to create new OS thread", false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
+	{"unexpected signal during runtime execution", false, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
+	{"SIGSEGV", false, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
+	{"panic: ", true, Failure{Type: agent.ErrExecution, Detail: "goroutine_panic", Message: "a goroutine of the program ended in "}},
+	{"fatal error: ", true, Failure{Type: agent.ErrRunnerCrash, Detail: "fatal", Message: "the Go runtime gave up: "}},
+}
+
+func firstLineFrom(text []byte, mark string) string {
+	line := text[bytes.Index(text, []byte(mark)):]
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	return strings.TrimSpace(boundText(line, 200))
+}

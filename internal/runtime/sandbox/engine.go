@@ -1,0 +1,63 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// An Engine checks, compiles and runs one program inside a runner. Another engine can take the place of the
+// default one; the tests of confinement use some that give a program everything.
+type Engine interface {
+	// Load gates and compiles the source. It is called once, before any Run.
+	Load(source string) (*gate.Facts, *gate.Refusal, error)
+	// Run runs the program: exactly one of a value with a nil error, an error that the program returned, and a panic.
+	Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *interp.Panic)
+	// Reads counts what the last run read of clock and chance.
+	Reads() (clock, chance int)
+	// Encode gives the JSON form of what a program made.
+	Encode(v any) (json.RawMessage, error)
+}
+
+// gateEngine is the default engine.
+type gateEngine struct {
+	gate     *gate.Gate
+	compiled *interp.Compiled
+}
+
+// NewEngine returns the default engine: package gate and its interpreter.
+func NewEngine() (Engine, error) {
+	g, err := gate.New(gate.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &gateEngine{gate: g}, nil
+}
+
+func (e *gateEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+	p, refusal := e.gate.Check(source)
+	if refusal != nil {
+		return nil, refusal, nil
+	}
+	c, err := interp.Compile(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.compiled = c
+	return &p.Facts, nil, nil
+}
+
+func (e *gateEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any, error, *interp.Panic) {
+	e.compiled.Begin(now, seed)
+	return e.compiled.Run(call)
+}
+
+func (e *gateEngine) Reads() (int, int) {
+	r := e.compiled.Reads()
+	return r.Clock, r.Chance
+}
+
+func (e *gateEngine) Encode(v any) (json.RawMessage, error) { return interp.Encode(v) }

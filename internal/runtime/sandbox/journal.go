@@ -1,0 +1,175 @@
+package sandbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// A journal collects what a run takes from outside, or hands out what an earlier run took. Clock and chance are
+// functions of the time and the seed that came with the request, so the two stand for all their readings.
+type journal struct {
+	limit     int
+	entries   []journalEntry
+	size      int
+	truncated bool
+
+	clock, chance uint64 // readings, as the runner counted them
+	now           time.Time
+	seed          uint64
+
+	served *journalForm // what to serve; nil when effects are real
+	used   []bool
+}
+
+// journalForm is the stored form of a journal. It is opaque to others and its version is V.
+type journalForm struct {
+	V      int            `json:"v"`
+	Now    *time.Time     `json:"now,omitempty"`  // when the clock was read
+	Seed   string         `json:"seed,omitempty"` // when chance was drawn from; base64 would not survive a float, a number neither
+	Clock  uint64         `json:"clock,omitempty"`
+	Chance uint64         `json:"chance,omitempty"`
+	Asks   []journalEntry `json:"asks,omitempty"`
+}
+
+type journalEntry struct {
+	Op     string          `json:"op"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Digest string          `json:"digest,omitempty"` // instead of a large Result that the session can give again
+	Error  *journalError   `json:"error,omitempty"`
+}
+
+type journalError struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// journalVersion is that of journalForm.
+const journalVersion = 1
+
+// inlineAnswer is the largest answer about the session itself (history, tools, content) that a journal holds in
+// full; of a larger one it keeps the digest, and a replay asks the session again.
+const inlineAnswer = 4 << 10
+
+// open prepares the journal for a request: empty, or with the recorded effects to serve.
+func (j *journal) open(recorded json.RawMessage, limit int) error {
+	j.limit = limit
+	if recorded == nil {
+		return nil
+	}
+	j.served = &journalForm{}
+	if err := json.Unmarshal(recorded, j.served); err != nil {
+		return err
+	}
+	j.used = make([]bool, len(j.served.Asks))
+	return nil
+}
+
+func (j *journal) replaying() bool { return j.served != nil }
+
+// start returns the clock and the seed of the run.
+func (j *journal) start(r *Request) (time.Time, uint64) {
+	j.now, j.seed = r.Now, r.Seed
+	if j.served != nil {
+		if j.served.Now != nil {
+			j.now = *j.served.Now
+		}
+		if s, err := base64.RawStdEncoding.DecodeString(j.served.Seed); err == nil && len(s) == 8 {
+			p := frameParser{b: s}
+			j.seed = p.fixed()
+		}
+	}
+	if j.now.IsZero() {
+		j.now = time.Now()
+	}
+	j.now = j.now.Round(0).UTC()
+	return j.now, j.seed
+}
+
+// add notes one question and its answer.
+func (j *journal) add(op string, params, result json.RawMessage, refusal *recurgent.Failure) {
+	if j.truncated {
+		return
+	}
+	e := journalEntry{Op: op, Params: params, Result: result}
+	if refusal != nil {
+		e.Result, e.Error = nil, &journalError{refusal.Type, refusal.Message}
+	} else if ofSession(op) && len(result) > inlineAnswer {
+		e.Result, e.Digest = nil, digest(result)
+	}
+	j.size += len(params) + len(e.Result) + 64
+	if j.size > j.limit {
+		j.truncated, j.entries = true, nil
+		return
+	}
+	j.entries = append(j.entries, e)
+}
+
+func ofSession(op string) bool { return op == opHistory || op == opTools || op == opContent }
+
+func digest(b []byte) string {
+	s := sha256.Sum256(b)
+	return base64.RawStdEncoding.EncodeToString(s[:])
+}
+
+// find takes the first unused entry that answers the question: the same one, or a fetch of the same address with
+// other headers.
+func (j *journal) find(op string, params json.RawMessage) *journalEntry {
+	for i := range j.served.Asks {
+		if e := &j.served.Asks[i]; !j.used[i] && e.Op == op && bytes.Equal(e.Params, params) {
+			j.used[i] = true
+			return e
+		}
+	}
+	if op != opFetch {
+		return nil
+	}
+	want := fetchKey(params)
+	for i := range j.served.Asks {
+		if e := &j.served.Asks[i]; !j.used[i] && e.Op == op && fetchKey(e.Params) == want {
+			j.used[i] = true
+			return e
+		}
+	}
+	return nil
+}
+
+func fetchKey(params json.RawMessage) string {
+	var q recurgent.Request
+	if json.Unmarshal(params, &q) != nil {
+		return "?"
+	}
+	return q.Method + " " + q.URL + "\n" + q.Body
+}
+
+// encode returns the stored form, nil when the run took nothing from outside. A run on recorded effects has theirs.
+func (j *journal) encode(r *Request) (json.RawMessage, bool) {
+	if j.served != nil {
+		return r.Recorded, false
+	}
+	if j.truncated {
+		return nil, true
+	}
+	if j.clock == 0 && j.chance == 0 && len(j.entries) == 0 {
+		return nil, false
+	}
+	form := journalForm{V: journalVersion, Clock: j.clock, Chance: j.chance, Asks: j.entries}
+	if j.clock > 0 {
+		form.Now = &j.now
+	}
+	if j.chance > 0 {
+		var f frameBuilder
+		f.fixed(j.seed)
+		form.Seed = base64.RawStdEncoding.EncodeToString(f.b)
+	}
+	raw, err := json.Marshal(form)
+	if err != nil || len(raw) > j.limit+j.limit/4 {
+		return nil, true
+	}
+	return raw, false
+}

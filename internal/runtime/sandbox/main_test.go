@@ -1,0 +1,182 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// The test binary is its own runner: real processes, real confinement. Behind "runner" stands the engine that the
+// test asks for: the default one, or "native", whose programs are Go functions of this binary with nothing between
+// them and the operating system.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == RunnerArg {
+		os.Exit(testRunner(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func testRunner(args []string) int {
+	for _, arg := range args {
+		switch {
+		case strings.HasPrefix(arg, "mask="):
+			maskSyscall(strings.TrimPrefix(arg, "mask="))
+		case strings.HasPrefix(arg, "script="):
+			return runScript(strings.TrimPrefix(arg, "script="))
+		case arg == "native":
+			return Serve(func() (Engine, error) { return &nativeEngine{}, nil })
+		}
+	}
+	return RunnerMain()
+}
+
+// nativeEngine runs functions of this binary; a "source" is the name of one, or "name argument".
+type nativeEngine struct {
+	program func(*recurgent.Call) (any, error)
+	counter struct{ clock, chance int }
+	now     time.Time
+	seed    uint64
+}
+
+func (e *nativeEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+	name, arg, _ := strings.Cut(source, " ")
+	switch name {
+	case "refuse":
+		return nil, &gate.Refusal{Type: arg, Message: "no", Hint: "do", Errors: []string{"program.go:1:1: no"}}, nil
+	case "compilepanic":
+		panic("compiler bug")
+	case "compileloop":
+		for {
+		}
+	}
+	program, ok := nativePrograms(e)[name]
+	if !ok {
+		return nil, nil, errors.New("no program " + name)
+	}
+	e.program = program
+	return &gate.Facts{Imports: []string{name}}, nil, nil
+}
+
+func (e *nativeEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *interp.Panic) {
+	defer func() {
+		if v := recover(); v != nil {
+			value, err, panicked = nil, nil, &interp.Panic{Class: "string", Message: fmt.Sprint(v)}
+		}
+	}()
+	e.now, e.seed, e.counter.clock, e.counter.chance = now, seed, 0, 0
+	value, err = e.program(call)
+	return value, err, nil
+}
+
+func (e *nativeEngine) Reads() (int, int)                     { return e.counter.clock, e.counter.chance }
+func (e *nativeEngine) Encode(v any) (json.RawMessage, error) { return json.Marshal(v) }
+
+// fakeHost answers host calls from a table.
+type fakeHost struct {
+	mu    sync.Mutex
+	calls []string
+
+	onCall    func(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
+	history   string
+	onHistory func()
+}
+
+func (h *fakeHost) note(s string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = append(h.calls, s)
+}
+
+func (h *fakeHost) Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+	h.note("call " + role + "." + method)
+	if h.onCall != nil {
+		return h.onCall(ctx, role, method, args, kwargs)
+	}
+	return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(`"nested"`), ToolRole: role, MethodName: method}
+}
+
+func (h *fakeHost) Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError {
+	h.note("delegate " + role)
+	if role == "bad" {
+		return &AuthoredError{Type: "denied", Message: "not this one"}
+	}
+	return nil
+}
+
+func (h *fakeHost) Tools(context.Context) (json.RawMessage, error) {
+	return json.RawMessage(`{"adder":{"role":"adder","purpose":"adds"}}`), nil
+}
+
+func (h *fakeHost) History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error) {
+	h.note(fmt.Sprintf("history all=%t page=%t after=%d limit=%d", all, page, after, limit))
+	if h.onHistory != nil {
+		h.onHistory()
+	}
+	if h.history != "" {
+		return json.RawMessage(h.history), nil
+	}
+	return json.RawMessage(`[{"call_id":"c1","role":"r"}]`), nil
+}
+
+func (h *fakeHost) Content(ctx context.Context, ref string) (json.RawMessage, error) {
+	if ref == "missing" {
+		return nil, nil
+	}
+	return json.RawMessage(`"content of ` + ref + `"`), nil
+}
+
+// native is a pool whose programs are Go functions of this binary.
+func nativePool(t testing.TB, change func(*Options), extra ...string) *Pool {
+	t.Helper()
+	return testPool(t, change, hooks{args: append([]string{RunnerArg, "native"}, extra...)})
+}
+
+func testPool(t testing.TB, change func(*Options), h hooks) *Pool {
+	t.Helper()
+	o := DefaultOptions()
+	o.Blank = 1
+	if change != nil {
+		change(&o)
+	}
+	p, err := newPool(o, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func request(source string, args ...any) Request {
+	r := Request{Program: Program{Source: source, Checksum: "sha256:" + source}, Owner: "local", Role: "tester", Method: "run", CallID: "call-1",
+		Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Seed: 7, Timeout: 5 * time.Second}
+	for _, a := range args {
+		raw, err := json.Marshal(a)
+		if err != nil {
+			panic(err)
+		}
+		r.Args = append(r.Args, raw)
+	}
+	return r
+}
+
+// said is a Result in one line.
+func said(r Result) string {
+	switch {
+	case r.Failure != nil:
+		return "failure " + r.Failure.Type + "/" + r.Failure.Detail
+	case r.Authored != nil:
+		return "authored " + r.Authored.Type + ": " + r.Authored.Message
+	}
+	return "value " + string(r.Value)
+}

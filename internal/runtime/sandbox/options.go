@@ -1,0 +1,103 @@
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Options configures a Pool. Start from DefaultOptions.
+type Options struct {
+	Runners   int    // programs running at once; those that wait for a host call do not count
+	Waiting   int    // client calls in runners at once, those that wait for a host call included; at least Runners
+	Blank     int    // runners kept ready for programs that have none
+	Warm      int    // idle runners kept for the program that they have compiled
+	Isolation string // "program": a runner serves one program and one owner; "call": a runner serves one call
+	Require   string // the level below which New fails: "auto" (reduced on Linux, process elsewhere), "full", "reduced", "process"
+
+	MaxValue   int // bytes of a result
+	MaxContext int // bytes of what a call may change in its context
+	MaxDepth   int // levels of arrays and objects in a result
+	MaxJournal int // bytes of a call's effect journal; a call with more cannot be replayed
+	MaxAsks    int // host calls that one call may make
+	MaxFetches int // of these, fetches
+	MaxSource  int // bytes of a program
+
+	Memory      int64         // bytes of data segment of a runner (RLIMIT_DATA); the heap is kept at two thirds of it
+	RunnerCalls int           // calls after which a runner is replaced
+	RunnerAge   time.Duration // age at which a runner is replaced
+	RunnerCPU   time.Duration // processor time a runner may use in its life; a longer call is bounded by its own deadline
+	Idle        time.Duration // idle time after which a warm runner is ended
+
+	FetchAllow   []string      // hosts that programs may fetch: host, host:port or *.domain, which may be private or http; none: any public https address
+	FetchTimeout time.Duration // of one fetch, redirects included
+	Fetches      int           // fetches at once
+
+	Log zerolog.Logger // of runners' deaths and of confinement
+}
+
+// DefaultOptions are the daemon's.
+func DefaultOptions() Options {
+	n := runtime.NumCPU()
+	return Options{
+		Runners: n, Waiting: 8 * n, Blank: 2, Warm: 8, Isolation: IsolationProgram, Require: "auto",
+		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxFetches: 32, MaxSource: 64 << 10,
+		Memory: 256 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour, RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
+		FetchTimeout: 20 * time.Second, Fetches: 16, Log: zerolog.Nop(),
+	}
+}
+
+// Values of Options.Isolation.
+const (
+	IsolationProgram = "program"
+	IsolationCall    = "call"
+)
+
+func (o *Options) validate() error {
+	for _, f := range []struct {
+		name       string
+		value, min int64
+	}{
+		{"Runners", int64(o.Runners), 1}, {"Waiting", int64(o.Waiting), int64(o.Runners)}, {"Blank", int64(o.Blank), 0}, {"Warm", int64(o.Warm), 0},
+		{"MaxValue", int64(o.MaxValue), 1}, {"MaxContext", int64(o.MaxContext), 1}, {"MaxDepth", int64(o.MaxDepth), 1},
+		{"MaxJournal", int64(o.MaxJournal), 1}, {"MaxAsks", int64(o.MaxAsks), 1}, {"MaxFetches", int64(o.MaxFetches), 0}, {"MaxSource", int64(o.MaxSource), 1},
+		{"Memory", o.Memory, 128 << 20}, {"RunnerCalls", int64(o.RunnerCalls), 1}, {"RunnerAge", int64(o.RunnerAge), 1},
+		{"RunnerCPU", int64(o.RunnerCPU), int64(time.Second)}, {"Idle", int64(o.Idle), 1},
+		{"FetchTimeout", int64(o.FetchTimeout), 1}, {"Fetches", int64(o.Fetches), 1},
+	} {
+		if f.value < f.min {
+			return fmt.Errorf("sandbox: %s is %d, the least is %d", f.name, f.value, f.min)
+		}
+	}
+	if o.Isolation != IsolationProgram && o.Isolation != IsolationCall {
+		return fmt.Errorf("sandbox: Isolation %q is neither %q nor %q", o.Isolation, IsolationProgram, IsolationCall)
+	}
+	switch o.Require {
+	case "auto", string(LevelFull), string(LevelReduced), string(LevelProcess):
+	default:
+		return fmt.Errorf("sandbox: Require %q is none of auto, full, reduced, process", o.Require)
+	}
+	for _, h := range o.FetchAllow {
+		if _, err := parseHostRule(h); err != nil {
+			return fmt.Errorf("sandbox: FetchAllow: %w", err)
+		}
+	}
+	return nil
+}
+
+// required is the level that Require stands for on this system.
+func (o *Options) required() Level {
+	if o.Require == "auto" {
+		if strings.HasPrefix(runtime.GOOS, "linux") {
+			return LevelReduced
+		}
+		return LevelProcess
+	}
+	return Level(o.Require)
+}
+
+// frameBound is the longest answer that a runner may give.
+func (o *Options) frameBound() int { return o.MaxValue + o.MaxContext + maxFacts }

@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The canary's probes try what must be impossible in a runner, each with one raw system call, because a library could
+// take another way. A probe is denied when the kernel refuses it for lack of right; any other answer, an error
+// about its arguments too, means that the call got through, and counts as ALLOWED.
+
+func outcome(errno syscall.Errno) string {
+	switch errno {
+	case unix.EPERM, unix.EACCES, unix.ENOSYS, unix.ENETUNREACH:
+		return "denied (" + unix.ErrnoName(errno) + ")"
+	case 0:
+		return "ALLOWED"
+	}
+	return "ALLOWED (" + unix.ErrnoName(errno) + ")"
+}
+
+func call(nr uintptr, args ...uintptr) syscall.Errno {
+	var a [6]uintptr
+	copy(a[:], args)
+	_, _, errno := syscall.RawSyscall6(nr, a[0], a[1], a[2], a[3], a[4], a[5])
+	return errno
+}
+
+// texts keeps the arguments of probes alive and where they are.
+type texts struct{ kept [][]byte }
+
+func (t *texts) str(s string) uintptr {
+	b := append([]byte(s), 0)
+	t.kept = append(t.kept, b)
+	return uintptr(unsafe.Pointer(&b[0]))
+}
+
+// probeNetwork knocks at the daemon's own listener before seccomp is on: in a network namespace of its own there is no
+// way even to the loopback address.
+func probeNetwork(cfg *childConfig, ready *childReady) {
+	if ready.Layers["netns"] != "on" || cfg.Port == 0 {
+		return
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	err = unix.Connect(fd, &unix.SockaddrInet4{Port: cfg.Port, Addr: [4]byte{127, 0, 0, 1}})
+	errno, _ := err.(syscall.Errno)
+	ready.Probes["netns: connect to the daemon"] = outcome(errno)
+}
+
+// probeLandlock opens a file before seccomp is on.
+func probeLandlock(ready *childReady) {
+	if ready.Layers["landlock"][:2] != "on" {
+		return
+	}
+	for name, path := range map[string]string{"landlock: read a file": "/etc/passwd", "landlock: list a directory": "/"} {
+		fd, err := unix.Open(path, unix.O_RDONLY, 0)
+		if err == nil {
+			unix.Close(fd)
+		}
+		errno, _ := err.(syscall.Errno)
+		ready.Probes[name] = outcome(errno)
+	}
+}
+
+// probeAll runs when every layer is on.
+func probeAll(cfg *childConfig, ready *childReady) {
+	at := uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1)
+	parent := uintptr(cfg.Parent)
+	self := uintptr(os.Getpid())
+	page := uintptr(os.Getpagesize())
+	var t texts
+	str := t.str
+	scratch := new([512]byte) // on the heap: a stack moves when it grows
+	t.kept = append(t.kept, scratch[:])
+	buf := uintptr(unsafe.Pointer(scratch))
+	limit := &unix.Rlimit{Cur: 1 << 40, Max: 1 << 40}
+	lim := uintptr(unsafe.Pointer(limit))
+	passwd, tmp := str("/etc/passwd"), str("/tmp/recurgentd-probe")
+	probes := []struct {
+		name string
+		nr   uintptr
+		args []uintptr
+	}{
+		{"file: read", unix.SYS_OPENAT, []uintptr{at, passwd, unix.O_RDONLY}},
+		{"file: environment of the daemon", unix.SYS_OPENAT, []uintptr{at, str(fmt.Sprintf("/proc/%d/environ", cfg.Parent)), unix.O_RDONLY}},
+		{"file: own memory", unix.SYS_OPENAT, []uintptr{at, str("/proc/self/mem"), unix.O_RDWR}},
+		{"file: create", unix.SYS_OPENAT, []uintptr{at, tmp, unix.O_CREAT | unix.O_WRONLY, 0o600}},
+		{"file: open how", unix.SYS_OPENAT2, []uintptr{at, passwd, buf, 24}},
+		{"file: by handle", unix.SYS_OPEN_BY_HANDLE_AT, []uintptr{at, buf, 0}},
+		{"file: status", unix.SYS_STATX, []uintptr{at, passwd, 0, 0x7ff, buf}},
+		{"file: link", unix.SYS_LINKAT, []uintptr{at, passwd, at, tmp, 0}},
+		{"file: symlink", unix.SYS_SYMLINKAT, []uintptr{passwd, at, tmp}},
+		{"file: rename", unix.SYS_RENAMEAT2, []uintptr{at, tmp, at, tmp, 0}},
+		{"file: unlink", unix.SYS_UNLINKAT, []uintptr{at, tmp, 0}},
+		{"file: mkdir", unix.SYS_MKDIRAT, []uintptr{at, tmp, 0o700}},
+		{"file: mknod", unix.SYS_MKNODAT, []uintptr{at, tmp, unix.S_IFIFO | 0o600, 0}},
+		{"file: chmod", unix.SYS_FCHMODAT, []uintptr{at, tmp, 0o600}},
+		{"file: chown", unix.SYS_FCHOWNAT, []uintptr{at, tmp, 0, 0, 0}},
+		{"file: truncate", unix.SYS_TRUNCATE, []uintptr{tmp, 0}},
+		{"file: chdir", unix.SYS_CHDIR, []uintptr{str("/")}},
+		{"file: chroot", unix.SYS_CHROOT, []uintptr{str("/")}},
+		{"file: access", unix.SYS_FACCESSAT, []uintptr{at, passwd, 4}},
+		{"file: list", unix.SYS_GETDENTS64, []uintptr{0, buf, 512}},
+		{"file: watch", unix.SYS_INOTIFY_INIT1, nil},
+		{"file: in memory", unix.SYS_MEMFD_CREATE, []uintptr{str("x"), 0}},
+		{"file: in secret memory", unix.SYS_MEMFD_SECRET, []uintptr{0}},
+		{"file: mount", unix.SYS_MOUNT, []uintptr{str("none"), str("/tmp"), str("tmpfs"), 0, 0}},
+		{"file: unmount", unix.SYS_UMOUNT2, []uintptr{str("/proc"), 0}},
+		{"file: pivot", unix.SYS_PIVOT_ROOT, []uintptr{str("/"), str("/")}},
+		{"file: splice", unix.SYS_TEE, []uintptr{0, 3, 1, 0}},
+		{"net: tcp", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_STREAM, 0}},
+		{"net: tcp6", unix.SYS_SOCKET, []uintptr{unix.AF_INET6, unix.SOCK_STREAM, 0}},
+		{"net: udp", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_DGRAM, 0}},
+		{"net: mptcp", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_STREAM, 262}},
+		{"net: raw", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_RAW, 1}},
+		{"net: packet", unix.SYS_SOCKET, []uintptr{unix.AF_PACKET, unix.SOCK_RAW, 0}},
+		{"net: unix", unix.SYS_SOCKET, []uintptr{unix.AF_UNIX, unix.SOCK_STREAM, 0}},
+		{"net: netlink", unix.SYS_SOCKET, []uintptr{unix.AF_NETLINK, unix.SOCK_RAW, 0}},
+		{"net: vsock", unix.SYS_SOCKET, []uintptr{unix.AF_VSOCK, unix.SOCK_STREAM, 0}},
+		{"net: pair", unix.SYS_SOCKETPAIR, []uintptr{unix.AF_UNIX, unix.SOCK_STREAM, 0, buf}},
+		{"net: io_uring", unix.SYS_IO_URING_SETUP, []uintptr{1, buf}},
+		{"proc: exec", unix.SYS_EXECVE, []uintptr{str("/bin/true"), 0, 0}},
+		{"proc: exec at", unix.SYS_EXECVEAT, []uintptr{at, str("/nowhere"), 0, 0, 0}},
+		{"proc: new namespace", unix.SYS_UNSHARE, []uintptr{unix.CLONE_NEWUSER}},
+		{"proc: enter namespace", unix.SYS_SETNS, []uintptr{0, 0}},
+		{"proc: signal the daemon", unix.SYS_KILL, []uintptr{parent, 0}},
+		{"proc: signal all", unix.SYS_KILL, []uintptr{^uintptr(0), 0}},
+		{"proc: signal a thread of the daemon", unix.SYS_TGKILL, []uintptr{parent + 1, parent + 1, 0}},
+		{"proc: queue a signal", unix.SYS_RT_SIGQUEUEINFO, []uintptr{parent, 0, buf}},
+		{"proc: trace the daemon", unix.SYS_PTRACE, []uintptr{unix.PTRACE_SEIZE, parent, 0, 0}},
+		{"proc: read the daemon's memory", unix.SYS_PROCESS_VM_READV, []uintptr{parent, buf, 1, buf, 1, 0}},
+		{"proc: write the daemon's memory", unix.SYS_PROCESS_VM_WRITEV, []uintptr{parent, buf, 1, buf, 1, 0}},
+		{"proc: handle of the daemon", unix.SYS_PIDFD_OPEN, []uintptr{parent, 0}},
+		{"proc: limits of the daemon", unix.SYS_PRLIMIT64, []uintptr{parent, unix.RLIMIT_NOFILE, 0, buf}},
+		{"proc: raise a limit", unix.SYS_PRLIMIT64, []uintptr{0, unix.RLIMIT_DATA, lim, 0}},
+		{"proc: set a limit", unix.SYS_SETRLIMIT, []uintptr{unix.RLIMIT_DATA, lim}},
+		{"proc: outlive the daemon", unix.SYS_PRCTL, []uintptr{unix.PR_SET_PDEATHSIG, 0}},
+		{"proc: become dumpable", unix.SYS_PRCTL, []uintptr{unix.PR_SET_DUMPABLE, 1}},
+		{"proc: leave the group", unix.SYS_SETPGID, []uintptr{0, 0}},
+		{"proc: new session", unix.SYS_SETSID, nil},
+		{"proc: priority", unix.SYS_SETPRIORITY, []uintptr{unix.PRIO_PROCESS, parent, 0}},
+		{"proc: scheduler", unix.SYS_SCHED_SETAFFINITY, []uintptr{self, 8, buf}},
+		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, page, unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS, ^uintptr(0), 0}},
+		{"mem: make executable", unix.SYS_MPROTECT, []uintptr{buf &^ (page - 1), page, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC}},
+		{"mem: protection keys", unix.SYS_PKEY_MPROTECT, []uintptr{0, 0, 0, 0}},
+		{"mem: faults", unix.SYS_USERFAULTFD, []uintptr{0}},
+		{"mem: shared", unix.SYS_SHMGET, []uintptr{0, page, 0o600}},
+		{"mem: messages", unix.SYS_MSGGET, []uintptr{0, 0o600}},
+		{"mem: semaphores", unix.SYS_SEMGET, []uintptr{0, 1, 0o600}},
+		{"mem: queue", unix.SYS_MQ_OPEN, []uintptr{str("x"), unix.O_CREAT | unix.O_RDWR, 0o600, 0}},
+		{"kernel: bpf", unix.SYS_BPF, []uintptr{0, buf, 48}},
+		{"kernel: perf", unix.SYS_PERF_EVENT_OPEN, []uintptr{buf, 0, ^uintptr(0), ^uintptr(0), 0}},
+		{"kernel: keys", unix.SYS_ADD_KEY, []uintptr{str("user"), str("x"), buf, 1, ^uintptr(2)}},
+		{"kernel: key control", unix.SYS_KEYCTL, []uintptr{0, ^uintptr(2), 1}},
+		{"kernel: become root", unix.SYS_SETRESUID, []uintptr{0, 0, 0}},
+		{"kernel: capabilities", unix.SYS_CAPSET, []uintptr{buf, buf}},
+		{"kernel: another filter", unix.SYS_SECCOMP, []uintptr{0, 0, 0}},
+		{"kernel: device control", unix.SYS_IOCTL, []uintptr{0, 0x541B, buf}},
+		{"kernel: host name", unix.SYS_SETHOSTNAME, []uintptr{str("x"), 1}},
+		{"kernel: clock", unix.SYS_CLOCK_SETTIME, []uintptr{0, buf}},
+		{"kernel: modules", unix.SYS_FINIT_MODULE, []uintptr{0, 0, 0}},
+		{"kernel: log", unix.SYS_SYSLOG, []uintptr{3, buf, 512}},
+		{"kernel: system", unix.SYS_UNAME, []uintptr{buf}},
+	}
+	for _, p := range probes {
+		ready.Probes[p.name] = outcome(call(p.nr, p.args...))
+	}
+	probeFork(ready)
+	probeMemory(cfg, ready)
+	runtime.KeepAlive(&t)
+	runtime.KeepAlive(limit)
+}
+
+// probeFork tries to make a child. Were it allowed, the child would end at once.
+func probeFork(ready *childReady) {
+	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno == 0 && pid == 0 {
+		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	ready.Probes["proc: fork"] = outcome(errno)
+}
+
+// probeMemory asks for more memory than the runner may have.
+func probeMemory(cfg *childConfig, ready *childReady) {
+	if raceBuild {
+		return
+	}
+	errno := call(unix.SYS_MMAP, 0, uintptr(cfg.Memory), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
+	if errno == unix.ENOMEM {
+		errno = unix.EPERM
+	}
+	ready.Probes["mem: beyond the limit"] = outcome(errno)
+}

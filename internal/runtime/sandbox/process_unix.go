@@ -1,0 +1,54 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"os"
+	"syscall"
+)
+
+// killProcess ends the process and its group, a stopped one too.
+func killProcess(p *os.Process) {
+	if !forkForbidden {
+		syscall.Kill(-p.Pid, syscall.SIGKILL)
+	}
+	p.Kill()
+}
+
+// pipeSilent reports whether nothing can be read from the pipe and its other end is open.
+func pipeSilent(f *os.File) bool {
+	rc, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	silent := false
+	err = rc.Control(func(fd uintptr) {
+		var b [1]byte
+		_, err := syscall.Read(int(fd), b[:])
+		silent = err == syscall.EAGAIN
+	})
+	return err == nil && silent
+}
+
+// deathSignal names the signal that ended the process: cpu, killed, sys, another one's name, or "" for an exit.
+func deathSignal(s *os.ProcessState, cpuLimit int64) string {
+	if s == nil {
+		return ""
+	}
+	ws, ok := s.Sys().(syscall.WaitStatus)
+	if !ok || !ws.Signaled() {
+		return ""
+	}
+	switch ws.Signal() {
+	case syscall.SIGXCPU:
+		return "cpu"
+	case syscall.SIGKILL:
+		if int64((s.UserTime()+s.SystemTime()).Seconds())+1 >= cpuLimit {
+			return "cpu"
+		}
+		return "killed"
+	case syscall.SIGSYS:
+		return "sys"
+	}
+	return ws.Signal().String()
+}

@@ -1,0 +1,289 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+)
+
+// A runner is the daemon's side of one runner process. Apart from kill and died it belongs to whoever took it out of
+// the pool, one goroutine at a time.
+type runner struct {
+	opts  *Options
+	proc  *os.Process
+	in    *os.File // to the process
+	out   *os.File // from the process
+	rd    frameReader
+	wr    frameBuilder
+	ask   frameBuilder
+	born  time.Time
+	calls int
+
+	program, owner string      // what it has compiled, for whom; "" while blank
+	facts          *gate.Facts // of that program
+	idleSince      time.Time
+	idleCPU        time.Duration // used when it went idle
+
+	diary stderrDiary
+
+	killOnce sync.Once
+	reason   atomic.Pointer[string] // why the daemon killed it; nil when it did not
+	gone     chan struct{}          // closed when it has been reaped
+	state    *os.ProcessState       // after gone
+}
+
+// readyTimeout bounds the way from start to ready. It is generous: a machine under load is no fault of a program.
+const readyTimeout = 15 * time.Second
+
+// adopt makes a runner of a started process and begins to watch it.
+func adopt(o *Options, c *child) *runner {
+	r := &runner{opts: o, proc: c.proc, in: c.in, out: c.out, born: time.Now(), gone: make(chan struct{})}
+	r.rd.src = c.out
+	r.diary.done = make(chan struct{})
+	go r.watchStderr(c.stderr)
+	return r
+}
+
+// reap waits for the end of the process, reads the last of what it wrote, and tells whoever waits and forget.
+func (r *runner) reap(forget func(*runner)) {
+	state, _ := r.proc.Wait()
+	r.state = state
+	<-r.diary.done
+	close(r.gone)
+	forget(r)
+}
+
+// kill ends the process at once and for good; only the first reason counts. It does not wait.
+func (r *runner) kill(reason string) {
+	r.killOnce.Do(func() {
+		r.reason.Store(&reason)
+		killProcess(r.proc)
+	})
+}
+
+// bury kills the process and waits for its end.
+func (r *runner) bury(reason string) {
+	r.kill(reason)
+	<-r.gone
+}
+
+// setup sends the configuration and waits for the word that confinement holds.
+func (r *runner) setup(cfg childConfig) (*childReady, error) {
+	payload, err := json.Marshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	r.setDeadline(time.Now().Add(readyTimeout))
+	r.wr.begin(kindConfig)
+	r.wr.b = append(r.wr.b, payload...)
+	if _, err := r.in.Write(r.wr.finish()); err != nil {
+		return nil, err
+	}
+	kind, body, err := r.rd.next(maxReady)
+	if err != nil {
+		return nil, err
+	}
+	var ready childReady
+	if kind != kindReady || r.rd.buffered() || json.Unmarshal(body, &ready) != nil {
+		return nil, errFrame
+	}
+	return &ready, nil
+}
+
+func (r *runner) setDeadline(t time.Time) {
+	r.in.SetWriteDeadline(t)
+	r.out.SetReadDeadline(t)
+}
+
+// interrupt makes a pending read or write return. It may be called from any goroutine.
+func (r *runner) interrupt() {
+	past := time.Unix(1, 0)
+	r.in.SetWriteDeadline(past)
+	r.out.SetReadDeadline(past)
+}
+
+// arm sets the deadline, unless ctx has ended already: then pending and coming reads fail at once. The order
+// matters: interrupt may have run before.
+func (r *runner) arm(ctx context.Context, t time.Time) {
+	r.setDeadline(t)
+	if ctx.Err() != nil {
+		r.interrupt()
+	}
+}
+
+// quiet reports whether the process lives and has said nothing since its last answer.
+func (r *runner) quiet() bool {
+	if r.rd.buffered() || r.reason.Load() != nil {
+		return false
+	}
+	return pipeSilent(r.out)
+}
+
+// load has the runner gate and compile the source.
+func (r *runner) load(ctx context.Context, p Program, owner string, deadline time.Time) *Failure {
+	r.program, r.owner = p.Checksum, owner
+	r.arm(ctx, deadline)
+	r.wr.begin(kindLoad)
+	r.wr.string(p.Source)
+	if _, err := r.in.Write(r.wr.finish()); err != nil {
+		return r.fault(ctx, err, "")
+	}
+	r.wr.shrink()
+	kind, payload, err := r.rd.next(maxFacts)
+	if err != nil {
+		return r.fault(ctx, err, "")
+	}
+	if kind != kindLoaded || r.rd.buffered() {
+		return r.fault(ctx, errFrame, "")
+	}
+	facts, failure, err := parseLoaded(payload)
+	if err != nil {
+		return r.fault(ctx, err, "")
+	}
+	r.facts = facts
+	return failure
+}
+
+// runOnce has the runner run its program once and serves its questions meanwhile.
+func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, x *exchange) Result {
+	r.calls++
+	nonce := rand.Uint64()
+	now, seed := x.journal.start(req)
+	appendRun(&r.wr, nonce, req, now, seed)
+	r.arm(ctx, deadline)
+	if _, err := r.in.Write(r.wr.finish()); err != nil {
+		return Result{Failure: r.fault(ctx, err, "")}
+	}
+	r.wr.shrink()
+	for {
+		kind, payload, err := r.rd.next(r.opts.frameBound())
+		if err != nil {
+			return Result{Failure: r.fault(ctx, err, "")}
+		}
+		switch kind {
+		case kindAnswer:
+			a, err := parseAnswer(payload, nonce, r.opts)
+			if err == nil && r.rd.buffered() {
+				err = errors.New("more than one answer")
+			}
+			if err != nil {
+				return Result{Failure: r.fault(ctx, err, "")}
+			}
+			if a.discard {
+				r.kill("leftovers")
+			}
+			return x.result(a)
+		case kindAsk:
+			failure := r.serve(ctx, payload, nonce, &deadline, x)
+			if failure != nil {
+				return Result{Failure: failure}
+			}
+		case kindConfig, kindReady, kindLoad, kindLoaded, kindRun, kindReply:
+			return Result{Failure: r.fault(ctx, errors.New("a frame out of turn"), "")}
+		default:
+			// A kind that this version does not know, from a runner of another: it asks nothing of us.
+			if x.strange++; x.strange > 16 {
+				return Result{Failure: r.fault(ctx, errors.New("frames of no known kind"), "")}
+			}
+		}
+	}
+}
+
+// serve answers one question of the program. The run clock stands still meanwhile, but for processor time that the
+// runner used although it had nothing to do.
+func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadline *time.Time, x *exchange) *Failure {
+	p := frameParser{b: payload}
+	got, id, op := p.fixed(), p.uint(), p.text(16)
+	params := p.copied()
+	if !p.end() || got != nonce || id != uint64(x.asks+1) || r.rd.buffered() {
+		return r.fault(ctx, errors.New("a question that is none"), "")
+	}
+	if len(params) > maxAskParam || checkValue(params, 2*r.opts.MaxDepth) != nil {
+		return r.fault(ctx, errors.New("a question's parameters that are no JSON"), "")
+	}
+	began, cpu := time.Now(), r.cpuTime()
+	raw, refusal, fatal := x.answer(ctx, op, params)
+	waited := time.Since(began)
+	x.host += waited
+	*deadline = deadline.Add(waited - max(0, r.cpuTime()-cpu))
+	if fatal != nil {
+		r.kill("call over")
+		return fatal
+	}
+	if ctx.Err() != nil {
+		f := r.fault(ctx, os.ErrDeadlineExceeded, "")
+		f.Waiting = true
+		return f
+	}
+	r.arm(ctx, *deadline)
+	f := &r.ask
+	f.begin(kindReply)
+	f.fixed(nonce)
+	f.uint(id)
+	if refusal != nil {
+		f.byte(1)
+		f.string(refusal.Type)
+		f.string(refusal.Message)
+	} else {
+		f.byte(0)
+		f.bytes(raw)
+	}
+	if _, err := r.in.Write(f.finish()); err != nil {
+		return r.fault(ctx, err, "")
+	}
+	f.shrink()
+	return nil
+}
+
+// fault ends the runner and says what err, which came up while talking to it, means for the call.
+func (r *runner) fault(ctx context.Context, err error, reason string) *Failure {
+	timedOut := errors.Is(err, os.ErrDeadlineExceeded)
+	switch {
+	case timedOut && ctx.Err() != nil:
+		r.kill("canceled")
+		return interrupted(ctx)
+	case timedOut:
+		r.kill("deadline")
+		return &Failure{Type: agent.ErrTimeout, Detail: "deadline", Message: "the program was still running at its deadline",
+			Hint: "Bound every loop and do less work in one call."}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed):
+		return r.autopsy()
+	}
+	if reason == "" {
+		reason = "protocol"
+	}
+	r.kill(reason)
+	return &Failure{Type: agent.ErrRunnerCrash, Detail: "protocol", Message: "the runner broke the protocol: " + err.Error()}
+}
+
+// interrupted says what the end of ctx means: the whole call's deadline, or that nobody waits any more.
+func interrupted(ctx context.Context) *Failure {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return &Failure{Type: agent.ErrTimeout, Detail: "deadline", Message: "the call's time was over", Ours: true}
+	}
+	return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + context.Cause(ctx).Error(), Ours: true}
+}
+
+// autopsy waits for the process, whose pipe has closed, and tells from its end what killed it.
+func (r *runner) autopsy() *Failure {
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-r.gone:
+	case <-t.C:
+		// It closed its pipe and lives on: nothing good.
+		r.kill("protocol")
+		<-r.gone
+	}
+	return classifyDeath(r.state, r.reason.Load(), r.diary.text(), int64(r.opts.RunnerCPU.Seconds()))
+}

@@ -1,0 +1,144 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+)
+
+// A child is a process that has just been started, with the daemon's ends of its pipes.
+type child struct {
+	proc            *os.Process
+	in, out, stderr *os.File
+}
+
+// A spawner starts runners from one operating-system thread that it keeps until close: the parent-death signal is
+// sent when the thread that started a process ends, not when the daemon does.
+type spawner struct {
+	exe    string
+	args   []string
+	start0 func() error // a test's fault, before each start
+	plan   plan         // set once by the canary, before the second start
+
+	asks chan chan spawned
+	done chan struct{}
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+}
+
+type spawned struct {
+	child *child
+	err   error
+}
+
+func startSpawner(h hooks) (*spawner, error) {
+	exe, err := selfExe()
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: the daemon's own binary: %w", err)
+	}
+	s := &spawner{exe: exe, args: []string{RunnerArg}, start0: h.start, asks: make(chan chan spawned), done: make(chan struct{})}
+	if h.args != nil {
+		s.args = h.args
+	}
+	go s.serve()
+	return s, nil
+}
+
+func (s *spawner) serve() {
+	defer close(s.done)
+	runtime.LockOSThread() // and never unlock: the thread ends with this goroutine
+	for reply := range s.asks {
+		c, err := s.startNow()
+		reply <- spawned{c, err}
+	}
+}
+
+// start starts a runner. It may be called from many goroutines.
+func (s *spawner) start() (*child, error) {
+	reply := make(chan spawned, 1)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errShutdown
+	}
+	s.asks <- reply
+	s.mu.Unlock()
+	r := <-reply
+	return r.child, r.err
+}
+
+func (s *spawner) close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.asks)
+	}
+	s.mu.Unlock()
+	<-s.done
+}
+
+func (s *spawner) startNow() (c *child, err error) {
+	if s.start0 != nil {
+		if err := s.start0(); err != nil {
+			return nil, err
+		}
+	}
+	var open []*os.File
+	defer func() {
+		if err != nil {
+			closeAll(open)
+		}
+	}()
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			r, w, err = os.Pipe()
+			open = append(open, r, w)
+		}
+		return r, w
+	}
+	inR, inW := pipe()
+	outR, outW := pipe()
+	errR, errW := pipe()
+	if err != nil {
+		return nil, err
+	}
+	proc, err := os.StartProcess(s.exe, append([]string{"recurgentd"}, s.args...), &os.ProcAttr{
+		Dir:   "/",
+		Env:   []string{}, // empty, not nil: nil would hand down our keys
+		Files: []*os.File{inR, errW, errW, outW},
+		Sys:   s.plan.attributes(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	closeAll([]*os.File{inR, outW, errW})
+	return &child{proc: proc, in: inW, out: outR, stderr: errR}, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// awaitReadable waits, without a buffer, until f can be read.
+func awaitReadable(f *os.File) bool {
+	rc, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	asked := false
+	err = rc.Read(func(uintptr) bool {
+		was := asked
+		asked = true
+		return was
+	})
+	return err == nil
+}
+
+var errNoPlan = errors.New("no way to start a runner")

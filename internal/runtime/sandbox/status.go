@@ -1,0 +1,148 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+)
+
+func rank(l Level) int {
+	switch l {
+	case LevelFull:
+		return 2
+	case LevelReduced:
+		return 1
+	}
+	return 0
+}
+
+// observe starts a canary runner, which confines itself like any other and then tries what must be impossible, and
+// derives the level from what it saw. Later runners are started in the way that worked here.
+func (p *Pool) observe() error {
+	var faults []error
+	for _, plan := range plans() {
+		p.spawner.plan = plan
+		ready, err := p.canary()
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		protectDaemon(plan)
+		p.settle(ready)
+		return nil
+	}
+	return fmt.Errorf("sandbox: %w: %w", errNoPlan, errors.Join(faults...))
+}
+
+func (p *Pool) canary() (*childReady, error) {
+	r, err := p.start()
+	if err != nil {
+		return nil, err
+	}
+	defer r.bury("canary")
+	knock, stop := listenLocal()
+	defer stop()
+	cfg := p.childConfig(true)
+	cfg.Port = knock
+	ready, err := r.setup(cfg)
+	if err != nil {
+		r.bury("canary")
+		return nil, fmt.Errorf("canary: %w %s", err, boundText(r.diary.text(), 500))
+	}
+	return ready, nil
+}
+
+func (p *Pool) childConfig(probe bool) childConfig {
+	return childConfig{Memory: p.opts.Memory, CPUSeconds: int64(p.opts.RunnerCPU.Seconds()), MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
+		MaxDepth: p.opts.MaxDepth, Probe: probe, Kill: p.killing, Parent: os.Getpid(), Namespaces: p.namespaces}
+}
+
+// settle derives status and required layers from the canary's report.
+func (p *Pool) settle(ready *childReady) {
+	s := Status{Layers: ready.Layers, Probes: ready.Probes}
+	if s.Probes == nil {
+		s.Probes = map[string]string{}
+	}
+	if raceBuild {
+		s.Layers["rlimits"] += " (no data limit in a race build)"
+	}
+	open := 0
+	for _, outcome := range s.Probes {
+		if !strings.HasPrefix(outcome, "denied") {
+			open++
+		}
+	}
+	on := func(layers ...string) bool {
+		for _, l := range layers {
+			if !strings.HasPrefix(s.Layers[l], "on") {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case !on("seccomp", "no_new_privs", "rlimits") || open > 0:
+		s.Level = LevelProcess
+	case on("landlock", "pidns", "netns", "mntns", "ipcns") && on("uid"):
+		s.Level = LevelFull
+	default:
+		s.Level = LevelReduced
+	}
+	p.status = s
+	for layer := range s.Layers {
+		if on(layer) {
+			p.layers = append(p.layers, layer)
+		}
+	}
+	slices.Sort(p.layers)
+}
+
+// missingLayer reports a layer that the canary had and this runner has not: it may not run anything then.
+func missingLayer(want []string, ready *childReady) error {
+	for _, l := range want {
+		if got := ready.Layers[l]; !strings.HasPrefix(got, "on") {
+			return fmt.Errorf("layer %s is %s, and was on at the start", l, boundText([]byte(got), 200))
+		}
+	}
+	return nil
+}
+
+// summary is the status in one line: "level=full landlock=on (abi 7) ... probes=60/60 denied".
+func (s Status) summary() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "level=%s", s.Level)
+	for _, l := range slices.Sorted(maps.Keys(s.Layers)) {
+		fmt.Fprintf(&b, " %s=%s", l, s.Layers[l])
+	}
+	denied := 0
+	var open []string
+	for name, outcome := range s.Probes {
+		if strings.HasPrefix(outcome, "denied") {
+			denied++
+		} else {
+			open = append(open, name)
+		}
+	}
+	slices.Sort(open)
+	fmt.Fprintf(&b, " probes=%d/%d denied", denied, len(s.Probes))
+	if len(open) > 0 {
+		fmt.Fprintf(&b, " ALLOWED: %s", strings.Join(open, ", "))
+	}
+	return b.String()
+}
+
+// String is the statement for the log and for people.
+func (s Status) String() string { return "sandbox " + s.summary() }
+
+// listenLocal opens a listener on the loopback address for the canary to knock at.
+func listenLocal() (port int, stop func()) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, func() {}
+	}
+	return l.Addr().(*net.TCPAddr).Port, func() { l.Close() }
+}

@@ -1,0 +1,199 @@
+package sandbox
+
+import (
+	"errors"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Faults of a JSON value that checkValue finds.
+var (
+	errNotJSON   = errors.New("not one JSON value")
+	errTooDeep   = errors.New("nested too deeply")
+	errNotUTF8   = errors.New("a string that is not UTF-8")
+	errNotCompct = errors.New("blanks between the parts")
+	errBigNumber = errors.New("a number that no float can hold")
+)
+
+// checkValue reports whether b is exactly one compact JSON value of at most depth levels, all of it UTF-8, with no
+// number beyond the range of a float64. It allocates nothing: it runs on the way of every call.
+func checkValue(b []byte, depth int) error {
+	c := checker{b: b, depth: depth}
+	if err := c.value(); err != nil {
+		return err
+	}
+	if c.i != len(b) {
+		return errNotJSON
+	}
+	return nil
+}
+
+type checker struct {
+	b     []byte
+	i     int
+	depth int
+}
+
+func (c *checker) peek() byte {
+	if c.i < len(c.b) {
+		return c.b[c.i]
+	}
+	return 0
+}
+
+func (c *checker) value() error {
+	switch ch := c.peek(); ch {
+	case '{':
+		return c.list('}', true)
+	case '[':
+		return c.list(']', false)
+	case '"':
+		return c.str()
+	case 't':
+		return c.word("true")
+	case 'f':
+		return c.word("false")
+	case 'n':
+		return c.word("null")
+	case ' ', '\t', '\r', '\n':
+		return errNotCompct
+	}
+	return c.number()
+}
+
+// list checks an object or an array. Recursion ends at the depth bound.
+func (c *checker) list(closer byte, keys bool) error {
+	if c.depth == 0 {
+		return errTooDeep
+	}
+	c.depth--
+	c.i++
+	if c.peek() == closer {
+		c.i++
+		c.depth++
+		return nil
+	}
+	for {
+		if keys {
+			if c.peek() != '"' {
+				return errNotJSON
+			}
+			if err := c.str(); err != nil {
+				return err
+			}
+			if c.peek() != ':' {
+				return errNotJSON
+			}
+			c.i++
+		}
+		if err := c.value(); err != nil {
+			return err
+		}
+		switch c.peek() {
+		case ',':
+			c.i++
+		case closer:
+			c.i++
+			c.depth++
+			return nil
+		default:
+			return errNotJSON
+		}
+	}
+}
+
+func (c *checker) word(w string) error {
+	if len(c.b)-c.i < len(w) || string(c.b[c.i:c.i+len(w)]) != w {
+		return errNotJSON
+	}
+	c.i += len(w)
+	return nil
+}
+
+func (c *checker) str() error {
+	start := c.i + 1
+	ascii := true
+	for i := start; i < len(c.b); i++ {
+		switch ch := c.b[i]; {
+		case ch == '"':
+			if !ascii && !utf8.Valid(c.b[start:i]) {
+				return errNotUTF8
+			}
+			c.i = i + 1
+			return nil
+		case ch == '\\':
+			i++
+			if i == len(c.b) {
+				return errNotJSON
+			}
+			switch c.b[i] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			case 'u':
+				if len(c.b)-i < 5 || !isHex(c.b[i+1:i+5]) {
+					return errNotJSON
+				}
+				i += 4
+			default:
+				return errNotJSON
+			}
+		case ch < ' ':
+			return errNotJSON
+		case ch >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return errNotJSON
+}
+
+func isHex(b []byte) bool {
+	for _, ch := range b {
+		if !('0' <= ch && ch <= '9' || 'a' <= ch && ch <= 'f' || 'A' <= ch && ch <= 'F') {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checker) digits() bool {
+	from := c.i
+	for c.i < len(c.b) && '0' <= c.b[c.i] && c.b[c.i] <= '9' {
+		c.i++
+	}
+	return c.i > from
+}
+
+func (c *checker) number() error {
+	start := c.i
+	if c.peek() == '-' {
+		c.i++
+	}
+	if c.peek() == '0' {
+		c.i++
+	} else if !c.digits() {
+		return errNotJSON
+	}
+	exponent := false
+	if c.peek() == '.' {
+		c.i++
+		if !c.digits() {
+			return errNotJSON
+		}
+	}
+	if ch := c.peek(); ch == 'e' || ch == 'E' {
+		exponent = true
+		c.i++
+		if ch := c.peek(); ch == '+' || ch == '-' {
+			c.i++
+		}
+		if !c.digits() {
+			return errNotJSON
+		}
+	}
+	if exponent || c.i-start > 300 {
+		// Whoever decodes the value into a float64 must not stumble over it.
+		if _, err := strconv.ParseFloat(string(c.b[start:c.i]), 64); err != nil {
+			return errBigNumber
+		}
+	}
+	return nil
+}
