@@ -73,6 +73,10 @@ type Error struct {
 	Reason  string      // closed set for metrics: rate_limited, server_error, network, timeout, rejected, no_answer, invalid_payload
 	Message string      // without secrets
 	Usage   agent.Usage // what the failed requests cost; ModelRequests counts every try
+
+	status      int  // of the HTTP reply, 0 without one
+	transient   bool // worth another try
+	unsupported bool // the server may lack tools or structured output
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -1,0 +1,105 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// RecordOptions configure a Record. Inner and Path are required.
+type RecordOptions struct {
+	Inner   Provider
+	Path    string      // the file that lines are added to; made when it is not there
+	Secrets []string    // replaced wherever they appear
+	OnError func(error) // told when a line could not be written; the call goes on
+}
+
+// Record passes questions to another provider and writes the answers to a recording file that Replay reads. It is safe
+// for concurrent use. Close it.
+type Record struct {
+	opts RecordOptions
+
+	mu   sync.Mutex
+	file *os.File // guarded by mu
+}
+
+// NewRecord opens the recording file for adding to it.
+func NewRecord(o RecordOptions) (*Record, error) {
+	if o.Inner == nil || o.Path == "" {
+		return nil, errors.New("provider: Inner and Path are required")
+	}
+	if o.OnError == nil {
+		o.OnError = func(error) {}
+	}
+	f, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	return &Record{opts: o, file: f}, nil
+}
+
+// Name implements Provider.
+func (p *Record) Name() string { return "record" }
+
+// Program implements Provider.
+func (p *Record) Program(ctx context.Context, r Request) (Reply, error) {
+	reply, err := p.opts.Inner.Program(ctx, r)
+	if err == nil {
+		p.add(Line{Role: r.Role, Method: r.Method, Kind: r.Kind, Code: reply.Code, Notes: reply.Notes, SolverShape: reply.SolverShape, Model: reply.Model})
+	}
+	return reply, err
+}
+
+// Chat implements Provider.
+func (p *Record) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
+	reply, err := p.opts.Inner.Chat(ctx, r)
+	if err == nil {
+		p.add(Line{Kind: KindChat, Prompt: digest(r.Messages), Content: reply.Content})
+	}
+	return reply, err
+}
+
+// Close closes the file. It may be called twice.
+func (p *Record) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == nil {
+		return nil
+	}
+	err := p.file.Close()
+	p.file = nil
+	return err
+}
+
+// add writes a line with one write, so that a crash tears none and two daemons do not mix theirs.
+func (p *Record) add(l Line) {
+	text, err := json.Marshal(l)
+	if err == nil {
+		line := Scrub(string(text), p.opts.Secrets)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.file == nil {
+			err = os.ErrClosed
+		} else {
+			_, err = p.file.WriteString(line + "\n")
+		}
+	}
+	if err != nil {
+		p.opts.OnError(fmt.Errorf("recording %s: %w", p.opts.Path, err))
+	}
+}
+
+// Scrub replaces the secrets, and whatever looks like a key of a model's server, in text.
+func Scrub(text string, secrets []string) string {
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "[secret]")
+		}
+	}
+	return regexp.MustCompile(`\b(sk|pk|gsk|xai|hf|ghp|gho)[-_][A-Za-z0-9_\-]{16,}`).ReplaceAllString(text, "[secret]")
+}

@@ -1,0 +1,160 @@
+package provider
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// KindChat marks the recording of a Chat; it is keyed on the digest of its messages.
+const KindChat = "chat"
+
+// Line is one line of a recording file. Lines of the same (role, method, kind) answer in order; the last one repeats.
+type Line struct {
+	Role        string          `json:"role,omitempty"`
+	Method      string          `json:"method,omitempty"`
+	Kind        string          `json:"kind"` // forge, repair or chat
+	Code        string          `json:"code,omitempty"`
+	Notes       string          `json:"notes,omitempty"`
+	SolverShape json.RawMessage `json:"solver_shape,omitempty"`
+	Model       string          `json:"model,omitempty"`
+	Origin      string          `json:"origin,omitempty"`  // "written" where no model wrote the code
+	Prompt      string          `json:"prompt,omitempty"`  // digest of a chat's messages
+	Content     string          `json:"content,omitempty"` // of a chat
+}
+
+const (
+	maxRecording     = 256 << 20
+	maxRecordingLine = 8 << 20
+)
+
+// Replay answers from a recording. It is safe for concurrent use.
+type Replay struct {
+	source string
+
+	mu    sync.Mutex
+	lines map[[3]string][]Line
+	next  map[[3]string]int // guarded by mu
+}
+
+// NewReplay reads a recording. source names it in errors.
+func NewReplay(r io.Reader, source string) (*Replay, error) {
+	p := &Replay{source: source, lines: map[[3]string][]Line{}, next: map[[3]string]int{}}
+	s := bufio.NewScanner(io.LimitReader(r, maxRecording))
+	s.Buffer(make([]byte, 64<<10), maxRecordingLine)
+	for n := 1; s.Scan(); n++ {
+		text := strings.TrimSpace(s.Text())
+		if text == "" {
+			continue
+		}
+		var l Line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			return nil, fmt.Errorf("recording %s, line %d: %w", source, n, err)
+		}
+		if reason := l.invalid(); reason != "" {
+			return nil, fmt.Errorf("recording %s, line %d: %s", source, n, reason)
+		}
+		p.lines[l.key()] = append(p.lines[l.key()], l)
+	}
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("recording %s: %w", source, err)
+	}
+	return p, nil
+}
+
+// OpenReplay reads the recording file of that path.
+func OpenReplay(path string) (*Replay, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	defer f.Close()
+	return NewReplay(f, path)
+}
+
+func (l Line) invalid() string {
+	switch l.Kind {
+	case KindForge, KindRepair:
+		if l.Role == "" || l.Method == "" || strings.TrimSpace(l.Code) == "" {
+			return "role, method and code must not be empty"
+		}
+	case KindChat:
+		if l.Prompt == "" || l.Content == "" {
+			return "prompt and content must not be empty"
+		}
+	default:
+		return fmt.Sprintf("kind must be forge, repair or chat, not %q", l.Kind)
+	}
+	return ""
+}
+
+func (l Line) key() [3]string {
+	if l.Kind == KindChat {
+		return [3]string{KindChat, l.Prompt, ""}
+	}
+	return [3]string{l.Kind, l.Role, l.Method}
+}
+
+// Name implements Provider.
+func (p *Replay) Name() string { return "replay" }
+
+// Program implements Provider.
+func (p *Replay) Program(ctx context.Context, r Request) (Reply, error) {
+	if ctx.Err() != nil {
+		return Reply{}, context.Cause(ctx)
+	}
+	usage := agent.Usage{ModelRequests: 1}
+	l, ok := p.take([3]string{r.Kind, r.Role, r.Method})
+	if !ok {
+		return Reply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage,
+			Message: fmt.Sprintf("the recording %s has no %s of %s.%s; set OPENAI_API_KEY or OPENAI_BASE_URL to have a model write it, or add a line to the recording", p.source, r.Kind, r.Role, r.Method)}
+	}
+	model := l.Model
+	if model == "" {
+		model = r.Model
+	}
+	return Reply{Code: l.Code, Notes: l.Notes, SolverShape: l.SolverShape, Model: model, Usage: usage}, nil
+}
+
+// Chat implements Provider.
+func (p *Replay) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
+	if ctx.Err() != nil {
+		return ChatReply{}, context.Cause(ctx)
+	}
+	usage := agent.Usage{ModelRequests: 1}
+	l, ok := p.take([3]string{KindChat, digest(r.Messages), ""})
+	if !ok {
+		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage,
+			Message: fmt.Sprintf("the recording %s has no answer to this conversation; set OPENAI_API_KEY or OPENAI_BASE_URL to ask a model", p.source)}
+	}
+	return ChatReply{Content: l.Content, Model: r.Model, Usage: usage}, nil
+}
+
+func (p *Replay) take(key [3]string) (Line, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lines := p.lines[key]
+	if len(lines) == 0 {
+		return Line{}, false
+	}
+	i := min(p.next[key], len(lines)-1)
+	p.next[key] = i + 1
+	return lines[i], true
+}
+
+func digest(messages []Message) string {
+	h := sha256.New()
+	for _, m := range messages {
+		fmt.Fprintf(h, "%d:%s%d:%s", len(m.Role), m.Role, len(m.Content), m.Content)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,103 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
+)
+
+func TestReplay(t *testing.T) {
+	p, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"one"}
+
+{"role":"r","method":"m","kind":"repair","code":"mended","origin":"written"}
+{"role":"r","method":"m","kind":"forge","code":"two"}
+`), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(kind, method string) (string, error) {
+		r, err := p.Program(t.Context(), provider.Request{Kind: kind, Role: "r", Method: method, Model: "x"})
+		return r.Code, err
+	}
+	for i, want := range []struct{ kind, code string }{{"forge", "one"}, {"repair", "mended"}, {"forge", "two"}, {"forge", "two"}, {"repair", "mended"}} {
+		if got, err := ask(want.kind, "m"); got != want.code || err != nil {
+			t.Errorf("answer %d: got %q, %v, want %q", i, got, err, want.code)
+		}
+	}
+	_, err = ask("forge", "other")
+	var failed *provider.Error
+	if !errors.As(err, &failed) || failed.Type != agent.ErrProvider || !strings.Contains(err.Error(), "r.other") || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
+		t.Errorf("got %v, want a provider error that says what to do", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Program(ctx, provider.Request{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReplayRefusesBadLines(t *testing.T) {
+	for _, bad := range []string{`{`, `{"role":"r","method":"m","kind":"forge"}`, `{"role":"r","method":"m","kind":"think","code":"x"}`, `{"kind":"chat"}`} {
+		_, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"one"}`+"\n"+bad), "file")
+		if err == nil || !strings.Contains(err.Error(), "file, line 2") {
+			t.Errorf("%s: got %v, want an error that names line 2", bad, err)
+		}
+	}
+}
+
+// What was recorded is replayed, and no key is in the file.
+func TestRecordThenReplay(t *testing.T) {
+	s := openaitest.New()
+	defer s.Close()
+	s.Default(func(r openaitest.Request) openaitest.Reply {
+		if r.Role == "" {
+			return openaitest.Reply{Content: "Answer: " + key}
+		}
+		return openaitest.Code("package tool // " + r.Method + " " + key + " sk-another-key-01234567890123456789\n")
+	})
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	o := provider.DefaultOpenAIOptions()
+	o.Key, o.BaseURL = key, s.URL
+	p, err := provider.New(provider.Options{Kind: "record", OpenAI: o, Recording: path, OnRecordError: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if _, err := p.Program(t.Context(), request()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	chat := provider.ChatRequest{Model: "scripted", Messages: []provider.Message{{Role: "user", Content: "q"}}}
+	if _, err := p.Chat(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.(*provider.Record).Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(text), "\n") != 9 || strings.Contains(string(text), "sk-") {
+		t.Fatalf("got %v and %s", err, text)
+	}
+	again, err := provider.New(provider.Options{Kind: "replay", Recording: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := again.Program(t.Context(), request()); err != nil || !strings.Contains(r.Code, "// m [secret]") {
+		t.Errorf("got %q, %v", r.Code, err)
+	}
+	if r, err := again.Chat(t.Context(), chat); err != nil || r.Content != "Answer: [secret]" {
+		t.Errorf("got %q, %v", r.Content, err)
+	}
+}
