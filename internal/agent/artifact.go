@@ -84,6 +84,7 @@ type Artifact struct {
 	CurrentID   string        `json:"current_generation"`
 	Sequence    int           `json:"sequence"` // number of the newest generation ever made
 	Scorecard   Scorecard     `json:"scorecard"`
+	Rejections  []Rejection   `json:"rejections,omitempty"` // programs that were not let in, newest first, at most 5
 	Revision    int64         `json:"revision"`
 }
 
@@ -114,6 +115,7 @@ type Generation struct {
 	Interpreter         string    `json:"interpreter"`
 	Model               string    `json:"model"`
 	CreatedAt           time.Time `json:"created_at"`
+	ForgeUsage          Usage     `json:"forge_usage"` // what the model was asked for it
 
 	Cacheable          bool            `json:"cacheable"`
 	CacheabilityReason string          `json:"cacheability_reason"`
@@ -140,6 +142,17 @@ type Fixture struct {
 	Context   json.RawMessage   `json:"context,omitempty"`
 	Value     json.RawMessage   `json:"value"`
 	Effects   json.RawMessage   `json:"effects,omitempty"`
+}
+
+// Rejection tells of a program that a model wrote in the place of a generation and that did not get it.
+type Rejection struct {
+	At           time.Time `json:"at"`
+	CallID       string    `json:"call_id"`
+	Trigger      string    `json:"trigger"`
+	CodeChecksum string    `json:"code_checksum"`
+	Stage        string    `json:"stage"` // validation, execution, outcome_policy, proof
+	Reason       string    `json:"reason"`
+	Fixture      string    `json:"fixture,omitempty"` // the call id of the fixture that broke
 }
 
 // MaxFixtures is how many fixtures a generation keeps; MaxFixtureBytes bounds one.
@@ -169,6 +182,7 @@ type ArtifactChange struct {
 	State       string `json:"state,omitempty"` // the lifecycle state from now on
 
 	RepairFailed bool              `json:"repair_failed,omitempty"` // a repair was tried and did not serve
+	Rejected     *Rejection        `json:"rejected,omitempty"`
 	Fixture      *Fixture          `json:"fixture,omitempty"`
 	Shapes       map[string]string `json:"shapes,omitempty"`
 
@@ -224,12 +238,16 @@ const FingerprintNone = "none"
 func (a *Artifact) NextGenerationID() string { return "gen-" + strconv.Itoa(a.Sequence+1) }
 
 // FailureRate returns the share of failures among the generation's window, 0 when it is empty, and the window's length.
-func (g *Generation) FailureRate() (rate float64, counted int) {
-	if g == nil || g.Window == "" {
+func (g *Generation) FailureRate() (rate float64, counted int) { return g.RecentRate(Window) }
+
+// RecentRate is FailureRate over the newest last results.
+func (g *Generation) RecentRate(last int) (rate float64, counted int) {
+	if g == nil || g.Window == "" || last < 1 {
 		return 0, 0
 	}
-	bad := len(g.Window) - strings.Count(g.Window, "o")
-	return float64(bad) / float64(len(g.Window)), len(g.Window)
+	w := g.Window[max(0, len(g.Window)-last):]
+	bad := len(w) - strings.Count(w, "o")
+	return float64(bad) / float64(len(w)), len(w)
 }
 
 // Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it
@@ -253,6 +271,11 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	}
 	if c.RepairFailed {
 		next.RepairCountSinceRegen++
+	}
+	if c.Rejected != nil {
+		const most = 5
+		next.Rejections = append([]Rejection{*c.Rejected}, next.Rejections...)
+		next.Rejections = next.Rejections[:min(most, len(next.Rejections))]
 	}
 	if c.State != "" {
 		next.LifecycleState = c.State
@@ -339,6 +362,9 @@ func (a *Artifact) count(c ArtifactChange) {
 	case ClassOK:
 		a.SuccessCount++
 		g.SuccessCount++
+		if a.LifecycleState == StateCandidate {
+			a.LifecycleState = StateProbation
+		}
 		g.see('o')
 	case ClassIntrinsic:
 		a.IntrinsicFailureCount++

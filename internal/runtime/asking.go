@@ -1,0 +1,78 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
+// history) is left out: a poorer prompt is better than no program.
+func (c *call) prompt(ctx context.Context, o order, failures []agent.AttemptFailure) []provider.Message {
+	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Depth: c.depth, Contract: c.contract,
+		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextKinds(c.context),
+		HistoryInput: c.inputHistory != nil}
+	c.previewHistory(ctx, &in)
+	if o.kind == provider.KindRepair {
+		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, o.basis.text()
+		in.FailureMetadata = o.basis.attempt.outcome.Metadata
+	}
+	for _, f := range failures {
+		in.Feedback = append(in.Feedback, f.Stage+": "+f.ErrorType+": "+f.ErrorMessage)
+	}
+	return prompt.Program(in)
+}
+
+func (c *call) knownTools(ctx context.Context) []prompt.Tool {
+	ranked, err := c.r.store.RankTools(ctx, c.r.o.Now(), c.p.KnownToolsPromptLimit)
+	if err != nil {
+		return nil
+	}
+	var out []prompt.Tool
+	for _, t := range ranked {
+		out = append(out, prompt.Tool{Role: t.Tool.Role, Purpose: t.Tool.Purpose, Methods: t.Methods, Deliverable: t.Tool.Deliverable})
+	}
+	return out
+}
+
+func contextKinds(memory map[string]json.RawMessage) map[string]string {
+	out := make(map[string]string, len(memory))
+	for k, v := range memory {
+		out[k] = agent.Kind(v)
+	}
+	return out
+}
+
+// previewHistory tells the model how many records there are and of the latest few what they were, never their values
+// (H-34..37).
+func (c *call) previewHistory(ctx context.Context, in *prompt.Input) {
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: max(1, c.p.HistoryPreviewLimit), Desc: true, Depth0: true})
+	if err != nil {
+		return
+	}
+	in.HistoryCount = page.Size
+	for i := min(len(page.Records), c.p.HistoryPreviewLimit) - 1; i >= 0; i-- {
+		var rec agent.Record
+		if json.Unmarshal(page.Records[i], &rec) != nil {
+			continue
+		}
+		in.HistoryLatest = append(in.HistoryLatest, prompt.HistoryRecord{CallID: rec.CallID, Speaker: rec.Speaker, MethodName: rec.MethodName,
+			OutcomeStatus: rec.OutcomeSummary.Status, ErrorType: rec.ErrorType})
+	}
+}
+
+func promptTexts(messages []provider.Message) (system, user string) {
+	for _, m := range messages {
+		switch m.Role {
+		case "system":
+			system = m.Content
+		case "user":
+			user = m.Content
+		}
+	}
+	return system, user
+}

@@ -1,0 +1,153 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// resolveContract finds the contract of the call: the call's over the session's over the registry's (per method over
+// per role), by top-level key.
+func (c *call) resolveContract(ctx context.Context) error {
+	var ofRole, ofMethod *agent.Contract
+	tool, err := c.r.store.Tool(ctx, c.role)
+	switch {
+	case err == nil:
+		c.found.registered = true
+		ofRole = &tool.Contract
+		if m, ok := tool.Methods[c.method]; ok {
+			ofMethod = &m
+		}
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	ofSession := c.session.Contract
+	if c.role != c.session.Role {
+		ofSession = nil
+	}
+	c.contract, c.contractSource = contract.Merge(ofRole, ofMethod, ofSession, c.asked)
+	c.fingerprint, c.checked = agent.FingerprintNone, agent.FingerprintNone
+	if c.contract.Empty() {
+		return nil
+	}
+	k := c.r.compiled.get(c.contract)
+	c.fingerprint, c.checked, c.schema = k.fingerprint, k.checked, k.schema
+	return nil
+}
+
+// compiledContract is a contract made ready for calls.
+type compiledContract struct {
+	fingerprint, checked string
+	schema               *contract.Schema // nil when nothing is machine-checked
+}
+
+// compiledContracts keeps contracts ready by their text, so that a warm call neither canonicalises nor compiles one.
+// The zero value is ready.
+type compiledContracts struct {
+	mu  sync.RWMutex
+	all map[string]*compiledContract // guarded by mu
+}
+
+func (cs *compiledContracts) get(k *agent.Contract) *compiledContract {
+	const most = 1024
+	key := contractText(k)
+	cs.mu.RLock()
+	got := cs.all[key]
+	cs.mu.RUnlock()
+	if got != nil {
+		return got
+	}
+	got = &compiledContract{fingerprint: contract.Fingerprint(k), checked: contract.CheckedFingerprint(k)}
+	// A contract that a program delegated with may hold constraints that make no sense: they were reported then and
+	// bind nobody.
+	if s, _, err := contract.CompileTolerant(k.Deliverable); err == nil && !s.Empty() {
+		got.schema = s
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.all == nil || len(cs.all) >= most {
+		cs.all = map[string]*compiledContract{}
+	}
+	cs.all[key] = got
+	return got
+}
+
+func contractText(k *agent.Contract) string {
+	n := len(k.Purpose) + len(k.Deliverable) + len(k.Acceptance) + len(k.FailurePolicy) + len(k.Signature) + 4
+	b := make([]byte, 0, n)
+	b = append(append(b, k.Purpose...), 0)
+	b = append(append(b, k.Deliverable...), 0)
+	b = append(append(b, k.Acceptance...), 0)
+	b = append(append(b, k.FailurePolicy...), 0)
+	return string(append(b, k.Signature...))
+}
+
+// checkContract refuses a client's contract that makes no sense.
+func checkContract(k *agent.Contract, pointer string) error {
+	if k == nil || len(k.Deliverable) == 0 {
+		return checkSignature(k, pointer)
+	}
+	_, err := contract.Compile(k.Deliverable)
+	var invalid *contract.InvalidError
+	if errors.As(err, &invalid) {
+		return &InputError{Code: "invalid_contract", Pointer: pointer + "/deliverable" + invalid.Pointer, Detail: invalid.Reason,
+			Hint: "see docs/contracts.md for the constraints that are checked"}
+	}
+	if err != nil {
+		return err
+	}
+	return checkSignature(k, pointer)
+}
+
+func checkSignature(k *agent.Contract, pointer string) error {
+	if k == nil || len(k.Signature) == 0 {
+		return nil
+	}
+	if _, err := contract.ParseSignature(k.Signature); err != nil {
+		return &InputError{Code: "invalid_contract", Pointer: pointer + "/signature", Detail: err.Error(),
+			Hint: `{"inputs": [{"name": "question"}], "outputs": [{"name": "answer"}]}`}
+	}
+	return nil
+}
+
+// checkInputHistory takes a history input that says nothing out, and refuses what is none.
+func checkInputHistory(q *CallRequest) error {
+	raw := bytes.TrimSpace(q.History)
+	if len(raw) == 0 || string(raw) == "null" {
+		q.History = nil
+		return nil
+	}
+	refuse := func(got string) error {
+		return &InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history", Detail: "must be an object with a messages array",
+			Hint: `{"messages": [{"question": "q1", "answer": "a1"}]}`, Meta: map[string]any{"field": "history", "expected": "{messages: [...]}", "got": got}}
+	}
+	var in struct {
+		Messages json.RawMessage `json:"messages"`
+	}
+	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &in) != nil {
+		return refuse(agent.Kind(raw))
+	}
+	if in.Messages == nil || agent.Kind(in.Messages) != "array" {
+		return refuse("messages: " + agent.Kind(in.Messages))
+	}
+	var messages []json.RawMessage
+	if err := json.Unmarshal(in.Messages, &messages); err != nil {
+		return refuse("messages")
+	}
+	for i, m := range messages {
+		if agent.Kind(m) != "object" {
+			return &InputError{Code: agent.ErrInvalidHistoryElement, Pointer: "/history/messages", Detail: "each message must be an object",
+				Hint: "name the inputs and outputs of the turn", Meta: map[string]any{"index": i, "reason": "not_an_object"}}
+		}
+	}
+	if len(messages) == 0 {
+		q.History = nil
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package runtime
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+)
+
+// Reasons of a program's cacheability (ADR 0013 of the original).
+const (
+	cacheDispatch   = "dynamic_dispatch_method"
+	cacheBaked      = "input_baked_code"
+	cacheIgnored    = "arg_ignored_code"
+	cacheDelegated  = "delegated_contract_tool"
+	cacheStable     = "stable_method_default"
+	maxFactsEncoded = 64 << 10
+)
+
+// cacheability reports whether the program may answer another call than the one it was written for, and why. A
+// program with this call's arguments in its text, or one that does not look at them, would give a different question
+// the old answer.
+func cacheability(c *call, f *gate.Facts) (bool, string) {
+	switch {
+	case c.dispatch():
+		return false, cacheDispatch
+	case c.hasArgs() && !f.UsesArgs && baked(f.Literals, c.args, c.kwargs):
+		return false, cacheBaked
+	case c.hasArgs() && !f.UsesArgs:
+		return false, cacheIgnored
+	case c.depth > 0 && !c.contract.Empty():
+		return true, cacheDelegated
+	}
+	return true, cacheStable
+}
+
+func (c *call) dispatch() bool { return slices.Contains(c.p.DispatchMethods, c.method) }
+
+// baked reports whether a scalar of the arguments stands in the code as a literal.
+func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
+	return slices.ContainsFunc(args, func(a json.RawMessage) bool { return bakedValue(literals, a, 0) }) || bakedValue(literals, kwargs, 0)
+}
+
+func bakedValue(literals []string, raw json.RawMessage, depth int) bool {
+	const deepest = 4
+	switch kind := agent.Kind(raw); {
+	case kind == "string" || kind == "number":
+		return slices.Contains(literals, string(raw))
+	case depth == deepest:
+		return false
+	case kind == "array":
+		var items []json.RawMessage
+		_ = json.Unmarshal(raw, &items) // checked when the request came in
+		return slices.ContainsFunc(items, func(v json.RawMessage) bool { return bakedValue(literals, v, depth+1) })
+	case kind == "object":
+		var fields map[string]json.RawMessage
+		_ = json.Unmarshal(raw, &fields)
+		for _, v := range fields {
+			if bakedValue(literals, v, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func encodeFacts(f *gate.Facts) json.RawMessage {
+	raw, err := json.Marshal(f)
+	if err != nil || len(raw) > maxFactsEncoded {
+		return nil
+	}
+	return raw
+}
+
+// factsCache keeps the decoded facts of generations by checksum. The zero value is ready.
+type factsCache struct {
+	mu  sync.RWMutex
+	all map[string]*gate.Facts // guarded by mu
+}
+
+func (c *factsCache) of(g *agent.Generation) *gate.Facts {
+	const most = 4096
+	c.mu.RLock()
+	f := c.all[g.CodeChecksum]
+	c.mu.RUnlock()
+	if f != nil {
+		return f
+	}
+	f = &gate.Facts{}
+	if len(g.Facts) == 0 || json.Unmarshal(g.Facts, f) != nil {
+		f.UsesArgs = true // nothing is known: assume the best, the program has served
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= most {
+		c.all = map[string]*gate.Facts{}
+	}
+	c.all[g.CodeChecksum] = f
+	return f
+}
+
+// ignoresArgs reports whether the generation's program does not look at its arguments.
+func (r *Runtime) ignoresArgs(g *agent.Generation) bool { return !r.facts.of(g).UsesArgs }

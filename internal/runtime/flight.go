@@ -1,0 +1,94 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// A candidate is a program that a model wrote for one call or for several that waited together. It compiled.
+type candidate struct {
+	generation  agent.Generation // without an ID: that comes with adoption
+	predecessor *agent.Generation
+	leader      string          // the call that asked for it
+	existing    *agent.Artifact // instead of all this, when another call had stored one meanwhile
+	proof       proof
+
+	mu      sync.Mutex
+	adopted string // the ID of the generation it became; guarded by mu
+}
+
+// forgeResult is how a flight ended: a candidate, or why there is none.
+type forgeResult struct {
+	candidate    *candidate
+	failure      *agent.Outcome // set when there is no candidate
+	class        agent.Class
+	attempts     []agent.AttemptFailure // programs that were refused on the way
+	last         string                 // code of the last refused program, for the next prompt
+	usage        agent.Usage
+	requested    int    // programs asked for
+	guardrails   int    // recoveries used
+	system, user string // the last prompt
+}
+
+// flights sees to it that calls which need the same program ask for it once. A flight ends for its waiters when the
+// candidate compiles, so that recursion cannot wait for itself; it stays joinable until the last of those who run the
+// candidate has finished, since until then it may not be stored yet. The zero value is ready.
+type flights struct {
+	mu  sync.Mutex
+	all map[string]*flight // guarded by mu
+}
+
+type flight struct {
+	users  int // guarded by flights.mu
+	done   chan struct{}
+	result forgeResult // set before done is closed
+	cancel context.CancelCauseFunc
+}
+
+// join finds the flight of that key or starts one with forge, in a goroutine of its own: a leader that is canceled
+// does not end it for the others. leave must be called when the result is not needed any more; when the last user
+// leaves a flight that is still under way, its context ends.
+func (f *flights) join(life context.Context, key string, forge func(context.Context) forgeResult) (fl *flight, leader bool, leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[string]*flight{}
+	}
+	fl = f.all[key]
+	if fl == nil {
+		ctx, cancel := context.WithCancelCause(life)
+		fl = &flight{done: make(chan struct{}), cancel: cancel}
+		f.all[key] = fl
+		leader = true
+		go func() {
+			defer close(fl.done)
+			defer cancel(nil)
+			fl.result = forge(ctx)
+		}()
+	}
+	fl.users++
+	return fl, leader, sync.OnceFunc(func() { f.leave(key, fl) })
+}
+
+func (f *flights) leave(key string, fl *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fl.users--; fl.users == 0 {
+		fl.cancel(errCanceled)
+		if f.all[key] == fl {
+			delete(f.all, key)
+		}
+	}
+}
+
+// wait returns the flight's result, or false when ctx ends first.
+func (fl *flight) wait(ctx context.Context) (forgeResult, bool) {
+	select {
+	case <-fl.done:
+		return fl.result, true
+	case <-ctx.Done():
+		return forgeResult{}, false
+	}
+}

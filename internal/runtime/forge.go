@@ -1,0 +1,380 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// failing is what a model is told of the program that it shall mend.
+type failing struct {
+	code, checksum string
+	class          string // intrinsic, adaptive, stale, degraded
+	reason         string // of the trigger: an error type or a selection's reason
+	message        string
+	attempt        attempt // zero when nothing ran
+}
+
+func (f failing) text() string {
+	text := f.message
+	if text == "" {
+		text = f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage
+	}
+	if f.attempt.hint != "" {
+		text += "\n" + f.attempt.hint
+	}
+	return text
+}
+
+// order is what a flight is to bring: a program of that kind, for that reason.
+type order struct {
+	kind        string // provider.KindForge or KindRepair
+	trigger     string
+	basis       failing           // of a repair
+	predecessor *agent.Generation // what the program would replace; nil for the first one
+	alone       bool              // not shared with other calls
+}
+
+func forgeTrigger(a *agent.Artifact, reason string) string {
+	switch {
+	case a == nil || len(a.Generations) == 0:
+		return "initial_forge"
+	case reason == ReasonRequested:
+		return "regenerate:" + a.ForceRegenerate
+	}
+	return "regenerate:" + reason
+}
+
+// mend has the generation repaired. A repair that does not serve goes on to a new program in the same call.
+func (c *call) mend(ctx context.Context, g *agent.Generation, why failing) agent.Outcome {
+	c.found.repairAttempted = true
+	trigger := "repair:" + why.reason
+	cand, out := c.obtain(ctx, order{kind: provider.KindRepair, trigger: trigger, basis: why, predecessor: g})
+	if cand == nil {
+		return c.noRepair(ctx, g, why, out)
+	}
+	a := c.tryCandidate(ctx, cand, why.class == string(agent.ClassAdaptive))
+	c.serveCandidate(agent.SourceRepaired, cand, a)
+	if a.served() {
+		c.found.repairSucceeded = a.outcome.OK() || a.outcome.Authored
+		c.r.metrics.ObserveRepair(c.found.repairSucceeded)
+		return c.settle(cand, a)
+	}
+	c.note(a)
+	c.repairFailed(cand, a)
+	return c.replace(ctx, g, "regenerate:repair_failed", a)
+}
+
+// noRepair ends or goes on when no repaired program could be had: a dead provider or an interruption ends the call, for
+// it teaches nothing; refused programs are a failed repair.
+func (c *call) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
+	if c.found.class != agent.ClassIntrinsic {
+		if why.attempt.id != "" && out.ErrorType == agent.ErrProvider {
+			o := c.raw(why.attempt)
+			o.Metadata = with(o.Metadata, "repair_error", out.ErrorMessage)
+			return o
+		}
+		return *out
+	}
+	c.repairFailed(nil, attempt{})
+	return c.replace(ctx, g, "regenerate:repair_failed", why.attempt)
+}
+
+func (c *call) repairFailed(cand *candidate, a attempt) {
+	c.r.metrics.ObserveRepair(false)
+	change := agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, RepairFailed: true}
+	if cand != nil {
+		change.Rejected = &agent.Rejection{At: c.started, CallID: c.id, Trigger: cand.generation.Trigger, CodeChecksum: cand.generation.CodeChecksum,
+			Stage: a.stage, Reason: clip(a.outcome.ErrorMessage, 400), Fixture: brokenFixture(a)}
+	}
+	c.changes = append(c.changes, change)
+}
+
+// replace forges a program in the place of a generation that could not be mended.
+func (c *call) replace(ctx context.Context, g *agent.Generation, trigger string, last attempt) agent.Outcome {
+	if last.outcome.ErrorType != "" {
+		c.found.feedback = true
+	}
+	return c.forge(ctx, g, trigger)
+}
+
+// forge has a model write a program anew and runs it. A program that fails is mended within this call's budgets.
+func (c *call) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
+	if predecessor != nil {
+		c.r.metrics.ObserveRegeneration()
+	}
+	o := order{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: c.alone()}
+	for {
+		cand, out := c.obtain(ctx, o)
+		if cand == nil {
+			return *out
+		}
+		if cand.existing != nil {
+			c.artifact = cand.existing
+			c.selectProgram()
+			return c.runStored(ctx, c.decision.Generation)
+		}
+		if c.p.ApprovalRequired {
+			return c.keepUnapproved(cand)
+		}
+		a := c.tryCandidate(ctx, cand, false)
+		c.serveCandidate(agent.SourceGenerated, cand, a)
+		if a.served() {
+			return c.settle(cand, a)
+		}
+		c.note(a)
+		if predecessor != nil && a.stage == stageProof {
+			c.changes = append(c.changes, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, Rejected: &agent.Rejection{At: c.started,
+				CallID: c.id, Trigger: trigger, CodeChecksum: cand.generation.CodeChecksum, Stage: a.stage, Reason: clip(a.outcome.ErrorMessage, 400), Fixture: brokenFixture(a)}})
+		}
+		if !c.spend(a.stage) {
+			return c.raw(a)
+		}
+		c.found.feedback = true
+		o = order{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: o.alone, basis: failing{code: cand.generation.Code,
+			checksum: cand.generation.CodeChecksum, class: string(a.class), reason: a.outcome.ErrorType, attempt: a}}
+	}
+}
+
+// spend takes one recovery of the attempt's lane, if there is one left.
+func (c *call) spend(stage string) bool {
+	left, used := &c.budgets.execution, &c.found.executionRepairs
+	if stage == stageOutcome || stage == stageProof {
+		left, used = &c.budgets.outcome, &c.found.outcomeRepairs
+	}
+	if *left == 0 {
+		return false
+	}
+	*left--
+	*used++
+	return true
+}
+
+// alone reports whether the program is for this call only: a switch demands a new one each time, or the method's
+// programs answer one question.
+func (c *call) alone() bool {
+	switch c.decision.Reason {
+	case ReasonDispatch, ReasonForced, ReasonReadDisabled, ReasonNotCanary, ReasonNotCacheable, ReasonQuarantined:
+		return true
+	}
+	return c.dispatch()
+}
+
+// keepUnapproved stores the candidate without running it: a person has to approve it first.
+func (c *call) keepUnapproved(cand *candidate) agent.Outcome {
+	c.adopting = &adoption{candidate: cand, result: agent.ClassNone}
+	return c.waitsForApproval()
+}
+
+// settle keeps a candidate that served, where it may be kept, and answers the call with its outcome.
+func (c *call) settle(cand *candidate, a attempt) agent.Outcome {
+	proven := len(cand.proof.kept) > 0
+	switch {
+	case c.artifact != nil && (c.artifact.Quarantined || c.artifact.Pinned):
+		// a person holds the artifact as it is
+	case a.class == agent.ClassOK,
+		a.class == agent.ClassAuthored && (a.outcome.ErrorType == agent.ErrInvalidInput || proven):
+		c.adopting = &adoption{candidate: cand, result: a.class, attempt: a}
+	}
+	return c.keep(a)
+}
+
+// obtain gets a candidate from a flight of its own or one that other calls started; nil with the outcome when none
+// could be had.
+func (c *call) obtain(ctx context.Context, o order) (*candidate, *agent.Outcome) {
+	began := c.r.o.Now()
+	defer func() { c.stages.Forge += c.r.o.Now().Sub(began) }()
+	for {
+		key := c.role + "\x00" + c.method + "\x00" + c.checked + "\x00" + o.kind + "\x00" + o.basis.checksum
+		if o.alone {
+			key += "\x00" + c.id
+		}
+		left := c.budgets.guardrail
+		notes := c.found.attemptFailures
+		fl, leader, leave := c.r.flights.join(c.r.life, key, func(fctx context.Context) forgeResult { return c.write(fctx, o, left, notes) })
+		c.leaves = append(c.leaves, leave)
+		res, ok := fl.wait(ctx)
+		if !ok {
+			out := c.cut(ctx)
+			return nil, &out
+		}
+		if leader {
+			c.charge(res)
+		}
+		switch {
+		case res.candidate == nil:
+			c.found.class = res.class
+			c.found.attemptFailures = appendBounded(c.found.attemptFailures, res.attempts)
+			out := *res.failure
+			return nil, &out
+		case !leader && !res.candidate.generation.Cacheable && !o.alone:
+			o.alone = true // it answers another question
+			continue
+		}
+		if !leader {
+			c.charge(forgeResult{attempts: res.attempts})
+		}
+		return res.candidate, nil
+	}
+}
+
+// charge takes what a flight cost onto this call.
+func (c *call) charge(res forgeResult) {
+	c.found.usage.Add(res.usage)
+	c.found.requested += res.requested
+	c.found.guardrails += res.guardrails
+	c.budgets.guardrail -= res.guardrails
+	c.found.attemptFailures = appendBounded(c.found.attemptFailures, res.attempts)
+	if res.guardrails > 0 {
+		c.found.feedback = true
+	}
+	if res.system != "" {
+		c.found.system, c.found.user = res.system, res.user
+	}
+}
+
+func appendBounded(to, more []agent.AttemptFailure) []agent.AttemptFailure {
+	const most = 8
+	for _, f := range more {
+		if len(to) < most {
+			to = append(to, f)
+		}
+	}
+	return to
+}
+
+// write asks the model until a program compiles or the budgets end. It runs in a flight: it must not touch what its
+// call changes.
+func (c *call) write(ctx context.Context, o order, guardrails int, earlier []agent.AttemptFailure) forgeResult {
+	var res forgeResult
+	if o.predecessor == nil && o.kind == provider.KindForge {
+		if a := c.storedMeanwhile(ctx); a != nil {
+			res.candidate = &candidate{existing: a, generation: agent.Generation{Cacheable: true}}
+			return res
+		}
+	}
+	for {
+		messages := c.prompt(ctx, o, append(earlier[:len(earlier):len(earlier)], res.attempts...))
+		res.system, res.user = promptTexts(messages)
+		reply, err := c.ask(ctx, o.kind, messages, &res)
+		if err != nil {
+			res.failure, res.class = c.unanswered(ctx, err)
+			return res
+		}
+		checksum := agent.Checksum(reply.Code)
+		facts, refused := c.r.box.Load(ctx, sandbox.Program{Source: reply.Code, Checksum: checksum}, c.owner)
+		if refused == nil {
+			res.candidate = c.candidate(o, reply, checksum, facts)
+			return res
+		}
+		a := attempt{id: c.id + ".v", stage: stageValidation, outcome: failed(refused), class: agent.ClassIntrinsic, hint: refused.Hint}
+		if refused.Ours || !refusal(refused.Type) && ctx.Err() != nil {
+			out := failed(refused)
+			res.failure, res.class = &out, agent.ClassNone
+			return res
+		}
+		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: a.id, Stage: a.stage, ErrorType: refused.Type,
+			ErrorMessage: clip(refused.Message, 400), FailureClass: agent.ClassIntrinsic})
+		c.r.metrics.Guardrail(refused.Type)
+		if guardrails == 0 {
+			out := c.exhausted(a)
+			res.failure, res.class, res.last = &out, agent.ClassIntrinsic, reply.Code
+			return res
+		}
+		guardrails--
+		res.guardrails++
+		o = order{kind: provider.KindRepair, trigger: o.trigger, predecessor: o.predecessor, basis: failing{code: reply.Code, checksum: checksum,
+			class: string(agent.ClassIntrinsic), reason: refused.Type, attempt: a}}
+	}
+}
+
+// exhausted is the outcome of a call whose programs were all refused. A breach of policy is told to the top-level caller
+// in words that hold nothing of the program; the raw one stays in the metadata and the log (ADR 0022).
+func (c *call) exhausted(a attempt) agent.Outcome {
+	if a.outcome.ErrorType == agent.ErrInvalidCode || c.depth > 0 {
+		return a.outcome
+	}
+	o := agent.Failed(agent.ErrGuardrailExhausted, "This request couldn't be completed after multiple attempts.")
+	o.Metadata = map[string]any{"guardrail_class": a.outcome.ErrorType, "raw_error_message": clip(a.outcome.ErrorMessage, 400), "boundary": "guardrail_exhaustion_boundary_v1"}
+	return o
+}
+
+// ask has the model answer, again while its payload is blank or unreadable and the budget lasts.
+func (c *call) ask(ctx context.Context, kind string, messages []provider.Message, res *forgeResult) (provider.Reply, error) {
+	for try := 1; ; try++ {
+		began := c.r.o.Now()
+		reply, err := c.r.model.Program(ctx, provider.Request{Kind: kind, Role: c.role, Method: c.method, Model: c.model(),
+			Messages: messages, TraceParent: "00-" + c.traceID + "-" + c.traceID[:16] + "-01"})
+		res.requested++
+		took := c.r.o.Now().Sub(began)
+		var failed *provider.Error
+		switch {
+		case err == nil:
+			res.usage.Add(reply.Usage)
+			c.r.metrics.ObserveProvider("ok", took, reply.Usage)
+			return reply, nil
+		case errors.As(err, &failed):
+			res.usage.Add(failed.Usage)
+			c.r.metrics.ObserveProvider(failed.Reason, took, failed.Usage)
+		default:
+			c.r.metrics.ObserveProvider("canceled", took, agent.Usage{})
+		}
+		if !errors.Is(err, provider.ErrInvalidPayload) || try >= c.p.MaxGenerationAttempts {
+			return provider.Reply{}, err
+		}
+		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: c.id + ".p", Stage: stageValidation,
+			ErrorType: agent.ErrInvalidCode, ErrorMessage: clip(err.Error(), 400)})
+	}
+}
+
+// unanswered is the outcome when the model gave no program: the outside failed, or somebody ended the call.
+func (c *call) unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
+	var failed *provider.Error
+	if ctx.Err() != nil && !errors.As(err, &failed) {
+		out, class := interrupted(ctx)
+		return &out, class
+	}
+	class := agent.ClassExtrinsic
+	out := agent.Failed(agent.ErrProvider, err.Error())
+	if errors.As(err, &failed) {
+		out = agent.Failed(failed.Type, failed.Message)
+	}
+	if errors.Is(err, provider.ErrInvalidPayload) {
+		class = agent.ClassIntrinsic // an answer that is no program is the program's fault (decision 17)
+	}
+	return &out, class
+}
+
+// storedMeanwhile returns the artifact when another call stored one, fit for this call, since this one selected.
+func (c *call) storedMeanwhile(ctx context.Context) *agent.Artifact {
+	a, err := c.r.store.Artifact(ctx, c.role, c.method)
+	if err != nil {
+		return nil // the forge goes on: at the worst it is one too many
+	}
+	if d := Select(c.selectInput(a)); d.Decision == DecideRun {
+		return a
+	}
+	return nil
+}
+
+// tryCandidate runs a candidate, once it has proved that it answers as its predecessor did.
+func (c *call) tryCandidate(ctx context.Context, cand *candidate, adaptive bool) attempt {
+	if broken := c.prove(ctx, cand, adaptive); broken != nil {
+		return *broken
+	}
+	return c.try(ctx, runnable{code: cand.generation.Code, checksum: cand.generation.CodeChecksum})
+}
+
+// candidate makes the generation that the program would become.
+func (c *call) candidate(o order, reply provider.Reply, checksum string, facts *gate.Facts) *candidate {
+	g := agent.Generation{Trigger: o.trigger, Code: reply.Code, CodeChecksum: checksum, Dependencies: facts.Imports,
+		ContractFingerprint: c.fingerprint, CheckedFingerprint: c.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
+		Interpreter: c.r.o.Interpreter, Model: reply.Model, CreatedAt: c.r.o.Now(), Facts: encodeFacts(facts), SolverShape: reply.SolverShape}
+	g.Cacheable, g.CacheabilityReason = cacheability(c, facts)
+	return &candidate{generation: g, predecessor: o.predecessor, leader: c.id}
+}

@@ -1,0 +1,238 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Bounds of what a program gets to see of its session and of the registry.
+const (
+	maxHistoryRecords = 10_000
+	maxHistoryBytes   = 8 << 20
+	maxToolsShown     = 1000
+)
+
+// host answers the questions of one attempt's program.
+type host struct {
+	c        *call
+	attempt  string
+	recorded bool              // everything comes from a journal: nothing may happen
+	shapes   map[string]string // of nested values, by role.method
+}
+
+// Call makes a nested call and waits for it.
+func (h *host) Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+	if h.recorded {
+		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
+	}
+	o := h.c.nest(ctx, h.attempt, role, method, args, kwargs)
+	if o.OK() {
+		if h.shapes == nil {
+			h.shapes = map[string]string{}
+		}
+		h.shapes[role+"."+method] = shapeOf(o.Value)
+	}
+	return o
+}
+
+// shapeOf names the form of a value: its kind and, of an object, its keys.
+func shapeOf(value json.RawMessage) string {
+	kind := agent.Kind(value)
+	var fields map[string]json.RawMessage
+	if kind != "object" || json.Unmarshal(value, &fields) != nil {
+		return kind
+	}
+	keys := make([]string, 0, len(fields))
+	for k, v := range fields {
+		keys = append(keys, k+":"+agent.Kind(v))
+	}
+	slices.Sort(keys)
+	return clip("object{"+strings.Join(keys, ",")+"}", 400)
+}
+
+// nest is a call by this call's program: of the same session, one deeper, with an empty context that is not kept.
+func (c *call) nest(ctx context.Context, attempt, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+		return agent.Failed(agent.ErrInvalidInput, err.Error())
+	}
+	n := &call{r: c.r, p: c.p, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, attempt: attempt, depth: c.depth + 1,
+		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: c.delegated[role],
+		started: c.r.o.Now(), nested: c.nested, root: c.root}
+	n.init()
+	if _, err := c.r.store.Tool(ctx, role); err == nil {
+		n.speaker = agent.SpeakerTool
+	}
+	if refused := n.overBudget(); refused != "" {
+		o := agent.Failed(agent.ErrBudgetExceeded, refused)
+		if n.nested.refused.Swap(true) {
+			return o // one refusal is on record: a program that goes on asking gets no more
+		}
+		n.found.source = agent.SourceNone
+		return n.finishNested(o)
+	}
+	if err := c.r.enter(n); err != nil {
+		return agent.Failed(agent.ErrCanceled, err.Error())
+	}
+	defer c.r.leave(n)
+	ctx, n.cancel = context.WithCancelCause(ctx)
+	defer n.cancel(nil)
+	return n.finishNested(n.perform(ctx))
+}
+
+func (c *call) finishNested(o agent.Outcome) agent.Outcome {
+	if _, err := c.finish(o); err != nil {
+		c.r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("a nested call could not be kept")
+		return agent.Failed(agent.ErrResourceExhausted, "the call could not be kept")
+	}
+	c.root.found.usage.Add(c.found.usage)
+	return c.outcome(o)
+}
+
+func (c *call) overBudget() string {
+	switch {
+	case c.depth > c.p.DelegationDepth:
+		return "calls are nested too deep"
+	case c.nested.made.Add(1) > int32(c.p.NestedCallBudget):
+		return "the call has made as many nested calls as it may"
+	}
+	return ""
+}
+
+// Delegate registers the role with the contract when the registry does not have it; calls through the returned tool are
+// held to the contract in any case.
+func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *sandbox.AuthoredError {
+	if h.recorded {
+		return nil
+	}
+	if err := agent.CheckName("role", role); err != nil {
+		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: err.Error()}
+	}
+	var k agent.Contract
+	if err := json.Unmarshal(raw, &k); err != nil {
+		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract is not readable: " + err.Error()}
+	}
+	k.Signature = nil
+	if _, odd, err := contract.CompileTolerant(k.Deliverable); err != nil {
+		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract's deliverable cannot be checked: " + err.Error()}
+	} else if len(odd) > 0 {
+		h.c.warn("delegated contract for " + role + ": " + odd[0].Error())
+	}
+	if h.c.delegated == nil {
+		h.c.delegated = map[string]*agent.Contract{}
+	}
+	h.c.delegated[role] = &k
+	_, err := h.c.r.store.Tool(ctx, role)
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	tool := agent.Tool{Role: role, Contract: k, CreatedAt: h.c.r.o.Now()}
+	if _, err := h.c.r.store.PutTool(ctx, tool, 0, nil); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExists) {
+		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the tool could not be registered"}
+	}
+	return nil
+}
+
+// Tools gives the registry as data.
+func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
+	tools, err := h.c.r.store.ListTools(ctx, "", maxToolsShown)
+	if err != nil {
+		return nil, err
+	}
+	type info struct {
+		Role        string          `json:"role"`
+		Purpose     string          `json:"purpose"`
+		Deliverable json.RawMessage `json:"deliverable,omitempty"`
+		Methods     []string        `json:"methods"`
+		UsageCount  int64           `json:"usage_count"`
+	}
+	out := make(map[string]info, len(tools))
+	for _, t := range tools {
+		artifacts, err := h.c.r.store.ListArtifacts(ctx, t.Role)
+		if err != nil {
+			return nil, err
+		}
+		methods := make([]string, 0, len(artifacts))
+		for _, a := range artifacts {
+			methods = append(methods, a.MethodName)
+		}
+		out[t.Role] = info{t.Role, t.Purpose, objectOrNothing(t.Deliverable), methods, t.UsageCount}
+	}
+	return json.Marshal(out)
+}
+
+// objectOrNothing drops what the program's type for it could not hold.
+func objectOrNothing(raw json.RawMessage) json.RawMessage {
+	if agent.Kind(raw) != "object" {
+		return nil
+	}
+	return raw
+}
+
+// History gives records of the session, oldest first: a page by seq, or the newest that fit the bounds.
+func (h *host) History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error) {
+	if page {
+		return h.historyPage(ctx, after, limit)
+	}
+	var newest []json.RawMessage
+	size, before := 0, 0
+	for len(newest) < maxHistoryRecords {
+		p, err := h.c.r.store.History(ctx, h.c.session.ID, store.HistoryQuery{After: before, Limit: 1000, Desc: true, Depth0: !all})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range p.Records {
+			size += len(r) + 1
+			if size > maxHistoryBytes || len(newest) == maxHistoryRecords {
+				p.Next = 0
+				break
+			}
+			newest = append(newest, r)
+		}
+		if before = p.Next; before == 0 {
+			break
+		}
+	}
+	slices.Reverse(newest)
+	return rawArray(newest), nil
+}
+
+func (h *host) historyPage(ctx context.Context, after, limit int) (json.RawMessage, error) {
+	if limit <= 0 || limit > 1000 {
+		limit = 1000
+	}
+	p, err := h.c.r.store.History(ctx, h.c.session.ID, store.HistoryQuery{After: max(0, after), Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, r := range p.Records {
+		if b.Len()+len(r) > maxHistoryBytes {
+			break
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(r)
+	}
+	b.WriteByte(']')
+	return b.Bytes(), nil
+}
+
+// Content gives a stored result, or nothing.
+func (h *host) Content(ctx context.Context, ref string) (json.RawMessage, error) {
+	v, err := h.c.r.store.Content(ctx, ref)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return v, err
+}

@@ -1,0 +1,271 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Tool returns a registry entry.
+func (r *Runtime) Tool(ctx context.Context, role string) (agent.Tool, error) {
+	return r.store.Tool(ctx, role)
+}
+
+// ListTools returns registry entries by role, after the role after.
+func (r *Runtime) ListTools(ctx context.Context, after string, limit int) ([]agent.Tool, error) {
+	return r.store.ListTools(ctx, after, limit)
+}
+
+// PutTool registers the role or changes its contract; created tells which. revision is store.AnyRevision or the one
+// that the tool must have (0: none yet).
+func (r *Runtime) PutTool(ctx context.Context, role string, k agent.Contract, methods map[string]agent.Contract, revision int64, actor string) (t agent.Tool, created bool, err error) {
+	if err := agent.CheckName("role", role); err != nil {
+		return agent.Tool{}, false, err
+	}
+	if err := checkContract(&k, ""); err != nil {
+		return agent.Tool{}, false, err
+	}
+	for name, m := range methods {
+		if err := agent.CheckName("method", name); err != nil {
+			return agent.Tool{}, false, err
+		}
+		if err := checkContract(&m, "/methods/"+name); err != nil {
+			return agent.Tool{}, false, err
+		}
+	}
+	was, err := r.store.Tool(ctx, role)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return agent.Tool{}, false, err
+	}
+	created = err != nil
+	entry := r.audit(actor, "tool.put", role, "")
+	next := agent.Tool{Role: role, Contract: k, Methods: methods, CreatedAt: r.o.Now().UTC()}
+	entry.Undo = "DELETE /v1/tools/" + role
+	if !created {
+		next.CreatedAt, next.LastUsedAt, next.UsageCount = was.CreatedAt, was.LastUsedAt, was.UsageCount
+		entry.Before, _ = json.Marshal(was) // our own value: it has a JSON form
+		entry.Undo = "PUT /v1/tools/" + role + " with the contract of before"
+	}
+	entry.After, _ = json.Marshal(next)
+	t, err = r.store.PutTool(ctx, next, revision, &entry)
+	return t, created, err
+}
+
+// Artifact returns the artifact, store.ErrNotFound when there is none.
+func (r *Runtime) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
+	return r.store.Artifact(ctx, role, method)
+}
+
+// ListArtifacts returns the role's artifacts by method.
+func (r *Runtime) ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error) {
+	return r.store.ListArtifacts(ctx, role)
+}
+
+// ArchiveTool moves the tool and all its artifacts out of the way; Restore brings them back.
+func (r *Runtime) ArchiveTool(ctx context.Context, role, reason, actor string) error {
+	entry := r.audit(actor, "tool.archive", role, reason)
+	entry.Undo = fmt.Sprintf(`POST /v1/maintenance/restore {"role": %q}`, role)
+	return r.store.Archive(ctx, []store.Target{{Role: role}}, entry)
+}
+
+// ArchiveArtifact moves one artifact out of the way.
+func (r *Runtime) ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error {
+	entry := r.audit(actor, "artifact.archive", role+"."+method, reason)
+	entry.Undo = fmt.Sprintf(`POST /v1/maintenance/restore {"role": %q, "method": %q}`, role, method)
+	return r.store.Archive(ctx, []store.Target{{Role: role, Method: method}}, entry)
+}
+
+// Operation is an operator's act on an artifact. Action is quarantine, release, regenerate, promote, rollback, pin, unpin
+// or approve.
+type Operation struct {
+	Action, Reason, Actor string
+	Generation            string // rollback: to which; "" is the current one's parent
+	ResetMetrics          bool   // promote
+}
+
+// Operate performs the act and returns the artifact after it. An *InputError says what about it makes no sense.
+func (r *Runtime) Operate(ctx context.Context, role, method string, o Operation) (*agent.Artifact, error) {
+	a, err := r.store.Artifact(ctx, role, method)
+	if err != nil {
+		return nil, err
+	}
+	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now()}
+	entry := r.audit(o.Actor, "artifact."+o.Action, role+"."+method, o.Reason)
+	at := fmt.Sprintf("POST /v1/tools/%s/methods/%s/", role, method)
+	yes, no := true, false
+	switch o.Action {
+	case "quarantine":
+		reason := o.Reason
+		change.Quarantine, entry.Undo = &reason, at+"release"
+	case "release":
+		change.Release, entry.Undo = true, at+"quarantine"
+	case "regenerate":
+		reason := o.Reason
+		if reason == "" {
+			reason = "requested"
+		}
+		change.ForceRegenerate, change.ResetRepairs, entry.Undo = &reason, true, at+"rollback"
+	case "promote":
+		change.State, change.ResetMetrics = agent.StateDurable, o.ResetMetrics
+		entry.Undo = "none: counters that were reset are gone; before holds them"
+		if !o.ResetMetrics {
+			entry.Undo = "the lifecycle state goes on from what the calls show"
+		}
+	case "rollback":
+		to, err := rollbackTarget(a, o.Generation)
+		if err != nil {
+			return nil, err
+		}
+		change.Current, change.Release = to, false
+		entry.Undo = at + fmt.Sprintf(`rollback {"generation": %q}`, a.CurrentID)
+	case "pin":
+		change.Pin, entry.Undo = &yes, at+"unpin"
+	case "unpin":
+		change.Pin, entry.Undo = &no, at+"pin"
+	case "approve":
+		change.Approve, entry.Undo = &yes, at+"quarantine"
+	default:
+		return nil, &InputError{Code: "invalid_operation", Detail: "unknown operation " + o.Action,
+			Hint: "quarantine, release, regenerate, promote, rollback, pin, unpin or approve"}
+	}
+	entry.Before = summary(a)
+	return r.store.ChangeArtifact(ctx, store.AnyRevision, change, &entry)
+}
+
+// summary is what the audit trail keeps of an artifact.
+func summary(a *agent.Artifact) json.RawMessage {
+	raw, _ := json.Marshal(map[string]any{"current_generation": a.CurrentID, "code_checksum": a.CodeChecksum, "lifecycle_state": a.LifecycleState,
+		"success_count": a.SuccessCount, "intrinsic_failure_count": a.IntrinsicFailureCount, "adaptive_failure_count": a.AdaptiveFailureCount,
+		"extrinsic_failure_count": a.ExtrinsicFailureCount, "repair_count_since_regen": a.RepairCountSinceRegen, "quarantined": a.Quarantined,
+		"pinned": a.Pinned, "approved": a.Approved})
+	return raw // plain data: it has a JSON form
+}
+
+func rollbackTarget(a *agent.Artifact, want string) (string, error) {
+	refuse := func(detail string) (string, error) {
+		return "", &InputError{Code: "invalid_generation", Pointer: "/generation", Detail: detail, Hint: "GET .../generations lists the kept ones"}
+	}
+	if want != "" {
+		if a.Find(want) == nil {
+			return refuse(fmt.Sprintf("%s is not kept", want))
+		}
+		return want, nil
+	}
+	if cur := a.Current(); cur != nil && cur.ParentID != nil && a.Find(*cur.ParentID) != nil {
+		return *cur.ParentID, nil
+	}
+	return refuse("there is no earlier generation to go back to")
+}
+
+// PutProgram makes an operator's own code the current generation, through the gate. An *InputError with the code
+// invalid_code carries the gate's words.
+func (r *Runtime) PutProgram(ctx context.Context, role, method, source, reason, actor string) (*agent.Artifact, error) {
+	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+		return nil, err
+	}
+	checksum := agent.Checksum(source)
+	facts, refused := r.box.Load(ctx, sandbox.Program{Source: source, Checksum: checksum}, actor)
+	if refused != nil {
+		return nil, &InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
+	}
+	unlock := r.adoption.lock(role + "\x00" + method)
+	defer unlock()
+	now := &agent.Artifact{}
+	if a, err := r.store.Artifact(ctx, role, method); err == nil {
+		now = a
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	k := &agent.Contract{}
+	if t, err := r.store.Tool(ctx, role); err == nil {
+		m := t.Methods[method]
+		k, _ = contract.Merge(&t.Contract, &m, nil, nil)
+	}
+	ready := r.compiled.get(k)
+	g := agent.Generation{ID: now.NextGenerationID(), Trigger: "operator:" + orElse(reason, "put"), Code: source, CodeChecksum: checksum, Dependencies: facts.Imports,
+		ContractFingerprint: ready.fingerprint, CheckedFingerprint: ready.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: r.o.Interpreter,
+		Model: "operator", CreatedAt: r.o.Now(), Facts: encodeFacts(facts), Cacheable: true, CacheabilityReason: cacheStable}
+	yes := true
+	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now(), Generation: &g}
+	entry := r.audit(actor, "artifact.put", role+"."+method, reason)
+	entry.Before = summary(now)
+	entry.Undo = fmt.Sprintf("POST /v1/tools/%s/methods/%s/rollback", role, method)
+	a, err := r.store.ChangeArtifact(ctx, store.AnyRevision, change, &entry)
+	if err != nil {
+		return nil, err
+	}
+	return r.store.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: r.o.Now(), Approve: &yes}, nil)
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// Stale lists the tools and artifacts that nobody used for that many days.
+func (r *Runtime) Stale(ctx context.Context, days int) ([]store.Target, error) {
+	return r.store.Stale(ctx, r.o.Now().Add(-time.Duration(days)*24*time.Hour))
+}
+
+// PruneRequest asks for tools and artifacts unused for StaleDays to be archived or deleted (Mode).
+type PruneRequest struct {
+	StaleDays     int
+	Mode          string // archive or delete
+	DryRun        bool
+	Actor, Reason string
+}
+
+// PruneReport says what was, or with DryRun would be, pruned.
+type PruneReport struct {
+	DryRun  bool           `json:"dry_run"`
+	Mode    string         `json:"mode"`
+	Targets []store.Target `json:"targets"`
+}
+
+// Prune removes what is stale. A dry run changes nothing.
+func (r *Runtime) Prune(ctx context.Context, q PruneRequest) (PruneReport, error) {
+	report := PruneReport{DryRun: q.DryRun, Mode: q.Mode}
+	if q.Mode != "archive" && q.Mode != "delete" {
+		return report, &InputError{Code: "invalid_mode", Pointer: "/mode", Detail: "must be archive or delete", Hint: "archive can be undone"}
+	}
+	targets, err := r.Stale(ctx, q.StaleDays)
+	if err != nil || q.DryRun || len(targets) == 0 {
+		report.Targets = targets
+		return report, err
+	}
+	report.Targets = targets
+	entry := r.audit(q.Actor, "maintenance.prune", fmt.Sprintf("%d targets", len(targets)), q.Reason)
+	entry.After, _ = json.Marshal(targets) // plain data
+	if q.Mode == "delete" {
+		entry.Undo = "none: deleted for good"
+		return report, r.store.Remove(ctx, targets, entry)
+	}
+	entry.Undo = "POST /v1/maintenance/restore with each of after's targets"
+	return report, r.store.Archive(ctx, targets, entry)
+}
+
+// Restore brings back what was archived, byte for byte.
+func (r *Runtime) Restore(ctx context.Context, t store.Target, actor, reason string) error {
+	name := t.Role
+	if t.Method != "" {
+		name += "." + t.Method
+	}
+	entry := r.audit(actor, "maintenance.restore", name, reason)
+	entry.Undo = "DELETE /v1/tools/" + t.Role
+	return r.store.Restore(ctx, []store.Target{t}, entry)
+}
+
+// Audit returns the audit trail, newest first, before the id before.
+func (r *Runtime) Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error) {
+	return r.store.Audit(ctx, before, limit)
+}

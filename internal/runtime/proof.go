@@ -1,0 +1,130 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// proof is what a candidate showed before it may serve: that it answers its predecessor's fixtures as the predecessor
+// did (design.md section 2). It is done once, by whichever call comes first.
+type proof struct {
+	once   sync.Once
+	kept   []agent.Fixture // reproduced: the candidate takes them over
+	broken *attempt
+}
+
+// prove runs the candidate on its predecessor's fixtures, effects served from their journals, and returns the
+// attempt that broke one, or nil.
+func (c *call) prove(ctx context.Context, cand *candidate, adaptive bool) *attempt {
+	if cand.predecessor == nil || !c.p.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined {
+		return nil
+	}
+	cand.proof.once.Do(func() {
+		for i, f := range cand.predecessor.Fixtures {
+			if !c.binding(f, adaptive) {
+				continue
+			}
+			a := c.rerun(ctx, cand, f, i)
+			if a == nil {
+				cand.proof.kept = append(cand.proof.kept, f)
+				continue
+			}
+			if a.class == agent.ClassNone {
+				return // interrupted: nothing is proved and nothing is broken
+			}
+			cand.proof.broken = a
+			return
+		}
+	})
+	return cand.proof.broken
+}
+
+// binding reports whether a successor must reproduce the fixture. A value that the contract of today refuses is none, and
+// when the outside changed its shape, what came in by the old one proves nothing.
+func (c *call) binding(f agent.Fixture, adaptive bool) bool {
+	if adaptive && len(f.Effects) > 0 {
+		return false
+	}
+	return c.schema == nil || c.schema.Check(f.Value) == nil
+}
+
+// rerun returns nil when the candidate answers the fixture with the same value.
+func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) *attempt {
+	effects := f.Effects
+	if effects == nil {
+		effects = sandbox.EmptyJournal()
+	}
+	var memory map[string]json.RawMessage
+	if len(f.Context) > 0 && json.Unmarshal(f.Context, &memory) != nil {
+		return nil
+	}
+	a := &attempt{id: c.id + ".f" + strconv.Itoa(i+1), stage: stageProof, class: agent.ClassIntrinsic}
+	a.result = c.r.box.Run(ctx, sandbox.Request{
+		Program: sandbox.Program{Source: cand.generation.Code, Checksum: cand.generation.CodeChecksum}, Owner: c.owner,
+		Role: c.role, Method: c.method, CallID: f.CallID, TraceID: c.traceID, Depth: c.depth, Args: f.Args, Kwargs: f.Kwargs, Context: memory,
+		Now: c.r.o.Now(), Seed: seed(f.CallID), Timeout: c.r.o.RunTimeout, Recorded: effects,
+	}, &host{c: c, attempt: a.id, recorded: true})
+	got := ""
+	switch res := a.result; {
+	case res.Failure != nil && (res.Failure.Ours || ctx.Err() != nil):
+		a.outcome, a.class = interrupted(ctx)
+		return a
+	case res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged:
+		return nil // it asks the outside for something else: the journal cannot tell whether it answers well
+	case res.Failure != nil:
+		got = res.Failure.Type + ": " + res.Failure.Message
+	case res.Authored != nil:
+		got = res.Authored.Type + ": " + res.Authored.Message
+	case equalJSON(res.Value, f.Value):
+		return nil
+	default:
+		got = string(res.Value)
+	}
+	text := fmt.Sprintf("it broke an earlier call that was right: for args %s kwargs %s the answer was %s, now it is %s",
+		clip(string(rawArray(f.Args)), 300), clip(string(f.Kwargs), 300), clip(string(f.Value), 300), clip(got, 300))
+	a.outcome = agent.Failed(agent.ErrExecution, text)
+	a.outcome.Metadata = map[string]any{"fixture": f.CallID}
+	return a
+}
+
+// brokenFixture names the fixture that the attempt broke, or "".
+func brokenFixture(a attempt) string {
+	id, _ := a.outcome.Metadata["fixture"].(string)
+	return id
+}
+
+func equalJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := decodeExact(a)
+	y, errY := decodeExact(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+func decodeExact(raw json.RawMessage) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}
+
+// rawArray joins values to a JSON array.
+func rawArray(values []json.RawMessage) json.RawMessage {
+	out := []byte{'['}
+	for i, v := range values {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, v...)
+	}
+	return append(out, ']')
+}

@@ -1,0 +1,181 @@
+package runtime
+
+import (
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Decisions of a selection.
+const (
+	DecideRun    = "run"    // run the generation
+	DecideRepair = "repair" // mend the generation before anything runs
+	DecideForge  = "forge"  // have a model write anew
+	DecideRefuse = "refuse" // nothing may run
+	DecideNone   = "none"   // no program is needed (setters)
+)
+
+// Reasons of a selection: a closed set.
+const (
+	ReasonHealthy          = "healthy"
+	ReasonPinned           = "pinned"
+	ReasonMissing          = "missing" // or corrupt: the store has then set the file aside
+	ReasonDispatch         = "dispatch_method"
+	ReasonForced           = "force_generation"
+	ReasonReadDisabled     = "read_disabled"
+	ReasonNotCanary        = "not_a_canary_role"
+	ReasonQuarantined      = "quarantined"
+	ReasonRequested        = "regenerate_requested"
+	ReasonSchema           = "schema_incompatible"
+	ReasonRuntime          = "runtime_incompatible"
+	ReasonChecksum         = "checksum_mismatch"
+	ReasonDependencies     = "dependencies_not_allowed"
+	ReasonNotCacheable     = "not_cacheable"
+	ReasonArgsIgnored      = "arguments_ignored"
+	ReasonContractChanged  = "contract_changed"
+	ReasonDegraded         = "degraded"
+	ReasonApprovalRequired = "approval_required"
+	ReasonNotPromoted      = "not_promoted"
+	ReasonSetter           = "setter"
+)
+
+// SelectInput is all that a selection depends on.
+type SelectInput struct {
+	Role, Method       string
+	HasArgs            bool            // the call has arguments, positional or keyword
+	Artifact           *agent.Artifact // nil when there is none
+	CheckedFingerprint string          // of the contract's machine-checked parts
+	Policy             *agent.Policy
+	Now                time.Time
+	ImportAllowed      func(path string) bool
+	IgnoresArgs        func(g *agent.Generation) bool
+}
+
+// Decision is what is to be done for a call, why, and with the figures that decided.
+type Decision struct {
+	Decision   string
+	Reason     string
+	Generation *agent.Generation // to run, to mend, or the predecessor of what is forged; nil when there is none
+	Figures    Figures
+}
+
+// Figures are the numbers a decision used.
+type Figures struct {
+	RecentFailureRate float64
+	Counted           int // calls in the window
+	Successes         int64
+	Failures          int64 // counted ones of the generation
+	Repairs           int   // since the last regeneration
+}
+
+// Select decides. It is pure: the same input gives the same decision (P-46).
+func Select(in SelectInput) Decision {
+	p, a := in.Policy, in.Artifact
+	if a == nil {
+		return Decision{Decision: DecideForge, Reason: ReasonMissing}
+	}
+	g := a.Current()
+	d := Decision{Decision: DecideForge, Generation: g, Figures: figures(a, g)}
+	if d.Reason = forgeReason(in, a, g); d.Reason != "" {
+		return d
+	}
+	if p.ApprovalRequired && !a.Approved {
+		d.Decision, d.Reason = DecideRefuse, ReasonApprovalRequired
+		return d
+	}
+	if a.Pinned {
+		d.Decision, d.Reason = DecideRun, ReasonPinned
+		return d
+	}
+	match := a.Matching(in.CheckedFingerprint, func(other *agent.Generation) bool {
+		return other == g || !Degraded(other, p.Degraded) && forgeReason(in, a, other) == ""
+	})
+	switch {
+	case match == nil:
+		return mend(d, in, ReasonContractChanged)
+	case Degraded(match, p.Degraded):
+		return mend(d, in, ReasonDegraded)
+	case in.HasArgs && in.IgnoresArgs(match):
+		return mend(d, in, ReasonArgsIgnored)
+	case p.Promotion.Enforce && a.LifecycleState == agent.StateDegraded:
+		return mend(d, in, ReasonDegraded)
+	}
+	d.Decision, d.Reason, d.Generation, d.Figures = DecideRun, ReasonHealthy, match, figures(a, match)
+	return d
+}
+
+// mend repairs first while the switch and the budget allow it, else forges anew.
+func mend(d Decision, in SelectInput, reason string) Decision {
+	d.Decision, d.Reason = DecideForge, reason
+	if in.Policy.RepairEnabled && in.Artifact.RepairCountSinceRegen < in.Policy.MaxRepairsBeforeRegen {
+		d.Decision = DecideRepair
+	}
+	return d
+}
+
+// forgeReason says why the generation must not run whatever its health, or "".
+func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
+	p := in.Policy
+	switch {
+	case slices.Contains(p.DispatchMethods, in.Method):
+		return ReasonDispatch
+	case p.ForceGeneration:
+		return ReasonForced
+	case !p.ArtifactReadEnabled:
+		return ReasonReadDisabled
+	case len(p.ArtifactReadRoles) > 0 && !slices.Contains(p.ArtifactReadRoles, in.Role):
+		return ReasonNotCanary
+	case a.Quarantined:
+		return ReasonQuarantined
+	case a.ForceRegenerate != "":
+		return ReasonRequested
+	case g == nil:
+		return ReasonMissing
+	case a.SchemaVersion != agent.SchemaVersion:
+		return ReasonSchema
+	case g.RuntimeVersion != agent.ABI:
+		return ReasonRuntime
+	case agent.Checksum(g.Code) != g.CodeChecksum:
+		return ReasonChecksum
+	case slices.ContainsFunc(g.Dependencies, func(path string) bool { return !in.ImportAllowed(path) }):
+		return ReasonDependencies
+	case !g.Cacheable:
+		return ReasonNotCacheable
+	}
+	return ""
+}
+
+// Degraded reports whether a generation is degraded: enough counted failures, a recent rate above the limit, and more
+// failures than successes (decision 6).
+func Degraded(g *agent.Generation, p agent.DegradedPolicy) bool {
+	failures := g.IntrinsicFailureCount + g.AdaptiveFailureCount
+	if failures < int64(p.MinFailures) || failures <= g.SuccessCount {
+		return false
+	}
+	rate, _ := g.RecentRate(p.Window)
+	return rate > p.Rate
+}
+
+func figures(a *agent.Artifact, g *agent.Generation) Figures {
+	f := Figures{Repairs: a.RepairCountSinceRegen}
+	if g != nil {
+		f.RecentFailureRate, f.Counted = g.FailureRate()
+		f.Successes, f.Failures = g.SuccessCount, g.IntrinsicFailureCount+g.AdaptiveFailureCount
+	}
+	return f
+}
+
+// selection gives the decision in the form that replies and the log have. The figures of a healthy run are left out:
+// they are the artifact's counters, which the log carries anyway.
+func (d Decision) selection() agent.Selection {
+	s := agent.Selection{Decision: d.Decision, Reason: d.Reason}
+	if d.Generation != nil {
+		s.Generation = d.Generation.ID
+	}
+	if d.Decision != DecideRun && d.Generation != nil {
+		s.Figures = map[string]any{"recent_failure_rate": d.Figures.RecentFailureRate, "counted": d.Figures.Counted,
+			"successes": d.Figures.Successes, "failures": d.Figures.Failures, "repairs_since_regen": d.Figures.Repairs}
+	}
+	return s
+}

@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// program is a generation as a healthy artifact has it.
+func generation(id, checked, window string, change func(*agent.Generation)) *agent.Generation {
+	g := &agent.Generation{ID: id, Code: "package tool // " + id, CheckedFingerprint: checked, RuntimeVersion: agent.ABI, Cacheable: true,
+		Window: window, Dependencies: []string{"strings"}}
+	g.CodeChecksum = agent.Checksum(g.Code)
+	for _, r := range window {
+		switch r {
+		case 'o':
+			g.SuccessCount++
+		case 'i':
+			g.IntrinsicFailureCount++
+		case 'a':
+			g.AdaptiveFailureCount++
+		}
+	}
+	if change != nil {
+		change(g)
+	}
+	return g
+}
+
+func artifact(change func(*agent.Artifact), generations ...*agent.Generation) *agent.Artifact {
+	a := &agent.Artifact{SchemaVersion: agent.SchemaVersion, Role: "calculator", MethodName: "add", Generations: generations}
+	if len(generations) > 0 {
+		a.CurrentID = generations[0].ID
+	}
+	if change != nil {
+		change(a)
+	}
+	return a
+}
+
+// The decision matrix of seed 001: P-39..46, P-85..90, P-94, P-10; decisions 5 to 8.
+func TestSelect(t *testing.T) {
+	const k, other = "sha256:k", "sha256:other"
+	healthy := func() *agent.Artifact { return artifact(nil, generation("gen-1", k, "ooo", nil)) }
+	degraded := func() *agent.Artifact { return artifact(nil, generation("gen-1", k, "oiiii", nil)) }
+	with := func(a *agent.Artifact, change func(*agent.Artifact)) *agent.Artifact { change(a); return a }
+	policy := func(change func(*agent.Policy)) agent.Policy {
+		p := agent.DefaultPolicy()
+		change(&p)
+		return p
+	}
+	tests := []struct {
+		name       string
+		artifact   *agent.Artifact
+		policy     agent.Policy
+		method     string
+		checked    string
+		args       bool
+		decision   string
+		reason     string
+		generation string
+	}{
+		{name: "missing", decision: DecideForge, reason: ReasonMissing},
+		{name: "healthy", artifact: healthy(), decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "no contract matches any generation", artifact: healthy(), checked: agent.FingerprintNone, decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "no generation is kept", artifact: artifact(nil), decision: DecideForge, reason: ReasonMissing},
+		{name: "schema of another time", artifact: with(healthy(), func(a *agent.Artifact) { a.SchemaVersion = 99 }), decision: DecideForge, reason: ReasonSchema, generation: "gen-1"},
+		{name: "another ABI", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) { g.RuntimeVersion = "abi-0" })), decision: DecideForge, reason: ReasonRuntime, generation: "gen-1"},
+		{name: "tampered code", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) { g.Code += "!" })), decision: DecideForge, reason: ReasonChecksum, generation: "gen-1"},
+		{name: "an import is not allowed any more", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) { g.Dependencies = []string{"os"} })), decision: DecideForge, reason: ReasonDependencies, generation: "gen-1"},
+		{name: "not cacheable", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) { g.Cacheable = false })), decision: DecideForge, reason: ReasonNotCacheable, generation: "gen-1"},
+		{name: "dispatch method", artifact: healthy(), method: "ask", decision: DecideForge, reason: ReasonDispatch, generation: "gen-1"},
+		{name: "arguments it does not look at", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) { g.Facts = json.RawMessage(`{"uses_args":false}`) })), args: true, decision: DecideRepair, reason: ReasonArgsIgnored, generation: "gen-1"},
+		{name: "quarantined", artifact: with(healthy(), func(a *agent.Artifact) { a.Quarantined = true }), decision: DecideForge, reason: ReasonQuarantined, generation: "gen-1"},
+		{name: "quarantined and pinned", artifact: with(healthy(), func(a *agent.Artifact) { a.Quarantined, a.Pinned = true, true }), decision: DecideForge, reason: ReasonQuarantined, generation: "gen-1"},
+		{name: "an operator asked for a new one", artifact: with(healthy(), func(a *agent.Artifact) { a.ForceRegenerate = "suspect" }), decision: DecideForge, reason: ReasonRequested, generation: "gen-1"},
+		{name: "pinned and degraded", artifact: with(degraded(), func(a *agent.Artifact) { a.Pinned = true }), decision: DecideRun, reason: ReasonPinned, generation: "gen-1"},
+		{name: "degraded", artifact: degraded(), decision: DecideRepair, reason: ReasonDegraded, generation: "gen-1"},
+		{name: "degraded, repair off", artifact: degraded(), policy: policy(func(p *agent.Policy) { p.RepairEnabled = false }), decision: DecideForge, reason: ReasonDegraded, generation: "gen-1"},
+		{name: "degraded, budget spent", artifact: with(degraded(), func(a *agent.Artifact) { a.RepairCountSinceRegen = 3 }), decision: DecideForge, reason: ReasonDegraded, generation: "gen-1"},
+		{name: "fails, but not more than it serves", artifact: artifact(nil, generation("gen-1", k, "ooooiiii", nil)), decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "too few failures", artifact: artifact(nil, generation("gen-1", k, "ii", nil)), decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "stale", artifact: healthy(), checked: other, decision: DecideRepair, reason: ReasonContractChanged, generation: "gen-1"},
+		{name: "stale, repair off", artifact: healthy(), checked: other, policy: policy(func(p *agent.Policy) { p.RepairEnabled = false }), decision: DecideForge, reason: ReasonContractChanged, generation: "gen-1"},
+		{name: "stale, budget spent", artifact: with(healthy(), func(a *agent.Artifact) { a.RepairCountSinceRegen = 3 }), checked: other, decision: DecideForge, reason: ReasonContractChanged, generation: "gen-1"},
+		{name: "an older generation keeps this contract", artifact: artifact(nil, generation("gen-2", k, "o", nil), generation("gen-1", other, "oo", nil)), checked: other, decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "the older one is degraded", artifact: artifact(nil, generation("gen-2", k, "o", nil), generation("gen-1", other, "iiii", nil)), checked: other, decision: DecideRepair, reason: ReasonContractChanged, generation: "gen-2"},
+		{name: "reads are off", artifact: healthy(), policy: policy(func(p *agent.Policy) { p.ArtifactReadEnabled = false }), decision: DecideForge, reason: ReasonReadDisabled, generation: "gen-1"},
+		{name: "generation is forced", artifact: healthy(), policy: policy(func(p *agent.Policy) { p.ForceGeneration = true }), decision: DecideForge, reason: ReasonForced, generation: "gen-1"},
+		{name: "canary, this role is none", artifact: healthy(), policy: policy(func(p *agent.Policy) { p.ArtifactReadRoles = []string{"other"} }), decision: DecideForge, reason: ReasonNotCanary, generation: "gen-1"},
+		{name: "canary, this role is one", artifact: healthy(), policy: policy(func(p *agent.Policy) { p.ArtifactReadRoles = []string{"calculator"} }), decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "approval is missing", artifact: healthy(), policy: policy(func(p *agent.Policy) { p.ApprovalRequired = true }), decision: DecideRefuse, reason: ReasonApprovalRequired, generation: "gen-1"},
+		{name: "approved", artifact: with(healthy(), func(a *agent.Artifact) { a.Approved = true }), policy: policy(func(p *agent.Policy) { p.ApprovalRequired = true }), decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &Runtime{}
+			if reflect.DeepEqual(tt.policy, agent.Policy{}) {
+				tt.policy = agent.DefaultPolicy()
+			}
+			if tt.checked == "" {
+				tt.checked = k
+			}
+			if tt.method == "" {
+				tt.method = "add"
+			}
+			in := SelectInput{Role: "calculator", Method: tt.method, HasArgs: tt.args, Artifact: tt.artifact, CheckedFingerprint: tt.checked, Policy: &tt.policy,
+				Now: time.Unix(0, 0), ImportAllowed: func(p string) bool { return p == "strings" }, IgnoresArgs: r.ignoresArgs}
+			got := Select(in)
+			id := ""
+			if got.Generation != nil {
+				id = got.Generation.ID
+			}
+			if got.Decision != tt.decision || got.Reason != tt.reason || id != tt.generation {
+				t.Errorf("got %s (%s) of %q, want %s (%s) of %q", got.Decision, got.Reason, id, tt.decision, tt.reason, tt.generation)
+			}
+			for range 100 { // P-46: the same state gives the same decision
+				if again := Select(in); !reflect.DeepEqual(again, got) {
+					t.Fatalf("another decision on the same state: %+v, then %+v", got, again)
+				}
+			}
+		})
+	}
+}

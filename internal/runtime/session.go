@@ -1,0 +1,184 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// CreateSession makes a session. It returns a *agent.NameError or an *InputError for a request that makes no sense.
+func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Session, error) {
+	if err := agent.CheckName("role", q.Role); err != nil {
+		return agent.Session{}, err
+	}
+	if err := checkContract(q.Contract, "/contract"); err != nil {
+		return agent.Session{}, err
+	}
+	memory := map[string]json.RawMessage{}
+	if len(q.Context) > 0 && string(q.Context) != "null" {
+		if err := json.Unmarshal(q.Context, &memory); err != nil {
+			return agent.Session{}, &InputError{Code: "invalid_context", Pointer: "/context", Detail: "must be an object", Hint: `{"context": {"key": "value"}}`}
+		}
+	}
+	if err := r.checkContext(memory); err != nil {
+		return agent.Session{}, err
+	}
+	now := r.o.Now().UTC()
+	s := agent.Session{ID: agent.NewID("sess"), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug, Metadata: q.Metadata,
+		Owner: q.Owner, CreatedAt: now, UpdatedAt: now}
+	if s.Contract.Empty() {
+		s.Contract = nil
+	}
+	if err := r.store.CreateSession(ctx, s, memory); err != nil {
+		return agent.Session{}, err
+	}
+	return r.store.Session(ctx, s.ID)
+}
+
+func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
+	size := 0
+	for k, v := range memory {
+		size += len(k) + len(v) + 4
+	}
+	if size <= r.o.MaxContext {
+		return nil
+	}
+	return &InputError{Code: "too_large", Pointer: "/context", Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, r.o.MaxContext),
+		Hint: "keep large data outside and pass it as arguments"}
+}
+
+// Session returns the session, store.ErrNotFound when there is none.
+func (r *Runtime) Session(ctx context.Context, id string) (agent.Session, error) {
+	return r.store.Session(ctx, id)
+}
+
+// ListSessions returns sessions, newest first, after the id after.
+func (r *Runtime) ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error) {
+	return r.store.ListSessions(ctx, after, limit)
+}
+
+// DeleteSession erases the session and what it left anywhere. A call of it that is under way ends canceled.
+func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
+	if _, err := r.store.Session(ctx, id); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	for _, c := range r.running {
+		if c.session.ID == id {
+			c.cancel(errCanceled)
+		}
+	}
+	r.mu.Unlock()
+	if err := r.sessions.enter(ctx, id, r.o.MaxQueue+1); err != nil {
+		return err
+	}
+	defer r.sessions.leave(id)
+	return r.store.DeleteSession(ctx, id)
+}
+
+// Context returns the session's context by top-level key.
+func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMessage, error) {
+	return r.store.Context(ctx, id)
+}
+
+// PatchContext applies a JSON merge patch (RFC 7396) and returns the whole context. It waits for the session's turn, so
+// that it falls between calls.
+func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error) {
+	if agent.Kind(patch) != "object" {
+		return nil, &InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object", Hint: `{"key": "value", "gone": null}`}
+	}
+	if _, err := r.store.Session(ctx, id); err != nil {
+		return nil, err
+	}
+	if err := r.sessions.enter(ctx, id, r.o.MaxQueue); err != nil {
+		return nil, err
+	}
+	defer r.sessions.leave(id)
+	before, err := r.store.Context(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	change, err := mergePatch(before, patch)
+	if err != nil {
+		return nil, &InputError{Code: "invalid_context", Detail: err.Error(), Hint: "send a JSON merge patch (RFC 7396)"}
+	}
+	change.Apply(before)
+	if err := r.checkContext(before); err != nil {
+		return nil, err
+	}
+	return r.store.ChangeContext(ctx, id, change)
+}
+
+// mergePatch tells what the patch changes at the top level.
+func mergePatch(before map[string]json.RawMessage, patch json.RawMessage) (agent.ContextChange, error) {
+	change := agent.ContextChange{Set: map[string]json.RawMessage{}}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(patch, &fields); err != nil {
+		return change, err
+	}
+	for key, value := range fields {
+		old, had := before[key]
+		switch {
+		case agent.Kind(value) == "null" && had:
+			change.Delete = append(change.Delete, key)
+		case agent.Kind(value) == "null":
+		case agent.Kind(value) == "object":
+			if !had || agent.Kind(old) != "object" {
+				old = json.RawMessage("{}") // nulls inside the patch go even where nothing was
+			}
+			merged, err := jsonpatch.MergePatch(old, value)
+			if err != nil {
+				return change, err
+			}
+			change.Set[key] = merged
+		default:
+			change.Set[key] = value
+		}
+	}
+	return change, nil
+}
+
+// History pages through the session's records.
+func (r *Runtime) History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
+	return r.store.History(ctx, id, q)
+}
+
+// Responds tells whether the method of the session's role would respond without a forge, and by what. Only setters
+// bypass programs; a context key of that name tells what a program may find there.
+func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Introspection, error) {
+	s, err := r.store.Session(ctx, sessionID)
+	if err != nil {
+		return Introspection{}, err
+	}
+	if err := agent.CheckName("method", method); err != nil {
+		return Introspection{}, err
+	}
+	via := func(v string) (Introspection, error) { return Introspection{Responds: true, Via: &v}, nil }
+	if setterKey(method) != "" {
+		return via("setter")
+	}
+	memory, err := r.store.Context(ctx, sessionID)
+	if err != nil {
+		return Introspection{}, err
+	}
+	if _, ok := memory[method]; ok {
+		return via("context")
+	}
+	a, err := r.store.Artifact(ctx, s.Role, method)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return Introspection{}, nil
+	case err != nil:
+		return Introspection{}, err
+	}
+	if g := a.Current(); g != nil && !a.Quarantined && g.Cacheable {
+		return via("artifact")
+	}
+	return Introspection{}, nil
+}
