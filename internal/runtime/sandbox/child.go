@@ -107,6 +107,28 @@ type childLoop struct {
 const childStack = 64 << 20
 
 func (c *childLoop) serve(newEngine func() (Engine, error)) error {
+	if err := c.start(newEngine); err != nil || c.cfg.Probe {
+		return err
+	}
+	for {
+		kind, payload, err := c.in.next(1 << 30)
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case kindLoad:
+			err = c.load(payload)
+		case kindRun:
+			err = c.run(payload)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// start reads the configuration, confines the process and says so.
+func (c *childLoop) start(newEngine func() (Engine, error)) error {
 	kind, payload, err := c.in.next(maxReady)
 	if err != nil {
 		return err
@@ -138,24 +160,7 @@ func (c *childLoop) serve(newEngine func() (Engine, error)) error {
 		return err
 	}
 	c.wr.b = append(c.wr.b, body...)
-	if err := c.send(); err != nil || c.cfg.Probe {
-		return err
-	}
-	for {
-		kind, payload, err := c.in.next(1 << 30)
-		if err != nil {
-			return err
-		}
-		switch kind {
-		case kindLoad:
-			err = c.load(payload)
-		case kindRun:
-			err = c.run(payload)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return c.send()
 }
 
 // childProcs lets the collector work beside the program.

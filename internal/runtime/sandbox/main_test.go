@@ -180,3 +180,5 @@ func said(r Result) string {
 	}
 	return "value " + string(r.Value)
 }
+
+type json_ = json.RawMessage

@@ -13,14 +13,15 @@ import (
 
 // Pool is the Sandbox: blank runners that wait for a program, and warm ones that have compiled theirs.
 type Pool struct {
-	opts       Options
-	spawner    *spawner
-	admission  *admission
-	fetcher    *fetcher
-	status     Status
-	killing    bool              // forbidden system calls kill (tests)
-	namespaces map[string]string // the daemon's own
-	layers     []string          // what the canary had and every runner must have
+	opts         Options
+	spawner      *spawner
+	admission    *admission
+	fetcher      *fetcher
+	status       Status
+	killing      bool              // forbidden system calls kill (tests)
+	namespaces   map[string]string // the daemon's own
+	readyTimeout time.Duration
+	layers       []string // what the canary had and every runner must have
 
 	stop context.Context // ends with Close
 	end  context.CancelCauseFunc
@@ -46,9 +47,10 @@ func New(o Options) (*Pool, error) {
 
 // hooks are what tests replace.
 type hooks struct {
-	args  []string     // of the runner's command line, instead of "runner"
-	start func() error // a fault at the start of a process
-	kill  bool         // forbidden system calls end the runner
+	args  []string      // of the runner's command line, instead of "runner"
+	start func() error  // a fault at the start of a process
+	ready time.Duration // instead of readyTimeout
+	kill  bool          // forbidden system calls end the runner
 }
 
 func newPool(o Options, h hooks) (*Pool, error) {
@@ -61,7 +63,10 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	}
 	sealInherited()
 	p := &Pool{opts: o, admission: newAdmission(o.Runners, o.Waiting), fetcher: fetcher, live: map[*runner]bool{}, killed: map[string]int64{}}
-	p.namespaces, p.killing = ownNamespaces(), h.kill
+	p.namespaces, p.killing, p.readyTimeout = ownNamespaces(), h.kill, readyTimeout
+	if h.ready > 0 {
+		p.readyTimeout = h.ready
+	}
 	p.stop, p.end = context.WithCancelCause(context.Background())
 	if p.spawner, err = startSpawner(h); err != nil {
 		return nil, err
@@ -117,7 +122,7 @@ func (p *Pool) spawnOnce() (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	ready, err := r.setup(p.childConfig(false))
+	ready, err := r.setup(p.childConfig(false), p.readyTimeout)
 	if err == nil {
 		err = missingLayer(p.layers, ready)
 	}

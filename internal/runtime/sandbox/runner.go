@@ -78,12 +78,12 @@ func (r *runner) bury(reason string) {
 }
 
 // setup sends the configuration and waits for the word that confinement holds.
-func (r *runner) setup(cfg childConfig) (*childReady, error) {
+func (r *runner) setup(cfg childConfig, timeout time.Duration) (*childReady, error) {
 	payload, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, err
 	}
-	r.setDeadline(time.Now().Add(readyTimeout))
+	r.setDeadline(time.Now().Add(timeout))
 	r.wr.begin(kindConfig)
 	r.wr.b = append(r.wr.b, payload...)
 	if _, err := r.in.Write(r.wr.finish()); err != nil {

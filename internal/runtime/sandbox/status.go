@@ -48,7 +48,7 @@ func (p *Pool) canary() (*childReady, error) {
 	defer stop()
 	cfg := p.childConfig(true)
 	cfg.Port = knock
-	ready, err := r.setup(cfg)
+	ready, err := r.setup(cfg, p.readyTimeout)
 	if err != nil {
 		r.bury("canary")
 		return nil, fmt.Errorf("canary: %w %s", err, boundText(r.diary.text(), 500))

@@ -1,0 +1,283 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+func scriptPool(t testing.TB, script string, change func(*Options)) *Pool {
+	return testPool(t, change, hooks{args: []string{RunnerArg, "script=" + script}, ready: 300 * time.Millisecond})
+}
+
+// TestMisbehavingRunner: whatever a runner says, the call ends in a typed failure and never in a wrong value.
+func TestMisbehavingRunner(t *testing.T) {
+	short := func(o *Options) { o.Blank = 0 }
+	for _, c := range []struct{ script, want string }{
+		{"load.mute", "failure timeout/deadline"},
+		{"load.exit", "failure runner_crash/exit"},
+		{"load.panic", "failure execution/goroutine_panic"},
+		{"load.garbage", "failure runner_crash/protocol"},
+		{"load.half", "failure runner_crash/exit"},
+		{"load.hugeframe", "failure runner_crash/protocol"},
+		{"load.factsflood", "failure runner_crash/protocol"},
+		{"load.factsbroken", "failure runner_crash/protocol"},
+		{"run.mute", "failure timeout/deadline"},
+		{"run.deaf", "failure execution/deadlock"},
+		{"run.exit", "failure runner_crash/exit"},
+		{"run.garbage", "failure runner_crash/protocol"},
+		{"run.half", "failure runner_crash/exit"},
+		{"run.halfmute", "failure timeout/deadline"},
+		{"run.hugeframe", "failure runner_crash/protocol"},
+		{"run.zeroframe", "failure runner_crash/protocol"},
+		{"run.flood", "failure runner_crash/protocol"},
+		{"run.unknown", `value "tolerated"`},
+		{"run.wrongnonce", "failure runner_crash/protocol"},
+		{"run.twice", "failure runner_crash/protocol"},
+		{"run.notjson", "failure runner_crash/protocol"},
+		{"run.notutf8", "failure runner_crash/protocol"},
+		{"run.toodeep", "failure runner_crash/protocol"},
+		{"run.bignumber", "failure runner_crash/protocol"},
+		{"run.empty", "failure runner_crash/protocol"},
+		{"run.askwrongid", "failure runner_crash/protocol"},
+		{"run.askwrongnonce", "failure runner_crash/protocol"},
+		{"run.asknotjson", "failure runner_crash/protocol"},
+		{"run.askunknown", `value "denied: the host knows no format_disk"`},
+		{"run.asktwice", "failure runner_crash/protocol"},
+		{"run.ready", "failure runner_crash/protocol"},
+		{"run.badchange", "failure runner_crash/protocol"},
+		{"run.closepipe", "failure runner_crash/killed"},
+	} {
+		t.Run(c.script, func(t *testing.T) {
+			t.Parallel()
+			p := scriptPool(t, c.script, short)
+			req := request("x")
+			req.Timeout = 300 * time.Millisecond
+			got := p.Run(t.Context(), req, &fakeHost{})
+			if said(got) != c.want {
+				t.Errorf("got %s, want %s: %+v", said(got), c.want, got.Failure)
+			}
+			if got.Failure != nil && len(p.warmKeys()) > 0 {
+				t.Error("the runner was kept")
+			}
+		})
+	}
+}
+
+// A second answer that comes after the first was taken costs the next call nothing: the runner is found out before
+// it gets one.
+func TestLateSecondAnswer(t *testing.T) {
+	p := scriptPool(t, "run.late", nil)
+	if got := said(p.Run(t.Context(), request("x"), &fakeHost{})); got != "value 1" {
+		t.Fatal(got)
+	}
+	r := p.warmKeys()[0]
+	for r.quiet() { // until the second answer is in the pipe
+		time.Sleep(time.Millisecond)
+	}
+	if got := said(p.Run(t.Context(), request("x", "well"), &fakeHost{})); got != `value "well"` {
+		t.Error(got)
+	}
+	<-r.gone
+}
+
+func (p *Pool) warmKeys() []*runner {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]*runner(nil), p.warm...)
+}
+
+// TestSpawnFaults: a runner that cannot be started, or does not get ready, is the daemon's fault and is said so.
+func TestSpawnFaults(t *testing.T) {
+	for _, script := range []string{"start.mute", "start.exit", "start.garbage", "start.hugeframe", "start.half"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			p := scriptPool(t, script, func(o *Options) { o.Blank = 0 })
+			got := p.Run(t.Context(), request("x"), &fakeHost{})
+			if said(got) != "failure runner_crash/spawn" || !got.Failure.Ours {
+				t.Errorf("%s %+v", said(got), got.Failure)
+			}
+		})
+	}
+	for _, errno := range []error{syscall.EAGAIN, syscall.EMFILE, syscall.ENOENT} {
+		t.Run(errno.Error(), func(t *testing.T) {
+			t.Parallel()
+			var broken atomic.Bool
+			p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{RunnerArg, "native"}, start: func() error {
+				if broken.Load() {
+					return &os.PathError{Op: "fork/exec", Err: errno}
+				}
+				return nil
+			}})
+			broken.Store(true)
+			got := p.Run(t.Context(), request("echo"), &fakeHost{})
+			if said(got) != "failure runner_crash/spawn" || !got.Failure.Ours {
+				t.Errorf("%s %+v", said(got), got.Failure)
+			}
+			broken.Store(false)
+			if got := said(p.Run(t.Context(), request("echo"), &fakeHost{})); got != "value []" {
+				t.Errorf("once processes can be started again: %s", got)
+			}
+		})
+	}
+}
+
+// One failed start is made good by the next attempt, unseen by the call.
+func TestSpawnRetries(t *testing.T) {
+	var failures atomic.Int32
+	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{RunnerArg, "native"}, start: func() error {
+		if failures.Add(-1) >= 0 {
+			return syscall.EAGAIN
+		}
+		return nil
+	}})
+	failures.Store(2)
+	if got := said(p.Run(t.Context(), request("echo"), &fakeHost{})); got != "value []" {
+		t.Error(got)
+	}
+}
+
+// TestKilledFromOutside: a runner that is killed or stopped at any stage.
+func TestKilledFromOutside(t *testing.T) {
+	p := nativePool(t, nil)
+	signalRunner := func(sig syscall.Signal) *fakeHost {
+		return &fakeHost{onHistory: func() { // the program has asked, so it runs
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for r := range p.live {
+				if r.program != "" {
+					r.proc.Signal(sig)
+				}
+			}
+		}}
+	}
+	req := request("history")
+	if got := said(p.Run(t.Context(), req, signalRunner(syscall.SIGKILL))); got != "failure runner_crash/killed" {
+		t.Error("SIGKILL:", got)
+	}
+	req.Timeout = 200 * time.Millisecond
+	if got := said(p.Run(t.Context(), req, signalRunner(syscall.SIGSTOP))); got != "failure timeout/deadline" {
+		t.Error("SIGSTOP:", got)
+	}
+	if got := said(p.Run(t.Context(), req, &fakeHost{})); got != "value 1" {
+		t.Error("control:", got)
+	}
+	// Idle runners that die are replaced before anybody needs them.
+	for _, r := range p.warmKeys() {
+		r.proc.Signal(syscall.SIGKILL)
+		<-r.gone
+	}
+	if got := said(p.Run(t.Context(), req, &fakeHost{})); got != "value 1" {
+		t.Error("after the idle ones died:", got)
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	p := nativePool(t, nil)
+	for _, source := range []string{"loop", "sleep", "compileloop"} {
+		req := request(source)
+		req.Timeout = 200 * time.Millisecond
+		if got := said(p.Run(t.Context(), req, &fakeHost{})); got != "failure timeout/deadline" {
+			t.Error(source, got)
+		}
+	}
+	// The run clock stands still while the program waits for the host.
+	req := request("nested")
+	req.Timeout = 150 * time.Millisecond
+	slow := &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
+		time.Sleep(300 * time.Millisecond) // a nested call that takes its time
+		return agent.Outcome{Status: agent.StatusOK, Value: json_(`3`)}
+	}}
+	if got := p.Run(t.Context(), req, slow); got.Failure != nil {
+		t.Error(said(got))
+	}
+}
+
+func TestCancellation(t *testing.T) {
+	p := nativePool(t, nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the client has gone")
+	h := &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
+		cancel(gone)
+		<-ctx.Done()
+		return agent.Failed(agent.ErrCanceled, "gone")
+	}}
+	got := p.Run(ctx, request("nested"), h)
+	if said(got) != "failure canceled/canceled" || !got.Failure.Ours || !got.Failure.Waiting || !strings.Contains(got.Failure.Message, gone.Error()) {
+		t.Errorf("%s %+v", said(got), got.Failure)
+	}
+	ctx2, cancel2 := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel2()
+	if got := p.Run(ctx2, request("loop"), h); said(got) != "failure timeout/deadline" || !got.Failure.Ours {
+		t.Errorf("%s %+v", said(got), got.Failure)
+	}
+	if got := p.Run(ctx2, request("echo"), h); said(got) != "failure timeout/deadline" {
+		t.Errorf("%s", said(got))
+	}
+}
+
+// Programs that all wait for nested calls do not block each other.
+func TestNestedCallsDoNotDeadlock(t *testing.T) {
+	p := nativePool(t, func(o *Options) { o.Runners = 1; o.Waiting = 4 })
+	var nest func(depth int) *fakeHost
+	nest = func(depth int) *fakeHost {
+		return &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
+			if depth == 4 {
+				return agent.Outcome{Status: agent.StatusOK, Value: json_(`"bottom"`)}
+			}
+			req := request("nested")
+			req.Depth = depth + 1
+			r := p.Run(ctx, req, nest(depth+1))
+			if r.Failure != nil {
+				return agent.Failed(r.Failure.Type, r.Failure.Message)
+			}
+			return agent.Outcome{Status: agent.StatusOK, Value: r.Value}
+		}}
+	}
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			if got := p.Run(t.Context(), request("nested"), nest(0)); got.Failure != nil || !strings.Contains(string(got.Value), "bottom") {
+				t.Error(said(got))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	p := nativePool(t, nil)
+	started := make(chan struct{})
+	done := make(chan Result, 1)
+	go func() {
+		done <- p.Run(context.Background(), request("nested"), &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
+			close(started)
+			return agent.Outcome{Status: agent.StatusOK, Value: json_("1")}
+		}})
+	}()
+	<-started
+	loop := make(chan Result, 1)
+	go func() { loop <- p.Run(context.Background(), request("loop"), &fakeHost{}) }()
+	for p.Stats().Busy < 1 {
+		time.Sleep(time.Millisecond)
+	}
+	p.Close()
+	<-done
+	if got := <-loop; said(got) != "failure canceled/canceled" || !got.Failure.Ours {
+		t.Errorf("%s %+v", said(got), got.Failure)
+	}
+	if got := p.Run(context.Background(), request("echo"), &fakeHost{}); said(got) != "failure canceled/canceled" {
+		t.Error("after Close:", said(got))
+	}
+	if s := p.Stats(); s.Idle+s.Warm+s.Busy != 0 {
+		t.Errorf("%+v", s)
+	}
+}
