@@ -1,25 +1,264 @@
-// Package gate decides whether a forged program may run.
+//go:generate go run ./gen .
+
+// Package gate decides whether a forged program may run, and prepares it. It parses and type-checks modern Go against the allowed
+// packages, whose export data is embedded, mends what needs no model (missing, unused imports; unused variables), applies the policy,
+// and tells facts of the syntax tree.
+//
+// It reads no files and needs no Go installation. Source is hostile: sizes, nesting and constants are bounded before the type checker
+// sees them. The gate is no boundary, and must itself run in a confined process.
 package gate
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"go/types"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+)
+
+// Error types of refusals.
+const (
+	InvalidCode      = "invalid_code"
+	ToolRegistry     = "tool_registry_violation"
+	DependencyPolicy = "dependency_policy_violation"
+)
+
+// fileName is what a program's file is called in messages.
+const fileName = "program.go"
 
 // Options of a Gate. The zero value is the default policy.
 type Options struct {
-	MaxSource int // bytes of source; 64 KiB when 0
+	MaxSource int           // bytes of source; 64 KiB when 0
+	Deadline  time.Duration // of one check; 2 s when 0
 }
 
 // A Gate checks programs, one at a time.
-type Gate struct{ opts Options }
+type Gate struct {
+	opts Options
+	lib  *library
+}
 
-// New returns a Gate.
+// New returns a Gate. Packages are decoded when a program first imports them.
 func New(o Options) (*Gate, error) {
-	if o.MaxSource < 0 {
-		return nil, errors.New("gate: MaxSource is negative")
+	if o.MaxSource < 0 || o.Deadline < 0 {
+		return nil, errors.New("gate: MaxSource and Deadline must not be negative")
 	}
-	return &Gate{opts: o}, nil
+	if o.MaxSource == 0 {
+		o.MaxSource = 64 << 10
+	}
+	if o.Deadline == 0 {
+		o.Deadline = 2 * time.Second
+	}
+	lib, err := newLibrary()
+	if err != nil {
+		return nil, err
+	}
+	return &Gate{opts: o, lib: lib}, nil
 }
 
-// Check parses, type-checks and judges source.
+// Check parses, type-checks and judges source. Exactly one of the results is nil. It does not panic.
 func (g *Gate) Check(source string) (*Program, *Refusal) {
-	return nil, &Refusal{Type: "invalid_code", Message: "gate: not built yet"}
+	c := &check{gate: g, source: source, fset: token.NewFileSet()}
+	p, r := c.run()
+	if r != nil {
+		return nil, r
+	}
+	return p, nil
 }
+
+// A check is one run of the gate.
+type check struct {
+	gate   *Gate
+	source string
+	fset   *token.FileSet
+	file   *ast.File
+	local  map[string]Unit // generic packages of this program
+	order  []string
+	info   *types.Info
+	pkg    *types.Package
+	errs   []types.Error
+}
+
+func (c *check) run() (p *Program, r *Refusal) {
+	defer func() {
+		if x := recover(); x != nil {
+			p, r = nil, &Refusal{Type: InvalidCode, Message: fmt.Sprintf("the program could not be checked: %v", x)}
+		}
+	}()
+	if len(c.source) > c.gate.opts.MaxSource {
+		return nil, &Refusal{Type: InvalidCode, Message: fmt.Sprintf("the program has %d bytes; at most %d are allowed", len(c.source), c.gate.opts.MaxSource),
+			Hint: "Write a shorter program; large tables do not belong in code."}
+	}
+	if r := c.parse(); r != nil {
+		return nil, r
+	}
+	if r := c.syntaxPolicy(); r != nil {
+		return nil, r
+	}
+	if r := c.check(); r != nil {
+		return nil, r
+	}
+	if r := c.typePolicy(); r != nil {
+		return nil, r
+	}
+	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts()}
+	for _, path := range []string{"cmp", "iter"} {
+		p.Units = append(p.Units, c.gate.lib.units[path])
+	}
+	for _, path := range c.order {
+		p.Units = append(p.Units, c.local[path])
+	}
+	p.Units = append(p.Units, Unit{Pkg: c.pkg, Info: c.info, Files: []*ast.File{c.file}})
+	return p, nil
+}
+
+func (c *check) parse() *Refusal {
+	if r := c.boundTokens(); r != nil {
+		return r
+	}
+	file, err := parser.ParseFile(c.fset, fileName, c.source, parser.ParseComments)
+	if err != nil {
+		var list scanner.ErrorList
+		if errors.As(err, &list) {
+			return c.syntaxErrors(list)
+		}
+		return &Refusal{Type: InvalidCode, Message: err.Error()}
+	}
+	c.file = file
+	return nil
+}
+
+func (c *check) syntaxErrors(list scanner.ErrorList) *Refusal {
+	r := &Refusal{Type: InvalidCode, Hint: "Submit one complete Go file in package tool."}
+	for i, e := range list {
+		if i == 0 {
+			r.Line, r.Column = e.Pos.Line, e.Pos.Column
+			r.Message = "syntax error: " + e.Error()
+		}
+		if i < maxErrors {
+			r.Errors = append(r.Errors, clipLine(e.Error()))
+		}
+	}
+	return r
+}
+
+const maxErrors = 10
+
+func clipLine(s string) string {
+	if len(s) > 500 {
+		return s[:500] + "..."
+	}
+	return s
+}
+
+// refuse makes a refusal at a place of the program.
+func (c *check) refuse(kind string, pos token.Pos, message, hint string) *Refusal {
+	at := c.fset.Position(pos)
+	text := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, message)
+	return &Refusal{Type: kind, Message: text, Line: at.Line, Column: at.Column, Hint: hint, Errors: []string{text}}
+}
+
+// check type-checks the program against the packages that it imports.
+func (c *check) check() *Refusal {
+	c.local = map[string]Unit{}
+	c.info = newInfo()
+	conf := types.Config{
+		Importer: importerFunc(c.load), Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goVersion(),
+		Error: func(err error) {
+			var te types.Error
+			if errors.As(err, &te) && !mendable(te) {
+				c.errs = append(c.errs, te)
+			}
+		},
+	}
+	c.pkg, _ = conf.Check("tool", c.fset, []*ast.File{c.file}, c.info)
+	if len(c.errs) > 0 {
+		return c.typeErrors()
+	}
+	return nil
+}
+
+// mendable reports whether an error is one that the compiler insists on and nobody needs: an unused import or variable.
+func mendable(e types.Error) bool {
+	return e.Soft && (strings.HasPrefix(e.Msg, "declared and not used") || strings.Contains(e.Msg, "imported and not used") ||
+		strings.Contains(e.Msg, "imported as") && strings.Contains(e.Msg, "not used"))
+}
+
+func (c *check) typeErrors() *Refusal {
+	slices.SortStableFunc(c.errs, func(a, b types.Error) int { return int(a.Pos) - int(b.Pos) })
+	r := &Refusal{Type: InvalidCode}
+	for _, e := range c.errs {
+		if strings.HasPrefix(e.Msg, "\t") { // more about the error before
+			continue
+		}
+		at := c.fset.Position(e.Pos)
+		line := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, strings.TrimSpace(e.Msg))
+		if len(r.Errors) == 0 {
+			r.Line, r.Column, r.Message = at.Line, at.Column, "does not compile: "+clipLine(line)
+			r.Hint = c.hintFor(e)
+		}
+		if len(r.Errors) < maxErrors {
+			r.Errors = append(r.Errors, clipLine(line))
+		}
+	}
+	if r.Message == "" {
+		r.Message = "does not compile: " + clipLine(c.errs[0].Error())
+	}
+	return r
+}
+
+// load imports for the type checker: a generic package with just what the program uses of it, any other from the library.
+func (c *check) load(path string) (*types.Package, error) {
+	lib := c.gate.lib
+	if u, ok := lib.units[path]; ok {
+		return u.Pkg, nil
+	}
+	if !lib.allowed[path].Source {
+		return lib.load(path)
+	}
+	if u, ok := c.local[path]; ok {
+		return u.Pkg, nil
+	}
+	u, err := lib.checkGeneric(path, lib.source(path, c.usedNames(path)), importerFunc(c.load))
+	if err != nil {
+		return nil, err
+	}
+	c.local[path] = u
+	c.order = append(c.order, path)
+	return u.Pkg, nil
+}
+
+// usedNames returns the names by which the program selects from a package.
+func (c *check) usedNames(path string) map[string]bool {
+	names := map[string]bool{}
+	local := map[string]bool{}
+	for _, spec := range c.file.Imports {
+		if p, _ := strconv.Unquote(spec.Path.Value); p == path {
+			if spec.Name != nil {
+				local[spec.Name.Name] = true
+			} else {
+				local[c.gate.lib.allowed[path].Name()] = true
+			}
+		}
+	}
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && local[x.Name] {
+				names[s.Sel.Name] = true
+			}
+		}
+		return true
+	})
+	return names
+}
+
+var _ = allow.Host

@@ -1,10 +1,24 @@
-// Package interp runs checked programs.
+// Package interp runs checked programs. It compiles the SSA form that golang.org/x/tools/go/ssa makes of them, in which
+// generics are instantiated and iterators, defers and closures made plain, to a net of closures that work on values in their native memory form.
+// Types of a program are made as true run-time types, methods included, so that every host package treats a program's value exactly as
+// it would natively.
+//
+// A Compiled runs one call at a time. It gives nothing to a program but what the allowed packages and the Call give; but it is not a
+// boundary: programs run in a confined process.
 package interp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"go/token"
+	"go/types"
+	"runtime"
 	"time"
+	"unsafe"
+
+	"golang.org/x/tools/go/ssa"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
@@ -19,29 +33,173 @@ const (
 
 // A Panic is a run that ended in a panic.
 type Panic struct {
-	Class   string // "runtime error", "error", "string" ...: the kind of the panic's value
-	Message string // as Go prints it after "panic: ", bounded
+	Class   string // "runtime error", "error", "fatal error", or the type of the panic's value
+	Message string // as Go prints it after "panic: ", at most 4 KiB
 	Line    int    // of the program, 0 when unknown
 }
 
 // A Compiled is a program ready to run, again and again, one run at a time.
-type Compiled struct{ env *rt.Env }
+type Compiled struct {
+	mc    *machine
+	fset  *token.FileSet
+	run   *fn
+	inits []*fn
+}
 
 // Compile prepares a checked program. Nothing of the program runs yet.
-func Compile(p *gate.Program) (*Compiled, error) { return nil, errors.New("interp: not built yet") }
+func Compile(p *gate.Program) (out *Compiled, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = nil, fmt.Errorf("the program does not compile here: %v", r)
+		}
+	}()
+	prog := ssa.NewProgram(p.Fset, ssa.InstantiateGenerics|ssa.BareInits|ssa.BuildSerially)
+	created := map[*types.Package]bool{}
+	for _, u := range p.Units {
+		prog.CreatePackage(u.Pkg, u.Files, u.Info, true)
+		created[u.Pkg] = true
+	}
+	for _, u := range p.Units {
+		createImports(prog, u.Pkg, created)
+	}
+	mc := newMachine(prog)
+	for _, u := range p.Units {
+		mc.main = prog.Package(u.Pkg)
+		mc.main.Build()
+	}
+	c := &Compiled{mc: mc, fset: p.Fset}
+	for _, u := range p.Units {
+		if init := prog.Package(u.Pkg).Func("init"); init != nil && init.Blocks != nil {
+			c.inits = append(c.inits, mc.fnOf(init))
+		}
+	}
+	for _, f := range c.inits {
+		f.prepare()
+	}
+	run := mc.main.Func("Run")
+	if run == nil {
+		return nil, errors.New("the program has no Run")
+	}
+	c.run = mc.fnOf(run)
+	c.run.prepare()
+	return c, nil
+}
+
+// createImports makes SSA packages of all imports, without bodies.
+func createImports(prog *ssa.Program, pkg *types.Package, created map[*types.Package]bool) {
+	for _, imp := range pkg.Imports() {
+		if !created[imp] {
+			created[imp] = true
+			prog.CreatePackage(imp, nil, nil, true)
+			createImports(prog, imp, created)
+		}
+	}
+}
+
+func newMachine(prog *ssa.Program) *machine {
+	mc := &machine{
+		prog: prog, env: rt.New(), types: newTypeTable(),
+		funcs: map[*ssa.Function]*fn{}, values: map[*ssa.Function]unsafe.Pointer{}, globals: map[*ssa.Global]unsafe.Pointer{},
+		impls: map[implKey]unsafe.Pointer{}, dyn: map[dynKey]*target{}, closures: map[reflectType]closureHead{},
+		fromHostCode: fromHostCode(), makeFuncCode: makeFuncCode(),
+	}
+	mc.natives = natives(mc.env)
+	mc.types.code = mc.stubCode
+	return mc
+}
+
+// Close gives back what the program holds of the process: the host must not call into it any more.
+func (c *Compiled) Close() { c.mc.freeSlots() }
 
 // Begin sets the clock and the seed of the next run.
-func (c *Compiled) Begin(now time.Time, seed uint64) { c.env.Begin(now, seed) }
+func (c *Compiled) Begin(now time.Time, seed uint64) { c.mc.env.Begin(now, seed) }
 
 // Reads returns what the last run read of clock and chance.
-func (c *Compiled) Reads() rt.Reads { return c.env.Reads() }
+func (c *Compiled) Reads() rt.Reads { return c.mc.env.Reads() }
 
 // Run calls the program's Run. Package variables are initialised afresh before it. Exactly one of a value with
 // a nil error, an error that the program returned, and a Panic is the answer.
 func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Panic) {
-	return nil, errors.New("interp: not built yet"), nil
+	mc := c.mc
+	mc.depth, mc.panicking, mc.deferring = 0, false, nil
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		r := recover()
+		value, err = nil, nil
+		panicked = c.describe(r)
+	}()
+	for _, g := range mc.own {
+		typedmemclr(g.t, g.p)
+	}
+	for _, f := range c.inits {
+		m := f.newFrame()
+		f.run(m)
+		f.release(m)
+	}
+	m := c.run.newFrame()
+	*at[*recurgent.Call](m, c.run.params[0].off) = call
+	c.run.run(m)
+	value = *at[any](m, c.run.results[0].off)
+	err = *at[error](m, c.run.results[1].off)
+	c.run.release(m)
+	returned = true
+	return value, err, nil
+}
+
+// describe tells of a panic's value without trusting its methods.
+func (c *Compiled) describe(r any) (p *Panic) {
+	p = &Panic{}
+	if c.mc.panicking {
+		p.Line = c.fset.Position(c.mc.panicPos).Line
+	}
+	defer func() {
+		if again := recover(); again != nil {
+			p.Class, p.Message = "error", "a panic whose text panics"
+		}
+		p.Message = clip(p.Message)
+	}()
+	switch r := r.(type) {
+	case fatal:
+		p.Class, p.Message = "fatal error", string(r)
+	case failure:
+		p.Class, p.Message = "internal", string(r)
+	case runtime.Error:
+		p.Class, p.Message = "runtime error", r.Error()
+	case error:
+		p.Class, p.Message = "error", r.Error()
+	case nil:
+		p.Class, p.Message = "exit", "Run did not return"
+	case string:
+		p.Class, p.Message = "string", r
+	default:
+		p.Class, p.Message = fmt.Sprintf("%T", r), fmt.Sprint(r)
+	}
+	return p
+}
+
+func clip(s string) string {
+	if len(s) > 4096 {
+		return s[:4096] + "..."
+	}
+	return s
 }
 
 // Encode returns the JSON form of a program's value as encoding/json gives it natively. A value without one
 // (a channel, a function, a cycle, NaN, a method that fails or panics) is an error.
-func Encode(v any) (json.RawMessage, error) { return json.Marshal(v) }
+func Encode(v any) (out json.RawMessage, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = nil, fmt.Errorf("the value's own JSON method panicked: %v", r)
+		}
+	}()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}

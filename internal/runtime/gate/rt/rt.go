@@ -72,3 +72,29 @@ func (e *Env) Uint64() uint64 {
 	e.reads.Chance++
 	return e.chaos.Uint64()
 }
+
+// Uint64N draws a number below n, which is not 0.
+func (e *Env) Uint64N(n uint64) uint64 { return rand.New(e).Uint64N(n) }
+
+// Read fills p. It never fails.
+func (e *Env) Read(p []byte) (int, error) {
+	for i := 0; i < len(p); i += 8 {
+		x := e.Uint64()
+		for j := i; j < min(i+8, len(p)); j++ {
+			p[j] = byte(x)
+			x >>= 8
+		}
+	}
+	return len(p), nil
+}
+
+// Text returns 26 letters and digits of chance, as crypto/rand.Text does.
+func (e *Env) Text() string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	b := make([]byte, 26)
+	e.Read(b)
+	for i := range b {
+		b[i] = alphabet[b[i]%32]
+	}
+	return string(b)
+}

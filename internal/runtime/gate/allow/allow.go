@@ -1,0 +1,77 @@
+// Package allow is the one list of what programs may import: packages, and in them the symbols that are held back.
+// Export data, the interpreter's symbol tables, the gate's judgement, the prompt's dialect notes and docs/dialect.md
+// are all made from it.
+package allow
+
+import (
+	"slices"
+	"strings"
+)
+
+// Host is the import path by which programs see the host package, and HostPath is where it really is.
+const (
+	Host     = "recurgent"
+	HostPath = "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// A Package is an allowed import.
+type Package struct {
+	Path   string
+	Hidden []string // exported names that programs do not see
+	Only   []string // when not empty, the only names that they see
+	Source bool     // type-checked and compiled from source for each program, because it is generic
+}
+
+// Name returns the name by which the package is used.
+func (p Package) Name() string {
+	name := p.Path[strings.LastIndexByte(p.Path, '/')+1:]
+	if name == "v2" {
+		return "rand"
+	}
+	return name
+}
+
+// Shows reports whether programs see the exported name.
+func (p Package) Shows(name string) bool {
+	if len(p.Only) > 0 {
+		return slices.Contains(p.Only, name)
+	}
+	return !slices.Contains(p.Hidden, name)
+}
+
+// Packages returns the list, sorted by path. The reasons for what is missing are in docs/dialect.md: nothing that reaches files,
+// sockets, processes, other goroutines or raw memory.
+func Packages() []Package {
+	list := []Package{
+		{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure"}},
+		// Timers run code of their own or send the real time.
+		{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},
+		{Path: "math/rand", Hidden: []string{"Seed"}},
+		{Path: "crypto/rand", Only: []string{"Int", "Read", "Reader", "Text"}},
+		{Path: "reflect", Only: []string{"DeepEqual"}},
+		{Path: "slices", Source: true}, {Path: "maps", Source: true}, {Path: "cmp", Source: true},
+		{Path: "iter", Source: true}, {Path: "hash/maphash", Source: true},
+		// A pipe needs two goroutines.
+		{Path: "io", Hidden: []string{"Pipe", "PipeReader", "PipeWriter"}},
+	}
+	for _, path := range strings.Fields(`bufio bytes container/heap container/list container/ring
+		crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 crypto/sha512 crypto/subtle
+		encoding encoding/ascii85 encoding/base32 encoding/base64 encoding/binary encoding/csv encoding/hex encoding/json
+		encoding/pem encoding/xml errors fmt hash hash/adler32 hash/crc32 hash/crc64 hash/fnv html index/suffixarray
+		math math/big math/bits math/cmplx math/rand/v2 mime/quotedprintable net/netip net/url path regexp regexp/syntax
+		sort strconv strings text/scanner text/tabwriter unicode unicode/utf8 unicode/utf16`) {
+		list = append(list, Package{Path: path})
+	}
+	slices.SortFunc(list, func(a, b Package) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+// Find returns the allowed package with that import path.
+func Find(path string) (Package, bool) {
+	for _, p := range Packages() {
+		if p.Path == path {
+			return p, true
+		}
+	}
+	return Package{}, false
+}

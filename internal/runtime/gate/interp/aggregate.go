@@ -1,0 +1,360 @@
+package interp
+
+import (
+	"go/types"
+	"math"
+	"reflect"
+	"unsafe"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+func (c *compiler) fieldAddr(in *ssa.FieldAddr) op {
+	d, x := c.off(in), c.off(in.X)
+	st := in.X.Type().Underlying().(*types.Pointer).Elem()
+	o := c.fieldOffset(st, in.Field)
+	return func(m unsafe.Pointer) {
+		p := *at[unsafe.Pointer](m, x)
+		if p == nil {
+			nilPanic()
+		}
+		*at[unsafe.Pointer](m, d) = unsafe.Add(p, o)
+	}
+}
+
+func (c *compiler) indexAddr(in *ssa.IndexAddr) op {
+	d, x := c.off(in), c.off(in.X)
+	i := c.readIndex(in.Index)
+	switch t := in.X.Type().Underlying().(type) {
+	case *types.Slice:
+		size := c.layout(t.Elem()).Size
+		if isInt(in.Index.Type()) {
+			io := c.off(in.Index)
+			return func(m unsafe.Pointer) {
+				s := at[sliceHeader](m, x)
+				n := *at[int](m, io)
+				if uint(n) >= uint(s.len) {
+					indexPanic(n, s.len)
+				}
+				*at[unsafe.Pointer](m, d) = unsafe.Add(s.data, uintptr(n)*size)
+			}
+		}
+		return func(m unsafe.Pointer) {
+			s := at[sliceHeader](m, x)
+			*at[unsafe.Pointer](m, d) = unsafe.Add(s.data, uintptr(i(m, s.len))*size)
+		}
+	case *types.Pointer:
+		arr := t.Elem().Underlying().(*types.Array)
+		size, n := c.layout(arr.Elem()).Size, int(arr.Len())
+		return func(m unsafe.Pointer) {
+			p := *at[unsafe.Pointer](m, x)
+			nilCheck(p)
+			*at[unsafe.Pointer](m, d) = unsafe.Add(p, uintptr(i(m, n))*size)
+		}
+	}
+	fail("cannot index " + in.X.Type().String())
+	return nil
+}
+
+func isInt(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Kind() == types.Int
+}
+
+// readIndex returns a reader of an index that checks it against a length.
+func (c *compiler) readIndex(v ssa.Value) func(m unsafe.Pointer, n int) int {
+	read := c.readInt(v.Type(), c.off(v))
+	if isUnsigned(v.Type()) {
+		return func(m unsafe.Pointer, n int) int {
+			u := uint64(read(m))
+			if u >= uint64(n) {
+				_ = make([]struct{}, n)[u] // panics with the index as it is
+			}
+			return int(u)
+		}
+	}
+	return func(m unsafe.Pointer, n int) int {
+		i := int(read(m))
+		if uint(i) >= uint(n) {
+			indexPanic(i, n)
+		}
+		return i
+	}
+}
+
+//go:noinline
+func indexPanic(i, n int) {
+	s := make([]struct{}, n)
+	_ = s[i]
+}
+
+func (c *compiler) index(in *ssa.Index) op {
+	d, x := c.off(in), c.off(in.X)
+	i := c.readIndex(in.Index)
+	switch t := in.X.Type().Underlying().(type) {
+	case *types.Basic: // a string
+		return func(m unsafe.Pointer) {
+			s := *at[string](m, x)
+			*at[byte](m, d) = s[i(m, len(s))]
+		}
+	case *types.Array:
+		rt, n := c.layout(t.Elem()), int(t.Len())
+		return func(m unsafe.Pointer) {
+			src := unsafe.Add(m, x+uintptr(i(m, n))*rt.Size)
+			copyTo(rt, unsafe.Add(m, d), src)
+		}
+	}
+	fail("cannot index " + in.X.Type().String())
+	return nil
+}
+
+func (c *compiler) slice(in *ssa.Slice) op {
+	d, x := c.off(in), c.off(in.X)
+	bound := func(v ssa.Value) func(unsafe.Pointer) int {
+		if v == nil {
+			return nil
+		}
+		read := c.readInt(v.Type(), c.off(v))
+		if isUnsigned(v.Type()) {
+			return func(m unsafe.Pointer) int {
+				u := uint64(read(m))
+				if u > math.MaxInt {
+					u = math.MaxInt
+				}
+				return int(u)
+			}
+		}
+		return func(m unsafe.Pointer) int { return int(read(m)) }
+	}
+	lo, hi, mx := bound(in.Low), bound(in.High), bound(in.Max)
+	switch t := in.X.Type().Underlying().(type) {
+	case *types.Basic:
+		return func(m unsafe.Pointer) {
+			s := *at[string](m, x)
+			l, h := 0, len(s)
+			if lo != nil {
+				l = lo(m)
+			}
+			if hi != nil {
+				h = hi(m)
+			}
+			*at[string](m, d) = s[l:h]
+		}
+	case *types.Slice:
+		size := c.layout(t.Elem()).Size
+		return func(m unsafe.Pointer) {
+			s := *at[sliceHeader](m, x)
+			*at[sliceHeader](m, d) = reslice(m, s, size, lo, hi, mx)
+		}
+	case *types.Pointer:
+		arr := t.Elem().Underlying().(*types.Array)
+		size, n := c.layout(arr.Elem()).Size, int(arr.Len())
+		return func(m unsafe.Pointer) {
+			p := *at[unsafe.Pointer](m, x)
+			nilCheck(p)
+			*at[sliceHeader](m, d) = reslice(m, sliceHeader{p, n, n}, size, lo, hi, mx)
+		}
+	}
+	fail("cannot slice " + in.X.Type().String())
+	return nil
+}
+
+// reslice slices s; bounds panic as natively, since Go itself checks them on a slice of nothing of the same length.
+func reslice(m unsafe.Pointer, s sliceHeader, size uintptr, lo, hi, mx func(unsafe.Pointer) int) sliceHeader {
+	l, h, k := 0, s.len, s.cap
+	if lo != nil {
+		l = lo(m)
+	}
+	if hi != nil {
+		h = hi(m)
+	}
+	ghost := make([]struct{}, s.len, s.cap)
+	if mx != nil {
+		k = mx(m)
+		_ = ghost[l:h:k]
+	} else {
+		_ = ghost[l:h]
+	}
+	out := sliceHeader{s.data, h - l, k - l}
+	if out.cap > 0 {
+		out.data = unsafe.Add(s.data, uintptr(l)*size)
+	}
+	return out
+}
+
+func (c *compiler) makeSlice(in *ssa.MakeSlice) op {
+	d := c.off(in)
+	rt := c.layout(in.Type().Underlying().(*types.Slice).Elem())
+	n, k := c.readInt(in.Len.Type(), c.off(in.Len)), c.readInt(in.Cap.Type(), c.off(in.Cap))
+	limit := int64(1) << 46
+	if rt.Size > 0 {
+		limit /= int64(rt.Size)
+	}
+	return func(m unsafe.Pointer) {
+		l, h := n(m), k(m)
+		switch {
+		case l < 0 || l > limit:
+			_ = make([]byte, hugeIfPositive(l))
+		case h < l || h > limit:
+			_ = make([]byte, 1, -1+zeroInt())
+		}
+		*at[sliceHeader](m, d) = sliceHeader{unsafeNewArray(rt, int(h)), int(l), int(h)}
+	}
+}
+
+//go:noinline
+func hugeIfPositive(n int64) int {
+	if n < 0 {
+		return -1
+	}
+	return math.MaxInt
+}
+
+//go:noinline
+func zeroInt() int { return 0 }
+
+// --- maps ---
+
+func (c *compiler) makeMap(in *ssa.MakeMap) op {
+	d := c.off(in)
+	rt := c.real(in.Type())
+	if in.Reserve == nil {
+		return func(m unsafe.Pointer) { *at[unsafe.Pointer](m, d) = makemap(rt, 0) }
+	}
+	n := c.readInt(in.Reserve.Type(), c.off(in.Reserve))
+	return func(m unsafe.Pointer) {
+		k := n(m)
+		if k < 0 {
+			k = 0
+		}
+		*at[unsafe.Pointer](m, d) = makemap(rt, int(k))
+	}
+}
+
+func (c *compiler) lookup(in *ssa.Lookup) op {
+	mt := in.X.Type().Underlying().(*types.Map)
+	rt, elem := c.real(in.X.Type()), c.layout(mt.Elem())
+	x, k := c.off(in.X), c.off(in.Index)
+	if in.CommaOk {
+		parts := c.tuple(in)
+		d, ok := parts[0], parts[1]
+		return func(m unsafe.Pointer) {
+			p := mapaccess(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k))
+			*at[bool](m, ok) = p != nil
+			if p != nil {
+				copyTo(elem, unsafe.Add(m, d), p)
+			} else {
+				typedmemclr(elem, unsafe.Add(m, d))
+			}
+		}
+	}
+	d := c.off(in)
+	return func(m unsafe.Pointer) {
+		if p := mapaccess(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k)); p != nil {
+			copyTo(elem, unsafe.Add(m, d), p)
+		} else {
+			typedmemclr(elem, unsafe.Add(m, d))
+		}
+	}
+}
+
+func (c *compiler) mapUpdate(in *ssa.MapUpdate) op {
+	rt := c.real(in.Map.Type())
+	x, k, v := c.off(in.Map), c.off(in.Key), c.off(in.Value)
+	return func(m unsafe.Pointer) {
+		mapassign(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k), unsafe.Add(m, v))
+	}
+}
+
+// A mapIter visits the keys that a map had at the start, in sorted order, but for those deleted meanwhile.
+type mapIter struct {
+	rt   *rtype
+	m    unsafe.Pointer
+	keys []reflect.Value
+	key  *rtype
+	next int
+}
+
+// A stringIter visits the runes of a string.
+type stringIter struct {
+	s    string
+	next int
+}
+
+func (c *compiler) rangeInstr(in *ssa.Range) op {
+	d, x := c.off(in), c.off(in.X)
+	if _, ok := in.X.Type().Underlying().(*types.Basic); ok {
+		return func(m unsafe.Pointer) { *at[*stringIter](m, d) = &stringIter{s: *at[string](m, x)} }
+	}
+	rt := c.real(in.X.Type())
+	t := reflectOf(rt)
+	key := rtypeOf(t.Key())
+	return func(m unsafe.Pointer) {
+		it := &mapIter{rt: rt, m: *at[unsafe.Pointer](m, x), key: key}
+		if it.m != nil {
+			it.keys = reflect.NewAt(t, unsafe.Add(m, x)).Elem().MapKeys()
+			sortKeys(it.keys)
+		}
+		*at[*mapIter](m, d) = it
+	}
+}
+
+func (c *compiler) next(in *ssa.Next) op {
+	x := c.off(in.Iter)
+	parts := c.tuple(in)
+	ok, d0, d1 := parts[0], parts[1], parts[2]
+	tup := in.Type().(*types.Tuple)
+	if in.IsString {
+		useKey, useVal := valid(tup.At(1).Type()), valid(tup.At(2).Type())
+		return func(m unsafe.Pointer) {
+			it := *at[*stringIter](m, x)
+			*at[bool](m, ok) = it.next < len(it.s)
+			if it.next >= len(it.s) {
+				return
+			}
+			for i, r := range it.s[it.next:] {
+				_ = i
+				if useKey {
+					*at[int](m, d0) = it.next
+				}
+				if useVal {
+					*at[rune](m, d1) = r
+				}
+				break
+			}
+			it.next += runeWidth(it.s[it.next:])
+		}
+	}
+	mt := in.Iter.(*ssa.Range).X.Type().Underlying().(*types.Map)
+	useKey, useVal := valid(tup.At(1).Type()), valid(tup.At(2).Type())
+	elem := c.layout(mt.Elem())
+	return func(m unsafe.Pointer) {
+		it := *at[*mapIter](m, x)
+		for it.next < len(it.keys) {
+			k := it.keys[it.next]
+			it.next++
+			kp := valuePointer(k)
+			p := mapaccess(it.rt, it.m, kp)
+			if p == nil {
+				if k.Comparable() && k.Equal(k) {
+					continue // deleted meanwhile
+				}
+				p = nanElem(it, k) // a NaN key is never found again by itself
+			}
+			if useKey {
+				typedmemmove(it.key, unsafe.Add(m, d0), kp)
+			}
+			if useVal && p != nil {
+				copyTo(elem, unsafe.Add(m, d1), p)
+			}
+			*at[bool](m, ok) = true
+			return
+		}
+		*at[bool](m, ok) = false
+	}
+}
+
+func valid(t types.Type) bool {
+	b, ok := t.(*types.Basic)
+	return !ok || b.Kind() != types.Invalid
+}

@@ -1,0 +1,332 @@
+package interp
+
+import (
+	"cmp"
+	"go/token"
+	"go/types"
+	"reflect"
+	"unsafe"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+type integer interface {
+	int | int8 | int16 | int32 | int64 | uint | uint8 | uint16 | uint32 | uint64 | uintptr
+}
+
+type floating interface{ float32 | float64 }
+
+type number interface {
+	integer | floating | complex64 | complex128
+}
+
+func at[T any](m unsafe.Pointer, off uintptr) *T { return (*T)(unsafe.Add(m, off)) }
+
+func (c *compiler) binop(in *ssa.BinOp) op {
+	d, x, y := c.off(in), c.off(in.X), c.off(in.Y)
+	t := in.X.Type()
+	switch in.Op {
+	case token.EQL, token.NEQ:
+		return c.equality(in, d, x, y)
+	case token.SHL, token.SHR:
+		return c.shift(in, d, x, y)
+	}
+	k := c.mc.types.layout(t).Kind()
+	o := arithmetic(in.Op, k, d, x, y)
+	if o == nil {
+		fail("no operation " + in.String())
+	}
+	return o
+}
+
+func arithmetic(tok token.Token, k reflect.Kind, d, x, y uintptr) op {
+	switch k {
+	case reflect.Int:
+		return intOps[int](tok, d, x, y)
+	case reflect.Int8:
+		return intOps[int8](tok, d, x, y)
+	case reflect.Int16:
+		return intOps[int16](tok, d, x, y)
+	case reflect.Int32:
+		return intOps[int32](tok, d, x, y)
+	case reflect.Int64:
+		return intOps[int64](tok, d, x, y)
+	case reflect.Uint:
+		return intOps[uint](tok, d, x, y)
+	case reflect.Uint8:
+		return intOps[uint8](tok, d, x, y)
+	case reflect.Uint16:
+		return intOps[uint16](tok, d, x, y)
+	case reflect.Uint32:
+		return intOps[uint32](tok, d, x, y)
+	case reflect.Uint64:
+		return intOps[uint64](tok, d, x, y)
+	case reflect.Uintptr:
+		return intOps[uintptr](tok, d, x, y)
+	case reflect.Float32:
+		return floatOps[float32](tok, d, x, y)
+	case reflect.Float64:
+		return floatOps[float64](tok, d, x, y)
+	case reflect.Complex64:
+		return numOps[complex64](tok, d, x, y)
+	case reflect.Complex128:
+		return numOps[complex128](tok, d, x, y)
+	case reflect.String:
+		if tok == token.ADD {
+			return func(m unsafe.Pointer) { *at[string](m, d) = *at[string](m, x) + *at[string](m, y) }
+		}
+		return orderOps[string](tok, d, x, y)
+	}
+	return nil
+}
+
+func intOps[T integer](tok token.Token, d, x, y uintptr) op {
+	switch tok {
+	case token.REM:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) % *at[T](m, y) }
+	case token.AND:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) & *at[T](m, y) }
+	case token.OR:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) | *at[T](m, y) }
+	case token.XOR:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) ^ *at[T](m, y) }
+	case token.AND_NOT:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) &^ *at[T](m, y) }
+	}
+	if o := numOps[T](tok, d, x, y); o != nil {
+		return o
+	}
+	return orderOps[T](tok, d, x, y)
+}
+
+func floatOps[T floating](tok token.Token, d, x, y uintptr) op {
+	if o := numOps[T](tok, d, x, y); o != nil {
+		return o
+	}
+	return orderOps[T](tok, d, x, y)
+}
+
+func numOps[T number](tok token.Token, d, x, y uintptr) op {
+	switch tok {
+	case token.ADD:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) + *at[T](m, y) }
+	case token.SUB:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) - *at[T](m, y) }
+	case token.MUL:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) * *at[T](m, y) }
+	case token.QUO:
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) / *at[T](m, y) }
+	}
+	return nil
+}
+
+func orderOps[T cmp.Ordered](tok token.Token, d, x, y uintptr) op {
+	switch tok {
+	case token.LSS:
+		return func(m unsafe.Pointer) { *at[bool](m, d) = *at[T](m, x) < *at[T](m, y) }
+	case token.LEQ:
+		return func(m unsafe.Pointer) { *at[bool](m, d) = *at[T](m, x) <= *at[T](m, y) }
+	case token.GTR:
+		return func(m unsafe.Pointer) { *at[bool](m, d) = *at[T](m, x) > *at[T](m, y) }
+	case token.GEQ:
+		return func(m unsafe.Pointer) { *at[bool](m, d) = *at[T](m, x) >= *at[T](m, y) }
+	}
+	return nil
+}
+
+// equality compiles == and !=. Operands have one form, or one is an interface and the other was converted to it.
+func (c *compiler) equality(in *ssa.BinOp, d, x, y uintptr) op {
+	xt, yt := in.X.Type(), in.Y.Type()
+	eq := c.equal(xt, yt, x, y)
+	if in.Op == token.NEQ {
+		return func(m unsafe.Pointer) { *at[bool](m, d) = !eq(m) }
+	}
+	return func(m unsafe.Pointer) { *at[bool](m, d) = eq(m) }
+}
+
+func (c *compiler) equal(xt, yt types.Type, x, y uintptr) func(m unsafe.Pointer) bool {
+	lay := c.mc.types.layout(xt)
+	rt := rtypeOf(lay)
+	switch xt.Underlying().(type) {
+	case *types.Interface:
+		ex, ey := isEmptyInterface(xt), isEmptyInterface(yt)
+		return func(m unsafe.Pointer) bool {
+			a, b := unsafe.Add(m, x), unsafe.Add(m, y)
+			return loadAny(a, ex) == loadAny(b, ey)
+		}
+	case *types.Slice, *types.Map, *types.Signature: // compared with nil
+		return func(m unsafe.Pointer) bool { return *at[unsafe.Pointer](m, x) == *at[unsafe.Pointer](m, y) }
+	}
+	switch lay.Kind() {
+	case reflect.String:
+		return func(m unsafe.Pointer) bool { return *at[string](m, x) == *at[string](m, y) }
+	case reflect.Float64:
+		return func(m unsafe.Pointer) bool { return *at[float64](m, x) == *at[float64](m, y) }
+	case reflect.Struct, reflect.Array, reflect.Float32, reflect.Complex64, reflect.Complex128:
+		if rt.Size == 0 {
+			return func(unsafe.Pointer) bool { return true }
+		}
+		if rt.Equal == nil { // only reached where types were not comparable, which go/types refuses
+			fail("the values of a comparison have no equality")
+		}
+		real := rtypeOf(lay)
+		return func(m unsafe.Pointer) bool { return real.Equal(unsafe.Add(m, x), unsafe.Add(m, y)) }
+	}
+	switch rt.Size {
+	case 1:
+		return func(m unsafe.Pointer) bool { return *at[uint8](m, x) == *at[uint8](m, y) }
+	case 2:
+		return func(m unsafe.Pointer) bool { return *at[uint16](m, x) == *at[uint16](m, y) }
+	case 4:
+		return func(m unsafe.Pointer) bool { return *at[uint32](m, x) == *at[uint32](m, y) }
+	}
+	return func(m unsafe.Pointer) bool { return *at[uint64](m, x) == *at[uint64](m, y) }
+}
+
+func (c *compiler) shift(in *ssa.BinOp, d, x, y uintptr) op {
+	count := c.shiftCount(in.Y.Type(), y)
+	left := in.Op == token.SHL
+	switch c.mc.types.layout(in.X.Type()).Kind() {
+	case reflect.Int:
+		return shiftOp[int](left, d, x, count)
+	case reflect.Int8:
+		return shiftOp[int8](left, d, x, count)
+	case reflect.Int16:
+		return shiftOp[int16](left, d, x, count)
+	case reflect.Int32:
+		return shiftOp[int32](left, d, x, count)
+	case reflect.Int64:
+		return shiftOp[int64](left, d, x, count)
+	case reflect.Uint:
+		return shiftOp[uint](left, d, x, count)
+	case reflect.Uint8:
+		return shiftOp[uint8](left, d, x, count)
+	case reflect.Uint16:
+		return shiftOp[uint16](left, d, x, count)
+	case reflect.Uint32:
+		return shiftOp[uint32](left, d, x, count)
+	case reflect.Uint64:
+		return shiftOp[uint64](left, d, x, count)
+	case reflect.Uintptr:
+		return shiftOp[uintptr](left, d, x, count)
+	}
+	fail("no shift " + in.String())
+	return nil
+}
+
+func shiftOp[T integer](left bool, d, x uintptr, count func(unsafe.Pointer) uint64) op {
+	if left {
+		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) << count(m) }
+	}
+	return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) >> count(m) }
+}
+
+// shiftCount reads a shift count; a negative one panics as natively.
+func (c *compiler) shiftCount(t types.Type, off uintptr) func(unsafe.Pointer) uint64 {
+	read := c.readInt(t, off)
+	if isUnsigned(t) {
+		return func(m unsafe.Pointer) uint64 { return uint64(read(m)) }
+	}
+	return func(m unsafe.Pointer) uint64 {
+		n := read(m)
+		if n < 0 {
+			var one int64 = 1
+			one <<= n // panics: negative shift amount
+		}
+		return uint64(n)
+	}
+}
+
+func isUnsigned(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsUnsigned != 0
+}
+
+// readInt returns a reader of an integer of any type, as int64 (the bits of a uint64).
+func (c *compiler) readInt(t types.Type, off uintptr) func(unsafe.Pointer) int64 {
+	switch c.mc.types.layout(t).Kind() {
+	case reflect.Int, reflect.Int64:
+		return reader[int64](off)
+	case reflect.Int8:
+		return reader[int8](off)
+	case reflect.Int16:
+		return reader[int16](off)
+	case reflect.Int32:
+		return reader[int32](off)
+	case reflect.Uint, reflect.Uint64, reflect.Uintptr:
+		return reader[uint64](off)
+	case reflect.Uint8:
+		return reader[uint8](off)
+	case reflect.Uint16:
+		return reader[uint16](off)
+	case reflect.Uint32:
+		return reader[uint32](off)
+	}
+	fail("not an integer: " + t.String())
+	return nil
+}
+
+func reader[T integer](off uintptr) func(unsafe.Pointer) int64 {
+	return func(m unsafe.Pointer) int64 { return int64(*at[T](m, off)) }
+}
+
+func (c *compiler) unop(in *ssa.UnOp) op {
+	d, x := c.off(in), c.off(in.X)
+	switch in.Op {
+	case token.MUL:
+		return loadOp(c.layout(in.Type()), d, x)
+	case token.NOT:
+		return func(m unsafe.Pointer) { *at[bool](m, d) = !*at[bool](m, x) }
+	case token.ARROW:
+		return c.receive(in)
+	}
+	return negate(in.Op, c.mc.types.layout(in.Type()).Kind(), d, x)
+}
+
+func negate(tok token.Token, k reflect.Kind, d, x uintptr) op {
+	switch k {
+	case reflect.Int:
+		return intUnary[int](tok, d, x)
+	case reflect.Int8:
+		return intUnary[int8](tok, d, x)
+	case reflect.Int16:
+		return intUnary[int16](tok, d, x)
+	case reflect.Int32:
+		return intUnary[int32](tok, d, x)
+	case reflect.Int64:
+		return intUnary[int64](tok, d, x)
+	case reflect.Uint:
+		return intUnary[uint](tok, d, x)
+	case reflect.Uint8:
+		return intUnary[uint8](tok, d, x)
+	case reflect.Uint16:
+		return intUnary[uint16](tok, d, x)
+	case reflect.Uint32:
+		return intUnary[uint32](tok, d, x)
+	case reflect.Uint64:
+		return intUnary[uint64](tok, d, x)
+	case reflect.Uintptr:
+		return intUnary[uintptr](tok, d, x)
+	case reflect.Float32:
+		return minus[float32](d, x)
+	case reflect.Float64:
+		return minus[float64](d, x)
+	case reflect.Complex64:
+		return minus[complex64](d, x)
+	case reflect.Complex128:
+		return minus[complex128](d, x)
+	}
+	fail("no unary " + tok.String())
+	return nil
+}
+
+func intUnary[T integer](tok token.Token, d, x uintptr) op {
+	if tok == token.XOR {
+		return func(m unsafe.Pointer) { *at[T](m, d) = ^*at[T](m, x) }
+	}
+	return minus[T](d, x)
+}
+
+func minus[T number](d, x uintptr) op {
+	return func(m unsafe.Pointer) { *at[T](m, d) = -*at[T](m, x) }
+}

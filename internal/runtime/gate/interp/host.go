@@ -1,0 +1,168 @@
+package interp
+
+import (
+	"go/types"
+	"reflect"
+	"unsafe"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// hostFunc returns the host's function for one without a body.
+func (mc *machine) hostFunc(f *ssa.Function) reflect.Value {
+	if recv := f.Signature.Recv(); recv != nil {
+		rt := mc.types.of(recv.Type())
+		m, ok := rt.MethodByName(f.Name())
+		if !ok {
+			fail("no method " + f.String())
+		}
+		return m.Func
+	}
+	obj := f.Object()
+	if obj == nil || obj.Pkg() == nil {
+		fail("no function " + f.String())
+	}
+	path, name := pathOf(obj.Pkg()), obj.Name()
+	if o := f.Origin(); o != nil && len(f.TypeArgs()) > 0 {
+		return mc.generic(path+"."+name, f)
+	}
+	if v, ok := mc.natives[path+"."+name]; ok {
+		return reflect.ValueOf(v)
+	}
+	v := mc.types.symbol(path, name)
+	if v == nil {
+		fail("no function " + path + "." + name)
+	}
+	return reflect.ValueOf(v)
+}
+
+// hostVar returns a pointer to the host's variable.
+func (mc *machine) hostVar(path, name string) any {
+	if v, ok := mc.natives[path+"."+name]; ok {
+		return v
+	}
+	return mc.types.symbol(path, name)
+}
+
+// callHost compiles a call of a host function.
+func (c *compiler) callHost(fv reflect.Value, args, results []argument) op {
+	if o := fastCall(fv, args, results); o != nil {
+		return o
+	}
+	mc := c.mc
+	return func(m unsafe.Pointer) { mc.hostCall(fv, m, args, results) }
+}
+
+// hostCall calls a host function with arguments from the frame. What comes back may have called into the program.
+func (mc *machine) hostCall(fv reflect.Value, m unsafe.Pointer, args, results []argument) {
+	t := fv.Type()
+	in := make([]reflect.Value, len(args))
+	for i := range args {
+		in[i] = reflect.NewAt(t.In(i), unsafe.Add(m, args[i].off)).Elem()
+	}
+	mc.deferring = nil
+	depth := mc.depth
+	var out []reflect.Value
+	if t.IsVariadic() {
+		out = fv.CallSlice(in)
+	} else {
+		out = fv.Call(in)
+	}
+	mc.depth = depth
+	for i := range results {
+		reflect.NewAt(t.Out(i), unsafe.Add(m, results[i].off)).Elem().Set(out[i])
+	}
+}
+
+// fastCall returns a direct call for the most common signatures.
+func fastCall(fv reflect.Value, args, results []argument) op {
+	var a, b, r uintptr
+	if len(args) > 0 {
+		a = args[0].off
+	}
+	if len(args) > 1 {
+		b = args[1].off
+	}
+	if len(results) > 0 {
+		r = results[0].off
+	}
+	switch f := fv.Interface().(type) {
+	case func(string) string:
+		return func(m unsafe.Pointer) { *at[string](m, r) = f(*at[string](m, a)) }
+	case func(string, string) bool:
+		return func(m unsafe.Pointer) { *at[bool](m, r) = f(*at[string](m, a), *at[string](m, b)) }
+	case func(string, string) string:
+		return func(m unsafe.Pointer) { *at[string](m, r) = f(*at[string](m, a), *at[string](m, b)) }
+	case func(string, string) int:
+		return func(m unsafe.Pointer) { *at[int](m, r) = f(*at[string](m, a), *at[string](m, b)) }
+	case func(string) []string:
+		return func(m unsafe.Pointer) { *at[[]string](m, r) = f(*at[string](m, a)) }
+	case func(string, string) []string:
+		return func(m unsafe.Pointer) { *at[[]string](m, r) = f(*at[string](m, a), *at[string](m, b)) }
+	case func([]string, string) string:
+		return func(m unsafe.Pointer) { *at[string](m, r) = f(*at[[]string](m, a), *at[string](m, b)) }
+	case func(float64) float64:
+		return func(m unsafe.Pointer) { *at[float64](m, r) = f(*at[float64](m, a)) }
+	case func(float64, float64) float64:
+		return func(m unsafe.Pointer) { *at[float64](m, r) = f(*at[float64](m, a), *at[float64](m, b)) }
+	case func(rune) bool:
+		return func(m unsafe.Pointer) { *at[bool](m, r) = f(*at[rune](m, a)) }
+	case func(rune) rune:
+		return func(m unsafe.Pointer) { *at[rune](m, r) = f(*at[rune](m, a)) }
+	case func(int) string:
+		return func(m unsafe.Pointer) { *at[string](m, r) = f(*at[int](m, a)) }
+	case func(string) (int, error):
+		return func(m unsafe.Pointer) {
+			*at[int](m, r), *at[error](m, results[1].off) = f(*at[string](m, a))
+		}
+	}
+	return nil
+}
+
+// generic returns the host's form of a generic function of a package that is not compiled from source.
+func (mc *machine) generic(name string, f *ssa.Function) reflect.Value {
+	ft := mc.types.of(noReceiver(f.Signature))
+	switch name {
+	case "errors.AsType":
+		as := mc.types.symbol("errors", "As").(func(error, any) bool)
+		return reflect.MakeFunc(ft, func(args []reflect.Value) []reflect.Value {
+			p := reflect.New(ft.Out(0))
+			err, _ := args[0].Interface().(error)
+			ok := err != nil && as(err, p.Interface())
+			return []reflect.Value{p.Elem(), reflect.ValueOf(ok)}
+		})
+	case "math/rand/v2.N":
+		env := mc.env
+		return reflect.MakeFunc(ft, func(args []reflect.Value) []reflect.Value {
+			out := reflect.New(ft.Out(0)).Elem()
+			if args[0].CanInt() {
+				if args[0].Int() <= 0 {
+					panic("invalid argument to N")
+				}
+				out.SetInt(int64(env.Uint64N(uint64(args[0].Int()))))
+			} else {
+				if args[0].Uint() == 0 {
+					panic("invalid argument to N")
+				}
+				out.SetUint(env.Uint64N(args[0].Uint()))
+			}
+			return []reflect.Value{out}
+		})
+	}
+	fail("no generic function " + name)
+	return reflect.Value{}
+}
+
+// stubCode returns the code by which the host calls a method of a made type.
+func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer {
+	f := mc.prog.MethodValue(sel)
+	if f != nil && f.Blocks != nil {
+		rt := rtypeOf(mc.types.of(t))
+		m := &method{f: mc.fnOf(f), recv: rtypeOf(mc.types.layout(t)), direct: rt.direct()}
+		if code, slot := mc.takeSlot(ft, m); slot >= 0 {
+			mc.taken = append(mc.taken, slot)
+			return code
+		}
+	}
+	return codes([]func(unsafe.Pointer){trap})[0]
+}

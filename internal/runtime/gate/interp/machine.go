@@ -1,0 +1,244 @@
+package interp
+
+import (
+	"go/token"
+	"reflect"
+	"unsafe"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+)
+
+// maxDepth bounds the calls within calls of a run: natively a stack overflow ends the process.
+const maxDepth = 20000
+
+// A machine holds one program: its functions, types, globals. It runs one call at a time.
+type machine struct {
+	prog     *ssa.Program
+	main     *ssa.Package
+	env      *rt.Env
+	types    *typeTable
+	funcs    map[*ssa.Function]*fn
+	values   map[*ssa.Function]unsafe.Pointer // function values
+	globals  map[*ssa.Global]unsafe.Pointer
+	own      []ownGlobal
+	shapes   map[reflect.Type]stubShape
+	taken    []int
+	impls    map[implKey]unsafe.Pointer // itabs; nil: does not implement
+	dyn      map[dynKey]*target
+	closures map[reflectType]closureHead
+	natives  map[string]any
+
+	fromHostCode, makeFuncCode uintptr
+	deferring                  *frameHead // whose deferred call is about to be made
+
+	depth     int
+	panicPos  token.Pos // where the panic under way began, in the program's own text
+	panicking bool
+}
+
+type ownGlobal struct {
+	t *rtype
+	p unsafe.Pointer
+}
+
+// failure is how compiling gives up; Compile turns it into an error.
+type failure string
+
+func fail(why string) { panic(failure(why)) }
+
+// fatal is a panic that a program cannot recover, as natively it would end the process.
+type fatal string
+
+func (f fatal) Error() string { return string(f) }
+
+type op func(m unsafe.Pointer)
+
+// A codeBlock is a basic block: its operations, then where to go. next returns nil at the end of the function.
+type codeBlock struct {
+	ops  []op
+	pos  []token.Pos
+	next func(m unsafe.Pointer) *codeBlock
+	last token.Pos
+}
+
+// A slot is a place in a frame.
+type slot struct {
+	off uintptr
+	rt  *rtype
+}
+
+// A fn is a compiled function. Frames hold all values of one activation in their native memory form, at fixed offsets,
+// constants included; the first word points to the frame's head.
+type fn struct {
+	mc       *machine
+	ssa      *ssa.Function
+	ready    bool
+	frame    *rtype
+	template unsafe.Pointer
+	params   []slot
+	free     []slot
+	results  []slot
+	entry    *codeBlock
+	recover  *codeBlock
+	defers   bool
+	own      bool // of the program's own text: its positions are told
+	pool     []unsafe.Pointer
+	kept     []any
+	zero     []slot // results of functions that defer: stale ones must not be seen
+}
+
+// frameHead is the part of a frame that is not values.
+type frameHead struct {
+	f         *fn
+	defers    *deferred
+	panicking bool
+	panic     any
+	deferOf   *frameHead // the frame whose deferred call this is
+}
+
+type deferred struct {
+	run  func(of *frameHead)
+	tail *deferred
+}
+
+func headOf(m unsafe.Pointer) *frameHead { return *(**frameHead)(m) }
+
+// newFrame returns a frame with constants in place. Frames are reused: nothing in them outlives the activation, since what
+// a program takes the address of has memory of its own.
+func (f *fn) newFrame() unsafe.Pointer {
+	if n := len(f.pool); n > 0 {
+		m := f.pool[n-1]
+		f.pool = f.pool[:n-1]
+		return m
+	}
+	m := unsafeNew(f.frame)
+	typedmemmove(f.frame, m, f.template)
+	*(**frameHead)(m) = &frameHead{f: f}
+	return m
+}
+
+func (f *fn) release(m unsafe.Pointer) {
+	if f.defers {
+		*headOf(m) = frameHead{f: f}
+	}
+	if len(f.pool) < 64 {
+		f.pool = append(f.pool, m)
+	}
+}
+
+// run executes the function in a frame whose parameters are set; results are in the frame afterwards.
+func (f *fn) run(m unsafe.Pointer) {
+	if f.mc.depth++; f.mc.depth > maxDepth {
+		f.mc.depth = 0
+		panic(fatal("stack overflow"))
+	}
+	if f.defers {
+		f.runDeferring(m)
+	} else {
+		f.blocks(m, f.entry)
+	}
+	f.mc.depth--
+}
+
+func (f *fn) blocks(m unsafe.Pointer, b *codeBlock) {
+	i := 0
+	done := false
+	defer func() {
+		if !done {
+			f.notePanic(b, i)
+		}
+	}()
+	for b != nil {
+		for i = 0; i < len(b.ops); i++ {
+			b.ops[i](m)
+		}
+		b = b.next(m)
+	}
+	done = true
+}
+
+func (f *fn) notePanic(b *codeBlock, i int) {
+	mc := f.mc
+	if mc.panicking || !f.own {
+		return
+	}
+	pos := b.last
+	if i < len(b.pos) {
+		pos = b.pos[i]
+	}
+	if pos.IsValid() {
+		mc.panicking, mc.panicPos = true, pos
+	}
+}
+
+// runDeferring runs a function that defers: a panic runs the deferred calls, one of which may recover.
+func (f *fn) runDeferring(m unsafe.Pointer) {
+	for _, z := range f.zero {
+		typedmemclr(z.rt, unsafe.Add(m, z.off))
+	}
+	head := headOf(m)
+	depth := f.mc.depth
+	normal := false
+	defer func() {
+		if normal {
+			return
+		}
+		head.panic = recover()
+		head.panicking = true
+		if _, ok := head.panic.(fatal); ok {
+			panic(head.panic)
+		}
+		f.mc.depth = depth
+		head.runDefers()
+		f.mc.panicking = false
+		if f.recover != nil {
+			f.blocks(m, f.recover)
+		}
+	}()
+	f.blocks(m, f.entry)
+	normal = true
+}
+
+// runDefers runs what was deferred, the last first, and panics on when nothing recovered.
+func (h *frameHead) runDefers() {
+	for h.defers != nil {
+		d := h.defers
+		h.defers = d.tail
+		h.runDeferred(d)
+	}
+	if h.panicking {
+		panic(h.panic)
+	}
+}
+
+func (h *frameHead) runDeferred(d *deferred) {
+	ok := false
+	defer func() {
+		if !ok { // the deferred call panicked itself: its panic takes the place of ours
+			p := recover()
+			if _, isFatal := p.(fatal); isFatal {
+				panic(p)
+			}
+			h.panicking, h.panic = true, p
+		}
+	}()
+	d.run(h)
+	ok = true
+}
+
+// doRecover is the built-in recover, called in frame m.
+func doRecover(m unsafe.Pointer) any {
+	h := headOf(m)
+	if h.deferOf == nil || !h.deferOf.panicking {
+		return nil
+	}
+	h.deferOf.panicking = false
+	p := h.deferOf.panic
+	h.deferOf.panic = nil
+	h.f.mc.panicking = false
+	return p
+}
+
+type reflectType = reflect.Type
