@@ -1,0 +1,235 @@
+// Package evolve looks at what calls came to and finds what could be better: ok values that achieved little, users who
+// ask the same again, capabilities that keep coming back; and it turns repeated evidence into recommendations for a
+// person. It never changes an outcome, an artifact or a contract. Everything here is a pure function over plain data,
+// the same input gives the same bytes, and all may be called concurrently.
+package evolve
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Kinds of weak success: the closed set for metrics.
+const (
+	WeakStatus = "weak_status"
+	WeakEmpty  = "empty_array"
+)
+
+// Weak says why an ok value is a weak success, or returns nil when it is none. A reason is a kind, a colon, and a JSON
+// pointer ("/" is the whole value), with the word after "=" for a status:
+//
+//	weak_status:/status=success_no_parse
+//	empty_array:/movies
+//
+// The value's own status word is looked up in the policy. An empty array counts in a field that the deliverable
+// requires or constrains, and as the whole value of an array deliverable. value is valid JSON.
+//
+// For a value that holds no empty array and none of the words, it costs one look at the bytes and no allocation.
+func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
+	word := hasStatus(value, p.Statuses)
+	empty := p.EmptyArrays && hasEmptyArray(value)
+	if !word && !empty {
+		return nil
+	}
+	var reasons []string
+	kind := agent.Kind(value)
+	if kind == "array" && empty && isEmptyArray(value) && declaresArray(deliverable) {
+		return []string{WeakEmpty + ":/"}
+	}
+	if kind != "object" {
+		return nil
+	}
+	var looked map[string]bool
+	if empty {
+		looked = watchedFields(deliverable)
+	}
+	members(value, func(key string, v []byte) {
+		if word && key == "status" && len(v) > 0 && v[0] == '"' {
+			var s string
+			if json.Unmarshal(v, &s) == nil && slices.Contains(p.Statuses, s) {
+				reasons = append(reasons, WeakStatus+":/status="+s)
+			}
+		}
+		if looked[key] && isEmptyArray(v) && len(reasons) < 32 {
+			reasons = append(reasons, WeakEmpty+":/"+escape(key))
+		}
+	})
+	slices.Sort(reasons)
+	return slices.Compact(reasons)
+}
+
+// WeakKind returns the kind of a reason, for a metric's label.
+func WeakKind(reason string) string {
+	kind, _, _ := strings.Cut(reason, ":")
+	if kind != WeakStatus && kind != WeakEmpty {
+		return "other"
+	}
+	return kind
+}
+
+// emptyField returns the top-level key that a reason says is empty; ok is false for other reasons, whole is true when
+// it is the value itself.
+func emptyField(reason string) (key string, whole, ok bool) {
+	pointer, ok := strings.CutPrefix(reason, WeakEmpty+":/")
+	return strings.ReplaceAll(strings.ReplaceAll(pointer, "~1", "/"), "~0", "~"), pointer == "", ok
+}
+
+func hasStatus(value []byte, words []string) bool {
+	if !bytes.Contains(value, []byte(`"status"`)) {
+		return false
+	}
+	return slices.ContainsFunc(words, func(w string) bool {
+		for rest := value; ; {
+			i := bytes.Index(rest, []byte(w))
+			if i < 0 {
+				return false
+			}
+			if i > 0 && rest[i-1] == '"' && i+len(w) < len(rest) && rest[i+len(w)] == '"' {
+				return true
+			}
+			rest = rest[i+len(w):]
+		}
+	})
+}
+
+func hasEmptyArray(value []byte) bool {
+	for {
+		i := bytes.IndexByte(value, '[')
+		if i < 0 {
+			return false
+		}
+		value = value[i+1:]
+		if j := skipSpace(value, 0); j < len(value) && value[j] == ']' {
+			return true
+		}
+	}
+}
+
+func isEmptyArray(v []byte) bool {
+	v = bytes.TrimSpace(v)
+	return len(v) >= 2 && v[0] == '[' && len(bytes.TrimSpace(v[1:len(v)-1])) == 0
+}
+
+// shape is what the detector needs to know of a deliverable, in either form.
+type shape struct {
+	Type        json.RawMessage            `json:"type"`
+	Required    []string                   `json:"required"`
+	Properties  map[string]json.RawMessage `json:"properties"`
+	MinItems    json.RawMessage            `json:"min_items"`
+	Constraints struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	} `json:"constraints"`
+}
+
+func readShape(deliverable json.RawMessage) shape {
+	var s shape
+	if len(deliverable) > 0 {
+		_ = json.Unmarshal(deliverable, &s) // parts of another form stay empty; what cannot be read watches nothing
+	}
+	return s
+}
+
+func declaresArray(deliverable json.RawMessage) bool {
+	return bytes.Contains(bytes.ToLower(readShape(deliverable).Type), []byte(`"array"`))
+}
+
+// watchedFields are the keys that the deliverable requires or constrains to arrays.
+func watchedFields(deliverable json.RawMessage) map[string]bool {
+	s := readShape(deliverable)
+	fields := make(map[string]bool, len(s.Required))
+	for _, k := range s.Required {
+		fields[k] = true
+	}
+	for k := range s.Constraints.Properties {
+		fields[k] = true
+	}
+	for k, p := range s.Properties {
+		if declaresArray(p) {
+			fields[k] = true
+		}
+	}
+	return fields
+}
+
+// members calls f for every member of the object that value is.
+func members(value []byte, f func(key string, v []byte)) {
+	i := skipSpace(value, 0)
+	if i >= len(value) || value[i] != '{' {
+		return
+	}
+	for i++; i < len(value); {
+		i = skipSpace(value, i)
+		if i >= len(value) || value[i] != '"' {
+			return
+		}
+		end := stringEnd(value, i)
+		var key string
+		if json.Unmarshal(value[i:end], &key) != nil {
+			return
+		}
+		i = skipSpace(value, end)
+		if i >= len(value) || value[i] != ':' {
+			return
+		}
+		i = skipSpace(value, i+1)
+		end = valueEnd(value, i)
+		f(key, value[i:end])
+		i = skipSpace(value, end)
+		if i < len(value) && value[i] == ',' {
+			i++
+		}
+	}
+}
+
+func stringEnd(raw []byte, i int) int {
+	for i++; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(raw)
+}
+
+func skipSpace(raw []byte, i int) int {
+	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+func valueEnd(raw []byte, i int) int {
+	for depth := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			i = stringEnd(raw, i) - 1
+			if depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\n', '\t', '\r':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(raw)
+}
+
+func escape(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
