@@ -144,7 +144,11 @@ func (m *Metrics) newQuality(f factory) {
 func (m *Metrics) ObserveCall(e *agent.LogEntry, st Stages) {
 	source := indexOf(callSources[:], e.ProgramSource, 3)
 	status := indexOf(callStatuses[:], e.OutcomeStatus, 1)
-	m.calls[source][status][indexOf(callClasses[:], string(e.FailureClass), 0)].Inc()
+	class := indexOf(callClasses[:], string(e.FailureClass), 0)
+	if class == 0 && status == 0 {
+		class = 1 // the log has no failure class for an ok call
+	}
+	m.calls[source][status][class].Inc()
 	if e.OutcomeErrorType != "" {
 		m.errors.inc(e.OutcomeErrorType)
 	}

@@ -22,7 +22,7 @@ func newMetrics(t testing.TB) (*Metrics, *prometheus.Registry) {
 
 func warmEntry() *agent.LogEntry {
 	return &agent.LogEntry{Role: "calculator", Method: "add", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", ProgramSource: agent.SourcePersisted, Generation: "gen-1",
-		OutcomeStatus: agent.StatusOK, FailureClass: agent.ClassOK, DurationMs: 0.4, HistoryRecordAppended: true, ConversationHistorySize: 3}
+		OutcomeStatus: agent.StatusOK, DurationMs: 0.4, HistoryRecordAppended: true, ConversationHistorySize: 3}
 }
 
 // value returns the sum of the samples of a counter or gauge whose labels include the wanted ones ("name=value").

@@ -1,0 +1,209 @@
+// Package api is the REST interface: it decodes, asks the runtime, and encodes. A tool's failure is an ordinary
+// outcome in a reply of status 200; a fault of the protocol is a problem detail (RFC 9457) with a stable code, a hint
+// that can be acted on and, where a body is at fault, JSON pointers into it. Whatever is refused here has written nothing.
+//
+// What strangers send is bounded and read strictly (package strict), names are checked before they are used, and where
+// no tokens guard the daemon only requests that name this machine as their host are answered. Only this package knows
+// status codes. It knows nothing of stores, runners or models.
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// Runtime is what the interface asks of *runtime.Runtime.
+type Runtime interface {
+	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
+	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
+	Cancel(callID string) error
+	CallView(ctx context.Context, callID string) (runtime.CallView, error)
+	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
+
+	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
+	Session(ctx context.Context, id string) (agent.Session, error)
+	DeleteSession(ctx context.Context, id string) error
+	ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error)
+	Context(ctx context.Context, id string) (map[string]json.RawMessage, error)
+	PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error)
+	History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error)
+	Responds(ctx context.Context, sessionID, method string) (runtime.Introspection, error)
+
+	Policy() agent.Policy
+	PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error)
+
+	Tool(ctx context.Context, role string) (agent.Tool, error)
+	ListTools(ctx context.Context, after string, limit int) ([]agent.Tool, error)
+	PutTool(ctx context.Context, role string, c agent.Contract, methods map[string]agent.Contract, revision int64, actor string) (t agent.Tool, created bool, err error)
+	ArchiveTool(ctx context.Context, role, reason, actor string) error
+	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
+	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
+	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
+	PutProgram(ctx context.Context, role, method, source, reason, actor string) (*agent.Artifact, error)
+	Operate(ctx context.Context, role, method string, o runtime.Operation) (*agent.Artifact, error)
+
+	Stale(ctx context.Context, days int) ([]store.Target, error)
+	Prune(ctx context.Context, q runtime.PruneRequest) (runtime.PruneReport, error)
+	Restore(ctx context.Context, t store.Target, actor, reason string) error
+	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
+
+	Ready() error
+	Version() runtime.VersionInfo
+}
+
+// A Token is an access token, known by its digest only.
+type Token struct {
+	Name   string // who it is: the owner of sessions, the actor of audit entries
+	SHA256 [32]byte
+}
+
+// Options configures the interface. Start from DefaultOptions.
+type Options struct {
+	Runtime  Runtime             // required
+	Metrics  *telemetry.Metrics  // required
+	Registry prometheus.Gatherer // required: what /metrics shows
+	Logger   zerolog.Logger
+
+	// Tokens are who may use the interface. Without any, everyone on this machine may, and requests must name it as
+	// their host: localhost, a loopback address, or one of Hosts.
+	Tokens []Token
+	Hosts  []string // more host names, without port: that of the listen address
+
+	OpenAPI []byte // served at /openapi.yaml
+	MaxBody int64  // bytes of a request's body
+}
+
+// DefaultOptions returns the options of a daemon, but for what is required.
+func DefaultOptions() Options {
+	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20}
+}
+
+func (o Options) validate() error {
+	switch {
+	case o.Runtime == nil || o.Metrics == nil || o.Registry == nil:
+		return errors.New("api: Runtime, Metrics and Registry are required")
+	case o.MaxBody < 1:
+		return errors.New("api: MaxBody must be at least 1")
+	case len(o.OpenAPI) == 0:
+		return errors.New("api: OpenAPI is required")
+	}
+	for i, t := range o.Tokens {
+		if t.Name == "" {
+			return fmt.Errorf("api: Tokens[%d] has no name", i)
+		}
+	}
+	return nil
+}
+
+// server answers requests. Its fields are set once by New.
+type server struct {
+	o        Options
+	run      Runtime
+	log      zerolog.Logger
+	hosts    map[string]bool
+	origin   *http.CrossOriginProtection
+	problems map[string]prometheus.Counter // by code
+	fixed    fixedHeaders
+
+	requestPrefix string // of request ids made here
+	requests      atomic.Uint64
+}
+
+// fixedHeaders are header values that every reply shares, so that setting them allocates nothing.
+type fixedHeaders struct{ noStore, noSniff, json []string }
+
+// New returns the handler of the whole interface.
+func New(o Options) (http.Handler, error) {
+	s, err := newServer(o)
+	if err != nil {
+		return nil, err
+	}
+	return s.router(), nil
+}
+
+func newServer(o Options) (*server, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	s := &server{o: o, run: o.Runtime, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
+		problems: map[string]prometheus.Counter{},
+		fixed:    fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"}}}
+	for _, h := range o.Hosts {
+		s.hosts[canonicalHost(h)] = true
+	}
+	for _, k := range problemKinds() {
+		s.problems[k.code] = o.Metrics.Problem(k.code)
+	}
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	s.requestPrefix = "req_" + hex.EncodeToString(b[:]) + "_"
+	return s, nil
+}
+
+// router lists all routes.
+func (s *server) router() *chi.Mux {
+	r := chi.NewRouter()
+	r.NotFound(s.route("unmatched", "other", s.noRoute, open))
+	r.MethodNotAllowed(s.route("unmatched", "other", s.noMethod, open))
+	add := func(method, pattern string, h handler, traits ...trait) {
+		r.Method(method, pattern, s.route(pattern, method, h, traits...))
+	}
+
+	add("POST", "/v1/sessions", s.createSession, jsonBody)
+	add("GET", "/v1/sessions", s.listSessions)
+	add("GET", "/v1/sessions/{id}", s.getSession)
+	add("DELETE", "/v1/sessions/{id}", s.deleteSession)
+	add("GET", "/v1/sessions/{id}/context", s.getContext)
+	add("PATCH", "/v1/sessions/{id}/context", s.patchContext, patchBody)
+	add("POST", "/v1/sessions/{id}/calls", s.postCall, jsonBody)
+	add("GET", "/v1/sessions/{id}/history", s.getHistory)
+	add("GET", "/v1/sessions/{id}/methods/{method}", s.getResponds)
+
+	add("GET", "/v1/calls", s.listCalls)
+	add("GET", "/v1/calls/{call_id}", s.getCall)
+	add("POST", "/v1/calls/{call_id}/cancel", s.cancelCall, optionalBody)
+
+	add("GET", "/v1/tools", s.listTools)
+	add("GET", "/v1/tools/{role}", s.getTool)
+	add("PUT", "/v1/tools/{role}", s.putTool, jsonBody)
+	add("DELETE", "/v1/tools/{role}", s.deleteTool)
+	add("GET", "/v1/tools/{role}/methods", s.listArtifacts)
+	add("GET", "/v1/tools/{role}/methods/{method}", s.getArtifact)
+	add("PUT", "/v1/tools/{role}/methods/{method}", s.putProgram, jsonBody)
+	add("DELETE", "/v1/tools/{role}/methods/{method}", s.deleteArtifact)
+	add("GET", "/v1/tools/{role}/methods/{method}/generations", s.listGenerations)
+	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin", "approve"} {
+		add("POST", "/v1/tools/{role}/methods/{method}/"+action, s.operate(action), optionalBody)
+	}
+
+	add("GET", "/v1/maintenance/stale", s.getStale)
+	add("POST", "/v1/maintenance/prune", s.prune, jsonBody)
+	add("POST", "/v1/maintenance/restore", s.restore, jsonBody)
+	add("GET", "/v1/maintenance/audit", s.getAudit)
+	add("GET", "/v1/policy", s.getPolicy)
+	add("PATCH", "/v1/policy", s.patchPolicy, patchBody)
+
+	add("GET", "/v1/version", s.getVersion)
+	add("GET", "/healthz", s.healthz, open)
+	add("GET", "/readyz", s.readyz, open)
+	add("GET", "/metrics", s.metrics(promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{EnableOpenMetrics: true})))
+	add("GET", "/openapi.yaml", s.openAPI, open)
+	add("GET", "/problems/{code}", s.problemPage, open)
+	return r
+}

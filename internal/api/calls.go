@@ -1,0 +1,295 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+const (
+	maxTimeoutMs = 3_600_000 // an hour
+	maxWait      = 600 * time.Second
+)
+
+// errNoResult is our own fault: a call that was taken must end in a result.
+var errNoResult = errors.New("a call ended without a result")
+
+// decodeCall fills q from a body. It is the one decoder on the way of a warm call: a single pass, and the arguments
+// stay parts of the body.
+func decodeCall(data []byte, q *runtime.CallRequest) error {
+	var f fields
+	named := false
+	err := strict.Members(data, func(name, v []byte) error {
+		switch string(name) {
+		case "method":
+			named = !isNull(v)
+			f.name("/method", "method", v, &q.Method)
+		case "args":
+			f.array("/args", v, &q.Args)
+		case "kwargs":
+			f.object("/kwargs", v, &q.Kwargs)
+		case "role":
+			f.name("/role", "role", v, &q.Role)
+		case "contract":
+			q.Contract = f.contract("/contract", v)
+		case "history":
+			f.raw(v, &q.History)
+		case "timeout_ms":
+			ms := 0
+			f.integer("/timeout_ms", v, &ms, 1, maxTimeoutMs)
+			q.Timeout = time.Duration(ms) * time.Millisecond
+		default:
+			f.unknown("", name, "method, args, kwargs, role, contract, history, timeout_ms")
+		}
+		return nil
+	})
+	if err != nil {
+		return shapeProblem(err)
+	}
+	if len(f.errs) > 0 {
+		return f.err()
+	}
+	if !named {
+		return required("method", `say what is asked, such as {"method": "add", "args": [2, 3]}`)
+	}
+	return nil
+}
+
+func (s *server) postCall(w *reply, r *http.Request) error {
+	id, err := sessionID(r)
+	if err != nil {
+		return err
+	}
+	data, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	q := runtime.CallRequest{SessionID: id, Owner: w.owner, TraceID: traceID(r)}
+	if key, given := r.Header["Idempotency-Key"]; given {
+		bare, err := idempotencyKey(key)
+		if err != nil {
+			return err
+		}
+		q.IdempotencyKey = strings.Join([]string{w.owner, id, bare}, "\n") // nobody meets another's key
+		sum := sha256.Sum256(data)                                         // before decodeCall, which may mend surrogates in place
+		q.BodyHash = hex.EncodeToString(sum[:])
+	}
+	if err := decodeCall(data, &q); err != nil {
+		return err
+	}
+	if prefer := r.Header["Prefer"]; len(prefer) > 0 {
+		async, wait, err := parsePrefer(prefer)
+		if err != nil {
+			return err
+		}
+		if async {
+			return s.startCall(w, r, q, wait)
+		}
+	}
+	res, err := s.run.Call(r.Context(), q)
+	if err != nil {
+		return noSession(err, id)
+	}
+	return s.sendResult(w, res)
+}
+
+func (s *server) sendResult(w *reply, res runtime.CallResult) error {
+	h := w.Header()
+	if res.OK {
+		h["Recurgent-Outcome"] = []string{agent.StatusOK}
+	} else {
+		h["Recurgent-Outcome"] = []string{agent.StatusError}
+	}
+	if res.Replayed {
+		h["Idempotent-Replayed"] = []string{"true"}
+	}
+	return s.sendBytes(w, http.StatusOK, res.Body)
+}
+
+// accepted is the reply to a call that goes on without its client.
+type accepted struct {
+	CallID    string `json:"call_id"`
+	SessionID string `json:"session_id"`
+	Status    string `json:"status"`
+}
+
+// startCall starts a call that outlives the request, and waits for it as long as the client said.
+func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wait time.Duration) error {
+	callID, done, err := s.run.Start(q)
+	if err != nil {
+		return noSession(err, q.SessionID)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	select {
+	case res, ok := <-done:
+		if !ok || len(res.Body) == 0 {
+			return errNoResult
+		}
+		return s.sendResult(w, res)
+	case <-ctx.Done():
+	}
+	h := w.Header()
+	h.Set("Location", "/v1/calls/"+callID)
+	h.Set("Preference-Applied", "respond-async")
+	h.Set("Retry-After", "1")
+	return s.send(w, http.StatusAccepted, accepted{callID, q.SessionID, agent.StatusRunning})
+}
+
+// parsePrefer reads the Prefer header (RFC 7240): unknown preferences are ignored, as it demands.
+func parsePrefer(values []string) (async bool, wait time.Duration, err error) {
+	for _, v := range values {
+		for p := range strings.SplitSeq(v, ",") {
+			p, _, _ = strings.Cut(p, ";")
+			name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "respond-async":
+				async = true
+			case "wait":
+				n, convErr := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
+				if convErr != nil || n < 0 {
+					return false, 0, fault(codeParameter, "Prefer: wait is not a number of seconds", "such as Prefer: respond-async, wait=10").in("header:Prefer", "wait must be a number of seconds")
+				}
+				wait = min(time.Duration(min(n, 1<<20))*time.Second, maxWait)
+			}
+		}
+	}
+	return async, wait, nil
+}
+
+// idempotencyKey accepts a bare key and a quoted one, as the drafts of the header have it.
+func idempotencyKey(values []string) (string, error) {
+	bad := func(detail string) (string, error) {
+		return "", fault(codeKeyInvalid, "the Idempotency-Key "+detail, "").in("header:Idempotency-Key", detail)
+	}
+	if len(values) != 1 {
+		return bad("is there more than once")
+	}
+	key := values[0]
+	if len(key) >= 2 && key[0] == '"' && key[len(key)-1] == '"' {
+		key = key[1 : len(key)-1]
+	}
+	if key == "" || len(key) > 255 {
+		return bad("must have 1 to 255 characters")
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return bad("must be visible ASCII")
+		}
+	}
+	return key, nil
+}
+
+// traceID returns the trace of a W3C traceparent, or "" where there is none that can be used.
+func traceID(r *http.Request) string {
+	given := r.Header["Traceparent"]
+	if len(given) != 1 {
+		return ""
+	}
+	p := given[0]
+	if len(p) < 55 || p[2] != '-' || p[35] != '-' || p[52] != '-' || p[:2] == "ff" || p[:2] == "00" && len(p) != 55 || len(p) > 55 && p[55] != '-' {
+		return ""
+	}
+	if !lowerHex(p[:2]) || !lowerHex(p[3:35]) || !lowerHex(p[36:52]) || !lowerHex(p[53:55]) ||
+		p[3:35] == "00000000000000000000000000000000" || p[36:52] == "0000000000000000" {
+		return ""
+	}
+	return p[3:35]
+}
+
+func lowerHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *server) listCalls(w *reply, r *http.Request) error { // X-15
+	q := readQuery(r)
+	limit := q.limit()
+	c := store.CallQuery{
+		Before: q.text("after"), Limit: limit + 1,
+		SessionID: q.text("session_id"), Role: q.text("role"), Method: q.text("method"),
+		Status:    q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
+		Source:    q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone),
+		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
+		WeakSuccess: q.boolean("weak_success"), Since: q.time("since"), Until: q.time("until"),
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	entries, err := s.run.ListCalls(r.Context(), c)
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		fillLists(&entries[i])
+	}
+	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.LogEntry) string { return e.CallID }))
+}
+
+func callID(r *http.Request) (string, error) {
+	id, ok := idParam(r, "call_id")
+	if !ok {
+		return "", missing(store.ErrNotFound, "call of that id")
+	}
+	return id, nil
+}
+
+func (s *server) getCall(w *reply, r *http.Request) error {
+	id, err := callID(r)
+	if err != nil {
+		return err
+	}
+	v, err := s.run.CallView(r.Context(), id)
+	if err != nil {
+		return missing(err, "call "+id)
+	}
+	fillLists(&v.LogEntry)
+	return s.send(w, http.StatusOK, v)
+}
+
+// fillLists makes lists that nothing was written to empty ones: clients need not tell null from [].
+func fillLists(e *agent.LogEntry) {
+	if e.Args == nil {
+		e.Args = []json.RawMessage{}
+	}
+	if len(e.Kwargs) == 0 {
+		e.Kwargs = json.RawMessage("{}")
+	}
+	if e.AttemptFailures == nil {
+		e.AttemptFailures = []agent.AttemptFailure{}
+	}
+	for _, l := range []*[]string{&e.HistoryQueryPatterns, &e.CapabilityPatterns, &e.WeakSuccessReasons} {
+		if *l == nil {
+			*l = []string{}
+		}
+	}
+}
+
+func (s *server) cancelCall(w *reply, r *http.Request) error {
+	id, err := callID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.decode(w, r, true, func(f *fields, name, _ []byte) { f.unknown("", name, "none") }); err != nil {
+		return err
+	}
+	if err := s.run.Cancel(id); err != nil {
+		return missing(err, "call "+id)
+	}
+	return s.noContent(w)
+}

@@ -1,0 +1,250 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/api/strict"
+)
+
+// fields collects what is wrong with a body, so that a client hears of everything at once. Its methods read a member
+// that strict has let pass; null leaves the target as it is: absent.
+type fields struct{ errs []FieldError }
+
+const maxFieldErrors = 20
+
+func (f *fields) bad(pointer, detail, hint string) {
+	if len(f.errs) < maxFieldErrors {
+		f.errs = append(f.errs, FieldError{Pointer: pointer, Detail: detail, Hint: hint})
+	}
+}
+
+func (f *fields) wrongKind(pointer, want string, value []byte) {
+	f.bad(pointer, "must be "+want+", not "+strict.Kind(value), "")
+}
+
+// unknown refuses a name; known lists those that would do.
+func (f *fields) unknown(base string, name []byte, known string) {
+	f.bad(strict.Pointer(base, string(name)), "is not a known name", "known names: "+known)
+}
+
+// err returns nil or the problem with all errors.
+func (f *fields) err() error {
+	switch len(f.errs) {
+	case 0:
+		return nil
+	case 1:
+		return &Problem{Type: "/problems/" + codeInvalid, Title: "The body is not valid", Status: http.StatusUnprocessableEntity, Code: codeInvalid,
+			Detail: strings.TrimSpace(f.errs[0].Pointer + " " + f.errs[0].Detail), Hint: hintOf(f.errs[0]), Errors: f.errs}
+	}
+	p := fault(codeInvalid, strconv.Itoa(len(f.errs))+" things are wrong with the body", "")
+	p.Errors = f.errs
+	return p
+}
+
+func hintOf(e FieldError) string {
+	if e.Hint != "" {
+		return e.Hint
+	}
+	k, _ := kindOf(codeInvalid)
+	return k.hint
+}
+
+func isNull(v []byte) bool { return v[0] == 'n' }
+
+func (f *fields) text(pointer string, v []byte, into *string) {
+	if isNull(v) {
+		return
+	}
+	s, ok := strict.String(v)
+	if !ok {
+		f.wrongKind(pointer, "a string", v)
+		return
+	}
+	*into = s
+}
+
+// short is text of at most max bytes.
+func (f *fields) short(pointer string, v []byte, into *string, max int) {
+	before := len(f.errs)
+	f.text(pointer, v, into)
+	if len(f.errs) == before && len(*into) > max {
+		f.bad(pointer, "has more than "+strconv.Itoa(max)+" bytes", "")
+	}
+}
+
+// name is text that can be a role or a method.
+func (f *fields) name(pointer, field string, v []byte, into *string) {
+	before := len(f.errs)
+	f.text(pointer, v, into)
+	if len(f.errs) != before || isNull(v) {
+		return
+	}
+	if err := agent.CheckName(field, *into); err != nil {
+		f.bad(pointer, err.Error(), "names have 1 to 200 characters, no slashes, no control characters")
+	}
+}
+
+func (f *fields) boolean(pointer string, v []byte, into *bool) {
+	switch v[0] {
+	case 't':
+		*into = true
+	case 'f':
+		*into = false
+	case 'n':
+	default:
+		f.wrongKind(pointer, "a boolean", v)
+	}
+}
+
+func (f *fields) integer(pointer string, v []byte, into *int, lo, hi int) {
+	if isNull(v) {
+		return
+	}
+	if strict.Kind(v) != "a number" {
+		f.wrongKind(pointer, "an integer", v)
+		return
+	}
+	n, err := strconv.Atoi(string(v))
+	if err != nil {
+		// 5e3 and 5.0 are integers too.
+		x, err := strconv.ParseFloat(string(v), 64)
+		if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+			f.bad(pointer, "must be an integer", "")
+			return
+		}
+		n = int(x)
+	}
+	if n < lo || n > hi {
+		f.bad(pointer, fmt.Sprintf("must be %d to %d", lo, hi), "")
+		return
+	}
+	*into = n
+}
+
+// raw takes any value but null as it is.
+func (f *fields) raw(v []byte, into *json.RawMessage) {
+	if !isNull(v) {
+		*into = v
+	}
+}
+
+func (f *fields) object(pointer string, v []byte, into *json.RawMessage) {
+	if !isNull(v) && v[0] != '{' {
+		f.wrongKind(pointer, "an object", v)
+		return
+	}
+	f.raw(v, into)
+}
+
+func (f *fields) array(pointer string, v []byte, into *[]json.RawMessage) {
+	if isNull(v) {
+		return
+	}
+	if v[0] != '[' {
+		f.wrongKind(pointer, "an array", v)
+		return
+	}
+	list := make([]json.RawMessage, 0, 4)
+	strict.Elements(v, func(value []byte) { list = append(list, value) })
+	*into = list
+}
+
+const contractNames = "purpose, deliverable, acceptance, failure_policy, signature"
+
+// contractMember reads one member of a contract, and reports whether the name is one of its.
+func (f *fields) contractMember(base string, name, v []byte, into *agent.Contract) bool {
+	switch string(name) {
+	case "purpose":
+		f.text(base+"/purpose", v, &into.Purpose)
+	case "deliverable":
+		f.raw(v, &into.Deliverable)
+	case "acceptance":
+		f.raw(v, &into.Acceptance)
+	case "failure_policy":
+		f.raw(v, &into.FailurePolicy)
+	case "signature":
+		f.object(base+"/signature", v, &into.Signature)
+	default:
+		return false
+	}
+	return true
+}
+
+func (f *fields) contract(base string, v []byte) *agent.Contract {
+	if isNull(v) {
+		return nil
+	}
+	if v[0] != '{' {
+		f.wrongKind(base, "an object", v)
+		return nil
+	}
+	c := &agent.Contract{}
+	_ = strict.Members(v, func(name, value []byte) error { // cannot fail: the whole body has passed
+		if !f.contractMember(base, name, value, c) {
+			f.unknown(base, name, contractNames)
+		}
+		return nil
+	})
+	return c
+}
+
+// stringMap reads an object of strings, with at most limit names.
+func (f *fields) stringMap(base string, v []byte, limit int) map[string]string {
+	if isNull(v) {
+		return nil
+	}
+	if v[0] != '{' {
+		f.wrongKind(base, "an object of strings", v)
+		return nil
+	}
+	m := map[string]string{}
+	_ = strict.Members(v, func(name, value []byte) error { // cannot fail: the whole body has passed
+		text, ok := strict.String(value)
+		switch {
+		case !ok:
+			f.wrongKind(strict.Pointer(base, string(name)), "a string", value)
+		case len(name) > 200 || len(text) > 4000:
+			f.bad(strict.Pointer(base, string(name)), "has a name over 200 bytes or a text over 4000", "")
+		default:
+			m[string(name)] = text
+		}
+		return nil
+	})
+	if len(m) > limit {
+		f.bad(base, "has more than "+strconv.Itoa(limit)+" names", "")
+	}
+	return m
+}
+
+// decode reads the body's members. An empty body is an empty object where the route allows it.
+func (s *server) decode(w *reply, r *http.Request, optional bool, member func(f *fields, name, value []byte)) error {
+	data, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	var f fields
+	if len(data) == 0 && optional {
+		return nil
+	}
+	if err := strict.Members(data, func(name, value []byte) error {
+		member(&f, name, value)
+		return nil
+	}); err != nil {
+		return shapeProblem(err)
+	}
+	return f.err()
+}
+
+// shapeProblem tells a body that is JSON but no object from one that cannot be read.
+func shapeProblem(err error) error {
+	if e, ok := err.(*strict.Error); ok && strings.HasPrefix(e.Reason, "must be an object") { //nolint:errorlint // strict returns it bare
+		return fault(codeInvalid, "the body "+e.Reason, "").in("", e.Reason)
+	}
+	return err
+}

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+const maxDays = 36500
+
+func (s *server) getStale(w *reply, r *http.Request) error { // P-68
+	q := readQuery(r)
+	days := q.integer("days", 30, 0, maxDays)
+	if err := q.err(); err != nil {
+		return err
+	}
+	targets, err := s.run.Stale(r.Context(), days)
+	if err != nil {
+		return err
+	}
+	if targets == nil {
+		targets = []store.Target{}
+	}
+	return s.send(w, http.StatusOK, list[store.Target]{Data: targets})
+}
+
+func (s *server) prune(w *reply, r *http.Request) error { // P-69, P-70
+	q := runtime.PruneRequest{Mode: "archive", DryRun: true, Actor: w.owner}
+	given := false
+	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "stale_days":
+			given = !isNull(v)
+			f.integer("/stale_days", v, &q.StaleDays, 0, maxDays)
+		case "mode":
+			f.text("/mode", v, &q.Mode)
+			if q.Mode != "archive" && q.Mode != "delete" {
+				f.bad("/mode", "must be archive or delete", "")
+			}
+		case "dry_run":
+			f.boolean("/dry_run", v, &q.DryRun)
+		case "reason":
+			f.short("/reason", v, &q.Reason, maxReason)
+		default:
+			f.unknown("", name, "stale_days, mode, dry_run, reason")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if !given {
+		return required("stale_days", "say for how many days a tool or artifact must have been idle")
+	}
+	report, err := s.run.Prune(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	if report.Targets == nil {
+		report.Targets = []store.Target{}
+	}
+	return s.send(w, http.StatusOK, report)
+}
+
+func (s *server) restore(w *reply, r *http.Request) error { // P-71
+	var t store.Target
+	var reason string
+	given := false
+	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "role":
+			given = !isNull(v)
+			f.name("/role", "role", v, &t.Role)
+		case "method":
+			f.name("/method", "method", v, &t.Method)
+		case "reason":
+			f.short("/reason", v, &reason, maxReason)
+		default:
+			f.unknown("", name, "role, method, reason")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if !given {
+		return required("role", "say which tool comes back")
+	}
+	if err := s.run.Restore(r.Context(), t, w.owner, reason); err != nil {
+		return missing(err, "archived tool or artifact of that name")
+	}
+	return s.send(w, http.StatusOK, struct {
+		Restored store.Target `json:"restored"`
+	}{t})
+}
+
+func (s *server) getAudit(w *reply, r *http.Request) error {
+	q := readQuery(r)
+	limit, after := q.limit(), q.text("after")
+	if err := q.err(); err != nil {
+		return err
+	}
+	entries, err := s.run.Audit(r.Context(), after, limit+1)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.AuditEntry) string { return e.ID }))
+}
+
+func (s *server) getPolicy(w *reply, _ *http.Request) error {
+	return s.send(w, http.StatusOK, s.run.Policy())
+}
+
+func (s *server) patchPolicy(w *reply, r *http.Request) error {
+	patch, err := s.readObject(w, r)
+	if err != nil {
+		return err
+	}
+	p, err := s.run.PatchPolicy(r.Context(), patch, w.owner)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, p)
+}
+
+// readObject returns a body that is a good JSON object, for those who read it themselves.
+func (s *server) readObject(w *reply, r *http.Request) (json.RawMessage, error) {
+	data, err := s.readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := strict.Members(data, func(_, _ []byte) error { return nil }); err != nil {
+		return nil, shapeProblem(err)
+	}
+	return data, nil
+}
+
+func (s *server) getVersion(w *reply, _ *http.Request) error {
+	return s.send(w, http.StatusOK, s.run.Version())
+}
+
+type health struct {
+	Status string `json:"status"`
+}
+
+// healthz answers as long as the process does.
+func (s *server) healthz(w *reply, _ *http.Request) error {
+	return s.send(w, http.StatusOK, health{"ok"})
+}
+
+func (s *server) readyz(w *reply, _ *http.Request) error { // X-10
+	err := s.run.Ready()
+	if err == nil {
+		return s.send(w, http.StatusOK, health{"ready"})
+	}
+	// Not by problemOf alone: whatever keeps the daemon from being ready is no fault of it.
+	for _, known := range []error{runtime.ErrDraining, store.ErrReadOnly} {
+		if errors.Is(err, known) {
+			return problemOf(known)
+		}
+	}
+	s.log.Debug().Err(err).Msg("not ready")
+	return fault(codeNotReady, "", "")
+}
+
+func (s *server) metrics(h http.Handler) handler {
+	return func(w *reply, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
+}
+
+func (s *server) openAPI(w *reply, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(s.o.OpenAPI)
+	return nil
+}
+
+// noMethod answers a request whose path knows other methods only, and says which.
+func (s *server) noMethod(w *reply, r *http.Request) error {
+	path := r.URL.RawPath
+	if path == "" {
+		path = r.URL.Path
+	}
+	var allowed []string
+	routes := chi.RouteContext(r.Context()).Routes
+	for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {
+		if routes.Match(chi.NewRouteContext(), method, path) {
+			allowed = append(allowed, method)
+		}
+	}
+	w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
+	return fault(codeMethod, r.Method+" is not a method of "+r.URL.EscapedPath(), "methods of this path: "+strings.Join(allowed, ", "))
+}

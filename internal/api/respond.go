@@ -1,0 +1,58 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// list is the form of every list.
+type list[T any] struct {
+	Data       []T     `json:"data"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// page cuts what was asked for with one entry too many down to limit; the entry too many says that there is more.
+func page[T any](entries []T, limit int, cursor func(T) string) list[T] {
+	l := list[T]{Data: entries}
+	if len(entries) > limit {
+		l.Data = entries[:limit]
+		next := cursor(l.Data[limit-1])
+		l.NextCursor = &next
+	}
+	if l.Data == nil {
+		l.Data = []T{}
+	}
+	return l
+}
+
+// send encodes v before the status is written, so that what cannot be encoded is still an honest 500.
+func (s *server) send(w *reply, status int, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("encode the reply: %w", err)
+	}
+	return s.sendBytes(w, status, b.Bytes())
+}
+
+func (s *server) sendBytes(w *reply, status int, body []byte) error {
+	h := w.Header()
+	h["Content-Type"] = s.fixed.json
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that is gone cannot be told
+	return nil
+}
+
+func (s *server) sendRevision(w *reply, status int, revision int64, v any) error {
+	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(revision, 10)))
+	return s.send(w, status, v)
+}
+
+func (s *server) noContent(w *reply) error {
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

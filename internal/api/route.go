@@ -1,0 +1,289 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// handler answers a request or returns an error, which the wrapper turns into a problem detail. A handler that has
+// begun to write returns nil.
+type handler func(w *reply, r *http.Request) error
+
+// trait says how a route differs from one without a body that needs a token.
+type trait int
+
+const (
+	open         trait = iota // needs no token
+	jsonBody                  // needs a body of application/json
+	patchBody                 // needs one of application/merge-patch+json or application/json
+	optionalBody              // may have a body of application/json
+)
+
+// reply is the response with what the wrapper found out about the request.
+type reply struct {
+	http.ResponseWriter
+	status    int    // 0 until the header is written
+	requestID string // echoed or made
+	owner     string // the token's name, "local" without tokens
+}
+
+func (w *reply) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *reply) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *reply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// statusClientGone is what metrics and the log call a request whose client hung up; nobody receives it.
+const statusClientGone = 499
+
+// route wraps a handler: metrics, request id, headers, panics, who may ask, what may be sent, errors.
+func (s *server) route(pattern, method string, h handler, traits ...trait) http.HandlerFunc {
+	m := s.o.Metrics.Route(pattern, method, false)
+	var guarded, body = true, trait(-1)
+	for _, t := range traits {
+		if t == open {
+			guarded = false
+		} else {
+			body = t
+		}
+	}
+	return func(hw http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		m.Begin()
+		w := &reply{ResponseWriter: hw}
+		defer s.finish(w, r, m, pattern, start)
+		s.identify(w, r)
+		if err := s.admit(w, r, guarded, body); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		if err := h(w, r); err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// finish counts and logs the request, and answers for a handler that panicked.
+func (s *server) finish(w *reply, r *http.Request, m *telemetry.Route, pattern string, start time.Time) {
+	if v := recover(); v != nil {
+		if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
+			m.End(statusClientGone, time.Since(start))
+			panic(v)
+		}
+		s.log.Error().Interface("panic", v).Str("request_id", w.requestID).Str("route", pattern).Bytes("stack", debug.Stack()).Msg("handler panicked")
+		if w.status == 0 {
+			s.write(w, r, fault(codeInternal, "", ""))
+		}
+	}
+	took := time.Since(start)
+	m.End(w.status, took)
+	if e := s.log.Debug(); e.Enabled() {
+		e.Str("method", r.Method).Str("route", pattern).Str("path", r.URL.Path).Int("status", w.status).Dur("took", took).
+			Str("request_id", w.requestID).Str("owner", w.owner).Msg("request")
+	}
+}
+
+// identify sets the headers that every reply has.
+func (s *server) identify(w *reply, r *http.Request) {
+	h := w.Header()
+	if given := r.Header["X-Request-Id"]; len(given) == 1 && goodRequestID(given[0]) {
+		w.requestID, h["X-Request-Id"] = given[0], given
+	} else {
+		w.requestID = s.requestPrefix + strconv.FormatUint(s.requests.Add(1), 36)
+		h["X-Request-Id"] = []string{w.requestID}
+	}
+	h["Cache-Control"] = s.fixed.noStore
+	h["X-Content-Type-Options"] = s.fixed.noSniff
+}
+
+func goodRequestID(id string) bool {
+	if id == "" || len(id) > 128 {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// admit decides whether the request is answered at all.
+func (s *server) admit(w *reply, r *http.Request, guarded bool, body trait) error {
+	w.owner = "local"
+	if len(s.o.Tokens) == 0 {
+		if !s.localHost(r.Host) {
+			return fault(codeHost, "the request names a host which is not this machine", "speak to localhost, 127.0.0.1 or [::1], or configure access tokens")
+		}
+	} else if guarded {
+		owner, ok := s.authenticate(r)
+		if !ok {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="invalid_token"`)
+			return fault(codeUnauthenticated, "the request carries no known access token", "")
+		}
+		w.owner = owner
+	}
+	if err := s.origin.Check(r); err != nil {
+		return fault(codeCrossOrigin, "a web page of another origin sent the request", "")
+	}
+	return s.checkMedia(r, body)
+}
+
+// localHost refuses the names under which a page of another site could reach a daemon on this machine (DNS rebinding).
+func (s *server) localHost(hostport string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = canonicalHost(host)
+	if s.hosts[host] {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func canonicalHost(host string) string {
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// authenticate compares in constant time, and with every token, so that the time tells nothing.
+func (s *server) authenticate(r *http.Request) (owner string, ok bool) {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	digest := sha256.Sum256([]byte(strings.TrimSpace(secret)))
+	for i := range s.o.Tokens {
+		if subtle.ConstantTimeCompare(digest[:], s.o.Tokens[i].SHA256[:]) == 1 {
+			owner, ok = s.o.Tokens[i].Name, true
+		}
+	}
+	return owner, ok
+}
+
+func (s *server) checkMedia(r *http.Request, body trait) error {
+	if body < 0 || body == optionalBody && r.ContentLength == 0 {
+		return nil
+	}
+	if r.ContentLength > s.o.MaxBody {
+		return s.tooLarge()
+	}
+	given := r.Header.Get("Content-Type")
+	if given == "application/json" {
+		return nil // the common case, without parsing
+	}
+	media, params, err := mime.ParseMediaType(given)
+	charset, named := params["charset"]
+	switch {
+	case err != nil, media != "application/json" && (body != patchBody || media != "application/merge-patch+json"), named && !strings.EqualFold(charset, "utf-8"):
+		hint := "send the header Content-Type: application/json"
+		if body == patchBody {
+			hint += " (or application/merge-patch+json)"
+		}
+		return fault(codeMedia, "the body's type "+strconv.Quote(given)+" is not JSON in UTF-8", hint)
+	}
+	return nil
+}
+
+func (s *server) tooLarge() error {
+	return fault(codeBodyTooLarge, "the body has more than "+strconv.FormatInt(s.o.MaxBody, 10)+" bytes", "")
+}
+
+// readBody returns the whole body. What it returns is the caller's own.
+func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
+	const trusted = 64 << 10 // what a client may have set aside by merely claiming it
+	limited := http.MaxBytesReader(w.ResponseWriter, r.Body, s.o.MaxBody)
+	var err error
+	var data []byte
+	if n := r.ContentLength; n >= 0 && n <= trusted {
+		data = make([]byte, n)
+		_, err = io.ReadFull(limited, data)
+	} else {
+		var b bytes.Buffer
+		_, err = b.ReadFrom(limited)
+		data = b.Bytes()
+	}
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, s.tooLarge()
+	case err != nil:
+		return nil, fault(codeMalformed, "the body ended before it was complete", "")
+	}
+	return data, nil
+}
+
+// param returns a part of the path. chi matches the raw path where there is one, so that an escaped slash does not
+// become a boundary; what it hands out is then still escaped.
+func param(r *http.Request, name string) string {
+	v := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return v
+	}
+	plain, err := url.PathUnescape(v)
+	if err != nil {
+		return v // not reached: net/url has parsed the same escapes
+	}
+	return plain
+}
+
+// nameParam returns a role or a method from the path.
+func nameParam(r *http.Request, field string) (string, error) {
+	name := param(r, field)
+	if err := agent.CheckName(field, name); err != nil {
+		var ne *agent.NameError
+		errors.As(err, &ne)
+		return "", fault(codeName, "the "+err.Error(), "percent-encode the name in the path; a slash cannot be part of it").in("path:"+field, ne.Reason)
+	}
+	return name, nil
+}
+
+// idParam returns an id from the path, and whether it can be one at all.
+func idParam(r *http.Request, field string) (string, bool) {
+	id := param(r, field)
+	if id == "" || len(id) > 64 {
+		return "", false
+	}
+	for i := range len(id) {
+		if c := id[i]; !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return "", false
+		}
+	}
+	return id, true
+}
+
+// clientGone reports whether err came of the client's hanging up.
+func clientGone(r *http.Request, err error) bool {
+	return errors.Is(err, context.Canceled) && r.Context().Err() != nil
+}

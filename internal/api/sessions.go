@@ -1,0 +1,184 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+func (s *server) createSession(w *reply, r *http.Request) error {
+	q := runtime.SessionRequest{Owner: w.owner}
+	named := false
+	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "role":
+			named = !isNull(v)
+			f.name("/role", "role", v, &q.Role)
+		case "model":
+			f.short("/model", v, &q.Model, 200)
+		case "contract":
+			q.Contract = f.contract("/contract", v)
+		case "context":
+			f.object("/context", v, &q.Context)
+		case "debug":
+			f.boolean("/debug", v, &q.Debug)
+		case "metadata":
+			q.Metadata = f.stringMap("/metadata", v, 64)
+		default:
+			f.unknown("", name, "role, model, contract, context, debug, metadata")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if !named {
+		return required("role", `say who is asked, such as {"role": "calculator"}`)
+	}
+	session, err := s.run.CreateSession(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/sessions/"+session.ID)
+	return s.send(w, http.StatusCreated, session)
+}
+
+func required(name, hint string) error {
+	return fault(codeInvalid, name+" is required", hint).in("/"+name, "is required")
+}
+
+func (s *server) listSessions(w *reply, r *http.Request) error {
+	q := readQuery(r)
+	limit, after := q.limit(), q.text("after")
+	if err := q.err(); err != nil {
+		return err
+	}
+	sessions, err := s.run.ListSessions(r.Context(), after, limit+1)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, page(sessions, limit, func(x agent.Session) string { return x.ID }))
+}
+
+// sessionID returns the id of the path, or the problem that there is no such session.
+func sessionID(r *http.Request) (string, error) {
+	id, ok := idParam(r, "id")
+	if !ok {
+		return "", missing(store.ErrNotFound, "session of that id")
+	}
+	return id, nil
+}
+
+func noSession(err error, id string) error { return missing(err, "session "+id) }
+
+func (s *server) getSession(w *reply, r *http.Request) error {
+	id, err := sessionID(r)
+	if err != nil {
+		return err
+	}
+	session, err := s.run.Session(r.Context(), id)
+	if err != nil {
+		return noSession(err, id)
+	}
+	return s.send(w, http.StatusOK, session)
+}
+
+func (s *server) deleteSession(w *reply, r *http.Request) error {
+	id, err := sessionID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.run.DeleteSession(r.Context(), id); err != nil {
+		return noSession(err, id)
+	}
+	return s.noContent(w)
+}
+
+func (s *server) getContext(w *reply, r *http.Request) error {
+	id, err := sessionID(r)
+	if err != nil {
+		return err
+	}
+	c, err := s.run.Context(r.Context(), id)
+	if err != nil {
+		return noSession(err, id)
+	}
+	return s.sendContext(w, c)
+}
+
+func (s *server) sendContext(w *reply, c map[string]json.RawMessage) error {
+	if c == nil {
+		c = map[string]json.RawMessage{}
+	}
+	return s.send(w, http.StatusOK, c)
+}
+
+func (s *server) patchContext(w *reply, r *http.Request) error {
+	id, err := sessionID(r)
+	if err != nil {
+		return err
+	}
+	patch, err := s.readObject(w, r)
+	if err != nil {
+		return err
+	}
+	c, err := s.run.PatchContext(r.Context(), id, patch)
+	if err != nil {
+		return noSession(err, id)
+	}
+	return s.sendContext(w, c)
+}
+
+// historyList is a list which also says how many records there are.
+type historyList struct {
+	list[json.RawMessage]
+	Size int `json:"size"`
+}
+
+func (s *server) getHistory(w *reply, r *http.Request) error { // H-62
+	id, err := sessionID(r)
+	if err != nil {
+		return err
+	}
+	q := readQuery(r)
+	h := store.HistoryQuery{
+		Limit: q.limit(), After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
+		Method: q.text("method"), Status: q.oneOf("status", "ok", "error"), Role: q.text("role"),
+		Since: q.time("since"), Until: q.time("until"),
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	p, err := s.run.History(r.Context(), id, h)
+	if err != nil {
+		return noSession(err, id)
+	}
+	l := historyList{list[json.RawMessage]{Data: p.Records}, p.Size}
+	if l.Data == nil {
+		l.Data = []json.RawMessage{} // H-20
+	}
+	if p.Next > 0 {
+		next := strconv.Itoa(p.Next)
+		l.NextCursor = &next
+	}
+	return s.send(w, http.StatusOK, l)
+}
+
+func (s *server) getResponds(w *reply, r *http.Request) error {
+	id, err := sessionID(r)
+	if err != nil {
+		return err
+	}
+	method, err := nameParam(r, "method")
+	if err != nil {
+		return err
+	}
+	i, err := s.run.Responds(r.Context(), id, method)
+	if err != nil {
+		return noSession(err, id)
+	}
+	return s.send(w, http.StatusOK, i)
+}
