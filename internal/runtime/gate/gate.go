@@ -21,8 +21,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
 // Error types of refusals.
@@ -45,6 +43,8 @@ type Options struct {
 type Gate struct {
 	opts Options
 	lib  *library
+
+	stuck bool // a check overran its deadline and is still under way
 }
 
 // New returns a Gate. Packages are decoded when a program first imports them.
@@ -67,12 +67,28 @@ func New(o Options) (*Gate, error) {
 
 // Check parses, type-checks and judges source. Exactly one of the results is nil. It does not panic.
 func (g *Gate) Check(source string) (*Program, *Refusal) {
-	c := &check{gate: g, source: source, fset: token.NewFileSet()}
-	p, r := c.run()
-	if r != nil {
-		return nil, r
+	if g.stuck {
+		return nil, &Refusal{Type: InvalidCode, Message: "an earlier check did not end"}
 	}
-	return p, nil
+	c := &check{gate: g, source: source, fset: token.NewFileSet()}
+	type answer struct {
+		p *Program
+		r *Refusal
+	}
+	done := make(chan answer, 1)
+	go func() {
+		p, r := c.run()
+		done <- answer{p, r}
+	}()
+	timer := time.NewTimer(g.opts.Deadline)
+	defer timer.Stop()
+	select {
+	case a := <-done:
+		return a.p, a.r
+	case <-timer.C:
+		g.stuck = true // the check goes on, and with it the use of what it shares with others
+		return nil, &Refusal{Type: InvalidCode, Message: "the program takes too long to check", Hint: "Write a simpler program."}
+	}
 }
 
 // A check is one run of the gate.
@@ -162,7 +178,7 @@ func clipLine(s string) string {
 
 // refuse makes a refusal at a place of the program.
 func (c *check) refuse(kind string, pos token.Pos, message, hint string) *Refusal {
-	at := c.fset.Position(pos)
+	at := c.fset.PositionFor(pos, false)
 	text := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, message)
 	return &Refusal{Type: kind, Message: text, Line: at.Line, Column: at.Column, Hint: hint, Errors: []string{text}}
 }
@@ -200,11 +216,13 @@ func (c *check) typeErrors() *Refusal {
 		if strings.HasPrefix(e.Msg, "\t") { // more about the error before
 			continue
 		}
-		at := c.fset.Position(e.Pos)
+		at := c.fset.PositionFor(e.Pos, false)
 		line := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, strings.TrimSpace(e.Msg))
 		if len(r.Errors) == 0 {
 			r.Line, r.Column, r.Message = at.Line, at.Column, "does not compile: "+clipLine(line)
-			r.Hint = c.hintFor(e)
+			if r.Hint = c.hintFor(e); r.Hint != "" {
+				r.Type = DependencyPolicy
+			}
 		}
 		if len(r.Errors) < maxErrors {
 			r.Errors = append(r.Errors, clipLine(line))
@@ -260,5 +278,3 @@ func (c *check) usedNames(path string) map[string]bool {
 	})
 	return names
 }
-
-var _ = allow.Host

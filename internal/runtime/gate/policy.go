@@ -1,9 +1,234 @@
 package gate
 
-import "go/types"
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strconv"
+	"strings"
 
-func (c *check) boundTokens() *Refusal        { return nil }
-func (c *check) syntaxPolicy() *Refusal       { return nil }
-func (c *check) typePolicy() *Refusal         { return nil }
-func (c *check) facts() Facts                 { return Facts{} }
-func (c *check) hintFor(e types.Error) string { return "" }
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+)
+
+const runForm = "func Run(call *recurgent.Call) (any, error)"
+
+// syntaxPolicy judges what the syntax tree alone shows, and mends what is harmless.
+func (c *check) syntaxPolicy() *Refusal {
+	if r := c.boundTree(); r != nil {
+		return r
+	}
+	c.file.Name.Name = "tool" // whatever the model called its package
+	for _, group := range c.file.Comments {
+		for _, comment := range group.List {
+			if d := strings.TrimSpace(strings.TrimPrefix(comment.Text, "//")); strings.HasPrefix(comment.Text, "//go:") ||
+				strings.HasPrefix(comment.Text, "//export ") || strings.HasPrefix(comment.Text, "// +build") {
+				return c.refuse(InvalidCode, comment.Pos(), "compiler directives are not allowed: "+clipLine(d), "Remove the directive.")
+			}
+		}
+	}
+	if r := c.importPolicy(); r != nil {
+		return r
+	}
+	if r := c.declPolicy(); r != nil {
+		return r
+	}
+	var refused *Refusal
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		if g, ok := n.(*ast.GoStmt); ok && refused == nil {
+			refused = c.refuse(InvalidCode, g.Pos(), "go statements are not allowed", "A program has one goroutine: do one step after the other.")
+		}
+		return refused == nil
+	})
+	if refused != nil {
+		return refused
+	}
+	c.addImports()
+	return nil
+}
+
+func (c *check) importPolicy() *Refusal {
+	for _, spec := range c.file.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return c.refuse(InvalidCode, spec.Pos(), "an import path is not a string", "")
+		}
+		if _, ok := c.gate.lib.allowed[path]; !ok {
+			return c.refuse(DependencyPolicy, spec.Pos(), fmt.Sprintf("package %q is not available to programs", clipLine(path)), importHint(path))
+		}
+		if spec.Name != nil && spec.Name.Name == "." {
+			return c.refuse(DependencyPolicy, spec.Pos(), "dot imports are not allowed", "Import the package under its name.")
+		}
+	}
+	return nil
+}
+
+// importHint names what to use in place of a package that is not allowed.
+func importHint(path string) string {
+	hints := map[string]string{
+		"net/http": "Use call.Fetch(url) or call.FetchWith(recurgent.Request{...}): the daemon performs the request.",
+		"os":       "Programs have no files and no environment. What they need comes as arguments.",
+		"sync":     "A program has one goroutine and needs no locks. Remove them.",
+		"reflect":  "Use type switches. Of reflect only DeepEqual is available.",
+		"context":  "A run is limited by the daemon; no context is needed. call.Context is the session's memory.",
+		"log":      "Return what is to be told in the value or in the error.",
+		"unsafe":   "Use encoding/binary or math.Float64bits.",
+	}
+	base, _, _ := strings.Cut(path, "/")
+	for _, key := range []string{path, base} {
+		if h, ok := hints[key]; ok {
+			return h
+		}
+	}
+	if strings.HasSuffix(path, "template") {
+		return "Build the text with fmt and strings.Builder; html.EscapeString escapes."
+	}
+	if strings.Contains(base, ".") {
+		return "Only packages of the standard library are available: write what you need of it."
+	}
+	return "Use the packages that the instructions list."
+}
+
+// declPolicy wants exactly one function Run and no init.
+func (c *check) declPolicy() *Refusal {
+	var run *ast.FuncDecl
+	for _, d := range c.file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Recv != nil {
+			continue
+		}
+		switch f.Name.Name {
+		case "init":
+			return c.refuse(InvalidCode, f.Pos(), "init functions are not allowed", "Initialise package variables where they are declared, or in Run.")
+		case "Run":
+			run = f
+		}
+		if f.Body == nil {
+			return c.refuse(InvalidCode, f.Pos(), "function "+f.Name.Name+" has no body", "Write the function in Go.")
+		}
+	}
+	if run == nil {
+		return &Refusal{Type: InvalidCode, Message: "the program has no function Run", Hint: "Declare " + runForm + "."}
+	}
+	return nil
+}
+
+// typePolicy judges what needs types.
+func (c *check) typePolicy() *Refusal {
+	if r := c.runPolicy(); r != nil {
+		return r
+	}
+	var refused *Refusal
+	touch := func(e ast.Expr, what string) {
+		if v := c.foreignVar(e); v != nil && refused == nil {
+			refused = c.refuse(ToolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed", what, v.Pkg().Name(), v.Name()),
+				"Keep a variable of your own.")
+		}
+	}
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if n.Tok != token.DEFINE {
+				for _, e := range n.Lhs {
+					touch(e, "assignment")
+				}
+			}
+		case *ast.IncDecStmt:
+			touch(n.X, "assignment")
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				touch(n.X, "taking the address")
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.ASSIGN {
+				touch(n.Key, "assignment")
+				touch(n.Value, "assignment")
+			}
+		case *ast.CallExpr:
+			if id, ok := ast.Unparen(n.Fun).(*ast.Ident); ok && len(n.Args) > 0 {
+				if b, ok := c.info.Uses[id].(*types.Builtin); ok && slices.Contains([]string{"delete", "clear", "copy"}, b.Name()) {
+					touch(n.Args[0], "change")
+				}
+			}
+		}
+		return refused == nil
+	})
+	return refused
+}
+
+// foreignVar returns the other package's variable that an expression is, or is a part of.
+func (c *check) foreignVar(e ast.Expr) *types.Var {
+	for e != nil {
+		switch x := e.(type) {
+		case *ast.ParenExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.SliceExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			if v, ok := c.info.Uses[x.Sel].(*types.Var); ok && !v.IsField() && v.Pkg() != c.pkg {
+				return v
+			}
+			e = x.X
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// runPolicy wants Run to have the one signature that is called.
+func (c *check) runPolicy() *Refusal {
+	run, ok := c.pkg.Scope().Lookup("Run").(*types.Func)
+	if !ok {
+		return &Refusal{Type: InvalidCode, Message: "Run is not a function", Hint: "Declare " + runForm + "."}
+	}
+	sig := run.Signature()
+	good := sig.TypeParams().Len() == 0 && sig.Params().Len() == 1 && sig.Results().Len() == 2 && !sig.Variadic()
+	if good {
+		ptr, isPtr := types.Unalias(sig.Params().At(0).Type()).(*types.Pointer)
+		good = isPtr && isHostType(ptr.Elem(), "Call")
+		first, isIface := sig.Results().At(0).Type().Underlying().(*types.Interface)
+		good = good && isIface && first.Empty() && types.Identical(types.Unalias(sig.Results().At(1).Type()), types.Universe.Lookup("error").Type())
+		_, isNamed := types.Unalias(sig.Results().At(0).Type()).(*types.Named)
+		good = good && !isNamed
+	}
+	if !good {
+		return c.refuse(InvalidCode, run.Pos(), "Run has the wrong signature: "+strings.TrimPrefix(types.TypeString(sig, packageName), "func"), "Declare "+runForm+".")
+	}
+	return nil
+}
+
+func packageName(p *types.Package) string { return p.Name() }
+
+// isHostType reports whether t is the named type of the host package.
+func isHostType(t types.Type, name string) bool {
+	n, ok := types.Unalias(t).(*types.Named)
+	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == allow.HostPath && n.Obj().Name() == name
+}
+
+// hintFor says what to do about a type error, where it takes more than its text.
+func (c *check) hintFor(e types.Error) string {
+	if pkg, name, ok := strings.Cut(strings.TrimPrefix(e.Msg, "undefined: "), "."); ok && strings.HasPrefix(e.Msg, "undefined: ") {
+		for _, p := range c.gate.lib.allowed {
+			if p.Name() == pkg && !p.Shows(name) {
+				return fmt.Sprintf("%s.%s is not available to programs. %s", pkg, name, symbolHint(p.Path))
+			}
+		}
+	}
+	return ""
+}
+
+func symbolHint(path string) string {
+	switch path {
+	case "time":
+		return "There are no timers: a run does one step after the other."
+	case "reflect":
+		return "Use type switches; of reflect only DeepEqual is available."
+	}
+	return "Do without it."
+}

@@ -153,7 +153,7 @@ func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Pa
 func (c *Compiled) describe(r any) (p *Panic) {
 	p = &Panic{}
 	if c.mc.panicking {
-		p.Line = c.fset.Position(c.mc.panicPos).Line
+		p.Line = c.fset.PositionFor(c.mc.panicPos, false).Line
 	}
 	defer func() {
 		if again := recover(); again != nil {

@@ -1,0 +1,496 @@
+package gate
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+)
+
+const (
+	maxLiterals     = 256
+	maxLiteralBytes = 200
+	maxKeys         = 64
+)
+
+// factFinder collects facts from the typed tree, so that neither comments nor strings nor names of the program's own mislead it.
+type factFinder struct {
+	c        *check
+	f        Facts
+	patterns map[string]bool // of history queries
+	caps     map[string]bool
+	reads    map[string]bool
+	writes   map[string]bool
+	history  map[types.Object]bool // variables that hold history records
+	context  map[types.Object]bool // variables that hold the session's context
+	skip     map[ast.Node]bool     // literals that are names, not data; Context uses already told
+	literals map[string]bool
+}
+
+// facts tells what is to be known of a program that may run.
+func (c *check) facts() Facts {
+	ff := &factFinder{c: c, patterns: map[string]bool{}, caps: map[string]bool{}, reads: map[string]bool{}, writes: map[string]bool{},
+		history: map[types.Object]bool{}, context: map[types.Object]bool{}, skip: map[ast.Node]bool{}, literals: map[string]bool{}}
+	ff.imports()
+	ff.aliases()
+	ast.Inspect(c.file, ff.visit)
+	ff.historyQueries()
+	f := &ff.f
+	f.HistoryPatterns = sorted(ff.patterns, maxKeys)
+	f.CapabilityPatterns = sorted(ff.caps, maxKeys)
+	f.ContextReads, f.ContextWrites = sorted(ff.reads, maxKeys), sorted(ff.writes, maxKeys)
+	f.Literals = sorted(ff.literals, maxLiterals)
+	return *f
+}
+
+func sorted(m map[string]bool, limit int) []string {
+	list := slices.Sorted(maps.Keys(m))
+	return list[:min(len(list), limit)]
+}
+
+func (ff *factFinder) imports() {
+	set := map[string]bool{}
+	for _, spec := range ff.c.file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		ff.skip[spec.Path] = true
+		set[path] = true
+	}
+	ff.f.Imports = sorted(set, maxKeys)
+}
+
+// hostMember returns the name of the host type and its field or method that a selection means.
+func (ff *factFinder) hostMember(s *ast.SelectorExpr) (typ, member string) {
+	sel := ff.c.info.Selections[s]
+	if sel == nil {
+		return "", ""
+	}
+	t := sel.Recv()
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	n, ok := types.Unalias(t).(*types.Named)
+	if !ok || n.Obj().Pkg() == nil || n.Obj().Pkg().Path() != allow.HostPath {
+		if sel.Obj().Pkg() == nil || sel.Obj().Pkg().Path() != allow.HostPath {
+			return "", ""
+		}
+		return "Call", sel.Obj().Name() // promoted from an embedded Call
+	}
+	return n.Obj().Name(), sel.Obj().Name()
+}
+
+// aliases finds the variables that hold history or context, following plain assignments until nothing new is found.
+func (ff *factFinder) aliases() {
+	for again := true; again; {
+		again = false
+		mark := func(id ast.Expr, from ast.Expr) {
+			x, ok := id.(*ast.Ident)
+			if !ok {
+				return
+			}
+			obj := ff.c.info.ObjectOf(x)
+			if obj == nil {
+				return
+			}
+			if ff.isHistory(from) && !ff.history[obj] {
+				ff.history[obj], again = true, true
+			}
+			if ff.isContext(from) && !ff.context[obj] {
+				ff.context[obj], again = true, true
+			}
+		}
+		ast.Inspect(ff.c.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for i, l := range n.Lhs {
+					if len(n.Lhs) == len(n.Rhs) {
+						mark(l, n.Rhs[i])
+					}
+				}
+			case *ast.ValueSpec:
+				for i, l := range n.Names {
+					if len(n.Values) == len(n.Names) {
+						mark(l, n.Values[i])
+					}
+				}
+			case *ast.CallExpr:
+				ff.markParams(n, mark)
+			}
+			return true
+		})
+	}
+}
+
+// markParams carries history and context into the parameters of the program's own functions.
+func (ff *factFinder) markParams(call *ast.CallExpr, mark func(id, from ast.Expr)) {
+	id, ok := ast.Unparen(call.Fun).(*ast.Ident)
+	if !ok {
+		return
+	}
+	fn, ok := ff.c.info.Uses[id].(*types.Func)
+	if !ok || fn.Pkg() != ff.c.pkg {
+		return
+	}
+	for _, d := range ff.c.file.Decls {
+		decl, ok := d.(*ast.FuncDecl)
+		if !ok || ff.c.info.Defs[decl.Name] != fn {
+			continue
+		}
+		i := 0
+		for _, field := range decl.Type.Params.List {
+			for _, name := range field.Names {
+				if i < len(call.Args) {
+					mark(name, call.Args[i])
+				}
+				i++
+			}
+		}
+	}
+}
+
+func (ff *factFinder) isHistory(e ast.Expr) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		obj := ff.c.info.ObjectOf(e)
+		return obj != nil && ff.history[obj]
+	case *ast.SliceExpr:
+		return ff.isHistory(e.X)
+	case *ast.CallExpr:
+		if s, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr); ok {
+			if typ, m := ff.hostMember(s); typ == "Call" && strings.HasPrefix(m, "History") {
+				return true
+			}
+			if pkg, _ := ff.packageCall(e); pkg == "slices" && len(e.Args) > 0 {
+				return ff.isHistory(e.Args[0])
+			}
+		}
+	}
+	return false
+}
+
+func (ff *factFinder) isContext(e ast.Expr) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		obj := ff.c.info.ObjectOf(e)
+		return obj != nil && ff.context[obj]
+	case *ast.SelectorExpr:
+		typ, m := ff.hostMember(e)
+		return typ == "Call" && m == "Context"
+	}
+	return false
+}
+
+// packageCall returns the package and the name of a called package function.
+func (ff *factFinder) packageCall(call *ast.CallExpr) (path, name string) {
+	fun := ast.Unparen(call.Fun)
+	if ix, ok := fun.(*ast.IndexExpr); ok {
+		fun = ix.X
+	}
+	s, ok := fun.(*ast.SelectorExpr)
+	if !ok {
+		return "", ""
+	}
+	fn, ok := ff.c.info.Uses[s.Sel].(*types.Func)
+	if !ok || fn.Pkg() == nil || fn.Signature().Recv() != nil {
+		return "", ""
+	}
+	return fn.Pkg().Path(), fn.Name()
+}
+
+func (ff *factFinder) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.SelectorExpr:
+		ff.member(n)
+		ff.capability(n)
+	case *ast.CallExpr:
+		ff.call(n)
+	case *ast.AssignStmt:
+		for _, l := range n.Lhs {
+			if ix, ok := ast.Unparen(l).(*ast.IndexExpr); ok && ff.isContext(ix.X) {
+				ff.key(ff.writes, ix.Index)
+				if n.Tok != token.ASSIGN {
+					ff.key(ff.reads, ix.Index)
+				}
+				ff.skip[ix] = true
+				ff.skip[ast.Unparen(ix.X)] = true
+			}
+		}
+		for i, r := range n.Rhs { // an alias is told by its own uses
+			if len(n.Lhs) == len(n.Rhs) && ff.isContext(r) {
+				if _, ok := n.Lhs[i].(*ast.Ident); ok {
+					ff.skip[ast.Unparen(r)] = true
+				}
+			}
+		}
+	case *ast.IncDecStmt:
+		if ix, ok := ast.Unparen(n.X).(*ast.IndexExpr); ok && ff.isContext(ix.X) {
+			ff.key(ff.writes, ix.Index)
+		}
+	case *ast.IndexExpr:
+		if ff.isContext(n.X) && !ff.skip[n] {
+			ff.key(ff.reads, n.Index)
+			ff.skip[ast.Unparen(n.X)] = true
+		}
+	case *ast.Field:
+		if n.Tag != nil {
+			ff.skip[n.Tag] = true
+			if strings.Contains(n.Tag.Value, "xml:") && (strings.Contains(n.Tag.Value, "channel") || strings.Contains(n.Tag.Value, "item") || strings.Contains(n.Tag.Value, "entry")) {
+				ff.caps["rss_parse"] = true
+			}
+		}
+	case *ast.BasicLit:
+		ff.literal(n)
+	}
+	return true
+}
+
+// key notes a context key: "*" when it is not a constant.
+func (ff *factFinder) key(set map[string]bool, e ast.Expr) {
+	tv := ff.c.info.Types[e]
+	if tv.Value == nil || tv.Value.Kind() != constant.String {
+		set["*"] = true
+		return
+	}
+	ff.skip[ast.Unparen(e)] = true
+	if k := constant.StringVal(tv.Value); len(k) <= maxLiteralBytes {
+		set[k] = true
+	}
+}
+
+func (ff *factFinder) member(s *ast.SelectorExpr) {
+	typ, m := ff.hostMember(s)
+	f := &ff.f
+	if typ == "Tool" && (m == "Call" || m == "CallWith") {
+		f.UsesTools = true
+	}
+	if typ != "Call" {
+		return
+	}
+	switch m {
+	case "Args", "Kwargs", "Arg", "Bind":
+		f.UsesArgs = true
+	case "History", "HistoryAll", "HistoryPage":
+		f.HistoryAccess = true
+		if m == "HistoryPage" {
+			ff.patterns["slice"] = true
+		}
+	case "Tool", "Tools":
+		f.UsesTools = true
+	case "Delegate":
+		f.UsesDelegate, f.UsesTools = true, true
+	case "Fetch", "FetchWith":
+		f.UsesFetch = true
+		ff.caps["http_fetch"] = true
+	case "Content":
+		f.UsesContent = true
+	case "Context":
+		if !ff.skip[s] { // parents are visited first: an indexing or an alias has marked it
+			ff.reads["*"] = true
+		}
+	}
+}
+
+// capability notes what a package's symbol is good for.
+func (ff *factFinder) capability(s *ast.SelectorExpr) {
+	obj := ff.c.info.Uses[s.Sel]
+	if obj == nil || obj.Pkg() == nil || obj.Pkg() == ff.c.pkg {
+		return
+	}
+	name := obj.Name()
+	switch path := obj.Pkg().Path(); path {
+	case "encoding/xml":
+		ff.caps["xml_parse"] = true
+	case "encoding/csv":
+		ff.caps["csv_parse"] = true
+	case "encoding/json":
+		ff.caps["json_shape"] = true
+	case "html":
+		ff.caps["html_extract"] = true
+	case "regexp", "text/scanner", "bufio":
+		ff.caps["text_scan"] = true
+	case "strings", "bytes":
+		for _, p := range []string{"Fields", "Split", "Lines", "Cut", "Index", "Contains"} {
+			if strings.HasPrefix(name, p) {
+				ff.caps["text_scan"] = true
+			}
+		}
+	case "math", "math/big", "math/bits", "math/cmplx":
+		ff.caps["numeric"] = true
+	case "strconv":
+		if strings.HasPrefix(name, "Parse") || name == "Atoi" {
+			ff.caps["numeric"] = true
+		}
+	case "time":
+		if slices.Contains([]string{"Now", "Since", "Until"}, name) {
+			ff.f.UsesClock = true
+		}
+		ff.caps["date_time"] = true
+	case "math/rand", "math/rand/v2", "crypto/rand", "hash/maphash":
+		ff.f.UsesChance = true
+	case "net/url":
+		ff.caps["url_parse"] = true
+	case "sort", "slices":
+		if strings.HasPrefix(name, "Sort") || path == "sort" {
+			ff.caps["sorting"] = true
+		}
+	}
+	if strings.HasPrefix(obj.Pkg().Path(), "crypto/") || strings.HasPrefix(obj.Pkg().Path(), "hash/") {
+		ff.caps["hashing"] = true
+	}
+}
+
+func (ff *factFinder) call(call *ast.CallExpr) {
+	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
+		if typ, m := ff.hostMember(s); typ == "Call" && m == "Arg" {
+			for _, a := range call.Args {
+				ff.skip[ast.Unparen(a)] = true // a position and a name are no data
+			}
+		}
+	}
+	path, _ := ff.packageCall(call)
+	if path == "regexp" && len(call.Args) > 0 {
+		if v := ff.c.info.Types[call.Args[0]].Value; v != nil && v.Kind() == constant.String && strings.Contains(constant.StringVal(v), "<") &&
+			!strings.Contains(constant.StringVal(v), "(?P<") && !strings.Contains(constant.StringVal(v), "(?<") {
+			ff.caps["html_extract"] = true
+		}
+	}
+	if id, ok := ast.Unparen(call.Fun).(*ast.Ident); ok {
+		if b, ok := ff.c.info.Uses[id].(*types.Builtin); ok && len(call.Args) > 0 && ff.isContext(call.Args[0]) {
+			switch b.Name() {
+			case "delete":
+				if len(call.Args) == 2 {
+					ff.key(ff.writes, call.Args[1])
+				}
+			case "clear":
+				ff.writes["*"] = true
+			case "len":
+				ff.reads["*"] = true
+			}
+			ff.skip[ast.Unparen(call.Args[0])] = true
+		}
+	}
+}
+
+func (ff *factFinder) literal(lit *ast.BasicLit) {
+	if ff.skip[lit] {
+		return
+	}
+	v := constant.MakeFromLiteral(lit.Value, lit.Kind, 0)
+	var text []byte
+	switch v.Kind() {
+	case constant.String:
+		if s := constant.StringVal(v); len(s) <= maxLiteralBytes {
+			text, _ = json.Marshal(s)
+		}
+	case constant.Int, constant.Float:
+		if f, _ := constant.Float64Val(v); lit.Kind != token.CHAR {
+			text, _ = json.Marshal(f)
+		}
+	}
+	if len(text) > 0 && len(text) <= maxLiteralBytes {
+		ff.literals[string(text)] = true
+	}
+}
+
+// historyQueries tells how the program looks at its history.
+func (ff *factFinder) historyQueries() {
+	ast.Inspect(ff.c.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SliceExpr:
+			if ff.isHistory(n.X) {
+				ff.patterns["slice"] = true
+			}
+		case *ast.IndexExpr:
+			if ff.isHistory(n.X) {
+				ff.patterns["slice"] = true
+			}
+		case *ast.CallExpr:
+			ff.historyCall(n)
+		case *ast.RangeStmt:
+			if ff.isHistory(n.X) {
+				ff.historyLoop(n.Body)
+			}
+		case *ast.ForStmt:
+			if n.Cond != nil && ff.mentionsHistory(n) {
+				ff.historyLoop(n.Body)
+			}
+		}
+		return true
+	})
+}
+
+// mentionsHistory reports whether a counting loop runs over history: its condition or start asks for its length.
+func (ff *factFinder) mentionsHistory(f *ast.ForStmt) bool {
+	found := false
+	look := func(n ast.Node) {
+		if n == nil {
+			return
+		}
+		ast.Inspect(n, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 1 && ff.isHistory(call.Args[0]) {
+				found = true
+			}
+			return true
+		})
+	}
+	look(f.Cond)
+	if f.Init != nil {
+		look(f.Init)
+	}
+	return found
+}
+
+func (ff *factFinder) historyCall(call *ast.CallExpr) {
+	if len(call.Args) == 0 || !ff.isHistory(call.Args[0]) {
+		return
+	}
+	if id, ok := ast.Unparen(call.Fun).(*ast.Ident); ok {
+		if b, ok := ff.c.info.Uses[id].(*types.Builtin); ok && b.Name() == "len" {
+			ff.patterns["count"] = true
+		}
+	}
+	if pkg, name := ff.packageCall(call); pkg == "slices" {
+		if strings.HasSuffix(name, "Func") && !strings.HasPrefix(name, "Sort") {
+			ff.patterns["filter"] = true
+		}
+	}
+}
+
+// historyLoop tells what a loop over records does with them.
+func (ff *factFinder) historyLoop(body *ast.BlockStmt) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt, *ast.SwitchStmt:
+			ff.patterns["filter"] = true
+		case *ast.IncDecStmt:
+			if _, ok := ast.Unparen(n.X).(*ast.IndexExpr); ok {
+				ff.patterns["group"] = true
+			}
+			ff.patterns["count"] = true
+		case *ast.AssignStmt:
+			for _, l := range n.Lhs {
+				if ix, ok := ast.Unparen(l).(*ast.IndexExpr); ok {
+					if _, isMap := ff.c.info.TypeOf(ix.X).Underlying().(*types.Map); isMap {
+						ff.patterns["group"] = true
+					}
+				}
+			}
+			if n.Tok == token.ADD_ASSIGN {
+				ff.patterns["count"] = true
+			}
+		case *ast.CallExpr:
+			if id, ok := ast.Unparen(n.Fun).(*ast.Ident); ok && id.Name == "append" && len(n.Args) > 1 {
+				if _, whole := ast.Unparen(n.Args[1]).(*ast.Ident); !whole {
+					ff.patterns["map"] = true
+				}
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,103 @@
+package gate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+)
+
+// addImports adds the imports that the program forgot, where only one allowed package can be meant: an undeclared name
+// that is a package's, with a selection that this package has. Positions stay as they are.
+func (c *check) addImports() {
+	unresolved := map[*ast.Ident]bool{}
+	for _, id := range c.file.Unresolved {
+		unresolved[id] = true
+	}
+	imported := map[string]bool{}
+	for _, spec := range c.file.Imports {
+		imported[c.importName(spec)] = true
+	}
+	wanted := map[string]map[string]bool{}
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := s.X.(*ast.Ident); ok && unresolved[x] && !imported[x.Name] {
+			if wanted[x.Name] == nil {
+				wanted[x.Name] = map[string]bool{}
+			}
+			wanted[x.Name][s.Sel.Name] = true
+		}
+		return true
+	})
+	var paths []string
+	for name, sels := range wanted {
+		if path := c.packageFor(name, sels); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	sort.Strings(paths)
+	var text strings.Builder
+	for _, path := range paths {
+		spec := &ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}
+		decl := &ast.GenDecl{Tok: token.IMPORT, Specs: []ast.Spec{spec}}
+		c.file.Decls = slices.Insert(c.file.Decls, 0, ast.Decl(decl))
+		c.file.Imports = append(c.file.Imports, spec)
+		fmt.Fprintf(&text, "; import %q", path)
+	}
+	if text.Len() > 0 {
+		at := c.fset.PositionFor(c.file.Name.End(), false).Offset
+		c.source = c.source[:at] + text.String() + c.source[at:]
+	}
+}
+
+// importName returns the name by which an import is used.
+func (c *check) importName(spec *ast.ImportSpec) string {
+	if spec.Name != nil {
+		return spec.Name.Name
+	}
+	path, _ := strconv.Unquote(spec.Path.Value)
+	return c.gate.lib.allowed[path].Name()
+}
+
+// packageFor returns the one allowed package of that name which has all the selected names; "" when there is none or more.
+func (c *check) packageFor(name string, sels map[string]bool) string {
+	var found []string
+	for path, p := range c.gate.lib.allowed {
+		if p.Name() == name && c.hasAll(p, sels) {
+			found = append(found, path)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	return ""
+}
+
+func (c *check) hasAll(p allow.Package, sels map[string]bool) bool {
+	if p.Source {
+		for s := range sels {
+			if !slices.ContainsFunc(c.gate.lib.generic[p.Path], func(d genericDecl) bool { return slices.Contains(d.Names, s) }) {
+				return false
+			}
+		}
+		return true
+	}
+	pkg, err := c.gate.lib.load(p.Path)
+	if err != nil {
+		return false
+	}
+	for s := range sels {
+		if pkg.Scope().Lookup(s) == nil {
+			return false
+		}
+	}
+	return true
+}
