@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -75,4 +76,16 @@ func promptTexts(messages []provider.Message) (system, user string) {
 		}
 	}
 	return system, user
+}
+
+// patterns tells a root call's model what programs of this role have had to do again and again.
+func (c *call) patterns(ctx context.Context) []string {
+	if c.depth > 0 {
+		return nil
+	}
+	events, err := c.r.store.Patterns(ctx, c.role)
+	if err != nil {
+		return nil
+	}
+	return evolve.PatternsForPrompt(events)
 }

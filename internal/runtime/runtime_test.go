@@ -1,0 +1,346 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// The test binary stands in for the real one as the runner.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "runner" {
+		os.Exit(sandbox.RunnerMain())
+	}
+	os.Exit(m.Run())
+}
+
+// scripted is a model that answers a (role, method) with its programs in order; the last one repeats. It is the only
+// fake of these tests: runners are processes.
+type scripted struct {
+	mu       sync.Mutex
+	programs map[string][]string // by "role.method"
+	requests []provider.Request
+	block    chan struct{} // when set, answers wait for it
+	err      error
+}
+
+func (s *scripted) Name() string { return "scripted" }
+
+func (s *scripted) Chat(context.Context, provider.ChatRequest) (provider.ChatReply, error) {
+	return provider.ChatReply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer", Message: "scripted: no chat"}
+}
+
+func (s *scripted) Program(ctx context.Context, q provider.Request) (provider.Reply, error) {
+	s.mu.Lock()
+	s.requests = append(s.requests, q)
+	block, err := s.block, s.err
+	key := q.Role + "." + q.Method
+	answers := s.programs[key]
+	if len(answers) > 1 {
+		s.programs[key] = answers[1:]
+	}
+	s.mu.Unlock()
+	if block != nil {
+		select {
+		case <-block:
+		case <-ctx.Done():
+			return provider.Reply{}, context.Cause(ctx)
+		}
+	}
+	switch {
+	case err != nil:
+		return provider.Reply{}, err
+	case len(answers) == 0:
+		return provider.Reply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer", Message: "scripted: nothing for " + key}
+	}
+	return provider.Reply{Code: answers[0], Model: "scripted", Usage: agent.Usage{ModelRequests: 1, PromptTokens: 10, CompletionTokens: 5}}, nil
+}
+
+// count returns how many requests of a kind were made for the method; kind "" counts all.
+func (s *scripted) count(key, kind string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, q := range s.requests {
+		if q.Role+"."+q.Method == key && (kind == "" || kind == q.Kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// newRuntime starts a runtime over a memory store, real runners and the scripted model.
+func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *scripted) {
+	t.Helper()
+	so := sandbox.DefaultOptions()
+	so.Require = "process"
+	box, err := sandbox.New(so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := &scripted{programs: programs}
+	o := DefaultOptions()
+	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, model
+	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
+	o.AllowImport = func(string) bool { return true }
+	r, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.Stop(context.Background())
+		box.Close()
+	})
+	return r, model
+}
+
+func run(body string, imports ...string) string {
+	lines := ""
+	for _, path := range imports {
+		lines += fmt.Sprintf("\t%q\n", path)
+	}
+	return "package tool\n\nimport (\n" + lines + "\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
+}
+
+// conversation makes a session and returns a function that calls its methods.
+func conversation(t *testing.T, r *Runtime, q SessionRequest) (string, func(method string, args ...any) Reply) {
+	t.Helper()
+	s, err := r.CreateSession(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.ID, func(method string, args ...any) Reply {
+		t.Helper()
+		raw := []json.RawMessage{}
+		for _, a := range args {
+			b, err := json.Marshal(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw = append(raw, b)
+		}
+		res, err := r.Call(t.Context(), CallRequest{SessionID: s.ID, Method: method, Args: raw})
+		if err != nil {
+			t.Fatalf("%s: %v", method, err)
+		}
+		var reply Reply
+		if err := json.Unmarshal(res.Body, &reply); err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+}
+
+// wantReply compares what a call came to with "value source" or "error_type source".
+func wantReply(t *testing.T, what string, got Reply, want string) {
+	t.Helper()
+	text := string(got.Outcome.Value)
+	if !got.Outcome.OK() {
+		text = got.Outcome.ErrorType
+	}
+	if text += " " + got.Program.Source; text != want {
+		t.Errorf("%s: got %s (%s, %+v), want %s", what, text, got.Outcome.ErrorMessage, got.Program.Selection, want)
+	}
+}
+
+const (
+	add       = "\ta, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil"
+	boomOnBad = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn call.Arg(0, \"x\"), nil"
+	breaks    = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn \"broken\", nil"
+	mends     = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil"
+)
+
+// P-34, P-38, P-39, P-100: the first call is forged, the next ones ask no model.
+func TestForgeOnceThenWarm(t *testing.T) {
+	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
+	_, call := conversation(t, r, SessionRequest{Role: "calculator"})
+	wantReply(t, "cold", call("add", 2, 3), "5 generated")
+	wantReply(t, "warm", call("add", 40, 2), "42 persisted")
+	_, other := conversation(t, r, SessionRequest{Role: "calculator"}) // P-99: another session
+	wantReply(t, "another session", other("add", 1, 1), "2 persisted")
+	if n := model.count("calculator.add", ""); n != 1 {
+		t.Errorf("%d model requests, want 1", n)
+	}
+}
+
+// X-06: calls that need the same program at the same time forge once.
+func TestSingleFlight(t *testing.T) {
+	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
+	model.block = make(chan struct{})
+	const n = 16
+	replies := make(chan Reply, n)
+	var ready sync.WaitGroup
+	for range n {
+		_, call := conversation(t, r, SessionRequest{Role: "calculator"})
+		ready.Add(1)
+		go func() {
+			ready.Done()
+			replies <- call("add", 2, 3)
+		}()
+	}
+	ready.Wait()
+	close(model.block)
+	for range n {
+		if got := <-replies; string(got.Outcome.Value) != "5" {
+			t.Errorf("got %s %s", got.Outcome.Value, got.Outcome.ErrorMessage)
+		}
+	}
+	if got := model.count("calculator.add", ""); got != 1 {
+		t.Errorf("%d model requests, want 1", got)
+	}
+	a, err := r.Artifact(t.Context(), "calculator", "add")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.SuccessCount != n || len(a.Generations) != 1 {
+		t.Errorf("%d successes of %d generations, want %d of 1", a.SuccessCount, len(a.Generations), n)
+	}
+}
+
+// P-47, P-51, P-53, P-54, P-60: a stored program that fails is repaired with its code, class and message.
+func TestRepair(t *testing.T) {
+	r, model := newRuntime(t, map[string][]string{"r.m": {run(boomOnBad), run(mends)}})
+	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	wantReply(t, "cold", call("m", 1), "1 generated")
+	wantReply(t, "repaired", call("m", "bad"), `"mended" repaired`)
+	wantReply(t, "warm", call("m", "bad"), `"mended" persisted`)
+	last := model.requests[1].Messages[len(model.requests[1].Messages)-1].Content
+	for _, part := range []string{"<failed_code>", `panic("boom")`, "<failure_class>intrinsic</failure_class>", "boom"} {
+		if !strings.Contains(last, part) {
+			t.Errorf("the repair request lacks %q:\n%s", part, last)
+		}
+	}
+	a, _ := r.Artifact(t.Context(), "r", "m")
+	if a.RepairCountSinceRegen != 1 || a.IntrinsicFailureCount != 1 || a.Generations[0].Trigger != "repair:execution" || *a.Generations[0].ParentID != "gen-1" {
+		t.Errorf("repairs %d, intrinsic %d, newest %+v", a.RepairCountSinceRegen, a.IntrinsicFailureCount, a.Generations[0])
+	}
+}
+
+// Proof before serving (design.md section 2): a repair that breaks an older answer is refused and the broken fixture
+// goes to the model; with fixtures off it is accepted.
+func TestProofBeforeServing(t *testing.T) {
+	r, model := newRuntime(t, map[string][]string{"pf.m": {run(boomOnBad), run(breaks), run(mends)}})
+	_, call := conversation(t, r, SessionRequest{Role: "pf"})
+	first := call("m", 1)
+	wantReply(t, "cold", first, "1 generated")
+	wantReply(t, "the repair breaks the fixture, the next program does not", call("m", "bad"), `"mended" generated`)
+	wantReply(t, "the older answer holds", call("m", 1), "1 persisted")
+	if text := lastUser(model.requests[2]); !strings.Contains(text, "broke an earlier call") {
+		t.Errorf("the next attempt was not told of the broken fixture:\n%s", text)
+	}
+	a, _ := r.Artifact(t.Context(), "pf", "m")
+	if len(a.Rejections) != 1 || a.Rejections[0].Fixture != first.CallID {
+		t.Errorf("rejections %+v, want one that names %s", a.Rejections, first.CallID)
+	}
+	off, _ := newRuntime(t, map[string][]string{"pf.m": {run(boomOnBad), run(breaks)}})
+	if _, err := off.PatchPolicy(t.Context(), json.RawMessage(`{"fixtures_enabled": false}`), "test"); err != nil {
+		t.Fatal(err)
+	}
+	_, call = conversation(t, off, SessionRequest{Role: "pf"})
+	call("m", 1)
+	wantReply(t, "fixtures off", call("m", "bad"), `"mended" repaired`)
+}
+
+func lastUser(q provider.Request) string { return q.Messages[len(q.Messages)-1].Content }
+
+// P-55, P-61, P-101: a repair that fails goes on to a new program in the same call; a spent budget forges at once.
+func TestBudgets(t *testing.T) {
+	boom := run("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn 1, nil")
+	r, model := newRuntime(t, map[string][]string{"b.m": {boom}})
+	if _, err := r.PatchPolicy(t.Context(), json.RawMessage(`{"execution_repair_budget": 0, "degraded": {"min_failures": 20}}`), "test"); err != nil {
+		t.Fatal(err)
+	}
+	_, call := conversation(t, r, SessionRequest{Role: "b"})
+	wantReply(t, "cold", call("m", "good"), "1 generated")
+	for range 4 {
+		if got := call("m", "bad"); got.Outcome.ErrorType != agent.ErrExecution {
+			t.Fatalf("got %+v", got.Outcome)
+		}
+	}
+	kinds := ""
+	for _, q := range model.requests {
+		kinds += q.Kind[:1]
+	}
+	if kinds != "f"+"rf"+"rf"+"rf"+"f" {
+		t.Errorf("requests were %s, want f rf rf rf f: three repairs, then only new programs", kinds)
+	}
+}
+
+// Errors that a program authors are honest answers: no repair, no effect on health; only invalid_input keeps the program.
+func TestAuthoredErrors(t *testing.T) {
+	r, model := newRuntime(t, map[string][]string{
+		"a.low":   {run("\treturn nil, recurgent.Fail(\"low_utility\", \"nothing useful\")")},
+		"a.input": {run("\tif len(call.Args) == 0 {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"an argument is needed\")\n\t}\n\treturn 1, nil")},
+		"a.plain": {run("\treturn nil, errors.New(\"no\")", "errors")},
+	})
+	_, call := conversation(t, r, SessionRequest{Role: "a"})
+	low := call("low")
+	wantReply(t, "low utility", low, "low_utility generated")
+	if !low.Outcome.Authored || low.Outcome.Retriable {
+		t.Errorf("authored %v, retriable %v", low.Outcome.Authored, low.Outcome.Retriable)
+	}
+	if _, err := r.Artifact(t.Context(), "a", "low"); err == nil {
+		t.Error("a first call that ends in an authored error keeps its program")
+	}
+	wantReply(t, "plain error", call("plain"), "tool_error generated")
+	wantReply(t, "invalid input", call("input"), "invalid_input generated")
+	wantReply(t, "invalid input keeps the program", call("input", 1), "1 persisted")
+	if n := model.count("a.input", ""); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+// Delegation: children commit before their parents, budgets bound the tree (X-07), speakers tell who called (H-04).
+func TestNestedCalls(t *testing.T) {
+	r, _ := newRuntime(t, map[string][]string{
+		"boss.work":   {run("\to := call.Tool(\"helper\").Call(\"help\", 20.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value.(float64) + 1, nil")},
+		"helper.help": {run("\treturn call.Arg(0, \"n\").(float64) * 2, nil")},
+		"loop.again":  {run("\to := call.Tool(\"loop\").Call(\"again\")\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
+	})
+	id, call := conversation(t, r, SessionRequest{Role: "boss"})
+	wantReply(t, "delegation", call("work"), "41 generated")
+	page, err := r.History(t.Context(), id, store.HistoryQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []agent.Record
+	for _, raw := range page.Records {
+		var rec agent.Record
+		if err := json.Unmarshal(raw, &rec); err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, rec)
+	}
+	if len(records) != 2 || records[0].MethodName != "help" || records[0].ParentCallID != records[1].CallID || records[0].Depth != 1 ||
+		records[0].Speaker != agent.SpeakerAgent || records[1].Speaker != agent.SpeakerUser || records[0].TraceID != records[1].TraceID {
+		t.Errorf("records %+v", records)
+	}
+	_, loop := conversation(t, r, SessionRequest{Role: "loop"})
+	if got := loop("again"); got.Outcome.ErrorType != agent.ErrBudgetExceeded {
+		t.Errorf("endless delegation ended in %+v", got.Outcome)
+	}
+}
+
+// A dead provider ends in a provider outcome; warm calls go on and nothing is learned from it.
+func TestDeadProvider(t *testing.T) {
+	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
+	_, call := conversation(t, r, SessionRequest{Role: "calculator"})
+	call("add", 1, 2)
+	model.err = &provider.Error{Type: agent.ErrProvider, Reason: "network", Message: "connection refused"}
+	got := call("new")
+	wantReply(t, "cold", got, "provider none")
+	if !got.Outcome.Retriable {
+		t.Error("a provider outcome must be retriable")
+	}
+	wantReply(t, "warm", call("add", 2, 2), "4 persisted")
+}
