@@ -1,41 +1,71 @@
 package evolve
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// What a prompt shows of a role's pattern memory (ADR 0013 of the original).
+// Sizes of the pattern memory.
 const (
-	patternWindow  = 5 // newest events looked at
-	patternRepeats = 2 // times a capability must stand in them
-	patternLimit   = 4 // capabilities shown
+	PatternRing   = 50 // events kept a role
+	patternWindow = 5  // events that a prompt looks at
+	patternLimit  = 4  // patterns that a prompt shows
+	patternRepeat = 2  // events that a pattern must be seen in
 )
 
-// PatternsForPrompt returns the capabilities that keep coming back among a role's newest events: the most frequent
-// first, then by name. events are oldest first.
-func PatternsForPrompt(events []agent.PatternEvent) []string {
-	seen := map[string]int{}
-	for _, e := range events[max(0, len(events)-patternWindow):] {
-		capabilities := slices.Clone(e.Capabilities)
-		slices.Sort(capabilities)
-		for _, c := range slices.Compact(capabilities) {
-			seen[c]++
+// Pattern is a capability that programs of a role needed again and again.
+type Pattern struct {
+	Capability string `json:"capability"`
+	Count      int    `json:"count"`
+	Window     int    `json:"window"` // events looked at
+	LastSeen   string `json:"last_seen"`
+}
+
+// Patterns returns the capabilities seen at least twice in the last five events, most frequent first, then the most
+// recently seen, then by name; at most four. events are oldest first.
+func Patterns(events []agent.PatternEvent) []Pattern {
+	events = events[max(0, len(events)-patternWindow):]
+	found := map[string]*Pattern{}
+	for _, e := range events {
+		seen := map[string]bool{}
+		for _, c := range e.Capabilities {
+			if seen[c] || c == "" {
+				continue
+			}
+			seen[c] = true
+			if found[c] == nil {
+				found[c] = &Pattern{Capability: c, Window: len(events)}
+			}
+			found[c].Count++
+			found[c].LastSeen = max(found[c].LastSeen, e.Timestamp)
 		}
 	}
-	var out []string
-	for c, n := range seen {
-		if n >= patternRepeats {
-			out = append(out, c)
+	out := []Pattern{}
+	for _, p := range found {
+		if p.Count >= patternRepeat {
+			out = append(out, *p)
 		}
 	}
-	slices.SortFunc(out, func(a, b string) int {
-		if seen[a] != seen[b] {
-			return seen[b] - seen[a]
-		}
-		return strings.Compare(a, b)
+	slices.SortFunc(out, func(a, b Pattern) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.LastSeen, a.LastSeen), cmp.Compare(a.Capability, b.Capability))
 	})
 	return out[:min(len(out), patternLimit)]
+}
+
+// PatternsForPrompt renders Patterns, a line each, for the prompt of a depth-0 call.
+func PatternsForPrompt(events []agent.PatternEvent) []string {
+	var out []string
+	for _, p := range Patterns(events) {
+		out = append(out, fmt.Sprintf("%s: seen in %d of the last %d calls", p.Capability, p.Count, p.Window))
+	}
+	return out
+}
+
+// Remember adds an event to a role's ring; the oldest go. events is not changed.
+func Remember(events []agent.PatternEvent, e agent.PatternEvent) []agent.PatternEvent {
+	kept := events[max(0, len(events)-PatternRing+1):]
+	return append(slices.Clone(kept), e)
 }

@@ -1,0 +1,402 @@
+package evolve
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+)
+
+// Kinds of recommendations.
+const (
+	StrengthenContract = "strengthen_contract"
+	Reforge            = "reforge"
+	SplitBoundary      = "split_boundary"
+)
+
+// Bounds of what a recommendation looks at and cites.
+const (
+	MaxCalls    = 200 // the newest calls of a method
+	maxEvidence = 20
+)
+
+// Call is what is known of one finished call.
+type Call struct {
+	CallID      string
+	Status      string
+	ErrorType   string
+	Authored    bool
+	Class       agent.Class // of a failure on the way, mended or not
+	Weak        []string    // reasons
+	CorrectedBy string      // the call that asked again, or ""
+	Value       json.RawMessage
+}
+
+// Method is the evidence on one role's method. Calls are oldest first.
+type Method struct {
+	Role        string
+	Method      string
+	Deliverable json.RawMessage // of the registered contract, or nil
+	Calls       []Call
+}
+
+// Recommendation is advice to a person. Nothing acts on it by itself.
+type Recommendation struct {
+	ID         string      `json:"id"` // the same for the same advice
+	Role       string      `json:"role"`
+	Method     string      `json:"method"`
+	Kind       string      `json:"kind"`
+	Score      float64     `json:"score"` // 0 to 1
+	Reason     string      `json:"reason"`
+	Evidence   []string    `json:"evidence"` // call ids, newest first, at most 20
+	Proposal   Proposal    `json:"proposal"`
+	Simulation *Simulation `json:"simulation"` // null where there is nothing to simulate
+}
+
+// Proposal is what applying the recommendation would do.
+type Proposal struct {
+	Constraint  string          `json:"constraint,omitempty"`  // path of the new constraint
+	Value       any             `json:"value,omitempty"`       // of the new constraint
+	Deliverable json.RawMessage `json:"deliverable,omitempty"` // the whole new deliverable
+	Action      string          `json:"action"`                // put_contract, regenerate, or review
+}
+
+// Simulation says what the new deliverable would have done to the recorded calls.
+type Simulation struct {
+	Calls             int `json:"calls"`               // recorded ok calls looked at
+	WouldFail         int `json:"would_fail"`          // of these
+	WouldFailReasked  int `json:"would_fail_reasked"`  // of these, the user asked again
+	WouldFailAccepted int `json:"would_fail_accepted"` // and these the user took
+}
+
+// Collect groups log entries, in any order, by role and method, and links corrections both ways. Calls that are still
+// running and those that ran no program are left out. value returns an outcome's value while it is kept, else nil;
+// deliverable returns that of the registered contract. Both may be nil.
+func Collect(entries []agent.LogEntry, value func(callID string) json.RawMessage, deliverable func(role, method string) json.RawMessage) []Method {
+	entries = slices.Clone(entries)
+	slices.SortStableFunc(entries, func(a, b agent.LogEntry) int {
+		return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(a.CallID, b.CallID))
+	})
+	corrected := map[string]string{}
+	for _, e := range entries {
+		if e.UserCorrectionDetected {
+			corrected[e.UserCorrectionReferenceCallID] = e.CallID
+		}
+	}
+	groups := map[[2]string]*Method{}
+	for _, e := range entries {
+		if e.OutcomeStatus == agent.StatusRunning || e.ProgramSource == agent.SourceNone && e.OutcomeStatus == agent.StatusOK {
+			continue
+		}
+		key := [2]string{e.Role, e.Method}
+		m := groups[key]
+		if m == nil {
+			m = &Method{Role: e.Role, Method: e.Method}
+			if deliverable != nil {
+				m.Deliverable = deliverable(e.Role, e.Method)
+			}
+			groups[key] = m
+		}
+		c := Call{CallID: e.CallID, Status: e.OutcomeStatus, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: e.FailureClass,
+			Weak: e.WeakSuccessReasons, CorrectedBy: corrected[e.CallID]}
+		if value != nil && c.Status == agent.StatusOK {
+			c.Value = value(e.CallID)
+		}
+		m.Calls = append(m.Calls, c)
+	}
+	out := make([]Method, 0, len(groups))
+	for _, m := range groups {
+		m.Calls = m.Calls[max(0, len(m.Calls)-MaxCalls):]
+		out = append(out, *m)
+	}
+	slices.SortFunc(out, func(a, b Method) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method)) })
+	return out
+}
+
+// Recommend turns evidence into advice: best first, and the same bytes for the same evidence. It is never nil.
+func Recommend(methods []Method, p agent.RecommendPolicy) []Recommendation {
+	out := []Recommendation{}
+	for _, m := range methods {
+		m.Calls = m.Calls[max(0, len(m.Calls)-MaxCalls):]
+		if len(m.Calls) == 0 {
+			continue
+		}
+		out = append(out, strengthen(m, p)...)
+		out = append(out, reforge(m, p)...)
+		out = append(out, split(m, p)...)
+	}
+	for i := range out {
+		out[i].ID = identify(out[i])
+	}
+	slices.SortFunc(out, func(a, b Recommendation) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+func identify(r Recommendation) string {
+	proposal, err := json.Marshal(r.Proposal)
+	if err != nil {
+		proposal = []byte(r.Proposal.Constraint)
+	}
+	h := sha256.New()
+	for _, part := range []string{r.Role, r.Method, r.Kind, string(proposal)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return "rec_" + hex.EncodeToString(h.Sum(nil))[:20]
+}
+
+// tally is what some of a method's calls have in common.
+type tally struct {
+	ids       []string // oldest first
+	corrected int
+}
+
+func (t *tally) add(c Call) {
+	t.ids = append(t.ids, c.CallID)
+	if c.CorrectedBy != "" {
+		t.corrected++
+	}
+}
+
+func (t tally) evidence() []string {
+	out := slices.Clone(t.ids[max(0, len(t.ids)-maxEvidence):])
+	slices.Reverse(out)
+	return out
+}
+
+func (t tally) share(of int) float64 { return float64(len(t.ids)) / float64(max(of, 1)) }
+
+// enough says whether the tally is worth a person's time: often in number and share, or corrected by users.
+func (t tally) enough(of int, p agent.RecommendPolicy) bool {
+	return len(t.ids) >= p.MinEvidence && t.share(of) >= p.WeakRate || t.corrected >= p.Corrections
+}
+
+// score weighs how large the share is, how often users asked again, and how much evidence there is.
+func (t tally) score(of int) float64 {
+	corrected := float64(t.corrected) / float64(max(len(t.ids), 1))
+	s := 0.4*min(1, t.share(of)) + 0.4*corrected + 0.2*min(1, float64(len(t.ids))/10)
+	return math.Round(s*1000) / 1000
+}
+
+// strengthen recommends a constraint for every field that keeps coming back empty.
+func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
+	fields := map[string]*tally{} // by reason
+	ok := 0
+	for _, c := range m.Calls {
+		if c.Status != agent.StatusOK {
+			continue
+		}
+		ok++
+		for _, reason := range c.Weak {
+			if _, _, isEmpty := emptyField(reason); !isEmpty {
+				continue
+			}
+			if fields[reason] == nil {
+				fields[reason] = &tally{}
+			}
+			fields[reason].add(c)
+		}
+	}
+	var out []Recommendation
+	for _, reason := range sortedKeys(fields) {
+		t := fields[reason]
+		if !t.enough(ok, p) {
+			continue
+		}
+		key, whole, _ := emptyField(reason)
+		proposal, err := constrain(m.Deliverable, key, whole)
+		if err != nil {
+			continue // the contract demands it already, or is none that could be added to
+		}
+		what := "the value"
+		if !whole {
+			what = fmt.Sprintf("%q", key)
+		}
+		out = append(out, Recommendation{Role: m.Role, Method: m.Method, Kind: StrengthenContract, Score: t.score(ok), Evidence: t.evidence(), Proposal: proposal,
+			Reason:     fmt.Sprintf("%d of %d ok calls returned %s empty, and %d of them were asked again: let the contract demand at least one item", len(t.ids), ok, what, t.corrected),
+			Simulation: simulate(m, proposal.Deliverable, reason)})
+	}
+	return out
+}
+
+// errAlready is for a deliverable that demands already what would be proposed.
+var errAlready = errors.New("the deliverable demands it already")
+
+// constrain adds min_items: 1 for a key, or for the whole value, to a deliverable.
+func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, error) {
+	d := map[string]any{}
+	if raw := strings.TrimSpace(string(deliverable)); raw != "" && raw != "null" {
+		v, err := contract.Decode(deliverable)
+		if err != nil {
+			return Proposal{}, err
+		}
+		object, ok := v.(map[string]any)
+		if !ok {
+			return Proposal{}, errors.New("the deliverable is no object")
+		}
+		d = object
+	}
+	p := Proposal{Value: 1, Action: "put_contract"}
+	if whole {
+		if atLeastOne(d) {
+			return Proposal{}, errAlready
+		}
+		d["type"], d["min_items"] = "array", 1
+		p.Constraint = "deliverable.min_items"
+	} else {
+		properties := within(within(d, "constraints"), "properties")
+		field := within(properties, key)
+		declared, _ := d["properties"].(map[string]any)
+		schema, _ := declared[key].(map[string]any)
+		if atLeastOne(field) || atLeastOne(schema) {
+			return Proposal{}, errAlready
+		}
+		field["type"], field["min_items"] = "array", 1
+		if _, ok := d["type"]; !ok {
+			d["type"] = "object"
+		}
+		p.Constraint = "deliverable.constraints.properties." + key + ".min_items"
+	}
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return Proposal{}, err
+	}
+	if _, err := contract.Compile(raw); err != nil {
+		return Proposal{}, err
+	}
+	p.Deliverable = raw
+	return p, nil
+}
+
+// within returns the object under a key, putting one there when there is none.
+func within(m map[string]any, key string) map[string]any {
+	if o, ok := m[key].(map[string]any); ok {
+		return o
+	}
+	o := map[string]any{}
+	m[key] = o
+	return o
+}
+
+func atLeastOne(schema map[string]any) bool {
+	for _, name := range []string{"min_items", "minItems"} {
+		if n, ok := schema[name].(json.Number); ok && n != "0" && !strings.HasPrefix(string(n), "-") {
+			return true
+		}
+	}
+	return false
+}
+
+// simulate applies the proposed deliverable to the recorded ok calls: by their value while it is kept, else by what the
+// detector noted.
+func simulate(m Method, deliverable json.RawMessage, reason string) *Simulation {
+	s := &Simulation{}
+	schema, err := contract.Compile(deliverable)
+	if err != nil {
+		return s
+	}
+	for _, c := range m.Calls {
+		if c.Status != agent.StatusOK {
+			continue
+		}
+		s.Calls++
+		fails := slices.Contains(c.Weak, reason)
+		if c.Value != nil {
+			fails = schema.Check(c.Value) != nil
+		}
+		switch {
+		case fails && c.CorrectedBy != "":
+			s.WouldFail++
+			s.WouldFailReasked++
+		case fails:
+			s.WouldFail++
+			s.WouldFailAccepted++
+		}
+	}
+	return s
+}
+
+// reforge recommends a new program where the present one keeps failing by its own fault, or keeps saying itself that it
+// achieved little, in words that no constraint can catch.
+func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
+	var failed, little tally
+	for _, c := range m.Calls {
+		switch {
+		case c.Class == agent.ClassIntrinsic || c.Class == agent.ClassAdaptive:
+			failed.add(c)
+		case c.Status == agent.StatusOK && onlyStatus(c.Weak), c.Status == agent.StatusError && c.Authored && notItsCallersFault(c.ErrorType):
+			little.add(c)
+		}
+	}
+	n := len(m.Calls)
+	var reasons []string
+	all := tally{}
+	if len(failed.ids) >= p.IntrinsicFailures {
+		reasons = append(reasons, fmt.Sprintf("%d of %d calls failed by the program's fault or on a changed outside", len(failed.ids), n))
+		all.corrected += failed.corrected
+		all.ids = append(all.ids, failed.ids...)
+	}
+	if little.enough(n, p) {
+		reasons = append(reasons, fmt.Sprintf("%d of %d calls achieved little by the program's own word, and %d of them were asked again", len(little.ids), n, little.corrected))
+		all.corrected += little.corrected
+		all.ids = append(all.ids, little.ids...)
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	all.ids = inOrder(m.Calls, all.ids)
+	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: Reforge, Score: all.score(n), Evidence: all.evidence(),
+		Reason: strings.Join(reasons, "; ") + ": have it forged anew", Proposal: Proposal{Action: "regenerate"}}}
+}
+
+func onlyStatus(reasons []string) bool {
+	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r string) bool { return WeakKind(r) != WeakStatus })
+}
+
+func notItsCallersFault(errorType string) bool {
+	return errorType != agent.ErrInvalidInput && errorType != agent.ErrWrongToolBoundary
+}
+
+func inOrder(calls []Call, ids []string) []string {
+	out := make([]string, 0, len(ids))
+	for _, c := range calls {
+		if slices.Contains(ids, c.CallID) {
+			out = append(out, c.CallID)
+		}
+	}
+	return out
+}
+
+// split recommends to look at a role's boundary when its programs keep saying that the task is not theirs.
+func split(m Method, p agent.RecommendPolicy) []Recommendation {
+	var referred tally
+	for _, c := range m.Calls {
+		if c.ErrorType == agent.ErrWrongToolBoundary {
+			referred.add(c)
+		}
+	}
+	if len(referred.ids) < p.BoundaryReferrals {
+		return nil
+	}
+	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: SplitBoundary, Score: referred.score(len(m.Calls)), Evidence: referred.evidence(),
+		Reason:   fmt.Sprintf("%d of %d calls ended in wrong_tool_boundary: give the task to a role of its own, or widen this one's purpose", len(referred.ids), len(m.Calls)),
+		Proposal: Proposal{Action: "review"}}}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,166 @@
+package evolve
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+)
+
+// Issue 7.4: at most four capabilities, each seen at least twice in the last five events.
+func TestPatterns(t *testing.T) {
+	event := func(at int, capabilities ...string) agent.PatternEvent {
+		return agent.PatternEvent{CallID: fmt.Sprint(at), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", at), Capabilities: capabilities}
+	}
+	events := []agent.PatternEvent{event(1, "old", "old"), event(2, "old"), event(3, "fetch", "fetch", "json"), event(4, "fetch", "html", "a", "b"), event(5, "json", "a", ""), event(6, "fetch", "b", "once"), event(7, "a", "json", "html")}
+	want := []string{"a: seen in 3 of the last 5 calls", "json: seen in 3 of the last 5 calls", "fetch: seen in 3 of the last 5 calls", "html: seen in 2 of the last 5 calls"}
+	if diff := cmp.Diff(want, PatternsForPrompt(events)); diff != "" {
+		t.Error(diff)
+	}
+	if got := PatternsForPrompt(nil); got != nil {
+		t.Errorf("got %v of nothing", got)
+	}
+	var ring []agent.PatternEvent
+	for i := range 120 {
+		ring = Remember(ring, event(i%60))
+	}
+	if len(ring) != PatternRing || ring[len(ring)-1].CallID != "59" {
+		t.Errorf("the ring holds %d events up to %s", len(ring), ring[len(ring)-1].CallID)
+	}
+}
+
+func method(calls ...Call) Method {
+	for i := range calls {
+		calls[i].CallID = fmt.Sprintf("call_%02d", i)
+		if calls[i].Status == "" {
+			calls[i].Status = agent.StatusOK
+		}
+	}
+	return Method{Role: "movie finder", Method: "find", Calls: calls}
+}
+
+func weak(reasons ...string) Call { return Call{Weak: reasons} }
+func reasked(c Call) Call         { c.CorrectedBy = "later"; return c }
+func authored(kind string) Call {
+	return Call{Status: agent.StatusError, ErrorType: kind, Authored: true, Class: agent.ClassAuthored}
+}
+
+// C-24..C-29, C-32: what evidence leads to what advice, at and around the thresholds.
+func TestRecommend(t *testing.T) {
+	movies := "empty_array:/movies"
+	fine := Call{}
+	broken := Call{Status: agent.StatusError, ErrorType: agent.ErrExecution, Class: agent.ClassIntrinsic}
+	drift := Call{Class: agent.ClassAdaptive}
+	tests := []struct {
+		name string
+		m    Method
+		want string // kind and constraint
+	}{
+		{"nothing wrong", method(fine, fine, fine), ""},
+		{"three empty of three", method(weak(movies), weak(movies), weak(movies)), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
+		{"two empty", method(weak(movies), weak(movies)), ""},
+		{"three empty of six", method(weak(movies), weak(movies), weak(movies), fine, fine, fine), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
+		{"three empty of seven", method(weak(movies), weak(movies), weak(movies), fine, fine, fine, fine), ""},
+		{"two empty that were asked again", method(reasked(weak(movies)), reasked(weak(movies)), fine, fine, fine, fine, fine), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
+		{"an empty list", method(weak("empty_array:/"), weak("empty_array:/"), weak("empty_array:/")), "strengthen_contract deliverable.min_items"},
+		{"empty, with a word", method(weak(movies, "weak_status:/status=empty"), weak(movies), weak(movies)), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
+		{"words alone", method(weak("weak_status:/status=fallback"), weak("weak_status:/status=fallback"), weak("weak_status:/status=partial")), "reforge"},
+		{"low utility", method(authored("low_utility"), authored("low_utility"), authored("low_utility")), "reforge"},
+		{"invalid input is the caller's", method(authored("invalid_input"), authored("invalid_input"), authored("invalid_input")), ""},
+		{"intrinsic and adaptive failures", method(broken, drift, broken, fine, fine, fine, fine, fine, fine), "reforge"},
+		{"two failures", method(broken, broken), ""},
+		{"boundary", method(authored("wrong_tool_boundary"), authored("wrong_tool_boundary"), authored("wrong_tool_boundary"), fine), "split_boundary"},
+		{"two boundary referrals", method(authored("wrong_tool_boundary"), authored("wrong_tool_boundary")), ""},
+	}
+	for _, tt := range tests {
+		got := Recommend([]Method{tt.m}, agent.DefaultPolicy().Recommendations)
+		var told []string
+		for _, r := range got {
+			told = append(told, strings.TrimSpace(r.Kind+" "+r.Proposal.Constraint))
+			if r.Score <= 0 || r.Score > 1 || len(r.Evidence) == 0 || r.Reason == "" || !strings.HasPrefix(r.ID, "rec_") || r.Proposal.Action == "" {
+				t.Errorf("%s: incomplete: %+v", tt.name, r)
+			}
+		}
+		if strings.Join(told, ", ") != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.name, told, tt.want)
+		}
+	}
+	if got := Recommend([]Method{tests[2].m}, agent.RecommendPolicy{MinEvidence: 2, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3}); len(got) != 1 {
+		t.Errorf("thresholds are policy, got %+v", got)
+	}
+}
+
+// C-27: the proposal is the registered deliverable with one constraint more, and the simulation counts what it would
+// have done.
+func TestStrengthenAndSimulate(t *testing.T) {
+	value := func(c Call, v string) Call { c.Value = json.RawMessage(v); return c }
+	empty, full := `{"status":"ok","movies":[]}`, `{"status":"ok","movies":["A"]}`
+	m := method(value(reasked(weak("empty_array:/movies")), empty), value(weak("empty_array:/movies"), empty), reasked(weak("empty_array:/movies")),
+		value(Call{}, full), Call{}, value(Call{}, `{"status":"ok"}`), Call{Status: agent.StatusError, ErrorType: "timeout"})
+	m.Deliverable = json.RawMessage(`{"type": "object", "required": ["status", "movies"], "constraints": {"properties": {"n": {"type": "number"}}}}`)
+	r := Recommend([]Method{m}, agent.DefaultPolicy().Recommendations)
+	if len(r) != 1 {
+		t.Fatalf("got %+v", r)
+	}
+	want := `{"constraints":{"properties":{"movies":{"min_items":1,"type":"array"},"n":{"type":"number"}}},"required":["status","movies"],"type":"object"}`
+	if string(r[0].Proposal.Deliverable) != want {
+		t.Errorf("got %s", r[0].Proposal.Deliverable)
+	}
+	s, err := contract.Compile(r[0].Proposal.Deliverable)
+	if err != nil || s.Check(json.RawMessage(empty)) == nil || s.Check(json.RawMessage(full)) != nil {
+		t.Errorf("the proposal does not bite: %v", err)
+	}
+	if diff := cmp.Diff(&Simulation{Calls: 6, WouldFail: 4, WouldFailReasked: 2, WouldFailAccepted: 2}, r[0].Simulation); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"call_02", "call_01", "call_00"}, r[0].Evidence); diff != "" {
+		t.Error(diff)
+	}
+	m.Deliverable = r[0].Proposal.Deliverable
+	if again := Recommend([]Method{m}, agent.DefaultPolicy().Recommendations); len(again) != 0 {
+		t.Errorf("what is in force is not recommended again: %+v", again)
+	}
+}
+
+// C-31: the same evidence gives the same bytes, in whatever order it is read.
+func TestCollectIsDeterministic(t *testing.T) {
+	var entries []agent.LogEntry
+	for i := range 40 {
+		e := agent.LogEntry{CallID: fmt.Sprintf("call_%02d", i), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", i), Role: fmt.Sprintf("role %d", i%3), Method: "find",
+			OutcomeStatus: "ok", ProgramSource: "persisted", WeakSuccess: true, WeakSuccessReasons: []string{"empty_array:/a", "empty_array:/b"}}
+		if i >= 3 {
+			e.UserCorrectionDetected, e.UserCorrectionReferenceCallID = true, fmt.Sprintf("call_%02d", i-3)
+		}
+		entries = append(entries, e)
+	}
+	entries = append(entries, agent.LogEntry{CallID: "r", OutcomeStatus: agent.StatusRunning}, agent.LogEntry{CallID: "s", OutcomeStatus: "ok", ProgramSource: agent.SourceNone, Method: "x="})
+	advise := func(in []agent.LogEntry) []byte {
+		b, err := json.Marshal(Recommend(Collect(in, nil, func(string, string) json.RawMessage { return json.RawMessage(`{"required":["a","b"]}`) }), agent.DefaultPolicy().Recommendations))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	first := advise(entries)
+	back := slices.Clone(entries)
+	slices.Reverse(back)
+	for range 20 {
+		if got := advise(back); !bytes.Equal(got, first) {
+			t.Fatalf("got  %s\nwant %s", got, first)
+		}
+	}
+	var got []Recommendation
+	if err := json.Unmarshal(first, &got); err != nil || len(got) != 6 {
+		t.Fatalf("got %d recommendations, %v", len(got), err)
+	}
+	if s := got[0].Simulation; s.WouldFailReasked == 0 || s.Calls == 0 {
+		t.Errorf("corrections are not linked: %+v", s)
+	}
+}
