@@ -54,6 +54,7 @@ type Input struct {
 	Dialect      string          // what the Go of programs may be: gate.Dialect()
 	ContextKeys  map[string]string
 	HistoryInput bool // the call brought a history input
+	OneOff       bool // the method takes free text (ask, chat ...): its programs are not kept
 
 	HistoryCount  int             // of records in the session
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
@@ -121,7 +122,7 @@ type filled struct {
 	HistoryCount                           int
 	HistoryLatest                          []string
 	ContextKeys                            string
-	HistoryInput                           bool
+	HistoryInput, OneOff                   bool
 	Feedback                               []string
 	FailedCode                             string
 	FailureClass                           string
@@ -136,7 +137,10 @@ type filledTool struct{ Role, Purpose, Methods, Deliverable string }
 
 func fill(in Input) filled {
 	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000), Contract: fillContract(in.Contract),
-		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), HistoryInput: in.HistoryInput}
+		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), HistoryInput: in.HistoryInput, OneOff: in.OneOff}
+	if in.Kind == provider.KindForge && len(in.Feedback) > 0 {
+		f.Kind = KindRegenerate
+	}
 	args, kwargs := in.Args, in.Kwargs
 	if args == nil {
 		args = []json.RawMessage{}

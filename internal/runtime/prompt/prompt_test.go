@@ -35,6 +35,8 @@ func cases() map[string]Input {
 		"repair": {Kind: provider.KindRepair, Role: "movie finder", Method: "find", Args: []json.RawMessage{json.RawMessage(`"action"`)}, Contract: movie, Dialect: dialect, Depth: 1,
 			FailedCode: code, FailureClass: "intrinsic", FailureMessage: "contract_violation: /movies must have at least 1 items, has 0",
 			FailureMetadata: map[string]any{"mismatch": "min_items_violation", "expected_min_items": 1, "actual_items": 0}, Feedback: []string{"outcome_policy: contract_violation: /movies must have at least 1 items, has 0"}},
+		"ask": {Kind: provider.KindForge, Role: "assistant", Method: "ask", Args: []json.RawMessage{json.RawMessage(`"what did I ask before?"`)}, Dialect: dialect, OneOff: true, HistoryCount: 1,
+			HistoryLatest: []HistoryRecord{{"call_1", "user", "ask", "ok", ""}}},
 		"regenerate-worker": {Kind: KindRegenerate, Role: "parser", Method: "rows", Args: []json.RawMessage{json.RawMessage(`"a;b"`)}, Depth: 3, Dialect: dialect, Feedback: []string{"execution: execution: index out of range [3] with length 2"}},
 	}
 }
