@@ -28,18 +28,17 @@ import (
 type Options struct {
 	Listen         string   `name:"listen" env:"RECURGENT_LISTEN" for:"serve" value:"HOST:PORT" help:"address of the REST interface; port 0 takes a free one"`
 	DataDir        string   `name:"data-dir" env:"RECURGENT_DATA_DIR" for:"serve" value:"DIR" default:"$XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent" help:"where everything is remembered; one daemon holds it at a time"`
-	AuthTokensFile string   `name:"auth-tokens-file" env:"RECURGENT_AUTH_TOKENS_FILE" for:"serve" value:"FILE" default:"none: loopback only" help:"access tokens, one \"name token\" a line; required to listen on anything but loopback"`
-	AllowedHosts   []string `name:"allowed-hosts" env:"RECURGENT_ALLOWED_HOSTS" for:"serve" value:"HOST,..." default:"loopback names; any with tokens" help:"Host headers to answer besides those of loopback, against DNS rebinding"`
+	AuthTokensFile string   `name:"auth-tokens-file" env:"RECURGENT_AUTH_TOKENS_FILE" for:"serve" value:"FILE" default:"none: loopback only" help:"access tokens, a name and a token (or sha256:HEX of it) a line; required to listen on anything but loopback"`
+	AllowedHosts   []string `name:"allowed-hosts" env:"RECURGENT_ALLOWED_HOSTS" for:"serve" value:"HOST,..." default:"loopback names; any with tokens" help:"more names that this daemon is called by; without tokens it answers only to loopback names, against DNS rebinding"`
 	H2C            bool     `name:"h2c" env:"RECURGENT_H2C" for:"serve" help:"speak HTTP/2 without TLS too, for a proxy in front"`
 
-	Provider         string        `name:"provider" env:"RECURGENT_PROVIDER" for:"serve" value:"auto|openai|replay|record" help:"who writes programs; auto is openai when a key or a base URL is set, else replay; record is openai and writes --recording"`
-	Model            string        `name:"model" env:"RECURGENT_MODEL" for:"serve" value:"NAME" help:"the model to ask, as the server calls it"`
-	OpenAIKey        string        `name:"openai-api-key" env:"OPENAI_API_KEY" secret:"yes" for:"serve" value:"KEY" default:"none" help:"key of the OpenAI-compatible server"`
-	OpenAIKeyFile    string        `name:"openai-api-key-file" env:"OPENAI_API_KEY_FILE" for:"serve" value:"FILE" default:"none" help:"file that holds the key, instead of OPENAI_API_KEY"`
-	OpenAIBaseURL    string        `name:"openai-base-url" env:"OPENAI_BASE_URL" for:"serve" value:"URL" default:"https://api.openai.com/v1" help:"base URL of the OpenAI-compatible server"`
-	Recording        string        `name:"recording" env:"RECURGENT_RECORDING" for:"serve" value:"FILE" default:"embedded demo" help:"recording that replay answers from, or that record writes"`
-	ProviderTimeout  time.Duration `name:"provider-timeout" env:"RECURGENT_PROVIDER_TIMEOUT" for:"serve" value:"DURATION" help:"one model request"`
-	ProviderInFlight int           `name:"provider-in-flight" env:"RECURGENT_PROVIDER_IN_FLIGHT" for:"serve" value:"N" help:"model requests at the same time"`
+	Provider        string        `name:"provider" env:"RECURGENT_PROVIDER" for:"serve" value:"auto|openai|replay|record" help:"who writes programs; auto is openai when a key or a base URL is set, else replay; record is openai and writes --recording"`
+	Model           string        `name:"model" env:"RECURGENT_MODEL" for:"serve" value:"NAME" help:"the model to ask, as the server calls it"`
+	OpenAIKey       string        `name:"openai-api-key" env:"OPENAI_API_KEY" secret:"yes" for:"serve" value:"KEY" default:"none" help:"key of the OpenAI-compatible server"`
+	OpenAIKeyFile   string        `name:"openai-api-key-file" env:"OPENAI_API_KEY_FILE" for:"serve" value:"FILE" default:"none" help:"file that holds the key, instead of OPENAI_API_KEY"`
+	OpenAIBaseURL   string        `name:"openai-base-url" env:"OPENAI_BASE_URL" for:"serve" value:"URL" default:"https://api.openai.com/v1" help:"base URL of the OpenAI-compatible server"`
+	Recording       string        `name:"recording" env:"RECURGENT_RECORDING" for:"serve" value:"FILE" default:"embedded demo" help:"recording that replay answers from, or that record writes"`
+	ProviderTimeout time.Duration `name:"provider-timeout" env:"RECURGENT_PROVIDER_TIMEOUT" for:"serve" value:"DURATION" help:"one model request"`
 
 	Runners        int           `name:"runners" env:"RECURGENT_RUNNERS" for:"serve" value:"N" default:"number of CPUs" help:"programs that run at the same time"`
 	CallTimeout    time.Duration `name:"call-timeout" env:"RECURGENT_CALL_TIMEOUT" for:"serve" value:"DURATION" help:"run time of one program; waiting for the host does not count"`
@@ -59,8 +58,8 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1",
-		ProviderTimeout: 120 * time.Second, ProviderInFlight: 16,
-		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program",
+		ProviderTimeout: 120 * time.Second,
+		Runners:         goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program",
 		LogLevel: "info", LogFormat: "auto", URL: "http://127.0.0.1:8420",
 	}
 }
@@ -205,9 +204,6 @@ func (o *Options) validateProvider() error {
 func (o *Options) validateRunning() error {
 	if o.Runners < 1 || o.Runners > 1024 {
 		return &settingError{Name: "runners", Reason: fmt.Sprintf("must be 1 to 1024, got %d", o.Runners)}
-	}
-	if o.ProviderInFlight < 1 || o.ProviderInFlight > 1024 {
-		return &settingError{Name: "provider-in-flight", Reason: fmt.Sprintf("must be 1 to 1024, got %d", o.ProviderInFlight)}
 	}
 	for _, d := range []struct {
 		name   string

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	openapi "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/api"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// demoRecording is what replay answers from when no recording is named: the recorded answers of a real model, and
+// programs that were written by hand, which are marked so.
+//
+//go:embed demo.jsonl
+var demoRecording []byte
+
+// Limits of the HTTP server. Bodies are bounded by the API, calls by their own timeout.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 60 * time.Second // of a whole request, its body included
+	idleTimeout       = 60 * time.Second
+	maxHeaderBytes    = 64 << 10
+)
+
+// How long a clean stop may take, in all 10 s.
+const (
+	drainTime = 7 * time.Second // for calls under way to end by themselves
+	endTime   = 2 * time.Second // for those that were then canceled to be recorded, and for replies to leave
+)
+
+// A daemon is everything that serve starts, wired. Make it with startDaemon; it serves until stop.
+type daemon struct {
+	address string // host:port that it listens on
+	log     zerolog.Logger
+	run     *runtime.Runtime
+	server  *http.Server
+	served  chan error // what Serve ended with
+	hangUp  context.CancelCauseFunc
+	closers []func() error // in order of making; undone in reverse
+}
+
+// startDaemon wires the parts and serves. When it fails, what was made is undone. The error is one line.
+func startDaemon(ctx context.Context, o Options, log zerolog.Logger) (d *daemon, err error) {
+	d = &daemon{log: log, served: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+		}
+	}()
+	var tokens []api.Token
+	if o.AuthTokensFile != "" {
+		if tokens, err = readTokens(o.AuthTokensFile); err != nil {
+			return nil, err
+		}
+	}
+	// The port first: that it is taken is the commonest fault and the cheapest to find.
+	listener, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", o.Listen, shorter(err))
+	}
+	d.closers = append(d.closers, func() error { return ignoreClosed(listener.Close()) })
+	d.address = listener.Addr().String()
+
+	build := readBuild()
+	registry := telemetry.NewRegistry()
+	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision, GoVersion: build.Go})
+	memory, err := d.openStore(o)
+	if err != nil {
+		return nil, err
+	}
+	model, err := d.openProvider(o)
+	if err != nil {
+		return nil, err
+	}
+	box, err := d.openSandbox(o)
+	if err != nil {
+		return nil, err
+	}
+	ro := runtime.DefaultOptions()
+	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Logger = memory, box, model, metrics, log
+	ro.Model, ro.RunTimeout, ro.Version, ro.Revision = o.Model, o.CallTimeout, build.Version, build.Revision
+	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
+	ro.Dialect = gate.Dialect()
+	if d.run, err = runtime.New(ctx, ro); err != nil {
+		return nil, err
+	}
+	metrics.Watch(d.sources(memory, box))
+
+	handler, err := api.New(api.Options{Runtime: d.run, Metrics: metrics, Registry: registry, Logger: log,
+		Tokens: tokens, Hosts: o.AllowedHosts, OpenAPI: openapi.OpenAPI, MaxBody: api.DefaultOptions().MaxBody})
+	if err != nil {
+		return nil, err
+	}
+	d.serve(listener, handler, o.H2C)
+	status := box.Status()
+	log.Info().Str("version", build.Version).Str("address", d.address).Str("data_dir", o.DataDir).Str("provider", model.Name()).
+		Str("model", o.Model).Int("runners", o.Runners).Str("sandbox", string(status.Level)).Msg("ready")
+	return d, nil
+}
+
+func (d *daemon) openStore(o Options) (store.Store, error) {
+	so := disk.DefaultOptions()
+	so.Logger = d.log
+	s, err := disk.Open(o.DataDir, so)
+	if errors.Is(err, store.ErrInUse) {
+		return nil, fmt.Errorf("the data directory %s is in use by another recurgentd; stop it, or name another --data-dir", o.DataDir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the data directory %s: %w", o.DataDir, err)
+	}
+	d.closers = append(d.closers, s.Close)
+	return s, nil
+}
+
+func (d *daemon) openProvider(o Options) (provider.Provider, error) {
+	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording, Embedded: demoRecording,
+		OnRecordError: func(err error) { d.log.Error().Err(err).Msg("an answer of the model was not recorded") }}
+	po.OpenAI.Key, po.OpenAI.BaseURL, po.OpenAI.Timeout = o.OpenAIKey, o.OpenAIBaseURL, o.ProviderTimeout
+	p, err := provider.New(po)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := p.(io.Closer); ok {
+		d.closers = append(d.closers, c.Close)
+	}
+	return p, nil
+}
+
+func (d *daemon) openSandbox(o Options) (sandbox.Sandbox, error) {
+	bo := sandbox.DefaultOptions()
+	bo.Runners, bo.Waiting = o.Runners, max(bo.Waiting, o.Runners)
+	bo.Isolation, bo.Require, bo.FetchAllow, bo.Log = o.Isolation, o.SandboxRequire, o.FetchAllow, d.log
+	p, err := sandbox.New(bo)
+	if err != nil {
+		return nil, err
+	}
+	d.closers = append(d.closers, p.Close)
+	return p, nil
+}
+
+// sources is what metrics read when they are scraped.
+func (d *daemon) sources(s store.Store, box sandbox.Sandbox) telemetry.Sources {
+	return telemetry.Sources{
+		Ready: d.run.Ready,
+		Store: func() telemetry.Store {
+			f := s.Stats()
+			return telemetry.Store{Commits: f.Commits, Fsyncs: f.Fsyncs, JournalBytes: f.JournalBytes, Quarantined: f.Quarantined,
+				CheckpointLag: f.CheckpointLagEntries, Sessions: f.Sessions, Tools: f.Tools}
+		},
+		Runners: func() telemetry.Runners {
+			f := box.Stats()
+			return telemetry.Runners{Busy: f.Busy, Idle: f.Idle, Warm: f.Warm, Spawned: f.Spawned, Killed: f.Killed}
+		},
+	}
+}
+
+// serve answers requests from now on.
+func (d *daemon) serve(l net.Listener, h http.Handler, h2c bool) {
+	base, hangUp := context.WithCancelCause(context.Background())
+	d.hangUp = hangUp
+	d.server = &http.Server{Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, BaseContext: func(net.Listener) context.Context { return base },
+		ErrorLog: newServerLog(d.log)}
+	d.server.Protocols = new(http.Protocols)
+	d.server.Protocols.SetHTTP1(true)
+	d.server.Protocols.SetUnencryptedHTTP2(h2c)
+	go func() { d.served <- d.server.Serve(l) }()
+}
+
+var errStopping = errors.New("the daemon is shutting down")
+
+// stop ends the daemon within 10 s: readyz goes down and new calls are refused at once, calls under way may end, what
+// does not is canceled and recorded, replies leave, and the store is written out. Each step is taken even if one before it failed.
+func (d *daemon) stop() error {
+	d.log.Info().Msg("stopping")
+	drain, cancel := context.WithTimeout(context.Background(), drainTime)
+	err := d.run.Stop(drain)
+	cancel()
+	if errors.Is(err, context.DeadlineExceeded) {
+		d.log.Warn().Msg("calls under way were canceled")
+		err = nil
+	}
+	end, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	d.hangUp(errStopping) // streams end
+	if e := d.server.Shutdown(end); e != nil {
+		e = d.server.Close()
+		err = errors.Join(err, e)
+	}
+	if e := <-d.served; !errors.Is(e, http.ErrServerClosed) {
+		err = errors.Join(err, e)
+	}
+	err = errors.Join(err, d.close())
+	d.log.Info().Msg("stopped")
+	return err
+}
+
+func (d *daemon) close() error {
+	var err error
+	for _, c := range slices.Backward(d.closers) {
+		err = errors.Join(err, c())
+	}
+	d.closers = nil
+	return err
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) { // the server closes its listener itself
+		return nil
+	}
+	return err
+}
+
+// shorter is the error without what the message around it says already.
+func shorter(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// url is where people and commands reach the daemon: an address that stands for all is reached by loopback.
+func (d *daemon) url() string {
+	host, port, err := net.SplitHostPort(d.address)
+	if err != nil {
+		return "http://" + d.address
+	}
+	switch strings.Trim(host, "[]") {
+	case "0.0.0.0", "":
+		host = "127.0.0.1"
+	case "::":
+		host = "::1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,104 @@
+// Recurgentd is a daemon in which a call names a role and a method that nobody has written; a model writes the
+// program once, and from then on the program answers. The one binary is the daemon (serve), the confined process in
+// which programs run (runner), and the client commands.
+//
+// This package reads flags and environment, wires the parts together and speaks to people. It decides nothing about
+// calls: that is internal/runtime.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// Exit codes.
+const (
+	exitFailed      = 1 // the daemon could not start or stop cleanly; the call ended in an error outcome
+	exitUsage       = 2 // the command line or the configuration is wrong
+	exitUnreachable = 3 // no daemon answers, or it refuses the request
+)
+
+// An exitError is an error with the exit code it stands for.
+type exitError struct {
+	Code int
+	Err  error // nil when everything has been said already
+}
+
+func (e *exitError) Error() string { return fmt.Sprint(e.Err) }
+func (e *exitError) Unwrap() error { return e.Err }
+
+func exitWith(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code, err}
+}
+
+// A shell is what a command has of its surroundings.
+type shell struct {
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	env    func(string) (string, bool)
+}
+
+func main() {
+	// The runner comes first and alone: it must be up in milliseconds and needs nothing of the rest.
+	if len(os.Args) > 1 && os.Args[1] == "runner" {
+		os.Exit(sandbox.RunnerMain())
+	}
+	os.Exit(run(shell{os.Stdin, os.Stdout, os.Stderr, os.LookupEnv}, os.Args[1:]))
+}
+
+// run executes the command line and returns the exit code. What goes wrong is told in one line on stderr.
+func run(sh shell, args []string) int {
+	root := rootCommand(sh)
+	root.SetArgs(shieldNumbers(args))
+	command, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) { // cobra's own errors are about the command line
+		exit = &exitError{exitUsage, fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
+	}
+	if exit.Err != nil {
+		fmt.Fprintf(sh.stderr, "recurgentd: %s\n", oneLine(exit.Err.Error()))
+	}
+	return exit.Code
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func rootCommand(sh shell) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "recurgentd",
+		Short: "Answer calls to methods that nobody wrote",
+		Long: `recurgentd answers calls to methods that nobody wrote: a model writes the program on the
+first call, and from then on the program answers, confined, in under a millisecond.
+
+  recurgentd demo                          see it work, offline
+  recurgentd serve                         start the daemon
+  recurgentd call calculator add 2 3       make one call`,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	root.SetIn(sh.stdin)
+	root.SetOut(sh.stdout)
+	root.SetErr(sh.stderr)
+	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh))
+	return root
+}
+
+// runnerCommand stands in the tree so that help and completion know the name; main runs it before cobra is built.
+func runnerCommand() *cobra.Command {
+	return &cobra.Command{Use: "runner", Hidden: true, Short: "Run programs (started by the daemon)", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return &exitError{Code: sandbox.RunnerMain()} }}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func serveCommand(sh shell) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Start the daemon",
+		Long: `Start the daemon. It prints one line with its address on stdout once it is ready, logs to stderr,
+and stops cleanly on SIGTERM or SIGINT within 10 seconds; a second signal ends it at once.
+
+Flags go over environment over the configuration file. OPENAI_API_KEY is taken from the
+environment or the file only. Without a key and a base URL the daemon answers from an embedded
+demo recording, offline.`,
+		Example: `  recurgentd serve
+  OPENAI_API_KEY=sk-... recurgentd serve
+  recurgentd serve --openai-base-url http://127.0.0.1:11434/v1 --model qwen3-coder`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := loadOptions(serveScope, cmd.Flags(), sh.env)
+			if err != nil {
+				return exitWith(exitUsage, fmt.Errorf("cannot start: %w", err))
+			}
+			return serve(cmd.Context(), sh, o)
+		},
+	}
+	addFlags(serveScope, c.Flags())
+	return c
+}
+
+func serve(ctx context.Context, sh shell, o Options) error {
+	// Both signals are caught before anything is opened, so that an early one is not lost half-way.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+
+	d, err := startDaemon(ctx, o, newLogger(o, sh))
+	if err != nil {
+		code := exitFailed
+		var bad *settingError
+		if errors.As(err, &bad) {
+			code = exitUsage
+		}
+		return exitWith(code, fmt.Errorf("cannot start: %w", err))
+	}
+	fmt.Fprint(sh.stdout, firstScreen(d.url(), o, os.Args[0]))
+
+	select {
+	case <-signals:
+	case err := <-d.served:
+		return exitWith(exitFailed, errors.Join(fmt.Errorf("the server ended: %w", err), d.close()))
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- d.stop() }()
+	select {
+	case err := <-stopped:
+		return exitWith(exitFailed, err)
+	case <-signals:
+		// What was acknowledged is durable already; what was not is lost as with a kill.
+		return exitWith(exitFailed, errors.New("second signal: ended at once"))
+	}
+}
+
+// firstScreen is the line that tells of readiness, and below it, on the embedded recording, what this is and what to try.
+func firstScreen(url string, o Options, self string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "recurgentd is ready on %s\n", url)
+	if o.Provider != "replay" {
+		return b.String()
+	}
+	to := ""
+	if url != DefaultOptions().URL {
+		to = " --url " + url
+	}
+	if o.Recording != "" {
+		fmt.Fprintf(&b, "\nNo model is asked: programs come from the recording %s.\n", o.Recording)
+		return b.String()
+	}
+	fmt.Fprintf(&b, `
+No model is asked: programs come from the embedded demo recording, which knows a few dozen methods.
+Try, in another terminal:
+
+  %[1]s call%[2]s calculator add 2 3
+  %[1]s call%[2]s calculator solve "2x + 5 = 17"
+  %[1]s call%[2]s text_tools slugify "Crème Brûlée: 10 Tips"
+  curl %[3]s/v1/tools/calculator/methods/add
+
+For any method at all, give it a model:
+
+  OPENAI_API_KEY=sk-... %[1]s serve
+  OPENAI_BASE_URL=http://127.0.0.1:11434/v1 %[1]s serve --model qwen3-coder
+`, self, to, url)
+	return b.String()
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	goruntime "runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// A build is what the binary knows about how it was made.
+type build struct{ Version, Revision, Go string }
+
+// readBuild asks the toolchain's own stamp, so that there is no version to set by hand and none to forget.
+func readBuild() build {
+	b := build{Version: "devel", Go: goruntime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		b.Version = v
+	}
+	dirty := false
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			dirty = s.Value == "true"
+		}
+	}
+	if dirty && b.Revision != "" {
+		b.Revision += "+changes"
+	}
+	return b
+}
+
+func (b build) String() string {
+	text := fmt.Sprintf("recurgentd %s %s/%s %s", b.Version, goruntime.GOOS, goruntime.GOARCH, b.Go)
+	if b.Revision != "" {
+		text += " " + b.Revision
+	}
+	return text
+}
+
+func versionCommand(sh shell) *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Tell the version of this binary", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(sh.stdout, readBuild())
+			return exitWith(exitFailed, err)
+		}}
+}
