@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
 func defaultKeys() []string {
@@ -64,8 +66,8 @@ func FuzzMask(f *testing.F) {
 		if !json.Valid(got) || !changed && string(got) != raw {
 			t.Fatalf("Mask(%s) = %s, %v", raw, got, changed)
 		}
-		var v any
-		if err := json.Unmarshal(got, &v); err != nil {
+		v, err := contract.Decode(got)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if secret := leaks(v); secret != "" {

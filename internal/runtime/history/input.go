@@ -1,0 +1,259 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+)
+
+// Limits of a history input.
+type Limits struct {
+	Elements int // messages
+	Bytes    int // of the whole input
+}
+
+// DefaultLimits returns the limits of a daemon that is told nothing else.
+func DefaultLimits() Limits { return Limits{Elements: 1000, Bytes: 1 << 20} }
+
+// CodeTooLarge is the code of a history input beyond the limits.
+const CodeTooLarge = "too_large"
+
+// An Error says why a history input is refused. Code is invalid_history_value, invalid_history_element or too_large.
+type Error struct {
+	Code    string
+	Pointer string // JSON pointer into the history input
+	Detail  string
+	Meta    map[string]any // field, expected, got; index, reason; limit, got
+}
+
+func (e *Error) Error() string { return "history " + e.Pointer + ": " + e.Detail }
+
+// Turn is one element of a history input: values by field name. Fields that are null are left out.
+type Turn map[string]json.RawMessage
+
+// Parse reads a history input, {"messages": [...]}. Absent, null and empty inputs give no turns. With a signature, each
+// element must hold at least one of its inputs (the history field is none) and one of its outputs; without one, it must
+// be an object. The first fault is returned, as an *Error.
+func Parse(raw json.RawMessage, field string, sig *contract.Signature, lim Limits) ([]Turn, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if len(raw) > lim.Bytes {
+		return nil, &Error{CodeTooLarge, "", fmt.Sprintf("has %d bytes; at most %d are read", len(raw), lim.Bytes), map[string]any{"limit": lim.Bytes, "got": len(raw), "unit": "bytes"}}
+	}
+	if field == "" {
+		field = "history"
+	}
+	refuse := func(got string) error {
+		return &Error{agent.ErrInvalidHistoryValue, "", `must be an object with a messages list: {"messages": [...]}`,
+			map[string]any{"field": field, "expected": "{messages: [...]}", "got": got}}
+	}
+	var in map[string]json.RawMessage
+	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &in) != nil {
+		return nil, refuse(agent.Kind(raw))
+	}
+	messages, ok := in["messages"]
+	if !ok {
+		return nil, refuse("object without messages")
+	}
+	var elements []json.RawMessage
+	if agent.Kind(messages) != "array" || json.Unmarshal(messages, &elements) != nil {
+		return nil, refuse("object with messages: " + agent.Kind(messages))
+	}
+	if len(elements) > lim.Elements {
+		return nil, &Error{CodeTooLarge, "/messages", fmt.Sprintf("has %d elements; at most %d are read", len(elements), lim.Elements), map[string]any{"limit": lim.Elements, "got": len(elements), "unit": "elements"}}
+	}
+	turns := make([]Turn, 0, len(elements))
+	for i, e := range elements {
+		turn, reason := parseTurn(e, sig)
+		if reason != "" {
+			return nil, &Error{agent.ErrInvalidHistoryElement, fmt.Sprintf("/messages/%d", i), elementDetail(reason), map[string]any{"index": i, "reason": reason}}
+		}
+		turns = append(turns, turn)
+	}
+	return turns, nil
+}
+
+// Reasons of an invalid element.
+const (
+	reasonNotObject = "not_an_object"
+	reasonNoInput   = "missing_input_fields"
+	reasonNoOutput  = "missing_output_fields"
+)
+
+func elementDetail(reason string) string {
+	switch reason {
+	case reasonNoInput:
+		return "names none of the signature's inputs"
+	case reasonNoOutput:
+		return "names none of the signature's outputs"
+	}
+	return "must be an object of inputs and outputs by name"
+}
+
+func parseTurn(raw json.RawMessage, sig *contract.Signature) (Turn, string) {
+	var all map[string]json.RawMessage
+	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &all) != nil {
+		return nil, reasonNotObject
+	}
+	turn := Turn{}
+	for k, v := range all {
+		if agent.Kind(v) != "null" {
+			turn[k] = v
+		}
+	}
+	if sig == nil {
+		return turn, ""
+	}
+	if !turn.hasAny(inputs(sig)) {
+		return nil, reasonNoInput
+	}
+	if !turn.hasAny(sig.Outputs) {
+		return nil, reasonNoOutput
+	}
+	return turn, ""
+}
+
+func (t Turn) hasAny(fields []contract.Field) bool {
+	for _, f := range fields {
+		if _, ok := t[f.Name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// inputs are the signature's inputs without the history.
+func inputs(sig *contract.Signature) []contract.Field {
+	out := make([]contract.Field, 0, len(sig.Inputs))
+	for _, f := range sig.Inputs {
+		if f.Type != contract.TypeHistory {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Messages renders turns: for each a user message of its inputs and an assistant message of its outputs, so that n
+// turns make 2n messages. Fields outside the signature are ignored.
+func Messages(turns []Turn, sig *contract.Signature) []provider.Message {
+	out := make([]provider.Message, 0, 2*len(turns))
+	for _, t := range turns {
+		out = append(out, provider.Message{Role: "user", Content: Render(t, inputs(sig))}, provider.Message{Role: "assistant", Content: Render(t, sig.Outputs)})
+	}
+	return out
+}
+
+// Render gives the fields that are present as "Field: value" lines, in the order of fields.
+func Render(t Turn, fields []contract.Field) string {
+	var lines []string
+	for _, f := range fields {
+		if v, ok := t[f.Name]; ok {
+			lines = append(lines, Label(f.Name)+": "+Value(v))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Label renders a field's name: the first letter upper, the rest lower (requirements.md, decision 9).
+func Label(name string) string {
+	first, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToUpper(first)) + strings.ToLower(name[size:])
+}
+
+// Value renders a value: a string as it is, anything else as compact JSON with sorted keys, numbers digit by digit.
+func Value(raw json.RawMessage) string {
+	var s string
+	if agent.Kind(raw) == "string" && json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	v, err := contract.Decode(raw)
+	if err != nil {
+		return strings.TrimSpace(string(raw))
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return strings.TrimSpace(string(raw))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Newest makes a history input of the newest elements that fit the limits, oldest first. Elements are objects, oldest
+// first, as a session keeps them.
+func Newest(elements []json.RawMessage, lim Limits) json.RawMessage {
+	const frame = len(`{"messages":[]}`)
+	size, from := frame, len(elements)
+	for from > 0 && len(elements)-from < lim.Elements && size+len(elements[from-1])+1 <= lim.Bytes {
+		from--
+		size += len(elements[from]) + 1
+	}
+	out := append(make(json.RawMessage, 0, size), `{"messages":[`...)
+	for i, e := range elements[from:] {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	return append(out, "]}"...)
+}
+
+// Element makes one element of a history input from a turn's inputs and outputs: fields of the signature only, in its
+// order, without the history.
+func Element(sig *contract.Signature, in, out map[string]json.RawMessage) json.RawMessage {
+	b := []byte{'{'}
+	add := func(fields []contract.Field, from map[string]json.RawMessage) {
+		for _, f := range fields {
+			v, ok := from[f.Name]
+			if !ok || agent.Kind(v) == "null" {
+				continue
+			}
+			name, _ := json.Marshal(f.Name) // a string always encodes
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
+			b = append(append(append(b, name...), ':'), v...)
+		}
+	}
+	add(inputs(sig), in)
+	add(sig.Outputs, out)
+	return append(b, '}')
+}
+
+// FromCall makes an element from an ok call of a method with a signature: arguments by position or name become inputs;
+// a value that is an object naming an output gives the outputs, any other is the first output. ok is false when the call
+// gives no input or no output.
+func FromCall(sig *contract.Signature, args []json.RawMessage, kwargs json.RawMessage, value json.RawMessage) (element json.RawMessage, ok bool) {
+	in := Turn{}
+	var named map[string]json.RawMessage
+	_ = json.Unmarshal(kwargs, &named) // no keyword arguments
+	position := 0
+	for _, f := range inputs(sig) {
+		if v, given := named[f.Name]; given {
+			in[f.Name] = v
+		} else if position < len(args) {
+			in[f.Name] = args[position]
+			position++
+		}
+	}
+	out := Turn{}
+	if agent.Kind(value) != "object" || json.Unmarshal(value, &out) != nil || !out.hasAny(sig.Outputs) {
+		out = Turn{}
+		if len(value) > 0 && agent.Kind(value) != "null" {
+			out[sig.Outputs[0].Name] = value
+		}
+	}
+	if !in.hasAny(inputs(sig)) || !out.hasAny(sig.Outputs) {
+		return nil, false
+	}
+	return Element(sig, in, out), true
+}

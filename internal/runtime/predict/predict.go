@@ -1,0 +1,323 @@
+// Package predict answers by a signature alone: declared inputs are rendered into a conversation, one model reply is
+// read back into declared outputs (design.md section 8). Whatever is wrong with the request is found before the model is
+// asked; a reply that does not fit is asked for once more, with the reason.
+//
+// A prediction keeps nothing. The same request gives the same messages, byte by byte, and a history changes none of the
+// messages that would be there without it. It may be used concurrently.
+package predict
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+)
+
+// Adapters: how the model is asked to write its answer. Whichever it is, lines and JSON are both read.
+const (
+	AdapterLines      = "lines"       // Field: value
+	AdapterJSON       = "json"        // a JSON object
+	AdapterJSONSchema = "json_schema" // the same, held to by the server where it can
+)
+
+// CodeInvalidInput is the code of a request whose inputs do not fit the signature.
+const CodeInvalidInput = "invalid_input"
+
+// An InputError says what is wrong with a request. Code is invalid_input or one of history.Error.
+type InputError struct {
+	Code    string
+	Pointer string // JSON pointer into the request: /inputs/question
+	Detail  string
+	Meta    map[string]any
+}
+
+func (e *InputError) Error() string { return e.Pointer + ": " + e.Detail }
+
+// A ReplyError says that the model's replies did not fit, the second one included.
+type ReplyError struct {
+	Reason   string
+	Messages []provider.Message // the whole conversation
+	Usage    agent.Usage
+}
+
+func (e *ReplyError) Error() string {
+	return "the model's reply does not fit the signature: " + e.Reason
+}
+
+// Request is one prediction.
+type Request struct {
+	Signature   contract.Signature
+	Inputs      map[string]json.RawMessage // by field name; the history field holds a history input
+	Demos       []json.RawMessage          // examples, shaped as elements of a history input
+	Model       string
+	Adapter     string // "" is AdapterLines
+	Limits      history.Limits
+	TraceParent string
+}
+
+// Result is a prediction's answer.
+type Result struct {
+	Outputs  map[string]json.RawMessage // every output of the signature
+	JSON     json.RawMessage            // the same as an object, in the signature's order
+	Messages []provider.Message         // the conversation, with the replies
+	Attempts int                        // 1, or 2 when the first reply did not fit
+	Model    string
+	Usage    agent.Usage
+}
+
+// maxRepeat bounds how much of an unfitting reply is shown to the model again.
+const maxRepeat = 16 << 10
+
+// Run asks the model. Errors are *InputError (nothing was asked), *ReplyError, *provider.Error, or the context's cause.
+func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
+	messages, err := Messages(r)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Messages: messages}
+	reason := ""
+	for result.Attempts = 1; result.Attempts <= 2; result.Attempts++ {
+		reply, err := ask(ctx, p, r, result.Messages)
+		result.Usage.Add(reply.Usage)
+		if err != nil {
+			return Result{}, addUsage(err, result.Usage)
+		}
+		result.Model = reply.Model
+		result.Messages = append(slices.Clip(result.Messages), provider.Message{Role: "assistant", Content: reply.Content})
+		if result.Outputs, reason = Read(r.Signature, reply.Content); reason == "" {
+			result.JSON = object(r.Signature.Outputs, result.Outputs)
+			return result, nil
+		}
+		if result.Attempts == 1 {
+			result.Messages[len(result.Messages)-1].Content = shorten(reply.Content)
+			result.Messages = append(result.Messages, provider.Message{Role: "user", Content: again(r, reason)})
+		}
+	}
+	return Result{}, &ReplyError{Reason: reason, Messages: result.Messages, Usage: result.Usage}
+}
+
+// ask takes an empty answer for a reply like any other: one that does not fit.
+func ask(ctx context.Context, p provider.Provider, r Request, messages []provider.Message) (provider.ChatReply, error) {
+	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent}
+	if r.Adapter == AdapterJSONSchema {
+		request.Schema = Schema(r.Signature)
+	}
+	reply, err := p.Chat(ctx, request)
+	var failed *provider.Error
+	if errors.As(err, &failed) && failed.Reason == provider.ReasonNoAnswer && failed.Usage.ModelRequests > 0 && p.Name() != "replay" {
+		return provider.ChatReply{Usage: failed.Usage, Model: r.Model}, nil
+	}
+	return reply, err
+}
+
+// addUsage lets a failure tell of the requests before it too.
+func addUsage(err error, before agent.Usage) error {
+	var failed *provider.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	total := *failed
+	total.Usage.Add(before)
+	return &total
+}
+
+func shorten(reply string) string {
+	if len(reply) <= maxRepeat {
+		return reply
+	}
+	return strings.ToValidUTF8(reply[:maxRepeat], "") + "..."
+}
+
+func again(r Request, reason string) string {
+	return "That reply does not fit: " + reason + ". Answer again, the whole answer. " + form(r)
+}
+
+// Messages renders the conversation: a system message, the demos, the history, the current request. It returns an
+// *InputError when the request is wrong.
+func Messages(r Request) ([]provider.Message, error) {
+	if !slices.Contains([]string{"", AdapterLines, AdapterJSON, AdapterJSONSchema}, r.Adapter) {
+		return nil, &InputError{Code: CodeInvalidInput, Pointer: "/adapter", Detail: "must be lines, json or json_schema"}
+	}
+	if r.Limits == (history.Limits{}) {
+		r.Limits = history.DefaultLimits()
+	}
+	field := r.Signature.HistoryField()
+	if err := checkInputs(r, field); err != nil {
+		return nil, err
+	}
+	turns, err := history.Parse(r.Inputs[field], field, &r.Signature, r.Limits)
+	if err != nil {
+		return nil, moved(err, "/inputs/"+field)
+	}
+	demos, err := demoTurns(r)
+	if err != nil {
+		return nil, err
+	}
+	messages := []provider.Message{{Role: "system", Content: system(r)}}
+	messages = append(messages, history.Messages(demos, &r.Signature)...)
+	messages = append(messages, history.Messages(turns, &r.Signature)...)
+	current := history.Turn{}
+	for k, v := range r.Inputs {
+		if k != field && agent.Kind(v) != "null" {
+			current[k] = v
+		}
+	}
+	return append(messages, provider.Message{Role: "user", Content: history.Render(current, ordinary(r.Signature))}), nil
+}
+
+func moved(err error, at string) error {
+	var e *history.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &InputError{Code: e.Code, Pointer: at + e.Pointer, Detail: e.Detail, Meta: e.Meta}
+}
+
+func demoTurns(r Request) ([]history.Turn, error) {
+	if len(r.Demos) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(map[string]any{"messages": r.Demos})
+	if err != nil {
+		return nil, &InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects"}
+	}
+	turns, err := history.Parse(raw, "demos", &r.Signature, r.Limits)
+	var e *history.Error
+	if errors.As(err, &e) {
+		return nil, &InputError{Code: CodeInvalidInput, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"), Detail: e.Detail, Meta: e.Meta}
+	}
+	return turns, err
+}
+
+func checkInputs(r Request, historyField string) error {
+	size := 0
+	for _, name := range sortedKeys(r.Inputs) {
+		if !slices.ContainsFunc(r.Signature.Inputs, func(f contract.Field) bool { return f.Name == name }) {
+			return &InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(name), Detail: "is no input of the signature", Meta: map[string]any{"field": name}}
+		}
+		if name != historyField {
+			size += len(r.Inputs[name])
+		}
+	}
+	if size > r.Limits.Bytes {
+		return &InputError{Code: history.CodeTooLarge, Pointer: "/inputs", Detail: fmt.Sprintf("have %d bytes; at most %d are read", size, r.Limits.Bytes)}
+	}
+	for _, f := range ordinary(r.Signature) {
+		v, ok := r.Inputs[f.Name]
+		if !ok {
+			return &InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: "is missing", Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": "nothing"}}
+		}
+		if agent.Kind(v) == "null" {
+			continue
+		}
+		if _, reason := typed(f, v); reason != "" {
+			return &InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: reason, Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": agent.Kind(v)}}
+		}
+	}
+	return nil
+}
+
+// ordinary are the inputs but the history.
+func ordinary(s contract.Signature) []contract.Field {
+	return slices.DeleteFunc(slices.Clone(s.Inputs), func(f contract.Field) bool { return f.Type == contract.TypeHistory })
+}
+
+// system renders the system message. It is the same with and without a history field.
+func system(r Request) string {
+	var b strings.Builder
+	if text := strings.TrimSpace(r.Signature.Instructions); text != "" {
+		b.WriteString(text + "\n\n")
+	}
+	b.WriteString("You are given:\n")
+	for _, f := range ordinary(r.Signature) {
+		b.WriteString("- " + describe(f) + "\n")
+	}
+	b.WriteString("You answer with:\n")
+	for _, f := range r.Signature.Outputs {
+		b.WriteString("- " + describe(f) + "\n")
+	}
+	b.WriteString("\n" + form(r))
+	return b.String()
+}
+
+func describe(f contract.Field) string {
+	text := history.Label(f.Name) + " (" + f.Type + ")"
+	if f.Description != "" {
+		text += ": " + strings.Join(strings.Fields(f.Description), " ")
+	}
+	return text
+}
+
+// form says how the answer is to be written.
+func form(r Request) string {
+	if r.Adapter == AdapterJSON || r.Adapter == AdapterJSONSchema {
+		names := make([]string, len(r.Signature.Outputs))
+		for i, f := range r.Signature.Outputs {
+			name, _ := json.Marshal(f.Name) // a string always encodes
+			names[i] = string(name) + ": " + f.Type
+		}
+		return "Write the answer as one JSON object and nothing else: {" + strings.Join(names, ", ") + "}"
+	}
+	lines := make([]string, len(r.Signature.Outputs))
+	for i, f := range r.Signature.Outputs {
+		value := "<" + f.Type + ">"
+		if f.Type != contract.TypeString {
+			value = "<" + f.Type + ", as JSON>"
+		}
+		lines[i] = history.Label(f.Name) + ": " + value
+	}
+	return "Write the answer in this form and nothing else:\n" + strings.Join(lines, "\n")
+}
+
+// Schema gives the outputs as JSON Schema, for servers that hold a reply to it.
+func Schema(s contract.Signature) json.RawMessage {
+	properties, required := map[string]any{}, make([]string, 0, len(s.Outputs))
+	for _, f := range s.Outputs {
+		schema := map[string]any{}
+		if f.Type != contract.TypeAny {
+			schema["type"] = f.Type
+		}
+		if f.Description != "" {
+			schema["description"] = f.Description
+		}
+		properties[f.Name] = schema
+		required = append(required, f.Name)
+	}
+	raw, err := json.Marshal(map[string]any{"type": "object", "required": required, "properties": properties, "additionalProperties": false})
+	if err != nil {
+		return nil // cannot be: strings, lists and maps only
+	}
+	return raw
+}
+
+func object(fields []contract.Field, values map[string]json.RawMessage) json.RawMessage {
+	b := []byte{'{'}
+	for i, f := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, _ := json.Marshal(f.Name) // a string always encodes
+		b = append(append(append(b, name...), ':'), values[f.Name]...)
+	}
+	return append(b, '}')
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func escape(token string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
+}
