@@ -53,6 +53,12 @@ func (c *Contents) Put(v Content, session string, limit agent.RetentionPolicy) {
 	}
 }
 
+// Restore puts back an entry as the most recently used one, as it was kept before.
+func (c *Contents) Restore(e Kept) {
+	c.Entries = append(c.Entries, e)
+	c.bytes += len(e.Value)
+}
+
 func (c *Contents) drop(i int) {
 	c.bytes -= len(c.Entries[i].Value)
 	c.Entries = slices.Delete(c.Entries, i, i+1)

@@ -1,0 +1,260 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// pendingCall is a call whose lines are not in the files yet. It never changes.
+type pendingCall struct {
+	log   agent.LogEntry
+	value valueLine
+}
+
+// valueLine is a line of values/: what a call answered, kept for as long as the policy keeps values.
+type valueLine struct {
+	CallID    string          `json:"call_id"`
+	SessionID string          `json:"session_id"`
+	At        int64           `json:"at"` // Unix milliseconds
+	Outcome   json.RawMessage `json:"outcome,omitempty"`
+	Effects   json.RawMessage `json:"effects,omitempty"`
+	Key       *replyKey       `json:"key,omitempty"`
+	Reply     json.RawMessage `json:"reply,omitempty"`
+}
+
+func (v *valueLine) empty() bool { return v.Outcome == nil && v.Effects == nil && v.Key == nil }
+
+func (v *valueLine) encode() ([]byte, error) {
+	b := make([]byte, 0, 128+len(v.Outcome)+len(v.Effects)+len(v.Reply))
+	b = appendString(append(b, `{"call_id":`...), v.CallID)
+	b = appendString(append(b, `,"session_id":`...), v.SessionID)
+	w := lineWriter{b: b, full: true}
+	w.int("at", v.At, false)
+	w.rawAsIs("outcome", v.Outcome)
+	w.rawAsIs("effects", v.Effects)
+	if v.Key != nil {
+		w.any("key", v.Key, false)
+	}
+	w.rawAsIs("reply", v.Reply)
+	return append(w.b, '}'), w.err
+}
+
+// rawAsIs appends JSON that was compacted before.
+func (w *lineWriter) rawAsIs(k string, v json.RawMessage) {
+	if v != nil {
+		w.key(k)
+		w.b = append(w.b, v...)
+	}
+}
+
+// applyCall puts a call in place. The caller holds mu.
+func (s *Store) applyCall(e *entry) {
+	c := &pendingCall{log: e.log, value: valueLine{e.log.CallID, e.Session, e.At, e.Outcome, e.Effects, e.Key, e.Reply}}
+	s.calls = append(s.calls, c)
+	s.callByID[e.log.CallID] = c
+	if e.Key != nil {
+		s.callByKey[e.Key.Key] = c
+	}
+}
+
+// erased returns the call without what it says of a deleted session's arguments and values.
+func (c *pendingCall) erased() *pendingCall {
+	next := &pendingCall{log: c.log, value: valueLine{CallID: c.value.CallID, At: c.value.At}}
+	store.EraseLog(&next.log)
+	return next
+}
+
+func callKeys(line []byte) []uint64 {
+	if id := stringMember(line, "call_id"); id != "" {
+		return []uint64{hashKey(id)}
+	}
+	return nil
+}
+
+func valueKeys(line []byte) []uint64 {
+	keys := callKeys(line)
+	if bytes.Contains(line, []byte(`,"key":{"k":`)) {
+		v := valueLine{}
+		if json.Unmarshal(line, &v) == nil && v.Key != nil {
+			keys = append(keys, hashKey("key", v.Key.Key))
+		}
+	}
+	return keys
+}
+
+// stringMember finds a string member of a flat object as the store writes it, without decoding the whole. It returns
+// "" when there is none; a value with escapes is decoded.
+func stringMember(line []byte, name string) string {
+	i := bytes.Index(line, []byte(`"`+name+`":"`))
+	if i < 0 {
+		return ""
+	}
+	rest := line[i+len(name)+4:]
+	end := bytes.IndexAny(rest, `"\`)
+	if end < 0 {
+		return ""
+	}
+	if rest[end] == '"' {
+		return string(rest[:end])
+	}
+	doc := map[string]json.RawMessage{}
+	value := ""
+	if json.Unmarshal(line, &doc) != nil || json.Unmarshal(doc[name], &value) != nil {
+		return ""
+	}
+	return value
+}
+
+// Call is part of store.Store.
+func (s *Store) Call(_ context.Context, callID string) (store.Call, error) {
+	s.mu.RLock()
+	c := s.callByID[callID]
+	var out store.Call
+	var v valueLine
+	if c != nil {
+		out.Log, v = c.log, c.value
+	}
+	s.mu.RUnlock()
+	if c != nil {
+		return s.withValue(out, &v)
+	}
+	found := false
+	if err := s.callLog.find(hashKey(callID), func(line []byte) bool {
+		found = stringMember(line, "call_id") == callID && json.Unmarshal(line, &out.Log) == nil
+		return found
+	}); err != nil {
+		return store.Call{}, err
+	}
+	if !found {
+		return store.Call{}, store.ErrNotFound
+	}
+	if err := s.values.find(hashKey(callID), func(line []byte) bool {
+		return stringMember(line, "call_id") == callID && json.Unmarshal(line, &v) == nil
+	}); err != nil {
+		return store.Call{}, err
+	}
+	return s.withValue(out, &v)
+}
+
+// withValue adds the outcome and the effects while they are kept.
+func (s *Store) withValue(c store.Call, v *valueLine) (store.Call, error) {
+	s.mu.RLock()
+	hours := s.policy.Retention.ValueHours
+	s.mu.RUnlock()
+	if v.Outcome == nil && v.Effects == nil || hours > 0 && s.now().Sub(time.UnixMilli(v.At)) >= time.Duration(hours)*time.Hour {
+		return c, nil
+	}
+	if v.Outcome != nil {
+		c.Outcome = &agent.Outcome{}
+		if err := json.Unmarshal(v.Outcome, c.Outcome); err != nil {
+			return store.Call{}, err
+		}
+	}
+	c.Effects = v.Effects
+	return c, nil
+}
+
+// ListCalls is part of store.Store.
+func (s *Store) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
+	if q.Limit <= 0 {
+		q.Limit = store.DefaultLimit
+	}
+	out := []agent.LogEntry{}
+	s.mu.RLock()
+	end := s.callLog.end()
+	before := len(s.calls)
+	if q.Before != "" && s.callByID[q.Before] != nil {
+		before = slices.Index(s.calls, s.callByID[q.Before])
+	} else if q.Before != "" {
+		before = 0
+	}
+	inMemory := q.Before == "" || before > 0 || s.callByID[q.Before] != nil
+	for _, c := range slices.Backward(s.calls[:max(before, 0)]) {
+		if len(out) == q.Limit {
+			break
+		}
+		if q.Match(&c.log) {
+			out = append(out, c.log)
+		}
+	}
+	s.mu.RUnlock()
+	if len(out) == q.Limit {
+		return out, nil
+	}
+	if !inMemory {
+		at, err := s.callLog.locate(hashKey(q.Before), func(line []byte) bool { return stringMember(line, "call_id") == q.Before })
+		if err != nil || at == nil {
+			return out, err
+		}
+		end = *at
+	}
+	err := s.callLog.back(ctx, &end, func(line []byte) (bool, error) {
+		if len(out) == q.Limit {
+			return true, nil
+		}
+		if q.SessionID != "" && !bytes.Contains(line, []byte(q.SessionID)) {
+			return false, nil
+		}
+		var e agent.LogEntry
+		if json.Unmarshal(line, &e) != nil || e.CallID == "" {
+			return false, nil // damaged: the log is no source of truth
+		}
+		if q.Match(&e) {
+			out = append(out, e)
+		}
+		return false, nil
+	})
+	return out, err
+}
+
+func (l *lineLog) end() place {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return place{l.number, l.bytes}
+}
+
+// Replay is part of store.Store.
+func (s *Store) Replay(_ context.Context, key string) (store.Idempotent, error) {
+	s.mu.RLock()
+	c := s.callByKey[key]
+	var v valueLine
+	if c != nil {
+		v = c.value
+	}
+	s.mu.RUnlock()
+	if c == nil {
+		if err := s.values.find(hashKey("key", key), func(line []byte) bool {
+			v = valueLine{}
+			return json.Unmarshal(line, &v) == nil && v.Key != nil && v.Key.Key == key
+		}); err != nil {
+			return store.Idempotent{}, err
+		}
+	}
+	if v.Key == nil || v.Key.Key != key || s.now().Sub(time.UnixMilli(v.At)) >= store.KeyLife {
+		return store.Idempotent{}, store.ErrNotFound
+	}
+	return store.Idempotent{Key: v.Key.Key, BodyHash: v.Key.BodyHash, CallID: v.Key.CallID, Reply: v.Reply}, nil
+}
+
+// Content is part of store.Store.
+func (s *Store) Content(_ context.Context, ref string) (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.content.Get(ref); ok {
+		return v, nil
+	}
+	return nil, store.ErrNotFound
+}
+
+// Patterns is part of store.Store.
+func (s *Store) Patterns(_ context.Context, role string) ([]agent.PatternEvent, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.patterns[role]), nil
+}

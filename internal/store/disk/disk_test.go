@@ -1,0 +1,95 @@
+package disk
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
+)
+
+// kill ends the store as SIGKILL does: nothing more is written.
+func (s *Store) kill() {
+	s.stop()
+	<-s.done
+	s.seq.Lock()
+	defer s.seq.Unlock()
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.fail(os.ErrClosed)
+	if s.journal.active != nil {
+		_ = s.journal.active.file.Close()
+	}
+	_ = s.unlock()
+}
+
+func testOptions(t testing.TB) Options {
+	o := DefaultOptions()
+	if testing.Verbose() {
+		o.Logger = zerolog.New(zerolog.NewTestWriter(t))
+	}
+	return o
+}
+
+func open(t testing.TB, dir string, o Options) *Store {
+	t.Helper()
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// TestStore holds the store to the suite: as a daemon opens it, with files that follow only when they must, and with
+// everything small, so that segments turn and caches evict all the time.
+func TestStore(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+	}{
+		{"daemon", func(*Options) {}},
+		{"lazy", func(o *Options) { o.Flush = -1 }},
+		{"tiny", func(o *Options) {
+			o.Flush, o.Checkpoint = time.Millisecond, 5*time.Millisecond
+			o.Segment, o.LogSegment, o.Sessions, o.Artifacts = 1<<12, 4<<10, 1, 1
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			type opened struct {
+				dir string
+				o   Options
+			}
+			dirs := map[store.Store]opened{}
+			storetest.Run(t, storetest.Harness{
+				Open: func(t *testing.T, now func() time.Time) store.Store {
+					o := testOptions(t)
+					o.Now = now
+					c.change(&o)
+					dir := t.TempDir()
+					s := open(t, dir, o)
+					dirs[s] = opened{dir, o}
+					return s
+				},
+				Reopen: func(t *testing.T, s store.Store, kill bool) store.Store {
+					was := dirs[s]
+					if kill {
+						s.(*Store).kill()
+					} else if err := s.Close(); err != nil {
+						t.Fatalf("close: %v", err)
+					}
+					was.o.Logger = testOptions(t).Logger
+					next := open(t, was.dir, was.o)
+					dirs[next] = was
+					return next
+				},
+			})
+		})
+	}
+}

@@ -1,0 +1,342 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// view is a session's history at one moment: the file up to bytes, and the lines after it.
+type view struct {
+	id      string
+	size    int
+	bytes   int64
+	pending [][]byte
+}
+
+// History is part of store.Store. It reads pages from the file by offset, found by bisection, and from the lines in
+// memory that the file does not have yet.
+func (s *Store) History(ctx context.Context, sessionID string, q store.HistoryQuery) (store.HistoryPage, error) {
+	x, err := s.session(sessionID)
+	if err != nil {
+		return store.HistoryPage{}, err
+	}
+	if q.Limit <= 0 {
+		q.Limit = store.DefaultLimit
+	}
+	x.mu.RLock()
+	v := view{x.id, x.size, x.bytes, x.pending}
+	page, done := x.lastOf(&q)
+	x.mu.RUnlock()
+	if done {
+		return page, nil
+	}
+	page = store.HistoryPage{Records: []json.RawMessage{}, Size: v.size}
+	p := pager{q: &q, page: &page}
+	if q.Desc {
+		err = s.walkBack(ctx, v, &p)
+	} else {
+		err = s.walkForward(ctx, v, &p)
+	}
+	return page, err
+}
+
+// lastOf answers the question of every warm call (the newest depth-0 record of a role and method) from memory, when
+// it can: done. The caller holds mu.
+func (x *session) lastOf(q *store.HistoryQuery) (page store.HistoryPage, done bool) {
+	if !q.Desc || !q.Depth0 || q.Limit != 1 || q.After != 0 || q.Role == "" || q.Method == "" || q.Status != "" || !q.Until.IsZero() {
+		return page, false
+	}
+	page = store.HistoryPage{Records: []json.RawMessage{}, Size: x.size}
+	r, known := x.last[q.Role+"\x00"+q.Method]
+	if !known {
+		// Records are in the order of their commits, their timestamps are those of the calls' starts.
+		return page, x.size == 0 || x.since.IsZero() || !q.Since.IsZero() && !q.Since.Before(x.since)
+	}
+	if at, err := time.Parse(time.RFC3339, r.at); err == nil && !q.Since.IsZero() && at.Before(q.Since) {
+		return page, true
+	}
+	page.Records = append(page.Records, r.line)
+	if r.seq > 1 {
+		page.Next = r.seq
+	}
+	return page, true
+}
+
+// pager collects a page.
+type pager struct {
+	q    *store.HistoryQuery
+	page *store.HistoryPage
+	last int
+}
+
+// add takes a line and reports whether the page is full and complete.
+func (p *pager) add(line []byte) (full bool, err error) {
+	m := recordMeta{}
+	plain := p.q.Plain()
+	if plain {
+		m.Seq = seqOf(line)
+	} else if err := json.Unmarshal(line, &m); err != nil {
+		return false, err
+	}
+	if !plain && !m.match(p.q) {
+		return false, nil
+	}
+	if len(p.page.Records) == p.q.Limit {
+		p.page.Next = p.last
+		return true, nil
+	}
+	p.page.Records = append(p.page.Records, bytes.Clone(line))
+	p.last = m.Seq
+	return false, nil
+}
+
+// seqOf finds a record's seq without decoding it where it stands as the store writes it.
+func seqOf(line []byte) int {
+	if i := bytes.Index(line, []byte(`"seq":`)); i >= 0 {
+		n, digits := 0, 0
+		for _, c := range line[i+len(`"seq":`):] {
+			if c < '0' || c > '9' {
+				break
+			}
+			n = n*10 + int(c-'0')
+			digits++
+		}
+		if digits > 0 && digits < 18 && i < 256 {
+			return n
+		}
+	}
+	m := recordMeta{}
+	_ = json.Unmarshal(line, &m) // 0 for what is no record: lines are checked when the history is opened
+	return m.Seq
+}
+
+func (s *Store) walkForward(ctx context.Context, v view, p *pager) error {
+	written := v.size - len(v.pending) // seq of the file's last record
+	if p.q.After < written && v.bytes > 0 {
+		f, err := s.fs.Open(historyFile(v.id), false)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		off, err := findSeq(f, v.bytes, p.q.After+1)
+		if err != nil {
+			return err
+		}
+		full, err := forward(ctx, f, off, v.bytes, p.add)
+		if full || err != nil {
+			return err
+		}
+	}
+	for _, line := range v.pending[min(max(p.q.After-written, 0), len(v.pending)):] {
+		if full, err := p.add(line); full || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) walkBack(ctx context.Context, v view, p *pager) error {
+	written := v.size - len(v.pending)
+	to := v.size // the seq of the newest that is asked for
+	if p.q.After > 0 {
+		to = min(to, p.q.After-1)
+	}
+	for _, line := range slices.Backward(v.pending[:min(max(to-written, 0), len(v.pending))]) {
+		if full, err := p.add(line); full || err != nil {
+			return err
+		}
+	}
+	if v.bytes == 0 || to < 1 {
+		return nil
+	}
+	f, err := s.fs.Open(historyFile(v.id), false)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	end := v.bytes
+	if to < written {
+		if end, err = findSeq(f, v.bytes, to+1); err != nil {
+			return err
+		}
+	}
+	stop := time.Time{}
+	if !p.q.Since.IsZero() {
+		stop = p.q.Since.Add(-commitSlack)
+	}
+	_, err = backward(ctx, f, end, func(line []byte, _ int64) (bool, error) {
+		if !stop.IsZero() && len(line) > 0 {
+			m := recordMeta{}
+			if err := json.Unmarshal(line, &m); err != nil {
+				return false, err
+			}
+			if at, err := time.Parse(time.RFC3339, m.Timestamp); err == nil && at.Before(stop) {
+				return true, nil
+			}
+		}
+		return p.add(line)
+	})
+	return err
+}
+
+// commitSlack is by how much a record's timestamp, the start of its call, may be older than those of the records
+// before it: no call lasts longer.
+const commitSlack = 2 * time.Hour
+
+// findSeq returns the offset of the first line whose seq is at least seq, by bisection; size when there is none.
+func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
+	lo, hi := int64(0), size // the line starts in [lo, hi]
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		start, line, err := lineAfter(f, mid, hi, size)
+		if err != nil {
+			return 0, err
+		}
+		if line == nil || start >= hi { // no line starts in (mid, hi): look at the one at lo
+			line, err := lineAt(f, lo, size)
+			if err != nil {
+				return 0, err
+			}
+			if seqOf(line) >= seq {
+				return lo, nil
+			}
+			next := lo + int64(len(line)) + 1
+			if next >= hi {
+				return hi, nil
+			}
+			lo = next
+			continue
+		}
+		if seqOf(line) >= seq {
+			if mid == lo && start == lo {
+				return lo, nil
+			}
+			hi = start
+		} else {
+			lo = start + int64(len(line)) + 1
+		}
+	}
+	return lo, nil
+}
+
+// lineAfter returns the first line that starts after off, or at off when that is 0; nil when none starts before limit.
+func lineAfter(f io.ReaderAt, off, limit, size int64) (start int64, line []byte, err error) {
+	if off > 0 {
+		buf := make([]byte, 4096)
+		for {
+			n, err := f.ReadAt(buf[:min(int64(len(buf)), size-off)], off)
+			if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+				off += int64(i) + 1
+				break
+			}
+			if off += int64(n); off >= limit || n == 0 {
+				if err != nil && err != io.EOF {
+					return 0, nil, err
+				}
+				return 0, nil, nil
+			}
+		}
+	}
+	if off >= limit {
+		return 0, nil, nil
+	}
+	line, err = lineAt(f, off, size)
+	return off, line, err
+}
+
+// lineAt returns the line that starts at off, without its end.
+func lineAt(f io.ReaderAt, off, size int64) ([]byte, error) {
+	line := []byte{}
+	chunk := int64(2048)
+	for off < size {
+		buf := make([]byte, min(chunk, size-off))
+		n, err := f.ReadAt(buf, off)
+		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+			return append(line, buf[:i]...), nil
+		}
+		line = append(line, buf[:n]...)
+		off += int64(n)
+		chunk *= 2
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return line, nil
+}
+
+// forward visits the lines in [off, end) until visit says that it is done.
+func forward(ctx context.Context, f io.ReaderAt, off, end int64, visit func(line []byte) (bool, error)) (done bool, err error) {
+	const chunk = 64 << 10
+	rest := []byte{}
+	buf := make([]byte, chunk)
+	for off < end {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		n, err := f.ReadAt(buf[:min(chunk, end-off)], off)
+		if n == 0 {
+			if err == io.EOF {
+				return false, nil
+			}
+			return false, err
+		}
+		off += int64(n)
+		rest = append(rest, buf[:n]...)
+		used := 0
+		for {
+			i := bytes.IndexByte(rest[used:], '\n')
+			if i < 0 {
+				break
+			}
+			if done, err := visit(rest[used : used+i]); done || err != nil {
+				return done, err
+			}
+			used += i + 1
+		}
+		rest = append(rest[:0], rest[used:]...)
+	}
+	return false, nil
+}
+
+// backward visits the lines that end before end, the last first, with their offsets, until visit says it is done.
+func backward(ctx context.Context, f io.ReaderAt, end int64, visit func(line []byte, off int64) (bool, error)) (done bool, err error) {
+	const chunk = 32 << 10
+	var tail []byte // the bytes from off on that belong to a line whose start was not seen yet
+	off := end
+	for off > 0 {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		n := min(chunk, off)
+		buf := make([]byte, n, int(n)+len(tail))
+		if _, err := f.ReadAt(buf, off-n); err != nil && err != io.EOF {
+			return false, err
+		}
+		off -= n
+		tail = append(buf, tail...)
+		for {
+			body := bytes.TrimSuffix(tail, []byte("\n"))
+			i := bytes.LastIndexByte(body, '\n')
+			if i < 0 {
+				break
+			}
+			if done, err := visit(body[i+1:], off+int64(i)+1); done || err != nil {
+				return done, err
+			}
+			tail = tail[:i+1]
+		}
+	}
+	if len(tail) > 0 {
+		return visit(bytes.TrimSuffix(tail, []byte("\n")), 0)
+	}
+	return false, nil
+}

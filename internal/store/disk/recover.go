@@ -1,0 +1,397 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// recover reads the documents that are held whole and replays the journal onto the files.
+func (s *Store) recover() error {
+	if err := s.layOut(); err != nil {
+		return err
+	}
+	var cp checkpointDoc
+	cp.Sessions = -1
+	if err := s.readOptional(checkpointFile, &cp, nil); err != nil {
+		return err
+	}
+	if err := s.loadDocuments(); err != nil {
+		return err
+	}
+	known := cp.SchemaVersion > 0 // there is a checkpoint, and it is sound
+	s.applied, s.checkpointLSN, s.sessionCount = cp.LSN, cp.LSN, cp.Sessions
+	var calls, values *place
+	if known {
+		calls, values = &cp.Calls, &cp.Values
+	}
+	if err := errors.Join(s.callLog.open(calls), s.values.open(values)); err != nil {
+		return err
+	}
+	if err := s.openAudit(known, cp.Audit); err != nil {
+		return err
+	}
+	s.recovering = true
+	replayed, err := s.replayJournal(!known)
+	s.recovering = false
+	if err != nil {
+		return err
+	}
+	if s.sessionCount < 0 || !known {
+		if err := s.loadIDs(); err != nil {
+			return err
+		}
+	}
+	if err := s.journal.rotate(); err != nil {
+		return err
+	}
+	if replayed > 0 || !known || len(s.lost) > 0 {
+		s.checkpointLSN = ^uint64(0) // there is something to write in any case
+		return s.checkpoint()
+	}
+	return nil
+}
+
+// layOut makes the directories and throws away what was written aside when the store last stopped.
+func (s *Store) layOut() error {
+	for _, dir := range []string{"tools", "sessions", "programs", "calls", "values", journalDir, tmpDir} {
+		if _, err := s.fs.Stat(dir); err == nil {
+			continue
+		}
+		if err := s.makeDir(dir); err != nil {
+			return err
+		}
+	}
+	names, err := s.fs.List(tmpDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := s.fs.Remove(tmpDir + "/" + name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) openAudit(known bool, size int64) error {
+	info, err := s.fs.Stat(auditFile)
+	if notExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.auditBytes = info.Size
+	if known && size < info.Size {
+		s.auditBytes = size
+	}
+	return nil
+}
+
+// segments lists the journal's files, oldest first.
+func (s *Store) segments() ([]segment, error) {
+	names, err := s.fs.List(journalDir)
+	if err != nil {
+		return nil, err
+	}
+	out := []segment{}
+	for _, name := range names {
+		if first, ok := segmentFirst(name); ok {
+			out = append(out, segment{name: journalDir + "/" + name, first: first})
+		}
+	}
+	return out, nil
+}
+
+// replay is the state of a recovery.
+type replay struct {
+	s       *Store
+	entries int
+	doubted bool            // the checkpoint is lost: the logs may have what comes again
+	deleted map[string]bool // sessions that the journal deletes somewhere
+	broken  map[string]bool // sessions and artifacts that an entry is missing for
+	gaps    []gap
+}
+
+func (s *Store) replayJournal(doubted bool) (int, error) {
+	segments, err := s.segments()
+	if err != nil {
+		return 0, err
+	}
+	r := &replay{s: s, doubted: doubted, deleted: map[string]bool{}, broken: map[string]bool{}}
+	next := s.applied + 1
+	for pass := range 2 {
+		for i, seg := range segments {
+			limit := uint64(0)
+			if i+1 < len(segments) {
+				limit = segments[i+1].first
+			}
+			end, err := r.segment(seg, limit, pass == 0)
+			if err != nil {
+				return 0, err
+			}
+			next = max(next, end)
+		}
+	}
+	s.journal.next = next
+	for _, seg := range segments {
+		if seg.first != next { // an empty one gives its name to the next
+			s.journal.old = append(s.journal.old, seg)
+		}
+	}
+	s.applied = next - 1
+	if r.entries > 0 {
+		s.log.Info().Int("entries", r.entries).Msg("replayed the journal")
+	}
+	return r.entries, nil
+}
+
+// segment replays one segment; the first pass only looks for deletions. A damaged segment is set aside.
+func (r *replay) segment(seg segment, limit uint64, look bool) (next uint64, err error) {
+	data, err := r.s.fs.ReadFile(seg.name)
+	if notExist(err) {
+		return limit, nil // set aside in this pass
+	}
+	if err != nil {
+		return 0, err
+	}
+	var unreadable error
+	next, _, gaps, err := readSegment(data, seg.first, limit, func(lsn uint64, text []byte) error {
+		if lsn <= r.s.checkpointLSN {
+			return nil
+		}
+		e, err := decodeEntry(text)
+		if err != nil {
+			unreadable = fmt.Errorf("entry %d: %w", lsn, err)
+			return nil
+		}
+		e.lsn = lsn
+		if look {
+			for _, id := range e.Delete {
+				r.deleted[id] = true
+			}
+			return nil
+		}
+		r.entries++
+		return r.entry(e)
+	})
+	if err != nil || look {
+		return next, err
+	}
+	if limit > 0 && next < limit && limit > r.s.checkpointLSN+1 {
+		gaps = append(gaps, gap{next, limit})
+		next = limit
+	}
+	gaps = slices.DeleteFunc(gaps, func(g gap) bool { return g.to <= r.s.checkpointLSN+1 })
+	if len(gaps) == 0 && unreadable == nil {
+		return next, nil
+	}
+	for _, g := range gaps {
+		r.s.log.Error().Str("segment", seg.name).Uint64("from", g.from).Uint64("to", g.to-1).
+			Msg("journal entries are damaged: what depends on them is not replayed, and the segment is kept aside")
+	}
+	if unreadable == nil {
+		unreadable = errors.New("damaged entries")
+	}
+	if err := r.s.quarantine(seg.name, unreadable); !errors.Is(err, errCorrupt) {
+		return next, err
+	}
+	return next, nil
+}
+
+// entry replays an entry: what the files have of it already is left out.
+func (r *replay) entry(e *entry) error {
+	s := r.s
+	if err := r.sessionPart(e); err != nil {
+		return err
+	}
+	if err := r.artifactPart(e); err != nil {
+		return err
+	}
+	if err := r.movePart(e); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.lsn > s.registryLSN {
+		for i := range e.Tools {
+			if t, ok := e.Tools[i].Apply(s.ranking.Tool(e.Tools[i].Role)); ok {
+				e.tools = append(e.tools, t)
+				s.setTool(t)
+			}
+		}
+		if e.Put != nil {
+			e.tools = append(e.tools, e.Put)
+		}
+	}
+	if e.lsn <= s.patternsLSN {
+		e.Pattern = nil
+	}
+	if e.lsn <= s.contentLSN {
+		e.Content = nil
+	}
+	if e.lsn <= s.policyLSN {
+		e.Policy = nil
+	}
+	s.apply(e)
+	s.contractDirty = s.contractDirty || len(e.tools) > 0
+	return nil
+}
+
+func (r *replay) sessionPart(e *entry) error {
+	s := r.s
+	if e.Create != nil {
+		_, err := s.session(e.Session)
+		if err == nil {
+			e.Create = nil // its file is there; it counts
+			s.sessionCount++
+			return nil
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	if e.log.CallID != "" {
+		e.log.ConversationHistorySize = e.Seq
+		n := e.Counters
+		e.log.ArtifactSuccessCount, e.log.ArtifactFailureCount = n[0], n[1]
+		e.log.ArtifactIntrinsicFailureCount, e.log.ArtifactAdaptiveFailureCount, e.log.ArtifactExtrinsicFailureCount = n[2], n[3], n[4]
+		if r.deleted[e.Session] {
+			r.forget(e)
+		}
+		if r.doubted {
+			if c, err := s.Call(context.Background(), e.log.CallID); err == nil && c.Log.CallID != "" {
+				e.skipLog = true
+			}
+		}
+	}
+	if e.Record == nil && e.Context == nil {
+		return nil
+	}
+	x, err := s.session(e.Session)
+	if errors.Is(err, store.ErrNotFound) {
+		if !r.deleted[e.Session] {
+			r.miss("session "+e.Session, e.lsn)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if e.Record != nil && e.Seq > x.size+1 || r.broken["session "+e.Session] {
+		r.miss("session "+e.Session, e.lsn)
+		return nil
+	}
+	e.planned.session = x
+	if e.Record == nil {
+		return nil
+	}
+	e.meta.Seq = e.Seq
+	e.record, err = withSeq(e.Record, e.Seq)
+	return err
+}
+
+// forget takes out of an entry what a deleted session's call said: its lines may have been erased already, and the
+// files they would come from are gone.
+func (r *replay) forget(e *entry) {
+	store.EraseLog(&e.log)
+	e.Outcome, e.Effects, e.Reply, e.Key, e.Content = nil, nil, nil, nil, nil
+}
+
+// miss says, once, that something cannot be replayed because an entry before it is damaged.
+func (r *replay) miss(what string, lsn uint64) {
+	if !r.broken[what] {
+		r.broken[what] = true
+		r.s.log.Error().Str("what", what).Uint64("entry", lsn).Msg("an entry it depends on is lost: it stays as it was before")
+	}
+}
+
+func (r *replay) artifactPart(e *entry) error {
+	s := r.s
+	for i, change := range e.Artifacts {
+		k := artifactKey{change.Role, change.MethodName}
+		var old *agent.Artifact
+		x, err := r.artifactNow(e, k)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return err
+		case x.lsn >= e.lsn && !slices.Contains(e.artifacts, x):
+			s.mu.Lock()
+			s.ranking.SetArtifact(k.role, k.method, store.FiguresOf(x.a))
+			s.indexDirty = true
+			s.mu.Unlock()
+			continue
+		default:
+			old = x.a
+		}
+		want := int64(0)
+		if i < len(e.Revisions) {
+			want = e.Revisions[i]
+		}
+		if want == 0 || old == nil && change.Generation == nil {
+			continue // there was none then, or it was taken away since
+		}
+		next := old.Apply(change)
+		if next.Revision != want {
+			if old != nil {
+				r.miss("artifact "+next.String(), e.lsn)
+			}
+			continue
+		}
+		e.artifacts = append(e.artifacts, &artifact{a: next, key: k, lsn: e.lsn})
+	}
+	return nil
+}
+
+// artifactNow is the artifact with what the entry's earlier changes made of it.
+func (r *replay) artifactNow(e *entry, k artifactKey) (*artifact, error) {
+	for _, x := range slices.Backward(e.artifacts) {
+		if x.key == k {
+			return x, nil
+		}
+	}
+	return r.s.artifact(k)
+}
+
+func (r *replay) movePart(e *entry) error {
+	s := r.s
+	if e.Move == nil {
+		return nil
+	}
+	if e.Move.Kind != "restore" {
+		if err := s.planAway(e); err != nil {
+			return err
+		}
+		if e.lsn <= s.registryLSN {
+			e.away = slices.DeleteFunc(e.away, func(x archiving) bool { return x.tool != nil })
+		}
+		return nil
+	}
+	s.flushMu.Lock()
+	_, err := s.flush(false) // what was archived is in its files
+	s.flushMu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, name := range e.Move.Files {
+		x, err := s.readArchived(name)
+		if notExist(err) || errors.Is(err, errCorrupt) {
+			continue // it came back already
+		}
+		if err != nil {
+			return err
+		}
+		if _, exists := s.exists(x); exists || x.tool != nil && e.lsn <= s.registryLSN {
+			x.tool, x.artifact = nil, nil // it is in its place: only the archive's file is to go
+		}
+		e.restored = append(e.restored, x)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package disk
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// slug returns the name of the file or directory for a role or method: the name itself when that is plain, else a
+// readable form of it and eight digits of its hash (requirements.md, decision 14). Two names never share a slug but
+// for a collision of the hash; the true name stands inside the file and is compared.
+func slug(name string) string {
+	if plain(name) {
+		return name
+	}
+	const readable = 40
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		if b.Len() == readable {
+			break
+		}
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
+			b.WriteRune(r)
+		} else if s := b.String(); s != "" && s[len(s)-1] != '-' {
+			b.WriteByte('-')
+		}
+	}
+	sum := sha256.Sum256([]byte(name))
+	return strings.Trim(b.String(), "-") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// plain reports whether the name can stand for itself: lower case, for file systems which do not tell cases apart,
+// none of the names that mean something else beside it, and not of the form that slug makes of others.
+func plain(name string) bool {
+	const longest, digits = 64, 8
+	if name == "" || len(name) > longest || name == "archive" || name[0] == '-' || name[0] == '_' {
+		return false
+	}
+	for _, c := range []byte(name) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	i := strings.LastIndexByte(name, '-')
+	return i < 0 || len(name)-i-1 != digits || strings.Trim(name[i+1:], "0123456789abcdef") != ""
+}
+
+// validID reports whether the id of a session can be the name of a directory.
+func validID(id string) bool {
+	const longest = 128
+	if id == "" || len(id) > longest {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
