@@ -65,14 +65,15 @@ func (c *closure) fromHost(args []reflect.Value) []reflect.Value {
 	c.setFree(m)
 	for i, a := range args {
 		p := f.params[i]
-		reflect.NewAt(reflectOf(p.rt), unsafe.Add(m, p.off)).Elem().Set(a)
+		reflect.NewAt(a.Type(), unsafe.Add(m, p.off)).Elem().Set(a)
 	}
 	f.run(m)
+	ft := reflectOf((*rtype)(c.ftyp))
 	out := make([]reflect.Value, len(f.results))
 	for i, r := range f.results {
-		v := reflect.New(reflectOf(r.rt)).Elem()
-		v.Set(reflect.NewAt(reflectOf(r.rt), unsafe.Add(m, r.off)).Elem())
-		out[i] = v
+		v := reflect.New(ft.Out(i)) // the frame is used again: results need memory of their own
+		copyTo(r.rt, v.UnsafePointer(), unsafe.Add(m, r.off))
+		out[i] = v.Elem()
 	}
 	f.release(m)
 	return out

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"fmt"
 	"go/types"
 	"reflect"
 	"unsafe"
@@ -59,7 +60,7 @@ func (c *compiler) elemKind(t types.Type) reflect.Kind {
 // checkArrayLen panics as a conversion of a slice to an array does.
 func checkArrayLen(have, want int) {
 	if have < want {
-		reflect.ValueOf(make([]struct{}, have)).Convert(reflect.ArrayOf(want, reflect.TypeFor[struct{}]()))
+		panic(plainError(fmt.Sprintf("runtime error: cannot convert slice with length %d to array or pointer to array with length %d", have, want)))
 	}
 }
 

@@ -29,7 +29,6 @@ type typeTable struct {
 	depth   int
 	count   int
 	serial  uint32
-	methods func(sel *types.Selection) // called for every method of a made type that has a stub; returns its code
 	code    func(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer
 	msets   typeutil.MethodSetCache
 }
@@ -290,7 +289,21 @@ func (tt *typeTable) named(t *types.Named) reflect.Type {
 	return rt
 }
 
-func typeName(t *types.Named) string { return types.TypeString(t, qualify) }
+// typeName returns a named type's name as the toolchain writes it: type arguments without spaces and with whole paths.
+func typeName(t *types.Named) string {
+	name := t.Obj().Name()
+	if p := t.Obj().Pkg(); p != nil {
+		name = p.Name() + "." + name
+	}
+	if t.TypeArgs().Len() == 0 {
+		return name
+	}
+	args := make([]string, t.TypeArgs().Len())
+	for i := range args {
+		args[i] = strings.ReplaceAll(types.TypeString(t.TypeArgs().At(i), nil), ", ", ",")
+	}
+	return name + "[" + strings.Join(args, ",") + "]"
+}
 
 // pointer makes *T for a made type T: the runtime finds T's pointer methods there.
 func (tt *typeTable) pointer(elem types.Type, rt reflect.Type, name string) {
@@ -301,6 +314,7 @@ func (tt *typeTable) pointer(elem types.Type, rt reflect.Type, name string) {
 	p.Elem = rtypeOf(rt)
 	if len(sels) > 0 {
 		p.TFlag |= flagUncommon
+		u.PkgPath = tt.off(tt.pkgName(nil)) // unexported methods are told apart by it
 	}
 	tt.byType.Set(ptr, reflectOf(&p.rtype))
 	tt.back[&p.rtype] = ptr

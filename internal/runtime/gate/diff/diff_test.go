@@ -1,0 +1,263 @@
+// Package diff holds the differential test: every program of the corpus is compiled natively by the Go toolchain and run through gate
+// and interpreter; values, errors with their text, and panics must be the same. The corpus is data: a difference that
+// somebody finds becomes one more entry in testdata/corpus.
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// An entry is one program of the corpus with the calls to compare. A line "//args [...]" is one call.
+type entry struct {
+	name, source string
+	calls        []string // JSON arrays
+}
+
+// A result is how a call ended, natively or here.
+type result struct {
+	Name    string          `json:"name"`
+	Value   json.RawMessage `json:"value,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Type    string          `json:"type,omitempty"`
+	Encode  string          `json:"encode,omitempty"` // why the value has no JSON form
+	Panic   string          `json:"panic,omitempty"`
+	Context json.RawMessage `json:"context,omitempty"`
+}
+
+func readCorpus(t testing.TB) []entry {
+	t.Helper()
+	files, err := filepath.Glob("testdata/corpus/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus: %v", err)
+	}
+	var out []entry
+	seen := map[string]bool{}
+	for _, name := range files {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			e := entry{name: strings.TrimSuffix(filepath.Base(name), ".txt") + "/" + f.Name, source: string(f.Data)}
+			if seen[e.name] {
+				t.Fatalf("two programs are called %s", e.name)
+			}
+			seen[e.name] = true
+			for line := range strings.Lines(e.source) {
+				if args, ok := strings.CutPrefix(strings.TrimSpace(line), "//args "); ok {
+					e.calls = append(e.calls, args)
+				}
+			}
+			if len(e.calls) == 0 {
+				e.calls = []string{"[]"}
+			}
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// TestDifferential compares every call of every program of the corpus with its native run (issue 3).
+func TestDifferential(t *testing.T) {
+	corpus := readCorpus(t)
+	if only := os.Getenv("DIFF_ONLY"); only != "" {
+		var some []entry
+		for _, e := range corpus {
+			if strings.Contains(e.name, only) {
+				some = append(some, e)
+			}
+		}
+		corpus = some
+	}
+	native := runNatively(t, corpus)
+	g, err := gate.New(gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range corpus {
+		t.Run(e.name, func(t *testing.T) {
+			for i, got := range runHere(t, g, e) {
+				want, ok := native[got.Name]
+				if !ok {
+					t.Fatalf("call %d has no native result", i)
+				}
+				compare(t, got, want)
+			}
+		})
+	}
+}
+
+func compare(t *testing.T, got, want result) {
+	t.Helper()
+	if got.Error != want.Error || got.Type != want.Type {
+		t.Errorf("%s: got error %q (%s), natively %q (%s)", got.Name, got.Error, got.Type, want.Error, want.Type)
+	}
+	if got.Panic != want.Panic {
+		t.Errorf("%s: got panic %q, natively %q", got.Name, got.Panic, want.Panic)
+	}
+	if got.Encode != want.Encode {
+		t.Errorf("%s: got encoding error %q, natively %q", got.Name, got.Encode, want.Encode)
+	}
+	if !sameJSON(got.Value, want.Value) {
+		t.Errorf("%s: got value\n%s\nnatively\n%s%s", got.Name, got.Value, want.Value, firstDifference(got.Value, want.Value))
+	}
+	if !sameJSON(got.Context, want.Context) {
+		t.Errorf("%s: got context %s, natively %s", got.Name, got.Context, want.Context)
+	}
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// firstDifference names the key or index at which two objects or arrays differ.
+func firstDifference(a, b json.RawMessage) string {
+	var x, y map[string]any
+	if json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil {
+		out := ""
+		for k := range y {
+			if !reflect.DeepEqual(x[k], y[k]) {
+				out += fmt.Sprintf("\n  key %q: got %v, natively %v", k, x[k], y[k])
+			}
+		}
+		return out
+	}
+	var s, u []any
+	if json.Unmarshal(a, &s) == nil && json.Unmarshal(b, &u) == nil {
+		for i := range min(len(s), len(u)) {
+			if !reflect.DeepEqual(s[i], u[i]) {
+				return fmt.Sprintf("\n  index %d: got %v, natively %v", i, s[i], u[i])
+			}
+		}
+	}
+	return ""
+}
+
+// runHere runs an entry's calls through gate and interpreter.
+func runHere(t *testing.T, g *gate.Gate, e entry) []result {
+	t.Helper()
+	p, refusal := g.Check(e.source)
+	if refusal != nil {
+		t.Fatalf("refused: %s (%s) %q", refusal.Message, refusal.Hint, refusal.Errors)
+	}
+	c, err := interp.Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var out []result
+	for i, args := range e.calls {
+		call, err := newCall(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Begin(time.Unix(1790000000, 0), 1)
+		r := result{Name: fmt.Sprintf("%s#%d", e.name, i)}
+		value, err, panicked := c.Run(call)
+		switch {
+		case panicked != nil:
+			r.Panic = panicked.Message
+		case err != nil:
+			f := recurgent.AsFailure(err)
+			r.Error, r.Type = f.Message, f.Type
+		default:
+			raw, err := interp.Encode(value)
+			if err != nil {
+				r.Encode = err.Error()
+			}
+			r.Value = raw
+		}
+		r.Context, _ = json.Marshal(call.Context)
+		out = append(out, r)
+	}
+	return out
+}
+
+func newCall(args string) (*recurgent.Call, error) {
+	var raw []json.RawMessage
+	if err := json.Unmarshal([]byte(args), &raw); err != nil {
+		return nil, fmt.Errorf("%s: %w", args, err)
+	}
+	return recurgent.New(recurgent.Input{Role: "tester", Method: "run", Args: raw}, host{})
+}
+
+// runNatively compiles all programs into one binary of the Go toolchain and returns the results by call.
+func runNatively(t *testing.T, corpus []entry) map[string]result {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version := strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go")
+	write("go.mod", "module recurgent\n\ngo "+version+"\n")
+	for _, name := range []string{"recurgent.go", "host.go"} {
+		text, err := os.ReadFile("../../recurgent/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name, string(text))
+	}
+	driver, err := os.ReadFile("testdata/driver.go.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("driver/main.go", string(driver))
+	var imports, table strings.Builder
+	for i, e := range corpus {
+		write(fmt.Sprintf("p%d/program.go", i), e.source)
+		fmt.Fprintf(&imports, "\tp%d \"recurgent/p%d\"\n", i, i)
+		for j, args := range e.calls {
+			fmt.Fprintf(&table, "\t\t{%q, p%d.Run, %q},\n", fmt.Sprintf("%s#%d", e.name, j), i, args)
+		}
+	}
+	write("driver/table.go", "package main\n\nimport (\n"+imports.String()+")\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+"\t}\n}\n")
+	binary := filepath.Join(dir, "native")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "./driver")
+	build.Dir = dir
+	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("the corpus does not compile natively: %v\n%s", err, out)
+	}
+	var stderr bytes.Buffer
+	run := exec.Command(binary)
+	run.Stderr = &stderr
+	data, err := run.Output()
+	if err != nil {
+		t.Fatalf("native run: %v\n%s", err, stderr.String())
+	}
+	out := map[string]result{}
+	for line := range bytes.Lines(data) {
+		var r result
+		if err := json.Unmarshal(line, &r); err != nil {
+			continue // printed by a program
+		}
+		out[r.Name] = r
+	}
+	return out
+}
