@@ -378,7 +378,7 @@ func (ff *factFinder) call(call *ast.CallExpr) {
 }
 
 func (ff *factFinder) literal(lit *ast.BasicLit) {
-	if ff.skip[lit] {
+	if ff.skip[lit] || !lit.Pos().IsValid() { // a name, or not of the program's text
 		return
 	}
 	v := constant.MakeFromLiteral(lit.Value, lit.Kind, 0)

@@ -45,6 +45,7 @@ func (c *check) syntaxPolicy() *Refusal {
 		return refused
 	}
 	c.addImports()
+	c.keepDefers()
 	return nil
 }
 
