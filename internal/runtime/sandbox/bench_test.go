@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"testing"
+	"time"
 )
 
 func BenchmarkWarm(b *testing.B) {
@@ -49,5 +50,27 @@ func BenchmarkSpawn(b *testing.B) {
 			b.Fatal(f)
 		}
 		r.kill("bench")
+	}
+}
+
+// BenchmarkFloor is what the pipe itself costs: one frame there, one back, between two Go processes.
+func BenchmarkFloor(b *testing.B) {
+	p := scriptPool(b, "run.pong", nil)
+	r, f := p.spawn(context.Background())
+	if f != nil {
+		b.Fatal(f)
+	}
+	defer r.kill("bench")
+	req := request("echo", 1, "two")
+	appendRun(&r.wr, 1, &req, req.Now, req.Seed)
+	frame := r.wr.finish()
+	r.setDeadline(time.Time{})
+	for b.Loop() {
+		if _, err := r.in.Write(frame); err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := r.rd.next(1 << 20); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -46,6 +46,7 @@ func RunnerMain() int { return Serve(NewEngine) }
 
 // Serve is RunnerMain with another engine.
 func Serve(newEngine func() (Engine, error)) int {
+	landlockFirst()
 	c := &childLoop{in: frameReader{src: fdFile(0)}, out: fdFile(answerFD)}
 	if err := c.serve(newEngine); err != nil && err != io.EOF {
 		fmt.Fprintln(fdFile(2), "runner:", err)

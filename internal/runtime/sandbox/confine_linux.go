@@ -9,8 +9,6 @@ import (
 	"time"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
-	"github.com/landlock-lsm/go-landlock/landlock"
-	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -165,18 +163,6 @@ func observeNamespaces(cfg *childConfig, layers map[string]string) {
 	} else {
 		layers["uid"] = "off"
 	}
-}
-
-// landlockLayer forbids all that landlock knows of, with no exception.
-func landlockLayer() string {
-	abi, err := landsys.LandlockGetABIVersion()
-	if err != nil {
-		return "off (" + err.Error() + ")"
-	}
-	if err := landlock.V10.BestEffort().Restrict(); err != nil {
-		return "off (" + err.Error() + ")"
-	}
-	return fmt.Sprintf("on (abi %d)", abi)
 }
 
 // seccompLayer allows the system calls that the Go runtime needs to compute, and no other, on every thread.

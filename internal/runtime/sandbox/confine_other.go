@@ -52,3 +52,6 @@ func limitProcess(cfg *childConfig, layers map[string]string) {
 func confineProcess(_ *childConfig, ready *childReady) {
 	ready.Layers["seccomp"] = "off (not on this system)"
 }
+
+// landlockFirst has nothing to do here.
+func landlockFirst() {}

@@ -58,7 +58,7 @@ func probeNetwork(cfg *childConfig, ready *childReady) {
 
 // probeLandlock opens a file before seccomp is on.
 func probeLandlock(ready *childReady) {
-	if ready.Layers["landlock"][:2] != "on" {
+	if !isOn(ready.Layers["landlock"]) {
 		return
 	}
 	for name, path := range map[string]string{"landlock: read a file": "/etc/passwd", "landlock: list a directory": "/"} {

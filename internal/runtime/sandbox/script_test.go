@@ -16,6 +16,7 @@ import (
 func runScript(name string) int {
 	stage, fault, _ := strings.Cut(name, ".")
 	// A probe must pass, or there is no pool to test: only later runners misbehave at the start.
+	landlockFirst()
 	c := &childLoop{in: frameReader{src: fdFile(0)}, out: fdFile(answerFD)}
 	s := &script{c: c, fault: fault}
 	if stage == "start" {

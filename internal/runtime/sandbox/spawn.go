@@ -107,7 +107,7 @@ func (s *spawner) startNow() (c *child, err error) {
 	}
 	proc, err := os.StartProcess(s.exe, append([]string{"recurgentd"}, s.args...), &os.ProcAttr{
 		Dir:   "/",
-		Env:   []string{}, // empty, not nil: nil would hand down our keys
+		Env:   runnerEnv(),
 		Files: []*os.File{inR, errW, errW, outW},
 		Sys:   s.plan.attributes(),
 	})

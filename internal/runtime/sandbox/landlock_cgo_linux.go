@@ -1,0 +1,89 @@
+//go:build cgo
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
+
+	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// A binary that is linked with the C library cannot make a system call on all of its threads: Go refuses, and the C
+// way of doing it looks for the threads under /proc by a process number that means another process outside a pid
+// namespace. So the runner restricts one thread and executes itself again from there: what comes up is restricted
+// from its first thread on. The price is a second start, and that the binary and the C library can be read and
+// executed as far as landlock is concerned; seccomp forbids it all the same. Release binaries are built without cgo.
+
+// landlockedArg marks the second start. A runner that nobody restricted and that bears it is found out by the canary's
+// probes.
+const landlockedArg = "landlocked"
+
+func landlockFirst() {
+	if slices.Contains(os.Args, landlockedArg) {
+		return
+	}
+	runtime.LockOSThread()
+	if restrictThread() == nil {
+		// Only a failure returns, and then the layer is reported as missing.
+		syscall.Exec("/proc/self/exe", append(slices.Clone(os.Args), landlockedArg), os.Environ())
+	}
+	runtime.UnlockOSThread()
+}
+
+func restrictThread() error {
+	abi, off := landlockSupported()
+	if off != "" {
+		return fmt.Errorf("landlock is %s", off)
+	}
+	attr := landlockEverything(abi)
+	fd, err := landsys.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	allowed := []string{"/proc/self/exe", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"}
+	if raceBuild {
+		allowed = append(allowed, "/proc") // the detector reads its own memory map
+	}
+	for _, path := range allowed {
+		at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		err = landsys.LandlockAddPathBeneathRule(fd, &landsys.PathBeneathAttr{AllowedAccess: landsys.AccessFSExecute | landsys.AccessFSReadFile, ParentFd: at}, 0)
+		unix.Close(at)
+		if err != nil {
+			return err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	_, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// landlockLayer looks whether landlock came with the start: then a directory cannot be listed.
+func landlockLayer() string {
+	abi, off := landlockSupported()
+	if off != "" {
+		return off
+	}
+	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err == nil {
+		unix.Close(fd)
+		return "off (the runner could not be started again under it)"
+	}
+	if err != unix.EACCES {
+		return "off (" + err.Error() + ")"
+	}
+	return landlockOn(abi)
+}
