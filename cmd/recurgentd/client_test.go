@@ -111,7 +111,7 @@ func TestDemo(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s\n%s", code, errs, out)
 	}
-	for _, part := range []string{"generated", "persisted", "repaired", "calculator.add(2, 3)", "= 5", "= 42", `{"x":6}`, "invoice.total", "calculator.multiply", `"AL"`, "recurgentd serve", "recurgentd call calculator add 2 3"} {
+	for _, part := range []string{"generated", "persisted", "repaired", "calculator.add(2, 3)", "= 5", "= 42", `{"x":6}`, "invoice.total", "calculator.multiply", `"AL"`, " serve ", " call calculator add 2 3"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("the demo does not show %q:\n%s", part, out)
 		}

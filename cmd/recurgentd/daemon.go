@@ -58,23 +58,26 @@ type daemon struct {
 }
 
 // startDaemon wires the parts and serves. When it fails, what was made is undone. The error is one line.
-func startDaemon(ctx context.Context, o Options, log zerolog.Logger) (d *daemon, err error) {
-	d = &daemon{log: log, served: make(chan error, 1)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.close())
-		}
-	}()
+func startDaemon(ctx context.Context, o Options, log zerolog.Logger) (*daemon, error) {
+	d := &daemon{log: log, served: make(chan error, 1)}
+	if err := d.wire(ctx, o); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// wire makes the parts, from the outermost resource to the handler, and begins to serve.
+func (d *daemon) wire(ctx context.Context, o Options) (err error) {
 	var tokens []api.Token
 	if o.AuthTokensFile != "" {
 		if tokens, err = readTokens(o.AuthTokensFile); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	// The port first: that it is taken is the commonest fault and the cheapest to find.
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w", o.Listen, shorter(err))
+		return fmt.Errorf("cannot listen on %s: %w", o.Listen, shorter(err))
 	}
 	d.closers = append(d.closers, func() error { return ignoreClosed(listener.Close()) })
 	d.address = listener.Addr().String()
@@ -84,36 +87,36 @@ func startDaemon(ctx context.Context, o Options, log zerolog.Logger) (d *daemon,
 	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision, GoVersion: build.Go})
 	memory, err := d.openStore(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	model, err := d.openProvider(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	box, err := d.openSandbox(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ro := runtime.DefaultOptions()
-	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Logger = memory, box, model, metrics, log
+	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Logger = memory, box, model, metrics, d.log
 	ro.Model, ro.RunTimeout, ro.Version, ro.Revision = o.Model, o.CallTimeout, build.Version, build.Revision
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = gate.Dialect()
 	if d.run, err = runtime.New(ctx, ro); err != nil {
-		return nil, err
+		return err
 	}
 	metrics.Watch(d.sources(memory, box))
 
-	handler, err := api.New(api.Options{Runtime: d.run, Metrics: metrics, Registry: registry, Logger: log,
+	handler, err := api.New(api.Options{Runtime: d.run, Metrics: metrics, Registry: registry, Logger: d.log,
 		Tokens: tokens, Hosts: o.AllowedHosts, OpenAPI: openapi.OpenAPI, MaxBody: api.DefaultOptions().MaxBody})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.serve(listener, handler, o.H2C)
 	status := box.Status()
-	log.Info().Str("version", build.Version).Str("address", d.address).Str("data_dir", o.DataDir).Str("provider", model.Name()).
+	d.log.Info().Str("version", build.Version).Str("address", d.address).Str("data_dir", o.DataDir).Str("provider", model.Name()).
 		Str("model", o.Model).Int("runners", o.Runners).Str("sandbox", string(status.Level)).Msg("ready")
-	return d, nil
+	return nil
 }
 
 func (d *daemon) openStore(o Options) (store.Store, error) {

@@ -32,7 +32,7 @@ and is mended. Nothing stays behind.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return exitWith(exitFailed, demo(ctx, sh, os.Args[0]))
+			return exitWith(exitFailed, demo(ctx, sh, commandName(os.Args[0])))
 		},
 	}
 }

@@ -78,7 +78,7 @@ func newDaemon(t *testing.T, m *model, args ...string) *proc {
 
 // cleanEnvironment is one in which nothing of the tester's counts.
 func cleanEnvironment(dir string) []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
+	return []string{actAsBinary + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
 }
 
 func (d *proc) state() string { return filepath.Join(d.dir, "xdg", "recurgent") }

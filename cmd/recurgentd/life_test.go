@@ -225,8 +225,8 @@ func TestDeadProvider(t *testing.T) {
 	m.close()
 	d.wantError(d.call(s, "unreachable", 1), "provider")
 	d.wantValue(d.call(s, "add", 2, 2), 4, "persisted")
-	if n := len(d.history(s)); n != 5 {
-		t.Errorf("%d records for 5 calls", n)
+	if n := len(d.history(s)); n != 6 {
+		t.Errorf("%d records for 6 calls", n)
 	}
 	if a := d.get("/v1/tools/calculator/methods/add"); a["failure_count"] != 0.0 {
 		t.Errorf("the outage was held against the artifact: %v", a["failure_count"])

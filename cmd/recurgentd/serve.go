@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -53,7 +55,7 @@ func serve(ctx context.Context, sh shell, o Options) error {
 		}
 		return exitWith(code, fmt.Errorf("cannot start: %w", err))
 	}
-	fmt.Fprint(sh.stdout, firstScreen(d.url(), o, os.Args[0]))
+	fmt.Fprint(sh.stdout, firstScreen(d.url(), o, commandName(os.Args[0])))
 
 	select {
 	case <-signals:
@@ -69,6 +71,17 @@ func serve(ctx context.Context, sh shell, o Options) error {
 		// What was acknowledged is durable already; what was not is lost as with a kill.
 		return exitWith(exitFailed, errors.New("second signal: ended at once"))
 	}
+}
+
+// commandName is how the reader can call this binary again: by its name where the shell finds it, else by its path as given.
+func commandName(arg0 string) string {
+	name := filepath.Base(arg0)
+	found, err := exec.LookPath(name)
+	self, err2 := os.Executable()
+	if err == nil && err2 == nil && found == self {
+		return name
+	}
+	return arg0
 }
 
 // firstScreen is the line that tells of readiness, and below it, on the embedded recording, what this is and what to try.

@@ -136,7 +136,7 @@ func TestRecords(t *testing.T) {
 		"delegator.compute":  {progDelegates},
 		"delegator.wander":   {program("\to := call.Tool(\"nobody\").Call(\"knows\")\n\treturn o.Value, nil")},
 		"nobody.knows":       {program("\treturn 1, nil")},
-		"mender.first":       {program("\treturn call.Args[0].(string), nil"), program("\treturn \"mended\", nil")},
+		"mender.first":       {program("\treturn call.Args[0].(string), nil"), program("\tif s, ok := call.Args[0].(string); ok {\n\t\treturn s, nil\n\t}\n\treturn \"mended\", nil")},
 	})
 	d := newDaemon(t, m)
 	s := d.session("calculator")
