@@ -16,7 +16,7 @@ import (
 func (c *call) prompt(ctx context.Context, o order, failures []agent.AttemptFailure) []provider.Message {
 	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Depth: c.depth, Contract: c.contract,
 		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextKinds(c.context),
-		HistoryInput: c.inputHistory != nil}
+		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch()}
 	c.previewHistory(ctx, &in)
 	if o.kind == provider.KindRepair {
 		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, o.basis.text()

@@ -101,7 +101,7 @@ func (c *call) judge(ctx context.Context, a *attempt, p runnable, nested map[str
 			break
 		}
 		a.checked = true
-		if a.violation = c.schema.Check(res.Value); a.violation != nil {
+		if a.violation = c.schema.CheckCall(res.Value, c.args, c.kwargs); a.violation != nil {
 			a.stage = stageOutcome
 			a.outcome = agent.Failed(agent.ErrContractViolation, a.violation.Message)
 			a.outcome.Metadata = a.violation.Metadata

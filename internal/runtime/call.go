@@ -131,6 +131,9 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (*call, *CallResult, 
 		return nil, nil, err
 	}
 	c := r.newCall(q, session)
+	if err := c.checkInputHistory(ctx); err != nil {
+		return nil, nil, err
+	}
 	if q.IdempotencyKey != "" {
 		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.id}
 		if replay, err := r.claimKey(ctx, c.key); err != nil || replay != nil {
@@ -208,10 +211,7 @@ func (r *Runtime) checkCall(q *CallRequest) error {
 		return &InputError{Code: "invalid_setter", Pointer: "/args", Detail: "a method that ends in = takes exactly one argument",
 			Hint: `{"method": "name=", "args": ["the value"]}`}
 	}
-	if err := checkContract(q.Contract, "/contract"); err != nil {
-		return err
-	}
-	return checkInputHistory(q)
+	return checkContract(q.Contract, "/contract")
 }
 
 // claimKey takes the key for a new call, or returns the answer that it was used for.

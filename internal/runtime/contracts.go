@@ -1,14 +1,13 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -66,7 +65,7 @@ func (cs *compiledContracts) get(k *agent.Contract) *compiledContract {
 	got = &compiledContract{fingerprint: contract.Fingerprint(k), checked: contract.CheckedFingerprint(k)}
 	// A contract that a program delegated with may hold constraints that make no sense: they were reported then and
 	// bind nobody.
-	if s, _, err := contract.CompileTolerant(k.Deliverable); err == nil && !s.Empty() {
+	if s, err := contract.CompileStored(k.Deliverable); err == nil && !s.Empty() {
 		got.schema = s
 	}
 	cs.mu.Lock()
@@ -116,38 +115,28 @@ func checkSignature(k *agent.Contract, pointer string) error {
 	return nil
 }
 
-// checkInputHistory takes a history input that says nothing out, and refuses what is none.
-func checkInputHistory(q *CallRequest) error {
-	raw := bytes.TrimSpace(q.History)
-	if len(raw) == 0 || string(raw) == "null" {
-		q.History = nil
+// checkInputHistory reads the call's history input by the contract's signature, before anything is run or recorded
+// (D-07..D-10, D-21, D-25). An input that says nothing is taken out.
+func (c *call) checkInputHistory(ctx context.Context) error {
+	if c.inputHistory == nil {
 		return nil
 	}
-	refuse := func(got string) error {
-		return &InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history", Detail: "must be an object with a messages array",
-			Hint: `{"messages": [{"question": "q1", "answer": "a1"}]}`, Meta: map[string]any{"field": "history", "expected": "{messages: [...]}", "got": got}}
+	if err := c.resolveContract(ctx); err != nil {
+		return err
 	}
-	var in struct {
-		Messages json.RawMessage `json:"messages"`
-	}
-	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &in) != nil {
-		return refuse(agent.Kind(raw))
-	}
-	if in.Messages == nil || agent.Kind(in.Messages) != "array" {
-		return refuse("messages: " + agent.Kind(in.Messages))
-	}
-	var messages []json.RawMessage
-	if err := json.Unmarshal(in.Messages, &messages); err != nil {
-		return refuse("messages")
-	}
-	for i, m := range messages {
-		if agent.Kind(m) != "object" {
-			return &InputError{Code: agent.ErrInvalidHistoryElement, Pointer: "/history/messages", Detail: "each message must be an object",
-				Hint: "name the inputs and outputs of the turn", Meta: map[string]any{"index": i, "reason": "not_an_object"}}
+	var sig *contract.Signature
+	if c.contract != nil && len(c.contract.Signature) > 0 {
+		if s, err := contract.ParseSignature(c.contract.Signature); err == nil {
+			sig = &s
 		}
 	}
-	if len(messages) == 0 {
-		q.History = nil
+	turns, err := history.Parse(c.inputHistory, "history", sig, history.DefaultLimits())
+	var bad *history.Error
+	if errors.As(err, &bad) {
+		return &InputError{Code: bad.Code, Pointer: "/history" + bad.Pointer, Detail: bad.Detail, Hint: `{"messages": [{"question": "q1", "answer": "a1"}]}`, Meta: bad.Meta}
 	}
-	return nil
+	if len(turns) == 0 {
+		c.inputHistory = nil
+	}
+	return err
 }
