@@ -46,6 +46,7 @@ func (c *check) syntaxPolicy() *Refusal {
 	}
 	c.addImports()
 	c.keepDefers()
+	c.orderCalls()
 	return nil
 }
 

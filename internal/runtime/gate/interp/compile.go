@@ -87,8 +87,8 @@ func (c *compiler) finish() {
 			ptrs = uintptr(i+1) * wordSize
 		}
 	}
-	if size > 1<<17 {
-		fail("the values of a function take more than 128 KiB")
+	if size > 16<<20 {
+		fail("the values of a function take more than 16 MiB; use slices or pointers")
 	}
 	str := encodeName("frame", "", true, false, 0)
 	c.f.frame = &rtype{Size: size, PtrBytes: ptrs, Align: 8, FieldAlign: 8, Kind: uint8(reflect.Struct),
@@ -107,8 +107,8 @@ func (c *compiler) keep(v any) { c.f.kept = append(c.f.kept, v) }
 
 // alloc reserves room for a value.
 func (c *compiler) alloc(rt *rtype) uintptr {
-	if rt.Size > 1<<16 {
-		fail("a value in a function takes more than 64 KiB; use a slice or a pointer")
+	if rt.Size > 4<<20 || rt.TFlag&flagMaskOnDemand != 0 {
+		fail("a value in a function is too large; use a slice or a pointer")
 	}
 	align := max(uintptr(rt.Align), 1)
 	off := (c.size + align - 1) &^ (align - 1)
