@@ -1,0 +1,217 @@
+// Package apitest holds tests of the REST interface to its document: a transport that compares every exchange with
+// api/openapi.yaml. A reply that the document does not describe fails the test, and so does a request that the daemon
+// took although the document does not allow it. What the daemon refused may be as wrong as the test likes.
+//
+// It is for tests only: checking an exchange costs more than a warm call.
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	document "github.com/recurgentd/recurgentd/api"
+)
+
+// Recorder is an http.RoundTripper that checks what passes. It may be used concurrently.
+type Recorder struct {
+	t    testing.TB
+	next http.RoundTripper
+	doc  *shared
+
+	mu   sync.Mutex
+	seen map[string]map[int]int // operation → status → exchanges; guarded by mu
+}
+
+// Validator returns a transport over http.DefaultTransport's like that fails t for every exchange which the document
+// does not describe.
+func Validator(t testing.TB) *Recorder {
+	t.Helper()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	return Over(t, transport)
+}
+
+// Over is Validator with another transport below.
+func Over(t testing.TB, next http.RoundTripper) *Recorder {
+	t.Helper()
+	doc, err := loaded()
+	if err != nil {
+		t.Fatalf("api/openapi.yaml: %v", err)
+	}
+	return &Recorder{t: t, next: next, doc: doc, seen: map[string]map[int]int{}}
+}
+
+// Client returns a client whose exchanges are all checked.
+func Client(t testing.TB) *http.Client {
+	t.Helper()
+	return &http.Client{Transport: Validator(t)}
+}
+
+// shared is the document, read once for all tests of a process.
+type shared struct {
+	*openapi3.T
+	mu sync.Mutex // held while it checks: kin-openapi compiles schemas as it goes
+}
+
+var loaded = sync.OnceValues(func() (*shared, error) {
+	doc, err := Load()
+	return &shared{T: doc}, err
+})
+
+// Load reads and checks the document.
+func Load() (*openapi3.T, error) {
+	loader := openapi3.NewLoader()
+	doc, err := loader.LoadFromData(document.OpenAPI)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(loader.Context, openapi3.EnableExamplesValidation())
+}
+
+// Seen returns how often each operation was answered with each status.
+func (v *Recorder) Seen() map[string]map[int]int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	seen := map[string]map[int]int{}
+	for op, statuses := range v.seen {
+		seen[op] = maps.Clone(statuses)
+	}
+	return seen
+}
+
+// RoundTrip implements http.RoundTripper.
+func (v *Recorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	var sent []byte
+	if r.Body != nil && r.Body != http.NoBody {
+		var err error
+		if sent, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		_ = r.Body.Close()
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	res, err := v.next.RoundTrip(r)
+	if err != nil || strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		return res, err
+	}
+	got, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	res.Body = io.NopCloser(bytes.NewReader(got))
+	v.doc.mu.Lock()
+	defer v.doc.mu.Unlock()
+	if err := v.check(r, sent, res, got); err != nil {
+		v.t.Errorf("%s %s → %d differs from api/openapi.yaml: %v\nsent: %.400s\ngot: %.800s", r.Method, r.URL.EscapedPath(), res.StatusCode, err, sent, got)
+	}
+	return res, nil
+}
+
+func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got []byte) error {
+	route, params := v.find(r)
+	if route == nil {
+		if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed || res.StatusCode == http.StatusMisdirectedRequest {
+			return v.checkProblem(res, got)
+		}
+		return fmt.Errorf("no operation is described")
+	}
+	op := route.Operation.OperationID
+	v.note(op, res.StatusCode)
+
+	asked := r.Clone(context.WithoutCancel(r.Context()))
+	asked.Body = io.NopCloser(bytes.NewReader(sent))
+	options := &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true}
+	in := &openapi3filter.RequestValidationInput{Request: asked, PathParams: params, Route: route, Options: options}
+	if res.StatusCode < 400 {
+		if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil {
+			return fmt.Errorf("the daemon took a request that the document does not allow: %w", err)
+		}
+		if route.Operation.Responses.Status(res.StatusCode) == nil {
+			return fmt.Errorf("the status is not described")
+		}
+	}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header, Options: options}
+	out.SetBodyBytes(got)
+	if res.StatusCode >= 400 {
+		if err := v.checkProblem(res, got); err != nil {
+			return err
+		}
+	}
+	return openapi3filter.ValidateResponse(r.Context(), out)
+}
+
+func (v *Recorder) note(op string, status int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seen[op] == nil {
+		v.seen[op] = map[int]int{}
+	}
+	v.seen[op][status]++
+}
+
+// checkProblem checks a problem detail, described or not.
+func (v *Recorder) checkProblem(res *http.Response, got []byte) error {
+	if media := res.Header.Get("Content-Type"); media != "application/problem+json" {
+		return fmt.Errorf("a fault has the type %q, not application/problem+json", media)
+	}
+	value, err := decodeJSON(got)
+	if err != nil {
+		return err
+	}
+	return v.doc.Components.Schemas["Problem"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+}
+
+// find matches the escaped path, part by part; fixed parts win over parameters.
+func (v *Recorder) find(r *http.Request) (*routers.Route, map[string]string) {
+	parts := strings.Split(r.URL.EscapedPath(), "/")
+	patterns := slices.SortedFunc(maps.Keys(v.doc.Paths.Map()), func(a, b string) int {
+		return strings.Count(a, "{") - strings.Count(b, "{")
+	})
+	for _, pattern := range patterns {
+		params, ok := match(strings.Split(pattern, "/"), parts)
+		if !ok {
+			continue
+		}
+		item := v.doc.Paths.Value(pattern)
+		if op := item.GetOperation(r.Method); op != nil {
+			return &routers.Route{Spec: v.doc.T, Path: pattern, PathItem: item, Method: r.Method, Operation: op}, params
+		}
+	}
+	return nil, nil
+}
+
+func match(pattern, parts []string) (map[string]string, bool) {
+	if len(pattern) != len(parts) {
+		return nil, false
+	}
+	params := map[string]string{}
+	for i, p := range pattern {
+		if !strings.HasPrefix(p, "{") {
+			if p != parts[i] {
+				return nil, false
+			}
+			continue
+		}
+		plain, err := url.PathUnescape(parts[i])
+		if err != nil || plain == "" {
+			return nil, false
+		}
+		params[strings.Trim(p, "{}")] = plain
+	}
+	return params, true
+}

@@ -1,0 +1,324 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	document "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/api/apitest"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// fake is a runtime that notes what it was asked and answers with what the test put there. It knows one session, one
+// call, one tool and one artifact.
+type fake struct {
+	mu    sync.Mutex
+	asked []string // names of the methods, in order; guarded by mu
+	err   error    // what every method returns, when set
+
+	call    runtime.CallRequest
+	result  runtime.CallResult
+	done    chan runtime.CallResult // of Start
+	session runtime.SessionRequest
+	patch   json.RawMessage
+	history store.HistoryQuery
+	calls   store.CallQuery
+	entries []agent.LogEntry
+	put     agent.Tool
+	wanted  int64
+	program string
+	act     runtime.Operation
+	pruned  runtime.PruneRequest
+	ready   error
+	panics  bool
+}
+
+const (
+	knownSession = "sess_06gzqwq081srb0e6zx42fm96t4"
+	knownCall    = "call_06gzqwq081srb0e6zx42fm96t5"
+)
+
+var at = time.Date(2026, 11, 21, 2, 10, 0, 0, time.UTC)
+
+func (f *fake) note(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, name)
+	if f.panics {
+		panic("a bug of ours with a secret in it")
+	}
+	return f.err
+}
+
+func (f *fake) known(name, id, known string) error {
+	if err := f.note(name); err != nil {
+		return err
+	}
+	if id != known {
+		return fmt.Errorf("look up %s: %w", id, store.ErrNotFound)
+	}
+	return nil
+}
+
+func reply1(role, method string) runtime.Reply {
+	return runtime.Reply{CallID: knownCall, SessionID: knownSession, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", Role: role, Method: method,
+		Outcome:  agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("5"), ToolRole: role, MethodName: method},
+		Program:  runtime.Program{Source: agent.SourceGenerated, Generation: "gen-1", Checksum: agent.Checksum("x"), Trigger: "initial_forge", Selection: agent.Selection{Decision: "forge", Reason: "missing"}},
+		Attempts: 1, DurationMs: 1.5, Usage: agent.Usage{ModelRequests: 1, PromptTokens: 10, CompletionTokens: 5}}
+}
+
+func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
+	if err := f.known("Call", q.SessionID, knownSession); err != nil {
+		return runtime.CallResult{}, err
+	}
+	f.call = q
+	if f.result.Body != nil {
+		return f.result, nil
+	}
+	body, err := json.Marshal(reply1("calculator", q.Method))
+	return runtime.CallResult{Body: body, CallID: knownCall, OK: true}, err
+}
+
+func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, error) {
+	if err := f.known("Start", q.SessionID, knownSession); err != nil {
+		return "", nil, err
+	}
+	f.call = q
+	return knownCall, f.done, nil
+}
+
+func (f *fake) Cancel(id string) error { return f.known("Cancel", id, knownCall) }
+
+func (f *fake) CallView(_ context.Context, id string) (runtime.CallView, error) {
+	o := reply1("calculator", "add").Outcome
+	return runtime.CallView{LogEntry: logEntry(id), Outcome: &o}, f.known("CallView", id, knownCall)
+}
+
+func logEntry(id string) agent.LogEntry {
+	return agent.LogEntry{Timestamp: agent.FormatTime(at), Runtime: "go", CallID: id, OutcomeStatus: agent.StatusRunning, Role: "calculator", Method: "add"}
+}
+
+func (f *fake) ListCalls(_ context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
+	f.calls = q
+	return f.entries[:min(len(f.entries), q.Limit)], f.note("ListCalls")
+}
+
+func (f *fake) aSession() agent.Session {
+	return agent.Session{ID: knownSession, Role: "calculator", Owner: "local", CreatedAt: at, UpdatedAt: at, Contract: &agent.Contract{Purpose: "count"}, Metadata: map[string]string{"a": "b"}, Revision: 1}
+}
+
+func (f *fake) CreateSession(_ context.Context, q runtime.SessionRequest) (agent.Session, error) {
+	f.session = q
+	return f.aSession(), f.note("CreateSession")
+}
+
+func (f *fake) Session(_ context.Context, id string) (agent.Session, error) {
+	return f.aSession(), f.known("Session", id, knownSession)
+}
+
+func (f *fake) DeleteSession(_ context.Context, id string) error {
+	return f.known("DeleteSession", id, knownSession)
+}
+
+func (f *fake) ListSessions(_ context.Context, _ string, limit int) ([]agent.Session, error) {
+	return []agent.Session{f.aSession(), f.aSession()}[:min(2, limit)], f.note("ListSessions")
+}
+
+func (f *fake) Context(_ context.Context, id string) (map[string]json.RawMessage, error) {
+	return nil, f.known("Context", id, knownSession)
+}
+
+func (f *fake) PatchContext(_ context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error) {
+	f.patch = patch
+	return map[string]json.RawMessage{"value": json.RawMessage("9007199254740993")}, f.known("PatchContext", id, knownSession)
+}
+
+func (f *fake) History(_ context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
+	f.history = q
+	p := store.HistoryPage{Size: 2}
+	if q.After == 0 {
+		r, _ := json.Marshal(agent.Record{CallID: knownCall, Seq: 1, Timestamp: agent.FormatTime(at), Speaker: agent.SpeakerUser, Role: "r", MethodName: "m",
+			Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}"), OutcomeSummary: agent.OutcomeSummary{Status: "ok", OK: true, ValueClass: "number"}})
+		p.Records, p.Next = []json.RawMessage{r}, 1
+	}
+	return p, f.known("History", id, knownSession)
+}
+
+func (f *fake) Responds(_ context.Context, id, _ string) (runtime.Introspection, error) {
+	return runtime.Introspection{}, f.known("Responds", id, knownSession)
+}
+
+func (f *fake) Policy() agent.Policy { return agent.DefaultPolicy() }
+
+func (f *fake) PatchPolicy(_ context.Context, patch json.RawMessage, _ string) (agent.Policy, error) {
+	f.patch = patch
+	return agent.DefaultPolicy(), f.note("PatchPolicy")
+}
+
+func aTool(role string) agent.Tool {
+	return agent.Tool{Role: role, Contract: agent.Contract{Purpose: "count", Deliverable: json.RawMessage(`{"type":"number"}`)},
+		Methods: map[string]agent.Contract{"add": {Acceptance: json.RawMessage(`["right"]`)}}, CreatedAt: at, LastUsedAt: at, Revision: 7}
+}
+
+func (f *fake) Tool(_ context.Context, role string) (agent.Tool, error) {
+	return aTool(role), f.known("Tool", role, "calculator")
+}
+
+func (f *fake) ListTools(_ context.Context, _ string, _ int) ([]agent.Tool, error) {
+	return []agent.Tool{aTool("calculator")}, f.note("ListTools")
+}
+
+func (f *fake) PutTool(_ context.Context, role string, c agent.Contract, methods map[string]agent.Contract, revision int64, _ string) (agent.Tool, bool, error) {
+	f.put, f.wanted = agent.Tool{Role: role, Contract: c, Methods: methods}, revision
+	return aTool(role), revision == 0, f.note("PutTool")
+}
+
+func (f *fake) ArchiveTool(_ context.Context, role, _, _ string) error {
+	return f.known("ArchiveTool", role, "calculator")
+}
+
+func anArtifact(role, method string) *agent.Artifact {
+	var a *agent.Artifact
+	a = a.Apply(agent.ArtifactChange{Role: role, MethodName: method, At: at, Result: agent.ClassOK, SessionID: knownSession,
+		Generation: &agent.Generation{ID: "gen-1", Trigger: "initial_forge", Code: "package tool", CodeChecksum: agent.Checksum("package tool"), Dependencies: []string{"recurgent"}, CreatedAt: at,
+			Fixtures: []agent.Fixture{{CallID: knownCall, Value: json.RawMessage(`"a private value"`)}}}})
+	return a
+}
+
+func (f *fake) Artifact(_ context.Context, role, method string) (*agent.Artifact, error) {
+	return anArtifact(role, method), f.known("Artifact", role, "calculator")
+}
+
+func (f *fake) ListArtifacts(_ context.Context, role string) ([]*agent.Artifact, error) {
+	return []*agent.Artifact{anArtifact(role, "add"), anArtifact(role, "mul")}, f.known("ListArtifacts", role, "calculator")
+}
+
+func (f *fake) ArchiveArtifact(_ context.Context, role, _, _, _ string) error {
+	return f.known("ArchiveArtifact", role, "calculator")
+}
+
+func (f *fake) PutProgram(_ context.Context, role, method, source, _, _ string) (*agent.Artifact, error) {
+	f.program = source
+	return anArtifact(role, method), f.note("PutProgram")
+}
+
+func (f *fake) Operate(_ context.Context, role, method string, o runtime.Operation) (*agent.Artifact, error) {
+	f.act = o
+	return anArtifact(role, method), f.known("Operate", role, "calculator")
+}
+
+func (f *fake) Stale(_ context.Context, _ int) ([]store.Target, error) { return nil, f.note("Stale") }
+
+func (f *fake) Prune(_ context.Context, q runtime.PruneRequest) (runtime.PruneReport, error) {
+	f.pruned = q
+	return runtime.PruneReport{DryRun: q.DryRun, Mode: q.Mode, Targets: []store.Target{{Role: "old", LastUsedAt: at}}}, f.note("Prune")
+}
+
+func (f *fake) Restore(_ context.Context, t store.Target, _, _ string) error {
+	return f.known("Restore", t.Role, "old")
+}
+
+func (f *fake) Audit(_ context.Context, _ string, _ int) ([]agent.AuditEntry, error) {
+	return []agent.AuditEntry{{ID: "audit_1", Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}}, f.note("Audit")
+}
+
+func (f *fake) Ready() error { return f.ready }
+func (f *fake) Version() runtime.VersionInfo {
+	return runtime.VersionInfo{Name: "recurgentd", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
+}
+
+// rig is a served interface with a client whose exchanges are compared with the document.
+type rig struct {
+	t      testing.TB
+	fake   *fake
+	url    string
+	client *http.Client
+	seen   *apitest.Recorder
+	reg    *prometheus.Registry
+}
+
+func newRig(t testing.TB, change func(*Options)) *rig {
+	t.Helper()
+	f := &fake{done: make(chan runtime.CallResult, 1)}
+	reg := telemetry.NewRegistry()
+	o := DefaultOptions()
+	o.Runtime, o.Registry, o.Metrics, o.OpenAPI = f, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	if change != nil {
+		change(&o)
+	}
+	h, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	v := apitest.Validator(t)
+	return &rig{t: t, fake: f, url: server.URL, client: &http.Client{Transport: v}, seen: v, reg: reg}
+}
+
+// answer is a reply with its body read.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answer) json(t testing.TB) map[string]any {
+	t.Helper()
+	m := map[string]any{}
+	if err := json.Unmarshal(a.body, &m); err != nil {
+		t.Fatalf("status %d: the body is no JSON object: %.200s", a.status, a.body)
+	}
+	return m
+}
+
+// ask sends a request; header lines are "Name: value". A body gets application/json where no header says otherwise.
+func (g *rig) ask(method, path, body string, header ...string) answer {
+	g.t.Helper()
+	r, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if body == "" {
+		r.Body, r.ContentLength = http.NoBody, 0
+	} else {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		if name == "Host" {
+			r.Host = value
+			continue
+		}
+		if value == "" {
+			r.Header.Del(name)
+			continue
+		}
+		r.Header.Set(name, value)
+	}
+	res, err := g.client.Do(r)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, bytes.TrimSpace(b)}
+}

@@ -1,0 +1,163 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-chi/chi/v5"
+
+	document "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/api/apitest"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+func loadDocument(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := apitest.Load() // examples included
+	if err != nil {
+		t.Fatalf("api/openapi.yaml: %v", err)
+	}
+	return doc
+}
+
+func TestRoutesAndDocumentAgree(t *testing.T) {
+	reg := telemetry.NewRegistry()
+	o := DefaultOptions()
+	o.Runtime, o.Registry, o.Metrics, o.OpenAPI = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	s, err := newServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served, described []string
+	err = chi.Walk(s.router(), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		served = append(served, method+" "+route)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method := range item.Operations() {
+			described = append(described, method+" "+path)
+		}
+	}
+	sort.Strings(served)
+	sort.Strings(described)
+	for _, r := range served {
+		if !slices.Contains(described, r) {
+			t.Errorf("%s is served but not described", r)
+		}
+	}
+	for _, r := range described {
+		if !slices.Contains(served, r) {
+			t.Errorf("%s is described but not served", r)
+		}
+	}
+}
+
+func TestOperationsAreDescribedInFull(t *testing.T) {
+	ids := map[string]bool{}
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			at := method + " " + path
+			if op.OperationID == "" || ids[op.OperationID] {
+				t.Errorf("%s: operationId %q is empty or there twice", at, op.OperationID)
+			}
+			ids[op.OperationID] = true
+			if len(op.Tags) != 1 || op.Summary == "" || op.Description == "" {
+				t.Errorf("%s needs one tag, a summary and a description", at)
+			}
+			if op.Responses.Value("4XX") == nil || op.Responses.Default() == nil {
+				t.Errorf("%s needs 4XX and default", at)
+			}
+			if op.RequestBody != nil {
+				for media, content := range op.RequestBody.Value.Content {
+					if len(content.Examples) == 0 {
+						t.Errorf("%s: %s has no example", at, media)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What the wire structs can hold is what the document describes: neither has a member that the other does not know.
+func TestSchemasAndStructsAgree(t *testing.T) {
+	doc := loadDocument(t)
+	for name, v := range map[string]any{
+		"Session": agent.Session{}, "Tool": agent.Tool{}, "LogEntry": agent.LogEntry{}, "Policy": agent.Policy{}, "HistoryRecord": agent.Record{},
+		"OutcomeSummary": agent.OutcomeSummary{}, "CallReply": runtime.Reply{}, "Program": runtime.Program{}, "Selection": agent.Selection{}, "Usage": agent.Usage{},
+		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": agent.AuditEntry{}, "Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
+		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": runtime.VersionInfo{}, "Introspection": runtime.Introspection{},
+		"PruneReport": runtime.PruneReport{}, "Problem": Problem{}, "FieldError": FieldError{}, "Accepted": accepted{},
+	} {
+		schema := doc.Components.Schemas[name]
+		if schema == nil {
+			t.Errorf("the document has no schema %s", name)
+			continue
+		}
+		have := members(reflect.TypeOf(v))
+		if name == "Generation" {
+			have = slices.DeleteFunc(have, func(m string) bool { return m == "fixtures" }) // hidden
+		}
+		for _, m := range have {
+			if schema.Value.Properties[m] == nil {
+				t.Errorf("%s: %s is served but not described", name, m)
+			}
+		}
+		for m := range schema.Value.Properties {
+			if !slices.Contains(have, m) {
+				t.Errorf("%s: %s is described but never served", name, m)
+			}
+		}
+	}
+}
+
+func members(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && tag == "":
+			e := f.Type
+			if e.Kind() == reflect.Pointer {
+				e = e.Elem()
+			}
+			names = append(names, members(e)...)
+		case f.IsExported() && tag != "-":
+			names = append(names, tag)
+		}
+	}
+	return names
+}
+
+func TestEveryProblemCodeIsDescribed(t *testing.T) {
+	var want []any
+	for _, k := range problemKinds() {
+		want = append(want, k.code)
+		if k.title == "" || k.hint == "" || k.status < 400 {
+			t.Errorf("problem %s needs a title, a hint and a status", k.code)
+		}
+	}
+	got := loadDocument(t).Components.Schemas["Problem"].Value.Properties["code"].Value.Enum
+	less := func(s []any) func(i, j int) bool {
+		return func(i, j int) bool { return fmt.Sprint(s[i]) < fmt.Sprint(s[j]) }
+	}
+	sort.Slice(want, less(want))
+	sort.Slice(got, less(got))
+	if !reflect.DeepEqual(got, want) {
+		g, _ := json.Marshal(got)
+		w, _ := json.Marshal(want)
+		t.Errorf("codes described: %s\ncodes in use: %s", g, w)
+	}
+}
