@@ -199,4 +199,3 @@ func (o *orderer) callsOwn(e ast.Expr) bool {
 	})
 	return found
 }
-

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"maps"
 	"runtime"
 	"time"
 	"unsafe"
@@ -202,4 +203,25 @@ func Encode(v any) (out json.RawMessage, err error) {
 		return nil, err
 	}
 	return json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// PrepareAll compiles every function that the program has, not only those that a run reaches. It is for tests: Compile
+// leaves functions to their first call.
+func (c *Compiled) PrepareAll() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the program does not compile here: %v", r)
+		}
+	}()
+	done := map[*fn]bool{}
+	for again := true; again; {
+		again = false
+		for f := range maps.Values(maps.Clone(c.mc.funcs)) {
+			if !done[f] {
+				done[f], again = true, true
+				f.prepare()
+			}
+		}
+	}
+	return nil
 }

@@ -1,0 +1,266 @@
+package gate
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newGate(t testing.TB) *Gate {
+	t.Helper()
+	g, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// program wraps statements of Run into a program; lines start with imports.
+func program(imports, decls, body string) string {
+	var b strings.Builder
+	b.WriteString("package tool\n")
+	for _, p := range strings.Fields("recurgent " + imports) {
+		fmt.Fprintf(&b, "import %q\n", p)
+	}
+	return b.String() + decls + "\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\nreturn nil, nil\n}\n"
+}
+
+// Refusals have the right type and a correction (issue 3, point 3; P-52).
+func TestRefusals(t *testing.T) {
+	tests := []struct {
+		name, source, kind, message string
+	}{
+		{"forbidden import", program("os", "", "os.Exit(1)"), DependencyPolicy, `package "os" is not available`},
+		{"escaped import", "package tool\nimport \"\\x6f\\x73\"\n" + program("", "", "")[13:], DependencyPolicy, `package "os"`},
+		{"raw import", "package tool\nimport `os/exec`\n" + program("", "", "")[13:], DependencyPolicy, `package "os/exec"`},
+		{"relative import", program("../x", "", ""), DependencyPolicy, `package "../x"`},
+		{"third party", program("github.com/x/y", "", ""), DependencyPolicy, "github.com/x/y"},
+		{"blank import", "package tool\nimport _ \"net/http/pprof\"\n" + program("", "", "")[13:], DependencyPolicy, "pprof"},
+		{"dot import", "package tool\nimport . \"strings\"\n" + program("", "", "")[13:], DependencyPolicy, "dot imports"},
+		{"cgo", "package tool\nimport \"C\"\n" + program("", "", "")[13:], DependencyPolicy, `package "C"`},
+		{"unsafe", program("unsafe", "", "_ = unsafe.Sizeof(1)"), DependencyPolicy, `package "unsafe"`},
+		{"hidden symbol", program("time", "", "time.AfterFunc(0, nil)"), DependencyPolicy, "undefined: time.AfterFunc"},
+		{"hidden reflect", program("reflect", "", "reflect.ValueOf(1)"), DependencyPolicy, "undefined: reflect.ValueOf"},
+		{"host side of the host package", program("", "", "_ = recurgent.Failure{}"), DependencyPolicy, "undefined: recurgent.Failure"},
+		{"unexported field", program("", "", "_ = call.host"), InvalidCode, "call.host undefined"},
+		{"go statement", program("", "", "go func() {}()"), InvalidCode, "go statements"},
+		{"init", program("", "func init() {}", ""), InvalidCode, "init functions"},
+		{"directive", program("", "//go:linkname x runtime.x\nvar x int", ""), InvalidCode, "directives"},
+		{"no body", program("", "func f()", ""), InvalidCode, "has no body"},
+		{"no Run", "package tool\nfunc run() {}\n", InvalidCode, "no function Run"},
+		{"Run is a method", "package tool\nimport \"recurgent\"\ntype T int\nfunc (T) Run(*recurgent.Call) (any, error) { return nil, nil }\n", InvalidCode, "no function Run"},
+		{"wrong signature", "package tool\nimport \"recurgent\"\nfunc Run(call recurgent.Call) (any, error) { return nil, nil }\n", InvalidCode, "wrong signature"},
+		{"wrong result", "package tool\nimport \"recurgent\"\nfunc Run(call *recurgent.Call) (string, error) { return \"\", nil }\n", InvalidCode, "wrong signature"},
+		{"generic Run", "package tool\nimport \"recurgent\"\nfunc Run[T any](call *recurgent.Call) (any, error) { return nil, nil }\n", InvalidCode, "wrong signature"},
+		{"two Runs", program("", "func Run() {}", ""), InvalidCode, "Run redeclared"},
+		{"foreign variable", program("io", "", "io.EOF = nil"), ToolRegistry, "assignment of io.EOF"},
+		{"part of a foreign variable", program("encoding/base64", "", "*base64.StdEncoding = *base64.URLEncoding"), ToolRegistry, "assignment of base64.StdEncoding"},
+		{"foreign element", program("unicode", "", "unicode.L.R16[0].Lo = 1"), ToolRegistry, "assignment of unicode.L"},
+		{"foreign address", program("crypto/rand", "", "p := &rand.Reader; _ = p"), ToolRegistry, "taking the address of rand.Reader"},
+		{"foreign map", program("unicode", "", "delete(unicode.Categories, \"L\")"), ToolRegistry, "change of unicode.Categories"},
+		{"foreign range", program("io", "", "for _, io.EOF = range []error{nil} {}"), ToolRegistry, "io.EOF"},
+		{"type error", program("", "", "var s string = 5\n_ = s"), InvalidCode, "cannot use 5"},
+		{"undefined", program("", "", "x := undefinedThing\n_ = x"), InvalidCode, "undefined: undefinedThing"},
+		{"syntax", "package tool\nfunc Run( {", InvalidCode, "syntax error"},
+		{"empty", "", InvalidCode, "syntax error"},
+		{"invalid recursive type", program("", "type T struct { u uint64; a [2]T; p *uint64 }", ""), InvalidCode, "invalid recursive type"},
+		{"size", program("", "// "+strings.Repeat("x", 70000), ""), InvalidCode, "bytes"},
+		{"nesting", program("", "", "_ = "+strings.Repeat("(", 5000)+"1"+strings.Repeat(")", 5000)), InvalidCode, "nested too deeply"},
+		{"unary nesting", program("", "", "_ = "+strings.Repeat("-", 5000)+"1"), InvalidCode, "nested too deeply"},
+		{"type nesting", program("", "var x "+strings.Repeat("[]", 5000)+"int", ""), InvalidCode, "nested too deeply"},
+		{"sum nesting", program("", "", "_ = 1"+strings.Repeat("+1", 8000)), InvalidCode, "nested too deeply"},
+		{"doubling constants", program("", doublingConsts(), ""), InvalidCode, "too large"},
+		{"doubling structs", program("", doublingStructs(), ""), InvalidCode, "too large"},
+		{"huge shift", program("", "const c = 1 << 2000000000000", ""), InvalidCode, "shift"},
+	}
+	g := newGate(t)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p, r := g.Check(test.source)
+			if r == nil {
+				t.Fatalf("accepted: %+v", p.Facts)
+			}
+			if r.Type != test.kind || !strings.Contains(r.Message, test.message) {
+				t.Errorf("got %s %q, want %s %q", r.Type, r.Message, test.kind, test.message)
+			}
+			if r.Type != InvalidCode && r.Hint == "" {
+				t.Error("a policy refusal without a hint")
+			}
+			if len(r.Errors) > 10 {
+				t.Errorf("%d error lines", len(r.Errors))
+			}
+		})
+	}
+}
+
+func doublingConsts() string {
+	var b strings.Builder
+	b.WriteString("const s0 = \"xxxxxxxxxxxxxxxx\"\n")
+	for i := range 30 {
+		fmt.Fprintf(&b, "const s%d = s%d + s%d\n", i+1, i, i)
+	}
+	return b.String()
+}
+
+func doublingStructs() string {
+	var b strings.Builder
+	b.WriteString("type T0 struct{ a, b int }\n")
+	for i := range 40 {
+		fmt.Fprintf(&b, "type T%d struct{ a, b T%d }\n", i+1, i)
+	}
+	return b.String()
+}
+
+// Errors read like the compiler's, with line and column of the model's own text (issue 3, point 1).
+func TestErrorLines(t *testing.T) {
+	source := "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tx := strings.ToUper(\"a\")\n\treturn y, 5\n}\n"
+	_, r := newGate(t).Check(source)
+	if r == nil {
+		t.Fatal("accepted")
+	}
+	want := []string{"program.go:6:7: undefined: strings", "program.go:7:9: undefined: y", "program.go:7:12: cannot use 5"}
+	for i, w := range want {
+		if i >= len(r.Errors) || !strings.HasPrefix(r.Errors[i], w) {
+			t.Errorf("line %d: got %q, want %q...", i, r.Errors, w)
+		}
+	}
+	if r.Line != 6 || r.Column != 7 {
+		t.Errorf("got %d:%d, want 6:7", r.Line, r.Column)
+	}
+}
+
+// What needs no model is mended: unused and missing imports, unused variables, the package's name (issue 3, point 1).
+func TestMended(t *testing.T) {
+	tests := []struct{ name, source, has string }{
+		{"unused import", program("strings", "", ""), ""},
+		{"unused variable", program("", "", "x := 1"), ""},
+		{"package main", strings.Replace(program("", "", ""), "package tool", "package main", 1), ""},
+		{"missing import", program("", "", "return strings.ToUpper(\"x\"), nil"), `; import "strings"`},
+		{"missing generic import", program("", "", "return slices.Max([]int{1}), nil"), `; import "slices"`},
+		{"missing host import", "package tool\nfunc Run(call *recurgent.Call) (any, error) { return nil, nil }\n", `; import "recurgent"`},
+		{"ambiguous by symbol", program("", "", "return rand.IntN(5), nil"), `; import "math/rand/v2"`},
+		{"local name wins", program("", "var strings = struct{ X int }{1}", "return strings.X, nil"), ""},
+	}
+	g := newGate(t)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p, r := g.Check(test.source)
+			if r != nil {
+				t.Fatalf("refused: %+v", r)
+			}
+			if !strings.Contains(p.Source, test.has) || strings.Count(p.Source, "\n") != strings.Count(test.source, "\n") {
+				t.Errorf("got source\n%s", p.Source)
+			}
+		})
+	}
+}
+
+// Facts come from the typed tree; comments and strings do not mislead them (issue 3, point 4).
+func TestFacts(t *testing.T) {
+	tests := []struct {
+		name, source string
+		want         Facts
+	}{
+		{"nothing", program("", "// call.History() call.Fetch\n", "_ = \"call.History() csv xml <title>\""),
+			Facts{Imports: []string{"recurgent"}, Literals: []string{`"call.History() csv xml \u003ctitle\u003e"`}}},
+		{"args", program("", "", "_ = call.Arg(0, \"name\")"), Facts{Imports: []string{"recurgent"}, UsesArgs: true}},
+		{"kwargs", program("", "", "_ = call.Kwargs[\"q\"]"), Facts{Imports: []string{"recurgent"}, UsesArgs: true, Literals: []string{`"q"`}}},
+		{"bound", program("", "", "var in struct{ A int `json:\"a\"` }\n_ = call.Bind(&in)"), Facts{Imports: []string{"recurgent"}, UsesArgs: true}},
+		{"history", program("", "", "n := 0\nh := call.History()\nfor _, r := range h { if r.Role == \"x\" { n++ } }\n_ = h[len(h)-1:]"),
+			Facts{Imports: []string{"recurgent"}, HistoryAccess: true, HistoryPatterns: []string{"count", "filter", "slice"}, Literals: []string{`"x"`, "0", "1"}}},
+		{"history by helper", program("", "func by(rs []recurgent.Record) map[string]int { m := map[string]int{}\nfor _, r := range rs { m[r.Role]++ }\nreturn m }", "return by(call.HistoryAll()), nil"),
+			Facts{Imports: []string{"recurgent"}, HistoryAccess: true, HistoryPatterns: []string{"count", "group"}}},
+		{"history mapped", program("", "", "var out []string\nfor _, r := range call.History() { out = append(out, r.Role) }"),
+			Facts{Imports: []string{"recurgent"}, HistoryAccess: true, HistoryPatterns: []string{"map"}}},
+		{"context", program("", "", "n, _ := call.Context[\"n\"].(float64)\ncall.Context[\"m\"] = n\ndelete(call.Context, \"d\")\nc := call.Context\nc[\"alias\"] = 1"),
+			Facts{Imports: []string{"recurgent"}, ContextReads: []string{"n"}, ContextWrites: []string{"alias", "d", "m"}, Literals: []string{"1"}}},
+		{"context by variable", program("", "", "k := \"x\"\ncall.Context[k+k] = 1\nfor range call.Context {}"),
+			Facts{Imports: []string{"recurgent"}, ContextReads: []string{"*"}, ContextWrites: []string{"*"}, Literals: []string{`"x"`, "1"}}},
+		{"own names", program("", "type T struct{}\nfunc (T) History() []int { return nil }\nfunc (T) Fetch() {}", "T{}.History(); T{}.Fetch()"), Facts{Imports: []string{"recurgent"}}},
+		{"fetch", program("encoding/json", "", "r, _ := call.Fetch(\"https://x\")\nvar v any\n_ = json.Unmarshal([]byte(r.Body), &v)"),
+			Facts{Imports: []string{"encoding/json", "recurgent"}, UsesFetch: true, CapabilityPatterns: []string{"http_fetch", "json_shape"}, Literals: []string{`"https://x"`}}},
+		{"feeds", program("encoding/xml encoding/csv html", "type f struct { I []string `xml:\"channel>item\"` }", "_ = xml.Unmarshal(nil, &f{})\n_ = csv.NewReader(nil)\n_ = html.UnescapeString(\"\")"),
+			Facts{Imports: []string{"encoding/csv", "encoding/xml", "html", "recurgent"}, CapabilityPatterns: []string{"csv_parse", "html_extract", "rss_parse", "xml_parse"}, Literals: []string{`""`}}},
+		{"tools", program("", "", "call.Tool(\"calc\").Call(\"add\", 1)\ncall.Delegate(\"d\", recurgent.Contract{})"),
+			Facts{Imports: []string{"recurgent"}, UsesTools: true, UsesDelegate: true, Literals: []string{`"add"`, `"calc"`, `"d"`, "1"}}},
+		{"clock and chance", program("time math/rand/v2", "", "_ = time.Now()\n_ = rand.IntN(5)"),
+			Facts{Imports: []string{"math/rand/v2", "recurgent", "time"}, UsesClock: true, UsesChance: true, CapabilityPatterns: []string{"date_time"}, Literals: []string{"5"}}},
+		{"iterator defers", program("", "", "for range 3 { defer func() {}() }"), Facts{Imports: []string{"recurgent"}, Literals: []string{"3"}}},
+	}
+	g := newGate(t)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p, r := g.Check(test.source)
+			if r != nil {
+				t.Fatalf("refused: %+v", r)
+			}
+			if !sameFacts(p.Facts, test.want) {
+				t.Errorf("got  %+v\nwant %+v", p.Facts, test.want)
+			}
+		})
+	}
+}
+
+// sameFacts compares without telling nil from empty.
+func sameFacts(a, b Facts) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range x.NumField() {
+		f, g := x.Field(i), y.Field(i)
+		if f.Kind() == reflect.Slice && f.Len() == 0 && g.Len() == 0 {
+			continue
+		}
+		if !reflect.DeepEqual(f.Interface(), g.Interface()) {
+			return false
+		}
+	}
+	return true
+}
+
+// A check that overruns its deadline is a refusal, and the gate says so ever after.
+func TestDeadline(t *testing.T) {
+	g, err := New(Options{Deadline: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, r := g.Check(program("", "", "")); r == nil {
+			return // the check may win the race against the timer
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	if _, err := New(Options{MaxSource: -1}); err == nil {
+		t.Error("a negative size is accepted")
+	}
+	g, err := New(Options{MaxSource: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, r := g.Check(program("", "", "")); r == nil || !strings.Contains(r.Message, "at most 20") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// The docs and the prompt are made from the one list (issue 3, point 6).
+func TestDialectDocument(t *testing.T) {
+	const path = "../../../docs/dialect.md"
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(Document()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(data) != Document() {
+		t.Error("docs/dialect.md is not what Document returns; run UPDATE=1 go test ./internal/runtime/gate -run DialectDocument")
+	}
+	if !strings.Contains(Dialect(), "slices") || !strings.Contains(Dialect(), "func Run(call *recurgent.Call) (any, error)") {
+		t.Error(Dialect())
+	}
+}
