@@ -100,6 +100,9 @@ func (d *daemon) wire(ctx context.Context, o Options) (err error) {
 	ro := runtime.DefaultOptions()
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Logger = memory, box, model, metrics, d.log
 	ro.Model, ro.RunTimeout, ro.Version, ro.Revision = o.Model, o.CallTimeout, build.Version, build.Revision
+	if o.Provider == "replay" {
+		ro.Model = "recording" // what programs are said to be written by, unless the recording knows
+	}
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = gate.Dialect()
 	if d.run, err = runtime.New(ctx, ro); err != nil {
@@ -114,6 +117,10 @@ func (d *daemon) wire(ctx context.Context, o Options) (err error) {
 	}
 	d.serve(listener, handler, o.H2C)
 	status := box.Status()
+	if status.Level == sandbox.LevelProcess {
+		d.log.Warn().Msg("programs run in processes of their own, but nothing else confines them: run only models that you trust")
+	}
+	d.log.Info().Msg(status.String())
 	d.log.Info().Str("version", build.Version).Str("address", d.address).Str("data_dir", o.DataDir).Str("provider", model.Name()).
 		Str("model", o.Model).Int("runners", o.Runners).Str("sandbox", string(status.Level)).Msg("ready")
 	return nil

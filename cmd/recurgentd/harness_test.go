@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/api/apitest"
 )
 
 // patience bounds every wait of the tests. It is long because machines are slow, and nothing is measured with it.
@@ -26,7 +28,8 @@ const patience = 60 * time.Second
 // secretKey must never be seen outside the requests to the model.
 const secretKey = "sk-canary-4d1b7e55c0ffee"
 
-// A proc is a real daemon, started from the test binary and spoken to over HTTP only.
+// A proc is a real daemon, started from the test binary and spoken to over HTTP only. Every exchange is compared with
+// the OpenAPI document.
 type proc struct {
 	t      *testing.T
 	dir    string // data directory and log are below it
@@ -61,7 +64,8 @@ func (b *syncBuffer) String() string {
 // newDaemon starts a daemon on a fresh directory, with the model behind it where there is one, and waits until it is ready.
 func newDaemon(t *testing.T, m *model, args ...string) *proc {
 	t.Helper()
-	d := &proc{t: t, dir: t.TempDir(), args: args, out: &syncBuffer{}, http: &http.Client{Timeout: patience}}
+	d := &proc{t: t, dir: t.TempDir(), args: args, out: &syncBuffer{}, http: apitest.Client(t)}
+	d.http.Timeout = patience
 	d.env = cleanEnvironment(d.dir)
 	if m != nil {
 		d.env = append(d.env, "OPENAI_BASE_URL="+m.url(), "OPENAI_API_KEY="+secretKey, "RECURGENT_MODEL=scripted")
@@ -198,7 +202,6 @@ func (d *proc) try(ctx context.Context, method, path string, body []byte, header
 		return response{}, err
 	}
 	r := response{resp.StatusCode, resp.Header, data}
-	conforms(d.t, req, body, r)
 	return r, nil
 }
 

@@ -1,8 +1,0 @@
-package main
-
-import (
-	"net/http"
-	"testing"
-)
-
-func conforms(t *testing.T, req *http.Request, body []byte, r response) {}
