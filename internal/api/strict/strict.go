@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 
 // Check returns nil when data is one good JSON value, else an *Error. It replaces lone surrogate escapes in data itself.
 func Check(data []byte) error {
-	var room [32][]byte
+	var room [16][]byte
 	s := scanner{data: data, keys: room[:0]}
 	s.space()
 	if err := s.value(1); err != nil {
@@ -58,7 +58,7 @@ func Check(data []byte) error {
 //
 // The members are handed out while the rest is still unread: what member does must not matter when Members fails.
 func Members(data []byte, member func(name, value []byte) error) error {
-	var room [32][]byte
+	var room [16][]byte
 	s := scanner{data: data, keys: room[:0]}
 	s.space()
 	if s.pos == len(data) {
