@@ -504,7 +504,7 @@ func (m *Memory) Content(_ context.Context, ref string) (json.RawMessage, error)
 func (m *Memory) Patterns(_ context.Context, role string) ([]agent.PatternEvent, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.patterns[role]), nil
+	return append([]agent.PatternEvent{}, m.patterns[role]...), nil
 }
 
 // Artifact is part of Store.

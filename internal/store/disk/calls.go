@@ -256,5 +256,5 @@ func (s *Store) Content(_ context.Context, ref string) (json.RawMessage, error) 
 func (s *Store) Patterns(_ context.Context, role string) ([]agent.PatternEvent, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Clone(s.patterns[role]), nil
+	return append([]agent.PatternEvent{}, s.patterns[role]...), nil
 }

@@ -29,7 +29,9 @@ func (s *Store) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			s.flushMu.Lock()
 			full = time.Since(s.lastCut) >= s.o.Checkpoint
+			s.flushMu.Unlock()
 		case <-s.kick:
 			full = true
 		}
@@ -509,10 +511,12 @@ func (s *Store) writeCalls(w *work) error {
 		}
 		values = append(values, line)
 	}
-	if s.exporting == 0 {
-		if err := errors.Join(s.callLog.rotate(), s.values.rotate()); err != nil {
-			return err
-		}
+	turn := (*lineLog).rotate
+	if s.exporting > 0 {
+		turn = (*lineLog).settle
+	}
+	if err := errors.Join(turn(&s.callLog), turn(&s.values)); err != nil {
+		return err
 	}
 	valuesGrown, err := s.values.append(values)
 	if err != nil {

@@ -27,6 +27,7 @@ type lineLog struct {
 	closed  []lineSegment      // oldest first
 	number  int                // of the current segment
 	bytes   int64              // of the current segment, visible to readers
+	renamed bool               // a segment was closed, and its name is not durable yet
 	offsets map[uint64][]int64 // the current segment's index; nil until it is asked for
 }
 
@@ -236,7 +237,7 @@ func (l *lineLog) sync() (place, error) {
 // rotate closes the current segment when it is full: its index is written first, and then it gets its number.
 func (l *lineLog) rotate() error {
 	if l.bytes < l.size {
-		return nil
+		return l.settle()
 	}
 	if _, err := l.sync(); err != nil {
 		return err
@@ -247,13 +248,30 @@ func (l *lineLog) rotate() error {
 	if err := l.s.write(l.indexFile(l.number), encodeIndex(l.offsets)); err != nil {
 		return err
 	}
+	if err := l.turn(); err != nil {
+		return err
+	}
+	return l.settle()
+}
+
+// settle makes a segment's new name durable, before anything is written under the old one.
+func (l *lineLog) settle() error {
+	if !l.renamed {
+		return nil
+	}
+	if err := errors.Join(l.s.fs.SyncDir(l.dir), l.s.fs.SyncDir(path.Dir(l.file(l.number)))); err != nil {
+		return err
+	}
+	l.renamed = false
+	return nil
+}
+
+// turn gives the current segment its number and starts the next.
+func (l *lineLog) turn() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current != "" {
 		if err := l.s.fs.Rename(l.current, fmt.Sprintf("%s/%08d.jsonl", l.dir, l.number)); err != nil {
-			return err
-		}
-		if err := errors.Join(l.s.fs.SyncDir(l.dir), l.s.fs.SyncDir(path.Dir(l.current))); err != nil {
 			return err
 		}
 	}
@@ -261,6 +279,7 @@ func (l *lineLog) rotate() error {
 	l.number++
 	l.bytes = 0
 	l.offsets = map[uint64][]int64{}
+	l.renamed = true
 	return nil
 }
 
@@ -548,12 +567,12 @@ func (l *lineLog) drop(unwanted func(seg lineSegment, total int64) bool) error {
 	return l.s.fs.SyncDir(l.dir)
 }
 
-// erase overwrites, in place, the lines which match: with what change makes of them and spaces up to the old length,
-// so that offsets stay. The overwriting is durable when it returns, and can be repeated after a crash within it.
+// erase replaces the lines which match by what change makes of them, with spaces up to the old length, so that
+// offsets stay. A segment is replaced as a whole: a crash leaves it as it was or as it is to be.
 func (l *lineLog) erase(match func(line []byte) bool, change func(line []byte) []byte, newerThan time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	segments := append(slices.Clone(l.closed), lineSegment{number: l.number, bytes: l.bytes, newest: l.s.now()})
+	segments := append(slices.Clone(l.closed), lineSegment{number: l.number, bytes: l.bytes})
 	for _, seg := range segments {
 		if seg.bytes == 0 || !seg.newest.IsZero() && seg.newest.Before(newerThan) {
 			continue
@@ -566,29 +585,29 @@ func (l *lineLog) erase(match func(line []byte) bool, change func(line []byte) [
 }
 
 func (l *lineLog) eraseIn(name string, size int64, match func([]byte) bool, change func([]byte) []byte) error {
-	f, err := l.s.fs.Open(name, false)
+	data, err := l.s.fs.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	off, changed := int64(0), false
-	_, err = forward(context.Background(), f, 0, size, func(line []byte) (bool, error) {
-		at := off
-		off += int64(len(line)) + 1
-		if !match(line) {
-			return false, nil
+	data = data[:min(size, int64(len(data)))]
+	changed := false
+	for rest := data; len(rest) > 0; {
+		line, next, _ := bytes.Cut(rest, []byte("\n"))
+		if match(line) {
+			text := change(line)
+			if len(text) > len(line) {
+				text = []byte("{}")
+			}
+			n := copy(line, text)
+			for i := n; i < len(line); i++ {
+				line[i] = ' '
+			}
+			changed = true
 		}
-		next := change(line)
-		if len(next) > len(line) {
-			next = []byte("{}")
-		}
-		padded := append(bytes.Clone(next), bytes.Repeat([]byte(" "), len(line)-len(next))...)
-		changed = true
-		_, err := f.WriteAt(padded, at)
-		return false, err
-	})
-	if err != nil || !changed {
-		return err
+		rest = next
 	}
-	return f.Sync()
+	if !changed {
+		return nil
+	}
+	return l.s.write(name, data)
 }

@@ -246,6 +246,9 @@ func (r *replay) entry(e *entry) error {
 func (r *replay) sessionPart(e *entry) error {
 	s := r.s
 	if e.Create != nil {
+		if _, err := s.fs.Stat(sessionFile(e.Session)); notExist(err) {
+			return nil // whatever else its directory has, a history among it, comes again
+		}
 		_, err := s.session(e.Session)
 		if err == nil {
 			e.Create = nil // its file is there; it counts

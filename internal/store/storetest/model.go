@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -82,49 +83,57 @@ func model(t *testing.T, r *rig) {
 			})
 		}
 		if step%40 == 39 {
-			if a, b := r.everything(r.s), r.everything(twin); a != b {
+			if a, b := Dump(t, r.s, r.clock.now()), Dump(t, twin, r.clock.now()); a != b {
 				t.Fatalf("after step %d the store and its twin differ:\n%s\n%s", step, a, b)
 			}
 		}
 	}
 }
 
-// everything renders what can be read of a store.
-func (r *rig) everything(s store.Store) string {
+// Dump renders what can be read of a store whose calls were those that NewCommit makes.
+func Dump(t testing.TB, s store.Store, now time.Time) string {
+	t.Helper()
+	ctx := context.Background()
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	out := map[string]any{}
-	sessions, err := s.ListSessions(r.ctx, "", 100)
-	r.ok(err)
+	sessions, err := s.ListSessions(ctx, "", 100)
+	ok(err)
 	out["sessions"] = sessions
 	for _, x := range sessions {
-		values, err := s.Context(r.ctx, x.ID)
-		r.ok(err)
-		out["context "+x.ID], out["history "+x.ID] = values, Records(r.T, s, x.ID)
+		values, err := s.Context(ctx, x.ID)
+		ok(err)
+		out["context "+x.ID], out["history "+x.ID] = values, Records(t, s, x.ID)
 	}
-	list, err := s.ListArtifacts(r.ctx, "calculator")
-	r.ok(err)
-	tools, err := s.ListTools(r.ctx, "", 100)
-	r.ok(err)
-	ranks, err := s.RankTools(r.ctx, r.clock.now(), 100)
-	r.ok(err)
-	states, err := s.ArtifactStates(r.ctx)
-	r.ok(err)
-	patterns, err := s.Patterns(r.ctx, "calculator")
-	r.ok(err)
-	log, err := s.ListCalls(r.ctx, store.CallQuery{Limit: 1000})
-	r.ok(err)
+	list, err := s.ListArtifacts(ctx, "calculator")
+	ok(err)
+	tools, err := s.ListTools(ctx, "", 100)
+	ok(err)
+	ranks, err := s.RankTools(ctx, now, 100)
+	ok(err)
+	states, err := s.ArtifactStates(ctx)
+	ok(err)
+	patterns, err := s.Patterns(ctx, "calculator")
+	ok(err)
+	log, err := s.ListCalls(ctx, store.CallQuery{Limit: 1000})
+	ok(err)
 	for i := range log {
 		if len(log[i].Args) == 0 {
 			log[i].Args, log[i].Kwargs = nil, nil // erased: [] and null are the same
 		}
 	}
-	audits, err := s.Audit(r.ctx, "", 1000)
-	r.ok(err)
+	audits, err := s.Audit(ctx, "", 1000)
+	ok(err)
 	out["artifacts"], out["tools"], out["ranks"], out["states"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, states, patterns, log, audits
 	for i := range 40 {
-		v, _ := s.Content(r.ctx, fmt.Sprint("content:", i))
+		v, _ := s.Content(ctx, fmt.Sprint("content:", i))
 		out[fmt.Sprint("content ", i)] = v
 	}
 	text, err := json.MarshalIndent(out, "", " ")
-	r.ok(err)
+	ok(err)
 	return string(text)
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -166,10 +167,22 @@ func Records(t testing.TB, s store.Store, session string) []agent.Record {
 }
 
 // clock is the time of a test.
-type clock struct{ at time.Time }
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
 
-func (c *clock) now() time.Time          { return c.at }
-func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
 
 // sameJSON reports whether two values are the same once encoded.
 func sameJSON(a, b any) bool {

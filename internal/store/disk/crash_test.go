@@ -1,0 +1,384 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
+)
+
+var simStart = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// script is a run of operations which touches everything that a store writes. Those without a twin are the flusher's.
+type step struct {
+	name  string
+	do    func(store.Store) error
+	files func(*Store) error
+}
+
+func script(now func() time.Time) []step {
+	ctx := context.Background()
+	var steps []step
+	add := func(name string, do func(store.Store) error) { steps = append(steps, step{name: name, do: do}) }
+	sync := func() { steps = append(steps, step{name: "sync", files: (*Store).Sync}) }
+	checkpoint := func() { steps = append(steps, step{name: "checkpoint", files: (*Store).checkpoint}) }
+	n := 0
+	call := func(session, method string, change func(*store.CallCommit)) {
+		n++
+		id := fmt.Sprintf("call_%04d", n)
+		add("call "+id, func(s store.Store) error {
+			c := storetest.NewCommit(session, id, now())
+			c.Record.MethodName, c.Log.Method = method, method
+			c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(`"` + id + `"`)}}
+			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: method, At: now(), Result: agent.ClassOK, SessionID: session}}
+			c.Tools = []store.ToolChange{{Role: "calculator", At: now(), Used: 1, Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
+			c.Pattern = &agent.PatternEvent{CallID: id, SessionID: session, Role: "calculator", MethodName: method}
+			c.Content = &store.Content{Ref: "content:" + id[len(id)-1:], Value: json.RawMessage(`"` + id + `"`)}
+			if change != nil {
+				change(c)
+			}
+			return s.CommitCall(ctx, c)
+		})
+	}
+	forged := func(gen string) func(*store.CallCommit) {
+		return func(c *store.CallCommit) {
+			g := storetest.NewGeneration(gen, "package tool // "+gen+c.Record.CallID, now())
+			c.Artifacts[0].Generation = g
+			c.Artifacts[0].Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: c.SessionID, Args: c.Record.Args, Value: c.Outcome.Value}
+		}
+	}
+	create := func(id string) {
+		add("create "+id, func(s store.Store) error {
+			return s.CreateSession(ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: now(), UpdatedAt: now()}, map[string]json.RawMessage{"first": json.RawMessage("1")})
+		})
+	}
+	target := func(m string) []store.Target { return []store.Target{{Role: "calculator", Method: m}} }
+	create("sess_1")
+	call("sess_1", "add", forged("gen-1"))
+	create("sess_2")
+	call("sess_2", "add", nil)
+	sync()
+	call("sess_1", "sub", forged("gen-1"))
+	call("sess_2", "sub", nil)
+	add("policy", func(s store.Store) error {
+		p := agent.DefaultPolicy()
+		p.RepairEnabled = false
+		return s.SetPolicy(ctx, p, &agent.AuditEntry{ID: "audit_1"})
+	})
+	checkpoint()
+	call("sess_1", "add", nil)
+	call("sess_2", "add", forged("gen-2"))
+	add("context", func(s store.Store) error {
+		_, err := s.ChangeContext(ctx, "sess_2", agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")}, Delete: []string{"first"}})
+		return err
+	})
+	sync()
+	add("archive", func(s store.Store) error {
+		return s.Archive(ctx, target("sub"), agent.AuditEntry{ID: "audit_2"})
+	})
+	call("sess_1", "sub", nil)
+	sync()
+	add("restore", func(s store.Store) error {
+		return s.Restore(ctx, target("sub"), agent.AuditEntry{ID: "audit_3"})
+	})
+	call("sess_1", "sub", nil)
+	add("delete sess_2", func(s store.Store) error { return s.DeleteSession(ctx, "sess_2") })
+	call("sess_1", "add", nil)
+	add("archive tool", func(s store.Store) error {
+		return s.Archive(ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_4"})
+	})
+	checkpoint()
+	add("restore tool", func(s store.Store) error {
+		return s.Restore(ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_5"})
+	})
+	call("sess_1", "add", nil)
+	add("remove", func(s store.Store) error {
+		return s.Remove(ctx, target("sub"), agent.AuditEntry{ID: "audit_6"})
+	})
+	call("sess_1", "sub", forged("gen-1"))
+	sync()
+	call("sess_1", "sub", nil)
+	checkpoint()
+	call("sess_1", "add", nil)
+	return steps
+}
+
+func simOptions(t testing.TB, f *simFS, now func() time.Time) Options {
+	o := testOptions(t)
+	o.FS, o.Flush, o.Now = f, -1, now
+	o.Segment, o.LogSegment = 1<<12, 4<<10 // segments turn within the script
+	o.Sessions, o.Artifacts = 1, 1
+	return o
+}
+
+// runScript does the script to the store, marking operation i before step i (2i) and after it (2i+1), and to a twin.
+// It returns the twin's states: state i is that after i steps.
+func runScript(t *testing.T, f *simFS) (states []string) {
+	t.Helper()
+	at := simStart
+	now := func() time.Time { return at }
+	s, err := Open("sim", simOptions(t, f, now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin := store.NewMemory(store.Options{Now: now})
+	states = append(states, storetest.Dump(t, twin, at))
+	for i, step := range script(now) {
+		at = at.Add(time.Second)
+		f.mark(2 * i)
+		if step.files != nil {
+			err = step.files(s)
+		} else if err = step.do(s); err == nil {
+			err = step.do(twin)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		f.mark(2*i + 1)
+		states = append(states, storetest.Dump(t, twin, simStart))
+	}
+	if got, want := storetest.Dump(t, s, simStart), states[len(states)-1]; got != want {
+		t.Fatalf("before any crash: %s", difference(got, want))
+	}
+	s.kill()
+	return states
+}
+
+// difference gives the first lines that two dumps do not share.
+func difference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range a {
+		if i >= len(b) || a[i] != b[i] {
+			from := max(0, i-6)
+			return fmt.Sprintf("line %d: got\n%s\nwant\n%s", i, strings.Join(a[from:min(len(a), i+6)], "\n"), strings.Join(b[from:min(len(b), i+6)], "\n"))
+		}
+	}
+	return "nothing"
+}
+
+// TestPowerCut cuts the power after every operation on the file system, in several ways, and opens what is left: the
+// store is as it was after the steps that were acknowledged, or the one under way as well. Nothing is quarantined.
+// P-12, H-59; issue 5, 1 to 3.
+func TestPowerCut(t *testing.T) {
+	f := newSimFS()
+	states := runScript(t, f)
+	modes := []crashMode{loseAll, keepAll, anyOf, anyOf, anyOf}
+	if testing.Short() {
+		modes = modes[:3]
+	}
+	began, acked := 0, 0
+	for n := range len(f.ops) + 1 {
+		if n > 0 && f.ops[n-1].kind == "mark" {
+			if m := f.ops[n-1].mark; m%2 == 0 {
+				began = m/2 + 1
+			} else {
+				acked = m/2 + 1
+			}
+			continue
+		}
+		for i, mode := range modes {
+			left := f.crash(n, mode, rand.New(rand.NewPCG(uint64(n), uint64(i))))
+			got, s, err := dumpOf(t, left)
+			if err != nil {
+				t.Fatalf("power cut after operation %d (%+v), way %d: %v\n%s", n, opText(f.ops, n), i, err, left.text())
+			}
+			if got != states[acked] && got != states[began] {
+				t.Fatalf("power cut after operation %d (%s), way %d, between steps %d and %d: %s\n%s", n, opText(f.ops, n), i, acked, began, difference(got, states[began]), left.text())
+			}
+			if q := s.Stats().Quarantined; q != 0 {
+				t.Fatalf("power cut after operation %d (%s), way %d: %d files were set aside", n, opText(f.ops, n), i, q)
+			}
+			if i == 2 { // and once more, in the middle of the recovery
+				at := len(left.ops) * 2 / 3
+				again := left.crash(at, anyOf, rand.New(rand.NewPCG(uint64(n), 99)))
+				if at < baseOps(left) {
+					continue
+				}
+				got, _, err := dumpOf(t, again)
+				if err != nil || got != states[acked] && got != states[began] {
+					t.Fatalf("power cut after operation %d (%s) and again in the recovery: %v, %s", n, opText(f.ops, n), err, difference(got, states[acked]))
+				}
+			}
+		}
+	}
+}
+
+// baseOps counts the operations that stand for what the power cut before left.
+func baseOps(f *simFS) int {
+	for i, op := range f.ops {
+		if op.kind == "mark" && op.mark == -1 {
+			return i
+		}
+	}
+	return len(f.ops)
+}
+
+func opText(ops []simOp, n int) string {
+	if n == 0 {
+		return "none"
+	}
+	op := ops[n-1]
+	return fmt.Sprintf("%s %s%s inode %d, %d bytes at %d", op.kind, op.name, op.to, op.inode, len(op.data), op.off)
+}
+
+// dumpOf opens the store on a file system and renders it.
+func dumpOf(t *testing.T, f *simFS) (string, *Store, error) {
+	t.Helper()
+	f.mark(-1)
+	s, err := Open("sim", simOptions(t, f, func() time.Time { return simStart.Add(time.Hour) }))
+	if err != nil {
+		return "", nil, err
+	}
+	got := storetest.Dump(t, s, simStart)
+	s.kill()
+	return got, s, nil
+}
+
+// TestFaults fails each operation on the file system once, or it and the next few, with an error or a short write.
+// What returned an error changed nothing, the rest is there, also after a power cut at the end; the store mends itself.
+func TestFaults(t *testing.T) {
+	probe := newSimFS()
+	runScript(t, probe)
+	total := len(probe.ops)
+	for n := 1; n <= total; n++ {
+		for way, row := range []int{1, 1, 4} {
+			if testing.Short() && (n+way)%3 != 0 {
+				continue
+			}
+			f := newSimFS()
+			f.fail = func(at int, _ simOp) (error, bool) {
+				if at >= n && at < n+row {
+					return errSim, way == 1
+				}
+				return nil, false
+			}
+			faulty(t, f, fmt.Sprintf("operation %d, way %d", n, way))
+		}
+	}
+}
+
+func faulty(t *testing.T, f *simFS, what string) {
+	t.Helper()
+	at := simStart
+	now := func() time.Time { return at }
+	var s *Store
+	for try := 0; ; try++ { // a daemon that cannot start is started again
+		var err error
+		if s, err = Open("sim", simOptions(t, f, now)); err == nil {
+			break
+		}
+		if !errors.Is(err, errSim) || try > 10 {
+			t.Fatalf("%s: open: %v", what, err)
+		}
+	}
+	twin := store.NewMemory(store.Options{Now: now})
+	for _, step := range script(now) {
+		at = at.Add(time.Second)
+		if step.files != nil {
+			if err := step.files(s); err != nil {
+				s.fail(err)
+			}
+		} else if err := step.do(s); err == nil {
+			if err := step.do(twin); err != nil {
+				t.Fatalf("%s: %s: the store did what its twin refuses: %v", what, step.name, err)
+			}
+		} else if !errors.Is(err, errSim) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrExists) {
+			t.Fatalf("%s: %s: %v", what, step.name, err)
+		}
+		for range 10 {
+			if s.Ready() == nil {
+				break
+			}
+			s.tick(false)
+		}
+	}
+	want := storetest.Dump(t, twin, simStart)
+	if got := storetest.Dump(t, s, simStart); got != want {
+		t.Fatalf("%s: %s", what, difference(got, want))
+	}
+	s.kill()
+	for i, mode := range []crashMode{loseAll, anyOf, keepAll} {
+		got, _, err := dumpOf(t, f.crash(len(f.ops), mode, rand.New(rand.NewPCG(7, uint64(i)))))
+		if err != nil || got != want {
+			t.Fatalf("%s, then a power cut, way %d: %v, %s", what, i, err, difference(got, want))
+		}
+	}
+}
+
+// TestPowerCutConcurrent cuts the power at random moments of a run of many writers, whose commits share batches: what
+// was acknowledged is there, histories are gapless, counters are the sum of what is there.
+func TestPowerCutConcurrent(t *testing.T) {
+	f := newSimFS()
+	o := simOptions(t, f, time.Now)
+	s, err := Open("sim", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	for i := range 4 {
+		if err := s.CreateSession(ctx, agent.Session{ID: fmt.Sprint("sess_", i)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_0", "call_first", simStart), "package tool")); err != nil {
+		t.Fatal(err)
+	}
+	start := len(f.ops)
+	const writers, each = 8, 12
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := range each {
+				c := storetest.NewCommit(fmt.Sprint("sess_", (w+n)%4), fmt.Sprintf("call_%02d_%02d", w, n), simStart)
+				c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: simStart, Result: agent.ClassOK}}
+				if err := s.CommitCall(ctx, c); err != nil {
+					t.Error(err)
+				}
+				f.mark(w*each + n)
+				if w == 0 && n%4 == 3 {
+					if err := s.checkpoint(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s.kill()
+	for n := start; n <= len(f.ops); n += 3 {
+		left := f.crash(n, anyOf, rand.New(rand.NewPCG(uint64(n), 5)))
+		s, err := Open("sim", simOptions(t, left, time.Now))
+		if err != nil {
+			t.Fatalf("after operation %d: %v", n, err)
+		}
+		there, total := map[string]bool{}, int64(0)
+		for i := range 4 {
+			for _, r := range storetest.Records(t, s, fmt.Sprint("sess_", i)) {
+				if there[r.CallID] {
+					t.Fatalf("after operation %d: %s is there twice", n, r.CallID)
+				}
+				there[r.CallID] = true
+				total++
+			}
+		}
+		for _, op := range f.ops[start:n] {
+			if id := fmt.Sprintf("call_%02d_%02d", op.mark/each, op.mark%each); op.kind == "mark" && !there[id] {
+				t.Fatalf("after operation %d: %s was acknowledged and is lost", n, id)
+			}
+		}
+		a, err := s.Artifact(ctx, "calculator", "add")
+		if err != nil || a.SuccessCount != total {
+			t.Fatalf("after operation %d: %d successes, %d records: %v", n, a.SuccessCount, total, err)
+		}
+		s.kill()
+	}
+}
