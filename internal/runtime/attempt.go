@@ -134,6 +134,8 @@ func (c *call) note(a attempt) {
 	if len(c.found.attemptFailures) == most {
 		return
 	}
+	c.progress.tell(EventAttemptFailed, map[string]any{"attempt_id": a.id, "stage": a.stage, "error_type": a.outcome.ErrorType,
+		"error_message": clip(a.outcome.ErrorMessage, 400), "failure_class": a.class})
 	c.found.attemptFailures = append(c.found.attemptFailures, agent.AttemptFailure{AttemptID: a.id, Stage: a.stage,
 		ErrorType: a.outcome.ErrorType, ErrorMessage: clip(a.outcome.ErrorMessage, 400), FailureClass: a.class, Metadata: a.outcome.Metadata})
 	if a.result.Context != nil && !a.result.Context.Empty() {

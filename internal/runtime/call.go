@@ -39,6 +39,7 @@ type call struct {
 	nested       *nestedBudget // shared by the whole tree of calls
 	root         *call
 	cancel       context.CancelCauseFunc
+	progress     progress
 	key          *store.Idempotent
 	maskedArgs   []json.RawMessage
 	maskedKwargs json.RawMessage
@@ -291,6 +292,9 @@ func (c *call) perform(ctx context.Context) agent.Outcome {
 	}
 	if err := c.prepare(ctx); err != nil {
 		return c.storeFailed(err)
+	}
+	if c.decision.Decision != DecideRun {
+		c.progress.tell(EventSelected, c.found.selection)
 	}
 	switch c.decision.Decision {
 	case DecideRun:

@@ -89,6 +89,7 @@ type Runtime struct {
 	compiled compiledContracts
 	facts    factsCache
 	recent   recentCalls
+	feed     feed
 	level    sandbox.Level
 
 	mu       sync.Mutex
@@ -173,6 +174,7 @@ func (r *Runtime) leave(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.running, c.id)
+	c.progress.end()
 	if r.draining && len(r.running) == 0 {
 		select {
 		case <-r.idle:

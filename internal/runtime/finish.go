@@ -96,6 +96,7 @@ func (c *call) commit(o agent.Outcome) (CallResult, error) {
 	}
 	c.stages.Commit = r.o.Now().Sub(began)
 	r.metrics.ObserveCall(&commit.Log, c.stages)
+	r.feed.publish(&commit.Log)
 	if c.found.source == agent.SourcePersisted && o.OK() {
 		r.saved(c)
 	}

@@ -195,6 +195,7 @@ func (c *call) obtain(ctx context.Context, o order) (*candidate, *agent.Outcome)
 			key += "\x00" + c.id
 		}
 		left := c.budgets.guardrail
+		c.progress.tell(EventForging, map[string]any{"kind": o.kind, "trigger": o.trigger})
 		notes := c.found.attemptFailures
 		fl, leader, leave := c.r.flights.join(c.r.life, key, func(fctx context.Context) forgeResult { return c.write(fctx, o, left, notes) })
 		c.leaves = append(c.leaves, leave)
@@ -367,6 +368,7 @@ func (c *call) tryCandidate(ctx context.Context, cand *candidate, adaptive bool)
 	if broken := c.prove(ctx, cand, adaptive); broken != nil {
 		return *broken
 	}
+	c.progress.tell(EventRunning, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
 	return c.try(ctx, runnable{code: cand.generation.Code, checksum: cand.generation.CodeChecksum})
 }
 

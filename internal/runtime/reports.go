@@ -1,0 +1,205 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Bounds of reports.
+const (
+	maxReportCalls  = 10_000 // the newest calls of the log
+	maxPatternCalls = 1000   // of a role, to find corrections
+	trendBuckets    = 12
+)
+
+// PatternReport is the pattern memory of a role.
+type PatternReport struct {
+	Role     string               `json:"role"`
+	Patterns []evolve.Pattern     `json:"patterns"` // what a prompt is told
+	Events   []agent.PatternEvent `json:"events"`   // oldest first, at most 50
+}
+
+// PatternReport returns what is remembered of a role's calls, corrections linked (C-22, C-23).
+func (r *Runtime) PatternReport(ctx context.Context, role string) (PatternReport, error) {
+	if err := agent.CheckName("role", role); err != nil {
+		return PatternReport{}, err
+	}
+	kept, err := r.store.Patterns(ctx, role)
+	if err != nil {
+		return PatternReport{}, err
+	}
+	report := PatternReport{Role: role, Patterns: evolve.Patterns(capable(kept)), Events: slices.Clone(kept)}
+	if len(kept) == 0 {
+		report.Events = []agent.PatternEvent{}
+		return report, nil
+	}
+	since, _ := time.Parse(time.RFC3339, kept[0].Timestamp) // zero is no bound
+	entries, err := r.newestCalls(ctx, store.CallQuery{Role: role, Since: since}, maxPatternCalls)
+	if err != nil {
+		return PatternReport{}, err
+	}
+	corrected := map[string]string{}
+	for _, e := range entries {
+		if e.UserCorrectionDetected {
+			corrected[e.UserCorrectionReferenceCallID] = e.CallID
+		}
+	}
+	for i := range report.Events {
+		e := &report.Events[i]
+		e.Corrected = cmp.Or(e.Corrected, corrected[e.CallID])
+	}
+	return report, nil
+}
+
+// capable leaves out the events that tell of no capability: they are kept for what they say of success.
+func capable(events []agent.PatternEvent) []agent.PatternEvent {
+	out := make([]agent.PatternEvent, 0, len(events))
+	for _, e := range events {
+		if len(e.Capabilities) > 0 {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// HistoryUsage says how much programs look at history: the evidence for what to build next (H-54).
+type HistoryUsage struct {
+	Usage
+	Since string      `json:"since"` // of the oldest call looked at, "" when there is none
+	Until string      `json:"until"`
+	Roles []RoleUsage `json:"roles"` // by role
+}
+
+// Usage counts calls that ran a program.
+type Usage struct {
+	Calls      int            `json:"calls"`
+	WithAccess int            `json:"with_access"` // ran a program that names the history
+	Share      float64        `json:"share"`       // 0 to 1
+	Tags       map[string]int `json:"tags"`        // calls by query pattern: filter, map, slice, count, group
+}
+
+// RoleUsage is the usage of one role.
+type RoleUsage struct {
+	Role string `json:"role"`
+	Usage
+}
+
+func (u *Usage) add(e *agent.LogEntry) {
+	u.Calls++
+	if e.HistoryAccessDetected {
+		u.WithAccess++
+	}
+	for _, tag := range e.HistoryQueryPatterns {
+		u.Tags[tag]++
+	}
+	u.Share = float64(u.WithAccess) / float64(u.Calls)
+}
+
+// HistoryUsage looks at the newest 10,000 calls.
+func (r *Runtime) HistoryUsage(ctx context.Context) (HistoryUsage, error) {
+	entries, err := r.newestCalls(ctx, store.CallQuery{}, maxReportCalls)
+	if err != nil {
+		return HistoryUsage{}, err
+	}
+	report := HistoryUsage{Usage: Usage{Tags: map[string]int{}}, Roles: []RoleUsage{}}
+	roles := map[string]*RoleUsage{}
+	for i := range entries {
+		e := &entries[i]
+		if e.ProgramSource == agent.SourceNone {
+			continue
+		}
+		if report.Until == "" {
+			report.Until = e.Timestamp
+		}
+		report.Since = e.Timestamp
+		report.add(e)
+		if roles[e.Role] == nil {
+			roles[e.Role] = &RoleUsage{Role: e.Role, Usage: Usage{Tags: map[string]int{}}}
+		}
+		roles[e.Role].add(e)
+	}
+	for _, u := range roles {
+		report.Roles = append(report.Roles, *u)
+	}
+	slices.SortFunc(report.Roles, func(a, b RoleUsage) int { return cmp.Compare(a.Role, b.Role) })
+	return report, nil
+}
+
+// Trends says where programs came from and how calls failed, over time (P-93).
+type Trends struct {
+	Window    string  `json:"window"`
+	Truncated bool    `json:"truncated"` // there were more calls than the newest 10,000
+	Total     Trend   `json:"total"`
+	Buckets   []Trend `json:"buckets"` // twelve equal parts of the window, oldest first
+}
+
+// Trend is one span of time.
+type Trend struct {
+	Since         string         `json:"since"`
+	Until         string         `json:"until"`
+	Calls         int            `json:"calls"`
+	Errors        int            `json:"errors"`
+	WeakSuccesses int            `json:"weak_successes"`
+	Corrections   int            `json:"corrections"`
+	ProgramSource map[string]int `json:"program_source"`
+	FailureClass  map[string]int `json:"failure_class"` // failures on the way too, those that were mended
+	ErrorType     map[string]int `json:"error_type"`
+}
+
+func newTrend(since, until time.Time) Trend {
+	return Trend{Since: agent.FormatTime(since), Until: agent.FormatTime(until), ProgramSource: map[string]int{}, FailureClass: map[string]int{}, ErrorType: map[string]int{}}
+}
+
+func (t *Trend) add(e *agent.LogEntry) {
+	t.Calls++
+	t.ProgramSource[e.ProgramSource]++
+	for _, f := range e.AttemptFailures {
+		if f.FailureClass != agent.ClassNone && f.AttemptID != e.AttemptID {
+			t.FailureClass[string(f.FailureClass)]++
+		}
+	}
+	if e.FailureClass != agent.ClassNone {
+		t.FailureClass[string(e.FailureClass)]++
+	}
+	if e.OutcomeStatus == agent.StatusError {
+		t.Errors++
+		t.ErrorType[e.OutcomeErrorType]++
+	}
+	if e.WeakSuccess {
+		t.WeakSuccesses++
+	}
+	if e.UserCorrectionDetected {
+		t.Corrections++
+	}
+}
+
+// Trends counts the calls of the last window, in twelve buckets.
+func (r *Runtime) Trends(ctx context.Context, window time.Duration) (Trends, error) {
+	until := r.o.Now().UTC()
+	since := until.Add(-window)
+	entries, err := r.newestCalls(ctx, store.CallQuery{Since: since}, maxReportCalls)
+	if err != nil {
+		return Trends{}, err
+	}
+	t := Trends{Window: window.String(), Truncated: len(entries) == maxReportCalls, Total: newTrend(since, until)}
+	step := window / trendBuckets
+	for i := range time.Duration(trendBuckets) {
+		t.Buckets = append(t.Buckets, newTrend(since.Add(i*step), since.Add((i+1)*step)))
+	}
+	for i := range entries {
+		at, err := time.Parse(time.RFC3339, entries[i].Timestamp)
+		if err != nil {
+			continue
+		}
+		t.Total.add(&entries[i])
+		n := min(max(0, int(at.Sub(since)/step)), trendBuckets-1)
+		t.Buckets[n].add(&entries[i])
+	}
+	return t, nil
+}
