@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -286,6 +287,9 @@ func (c *childLoop) evaluate(o *runOrder, host *childHost) (a *answer) {
 		message := "panic: " + panicked.Message
 		if panicked.Line > 0 {
 			message += fmt.Sprintf(" (program.go:%d)", panicked.Line)
+		}
+		if panicked.Class == "fatal error" && strings.Contains(message, "stack overflow") {
+			return failed(agent.ErrResourceExhausted, "stack", message, "Use a loop, or bound the depth of the recursion.")
 		}
 		return failed(agent.ErrExecution, "panic", message, "")
 	case err != nil:

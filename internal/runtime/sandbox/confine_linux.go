@@ -15,6 +15,9 @@ import (
 // forkForbidden says that a runner cannot have children, so that its process is all there is to kill.
 const forkForbidden = true
 
+// rssUnit is the unit of Rusage.Maxrss in bytes.
+const rssUnit = 1024
+
 // nobody is the user that runners become when the daemon is root.
 const nobody = 65534
 

@@ -12,6 +12,9 @@ import (
 // forkForbidden says that a runner cannot have children. Here nothing forbids it.
 const forkForbidden = false
 
+// rssUnit is the unit of Rusage.Maxrss in bytes.
+const rssUnit = 1
+
 func selfExe() (string, error) { return os.Executable() }
 
 func sealInherited() {}

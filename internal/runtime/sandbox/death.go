@@ -11,12 +11,16 @@ import (
 // classifyDeath says what a dead runner died of: first the daemon's own reason, then what the Go runtime wrote
 // before it gave up, then the signal. What was written is hostile: it chooses among our words and is never quoted,
 // but for a panic's first line.
-func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, cpuLimit int64) *Failure {
+func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhausted bool, cpuLimit int64) *Failure {
 	if reason != nil && *reason == "shutdown" {
 		return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + errShutdown.Error(), Ours: true}
 	}
 	if reason != nil && *reason != "flood" {
 		return &Failure{Type: agent.ErrRunnerCrash, Detail: "killed", Message: "the runner was ended by the daemon: " + *reason}
+	}
+	// Near its limit the Go runtime also dies in ways that look like corruption: its own allocations fail first.
+	if exhausted && (bytes.Contains(stderr, []byte("SIGSEGV")) || bytes.Contains(stderr, []byte("fatal error: "))) && !bytes.Contains(stderr, []byte("goroutine stack exceeds")) && !bytes.Contains(stderr, []byte("concurrent map")) {
+		return outOfMemory()
 	}
 	for _, c := range deaths {
 		if bytes.Contains(stderr, []byte(c.mark)) {
@@ -44,6 +48,10 @@ func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, cpuLim
 	return &Failure{Type: agent.ErrRunnerCrash, Detail: "exit", Message: "the runner ended in the middle of a call"}
 }
 
+func outOfMemory() *Failure {
+	return &Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}
+}
+
 // deaths are the ways in which the Go runtime gives up, the most telling first.
 var deaths = []struct {
 	mark    string
@@ -52,8 +60,8 @@ var deaths = []struct {
 }{
 	{"goroutine stack exceeds", false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit: recursion without end, or too deep", Hint: "Use a loop, or bound the depth of the recursion."}},
 	{"stack overflow", false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit", Hint: "Use a loop, or bound the depth of the recursion."}},
-	{"out of memory", false, Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}},
-	{"cannot allocate memory", false, Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}},
+	{"out of memory", false, *outOfMemory()},
+	{"cannot allocate memory", false, *outOfMemory()},
 	{"makeslice: len out of range", false, Failure{Type: agent.ErrExecution, Detail: "panic", Message: "makeslice: len out of range"}},
 	{"concurrent map", false, Failure{Type: agent.ErrExecution, Detail: "map_race", Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
 	{"all goroutines are asleep", false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that nobody serves."}},

@@ -30,6 +30,18 @@ func pipeSilent(f *os.File) bool {
 	return err == nil && silent
 }
 
+// peakMemory returns the most memory that the process had resident, in bytes, 0 when unknown.
+func peakMemory(s *os.ProcessState) int64 {
+	if s == nil {
+		return 0
+	}
+	usage, ok := s.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return int64(usage.Maxrss) * rssUnit
+}
+
 // deathSignal names the signal that ended the process: cpu, killed, sys, another one's name, or "" for an exit.
 func deathSignal(s *os.ProcessState, cpuLimit int64) string {
 	if s == nil {

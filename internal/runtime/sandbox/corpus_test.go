@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/hostile"
+)
+
+// control uses what hostile programs like to poison.
+const control = `package tool
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"sort"
+	"strings"
+	"time"
+	"unicode"
+
+	"recurgent"
+)
+
+func Run(call *recurgent.Call) (any, error) {
+	words := strings.Fields("b a c")
+	sort.Strings(words)
+	raw, err := json.Marshal(map[string]any{"raw": []byte("hello")})
+	return []any{words, string(raw), err, base64.StdEncoding.EncodeToString([]byte("hello")), errors.Is(io.EOF, io.EOF), fmt.Sprint(io.EOF),
+		big.NewInt(1), time.Unix(0, 0).UTC().Year(), unicode.IsDigit('1'), unicode.Is(unicode.Latin, 'a'), len(call.Args)}, nil
+}
+`
+
+const controlValue = `value [["a","b","c"],"{\"raw\":\"aGVsbG8=\"}",null,"aGVsbG8=",true,"EOF",1,1970,true,true,1]`
+
+// end is a Result in the words of the corpus.
+func end(r Result) (string, string) {
+	switch {
+	case r.Failure != nil:
+		return r.Failure.Type, ""
+	case r.Authored != nil:
+		return "authored", ""
+	}
+	return "value", string(r.Value)
+}
+
+// TestCorpus runs every hostile program, and a control program right after it; then every program once more in the
+// runner that it may have poisoned.
+func TestCorpus(t *testing.T) {
+	if raceBuild {
+		t.Log("a race build has no limit of its data: the corpus would eat the machine's memory")
+		return
+	}
+	runCorpus(t, testPool(t, nil, hooks{args: []string{RunnerArg}}))
+}
+
+// TestCorpusUnderKill runs it with every forbidden system call killing the runner: nothing that is allowed may
+// depend on one.
+func TestCorpusUnderKill(t *testing.T) {
+	if raceBuild || testing.Short() {
+		return
+	}
+	runCorpus(t, testPool(t, nil, hooks{args: []string{RunnerArg}, kill: true}))
+}
+
+func runCorpus(t *testing.T, p *Pool) {
+	t.Helper()
+	programs, err := hostile.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := func(r Result) string {
+		if r.Failure != nil {
+			return fmt.Sprintf(" (%s: %.300s)", r.Failure.Detail, r.Failure.Message)
+		}
+		if r.Authored != nil {
+			return fmt.Sprintf(" (%s: %.200s)", r.Authored.Type, r.Authored.Message)
+		}
+		return ""
+	}
+	ends := map[string]int{}
+	var mu sync.Mutex
+	queue := make(chan hostile.Program)
+	var work sync.WaitGroup
+	for range 4 {
+		work.Go(func() {
+			for prog := range queue {
+				for range 2 { // the second time in the runner that the first may have poisoned
+					req := request(prog.Source)
+					req.Program.Checksum = "sha256:" + prog.Name
+					req.Timeout = time.Second
+					r := p.Run(t.Context(), req, &fakeHost{})
+					how, value := end(r)
+					mu.Lock()
+					ends[how]++
+					mu.Unlock()
+					if !prog.Permits(how, value) {
+						t.Errorf("%s: ended in %s %.200s%s, may end in %s", prog.Name, how, value, ours(r), strings.Join(prog.Allow, ", "))
+					}
+					if r.Failure != nil && r.Failure.Detail == "protocol" {
+						t.Errorf("%s: %+v", prog.Name, r.Failure)
+					}
+					if r.Failure != nil {
+						break // refused or dead: the second time would be the first
+					}
+				}
+				if r := p.Run(t.Context(), request(control, 1), &fakeHost{}); said(r) != controlValue {
+					t.Errorf("after %s the control call says %s, want %s %s", prog.Name, said(r), controlValue, ours(r))
+				}
+			}
+		})
+	}
+	for _, prog := range programs {
+		queue <- prog
+	}
+	close(queue)
+	work.Wait()
+	t.Log(ends)
+}
