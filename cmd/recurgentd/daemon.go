@@ -170,6 +170,14 @@ func (d *daemon) openSandbox(o Options) (sandbox.Sandbox, error) {
 func (d *daemon) sources(s store.Store, box sandbox.Sandbox) telemetry.Sources {
 	return telemetry.Sources{
 		Ready: d.run.Ready,
+		Calls: d.run.Load,
+		Artifacts: func() map[string]int {
+			states, err := s.ArtifactStates(context.Background())
+			if err != nil {
+				d.log.Warn().Err(err).Msg("cannot count the artifacts")
+			}
+			return states
+		},
 		Store: func() telemetry.Store {
 			f := s.Stats()
 			return telemetry.Store{Commits: f.Commits, Fsyncs: f.Fsyncs, JournalBytes: f.JournalBytes, Quarantined: f.Quarantined,

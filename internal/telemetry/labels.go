@@ -21,7 +21,7 @@ var (
 	results      = []string{"ok", "failed"}
 
 	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "canceled", other}
-	guardrailTypes   = []string{agent.ErrToolRegistry, agent.ErrDependencyPolicy, "missing_external_provenance", "hardcoded_external_fallback_success",
+	guardrailTypes   = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, "missing_external_provenance", "hardcoded_external_fallback_success",
 		"singleton_method_mutation", "context_tools_shape_misuse", "role_profile_continuity_violation", other}
 	mismatches = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}
 	// The statuses are those of the default policy: an operator's own ones are other.
@@ -30,21 +30,25 @@ var (
 	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
 
 	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}
-	runnerKills    = []string{"deadline", "cpu", "memory", "stack", "protocol", "panic", "recycled", "idle", "canceled", "shutdown", "crash", other}
+	// What the pool gives as reasons, with _ for spaces.
+	runnerKills = []string{"died", "deadline", "canceled", "protocol", "flood", "leftovers", "refused", "failed", "busy_while_idle", "call_over",
+		"spent", "age", "evicted", "idle", "shutdown", other}
 )
 
-const emptyArray = "empty_array"
+// Kinds of weak success reasons.
+const (
+	emptyArray = "empty_array"
+	weakStatus = "weak_status"
+)
 
-// weakReason maps a reason, which may name a field of a value, to the closed set.
+// weakReason maps a reason such as empty_array:/movies or weak_status:/status=partial, which names a place in a value,
+// to the closed set.
 func weakReason(reason string) string {
-	if strings.HasPrefix(reason, emptyArray) {
-		return emptyArray
+	kind, detail, _ := strings.Cut(reason, ":")
+	if kind != weakStatus {
+		return kind
 	}
-	kind, detail, found := strings.Cut(reason, ":")
-	if found && kind == "status" {
-		return detail
-	}
-	return kind
+	return detail[strings.LastIndexByte(detail, '=')+1:]
 }
 
 func result(ok bool) string {

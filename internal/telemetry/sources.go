@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -144,6 +145,7 @@ func closeOver(counts map[string]int64, values []string) map[string]int64 {
 		closed[v] = 0
 	}
 	for v, n := range counts {
+		v = strings.ReplaceAll(v, " ", "_")
 		if !slices.Contains(values, v) {
 			v = other
 		}

@@ -110,7 +110,7 @@ func TestObserveCall(t *testing.T) {
 	failed.ProgramSource, failed.OutcomeStatus, failed.OutcomeErrorType = agent.SourceGenerated, agent.StatusError, "movie_not_found"
 	failed.FailureClass, failed.HistoryRecordAppended = agent.ClassAuthored, false
 	failed.ContractValidationApplied, failed.ContractValidationMismatch = true, "min_items_violation"
-	failed.WeakSuccess, failed.WeakSuccessReasons = true, []string{"empty_array:movies", "status:partial", "an operator's own"}
+	failed.WeakSuccess, failed.WeakSuccessReasons = true, []string{"empty_array:/movies", "weak_status:/status=partial", "an operator's own"}
 	failed.UserCorrectionDetected, failed.UserCorrectionSignal = true, "temporal_reask"
 	failed.HistoryAccessDetected, failed.HistoryQueryPatterns = true, []string{"filter", "count"}
 	m.ObserveCall(failed, Stages{Forge: time.Second})
@@ -196,7 +196,7 @@ func TestSourcesAreReadAtScrapeTime(t *testing.T) {
 	m.Watch(Sources{
 		Store: func() Store { return Store{Commits: 7, Sessions: 3, Tools: 2, CheckpointLag: 5} },
 		Runners: func() Runners {
-			return Runners{Busy: 1, Idle: 2, Warm: 3, Spawned: 9, Killed: map[string]int64{"deadline": 4, "a new reason": 1}}
+			return Runners{Busy: 1, Idle: 2, Warm: 3, Spawned: 9, Killed: map[string]int64{"deadline": 4, "a new reason": 1, "busy while idle": 2}}
 		},
 		Artifacts:       func() map[string]int { return map[string]int{"durable": 6, "a state nobody knows": 1} },
 		Calls:           func() (int, int) { return 8, 9 },
@@ -217,6 +217,7 @@ func TestSourcesAreReadAtScrapeTime(t *testing.T) {
 	check("recurgent_runners_spawned_total", "", 9)
 	check("recurgent_runners_killed_total", "reason=deadline", 4)
 	check("recurgent_runners_killed_total", "reason=other", 1)
+	check("recurgent_runners_killed_total", "reason=busy_while_idle", 2)
 	check("recurgent_artifacts", "", 6)
 	check("recurgent_calls_in_flight", "", 8)
 	check("recurgent_calls_waiting", "", 9)
