@@ -102,6 +102,7 @@ type check struct {
 	info   *types.Info
 	pkg    *types.Package
 	errs   []types.Error
+	unused []types.Error // declared and not used
 }
 
 func (c *check) run() (p *Program, r *Refusal) {
@@ -186,27 +187,37 @@ func (c *check) refuse(kind string, pos token.Pos, message, hint string) *Refusa
 // check type-checks the program against the packages that it imports.
 func (c *check) check() *Refusal {
 	c.local = map[string]Unit{}
-	c.info = newInfo()
-	conf := types.Config{
-		Importer: importerFunc(c.load), Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goVersion(),
-		Error: func(err error) {
-			var te types.Error
-			if errors.As(err, &te) && !mendable(te) {
-				c.errs = append(c.errs, te)
-			}
-		},
+	c.typeCheck()
+	if len(c.errs) == 0 && len(c.unused) > 0 && len(c.info.Instances) > 0 {
+		// Any error, even of an unused variable, keeps go/types from looking for generic functions that instantiate
+		// themselves without end. With generics in play the variables are put to use.
+		c.useVariables()
+		c.typeCheck()
+		c.errs = append(c.errs, c.unused...)
 	}
-	c.pkg, _ = conf.Check("tool", c.fset, []*ast.File{c.file}, c.info)
 	if len(c.errs) > 0 {
 		return c.typeErrors()
 	}
 	return nil
 }
 
-// mendable reports whether an error is one that the compiler insists on and nobody needs: an unused import or variable.
-func mendable(e types.Error) bool {
-	return e.Soft && (strings.HasPrefix(e.Msg, "declared and not used") || strings.Contains(e.Msg, "imported and not used") ||
-		strings.Contains(e.Msg, "imported as") && strings.Contains(e.Msg, "not used"))
+func (c *check) typeCheck() {
+	c.info, c.errs, c.unused = newInfo(), nil, nil
+	conf := types.Config{
+		Importer: importerFunc(c.load), Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goVersion(),
+		DisableUnusedImportCheck: true,
+		Error: func(err error) {
+			var te types.Error
+			switch {
+			case !errors.As(err, &te):
+			case te.Soft && strings.HasPrefix(te.Msg, "declared and not used"):
+				c.unused = append(c.unused, te) // the compiler insists, but nobody needs it
+			default:
+				c.errs = append(c.errs, te)
+			}
+		},
+	}
+	c.pkg, _ = conf.Check("tool", c.fset, []*ast.File{c.file}, c.info)
 }
 
 func (c *check) typeErrors() *Refusal {

@@ -74,6 +74,8 @@ func TestRefusals(t *testing.T) {
 		{"sum nesting", program("", "", "_ = 1"+strings.Repeat("+1", 8000)), InvalidCode, "nested too deeply"},
 		{"doubling constants", program("", doublingConsts(), ""), InvalidCode, "too large"},
 		{"doubling structs", program("", doublingStructs(), ""), InvalidCode, "too large"},
+		{"endless instances", program("", "type L[T any] struct{ n *L[L[T]] }", "return L[int]{}, nil"), InvalidCode, "instantiation cycle"},
+		{"endless functions", program("strings", "func f[T any](n int, x T) { if n > 0 { f(n-1, []T{x}) } }", "unused := 1\nf(1, 1)"), InvalidCode, "instantiation cycle"},
 		{"huge shift", program("", "const c = 1 << 2000000000000", ""), InvalidCode, "shift"},
 	}
 	g := newGate(t)
@@ -137,6 +139,7 @@ func TestMended(t *testing.T) {
 	tests := []struct{ name, source, has string }{
 		{"unused import", program("strings", "", ""), ""},
 		{"unused variable", program("", "", "x := 1"), ""},
+		{"unused variable beside generics", program("", "func id[T any](x T) T { return x }", "x := id(1)\nvar y int\nif true { z := 1 }"), ""},
 		{"package main", strings.Replace(program("", "", ""), "package tool", "package main", 1), ""},
 		{"missing import", program("", "", "return strings.ToUpper(\"x\"), nil"), `; import "strings"`},
 		{"missing generic import", program("", "", "return slices.Max([]int{1}), nil"), `; import "slices"`},

@@ -149,3 +149,56 @@ func openDefer(body *ast.BlockStmt) {
 	stmt := &ast.IfStmt{Cond: never, Body: &ast.BlockStmt{List: []ast.Stmt{&ast.DeferStmt{Call: &ast.CallExpr{Fun: lit}}}}}
 	body.List = slices.Insert(body.List, 0, ast.Stmt(stmt))
 }
+
+// useVariables adds a use of each unused variable behind the statement that declares it.
+func (c *check) useVariables() {
+	unused := map[token.Pos]bool{}
+	for _, e := range c.unused {
+		unused[e.Pos] = true
+	}
+	use := func(list []ast.Stmt) []ast.Stmt {
+		var out []ast.Stmt
+		for _, s := range list {
+			out = append(out, s)
+			for _, id := range declared(s) {
+				if unused[id.Pos()] {
+					out = append(out, &ast.AssignStmt{Lhs: []ast.Expr{&ast.Ident{Name: "_"}}, Tok: token.ASSIGN, Rhs: []ast.Expr{&ast.Ident{NamePos: id.Pos(), Name: id.Name}}})
+				}
+			}
+		}
+		return out
+	}
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			n.List = use(n.List)
+		case *ast.CaseClause:
+			n.Body = use(n.Body)
+		case *ast.CommClause:
+			n.Body = use(n.Body)
+		}
+		return true
+	})
+}
+
+// declared returns the names that a statement declares in its block.
+func declared(s ast.Stmt) []*ast.Ident {
+	var ids []*ast.Ident
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		if s.Tok == token.DEFINE {
+			for _, l := range s.Lhs {
+				if id, ok := l.(*ast.Ident); ok {
+					ids = append(ids, id)
+				}
+			}
+		}
+	case *ast.DeclStmt:
+		if g, ok := s.Decl.(*ast.GenDecl); ok && g.Tok == token.VAR {
+			for _, spec := range g.Specs {
+				ids = append(ids, spec.(*ast.ValueSpec).Names...)
+			}
+		}
+	}
+	return ids
+}

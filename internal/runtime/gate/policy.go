@@ -121,6 +121,9 @@ func (c *check) typePolicy() *Refusal {
 	if r := c.runPolicy(); r != nil {
 		return r
 	}
+	if r := c.instancePolicy(); r != nil {
+		return r
+	}
 	var refused *Refusal
 	touch := func(e ast.Expr, what string) {
 		if v := c.foreignVar(e); v != nil && refused == nil {

@@ -78,8 +78,8 @@ func (f *fn) prepare() {
 
 // finish makes the frame's type and the template of a fresh frame.
 func (c *compiler) finish() {
-	size := (c.size + wordSize - 1) &^ (wordSize - 1)
-	mask := make([]byte, (len(c.mask)/64+1)*8) // the collector reads it by words
+	size := (c.size + wordSize) &^ (wordSize - 1) // one byte more, so that no empty value stands past the end
+	mask := make([]byte, (len(c.mask)/64+1)*8)    // the collector reads it by words
 	ptrs := uintptr(0)
 	for i, p := range c.mask {
 		if p != 0 {

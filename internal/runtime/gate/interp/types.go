@@ -273,6 +273,9 @@ func (tt *typeTable) named(t *types.Named) reflect.Type {
 	if rt := tt.host(t); rt != nil {
 		return rt
 	}
+	if argDepth(t, 0) > maxArgDepth {
+		fail("a generic type instantiates itself without end: too many types")
+	}
 	under := t.Underlying()
 	lay := tt.layout(under)
 	sels := tt.methodSet(t)
@@ -287,6 +290,25 @@ func (tt *typeTable) named(t *types.Named) reflect.Type {
 	tt.pointer(t, rt, "*"+typeName(t))
 	tt.fill(hdr, under)
 	return rt
+}
+
+// maxArgDepth bounds type arguments within type arguments.
+const maxArgDepth = 16
+
+func argDepth(t types.Type, depth int) int {
+	if depth > maxArgDepth {
+		return depth
+	}
+	deepest := depth
+	switch t := types.Unalias(t).(type) {
+	case *types.Named:
+		for a := range t.TypeArgs().Types() {
+			deepest = max(deepest, argDepth(a, depth+1))
+		}
+	case interface{ Elem() types.Type }:
+		deepest = argDepth(t.Elem(), depth)
+	}
+	return deepest
 }
 
 // typeName returns a named type's name as the toolchain writes it: type arguments without spaces and with whole paths.
