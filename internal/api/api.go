@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,6 +63,16 @@ type Runtime interface {
 	Prune(ctx context.Context, q runtime.PruneRequest) (runtime.PruneReport, error)
 	Restore(ctx context.Context, t store.Target, actor, reason string) error
 	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
+
+	CallEvents(ctx context.Context, callID, after string, emit func(runtime.Event) error) error
+	Events(ctx context.Context, after string, emit func(runtime.Event) error) error
+
+	Recommendations(ctx context.Context, status string) ([]runtime.Advice, error)
+	ApplyRecommendation(ctx context.Context, d runtime.AdviceDecision) (runtime.Advice, error)
+	DismissRecommendation(ctx context.Context, d runtime.AdviceDecision) (runtime.Advice, error)
+	PatternReport(ctx context.Context, role string) (runtime.PatternReport, error)
+	HistoryUsage(ctx context.Context) (runtime.HistoryUsage, error)
+	Trends(ctx context.Context, window time.Duration) (runtime.Trends, error)
 
 	Ready() error
 	Version() runtime.VersionInfo
@@ -177,6 +188,8 @@ func (s *server) router() *chi.Mux {
 
 	add("GET", "/v1/calls", s.listCalls)
 	add("GET", "/v1/calls/{call_id}", s.getCall)
+	add("GET", "/v1/calls/{call_id}/events", s.callEvents, streaming)
+	add("GET", "/v1/events", s.events, streaming)
 	add("POST", "/v1/calls/{call_id}/cancel", s.cancelCall, optionalBody)
 
 	add("GET", "/v1/tools", s.listTools)
@@ -198,6 +211,13 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/v1/maintenance/audit", s.getAudit)
 	add("GET", "/v1/policy", s.getPolicy)
 	add("PATCH", "/v1/policy", s.patchPolicy, patchBody)
+
+	add("GET", "/v1/recommendations", s.listRecommendations)
+	add("POST", "/v1/recommendations/{id}/apply", s.decide(s.run.ApplyRecommendation), optionalBody)
+	add("POST", "/v1/recommendations/{id}/dismiss", s.decide(s.run.DismissRecommendation), optionalBody)
+	add("GET", "/v1/patterns/{role}", s.getPatterns)
+	add("GET", "/v1/reports/history-usage", s.getHistoryUsage)
+	add("GET", "/v1/reports/trends", s.getTrends)
 
 	add("GET", "/v1/version", s.getVersion)
 	add("GET", "/healthz", s.healthz, open)

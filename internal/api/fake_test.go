@@ -237,6 +237,20 @@ func (f *fake) Audit(_ context.Context, _ string, _ int) ([]agent.AuditEntry, er
 	return []agent.AuditEntry{{ID: "audit_1", Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}}, f.note("Audit")
 }
 
+func (f *fake) CallEvents(_ context.Context, callID, after string, emit func(runtime.Event) error) error {
+	if err := f.known("CallEvents", callID, knownCall); err != nil {
+		return err
+	}
+	return emit(runtime.Event{ID: "finished", Type: runtime.EventFinished, Data: json.RawMessage(`{"call_id":"` + callID + `","after":"` + after + `"}`)})
+}
+
+func (f *fake) Events(_ context.Context, after string, emit func(runtime.Event) error) error {
+	if err := f.known("Events", "", ""); err != nil {
+		return err
+	}
+	return emit(runtime.Event{ID: "call_1", Type: runtime.EventFinished, Data: json.RawMessage(`{"after":"` + after + `"}`)})
+}
+
 func (f *fake) Ready() error { return f.ready }
 func (f *fake) Version() runtime.VersionInfo {
 	return runtime.VersionInfo{Name: "recurgentd", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}

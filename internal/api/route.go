@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ const (
 	jsonBody                  // needs a body of application/json
 	patchBody                 // needs one of application/merge-patch+json or application/json
 	optionalBody              // may have a body of application/json
+	streaming                 // answers with server-sent events: it lasts as long as its client listens
 )
 
 // reply is the response with what the wrapper found out about the request.
@@ -67,12 +69,14 @@ const statusClientGone = 499
 
 // route wraps a handler: metrics, request id, headers, panics, who may ask, what may be sent, errors.
 func (s *server) route(pattern, method string, h handler, traits ...trait) http.HandlerFunc {
-	m := s.o.Metrics.Route(pattern, method, false)
+	m := s.o.Metrics.Route(pattern, method, slices.Contains(traits, streaming))
 	var guarded, body = true, trait(-1)
 	for _, t := range traits {
-		if t == open {
+		switch t {
+		case open:
 			guarded = false
-		} else {
+		case streaming:
+		default:
 			body = t
 		}
 	}

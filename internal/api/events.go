@@ -1,0 +1,137 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+// Server-sent events (the HTML standard, section 9.2): id, event and one line of JSON as data; a comment now and then
+// keeps the connection from being taken for dead.
+const (
+	pingEvery  = 15 * time.Second
+	eventWrite = 10 * time.Second // a client that does not take an event in that time is gone
+)
+
+// stream writes events. It begins with the first event or ping, so that a fault before is still a problem detail.
+type stream struct {
+	w     *reply
+	rc    *http.ResponseController
+	begun bool
+	buf   bytes.Buffer
+}
+
+func newStream(w *reply) *stream { return &stream{w: w, rc: http.NewResponseController(w)} }
+
+func (s *stream) begin() {
+	if s.begun {
+		return
+	}
+	s.begun = true
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	s.w.WriteHeader(http.StatusOK)
+	s.buf.WriteString("retry: 2000\n\n")
+}
+
+func (s *stream) flush() error {
+	if err := s.rc.SetWriteDeadline(time.Now().Add(eventWrite)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	_, err := s.w.Write(s.buf.Bytes())
+	s.buf.Reset()
+	if err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+func (s *stream) send(e runtime.Event) error {
+	s.begin()
+	if e.ID != "" {
+		s.buf.WriteString("id: " + e.ID + "\n")
+	}
+	s.buf.WriteString("event: " + e.Type + "\ndata: ")
+	s.buf.Write(e.Data) // encoding/json: one line
+	s.buf.WriteString("\n\n")
+	return s.flush()
+}
+
+func (s *stream) ping() error {
+	s.begin()
+	s.buf.WriteString(": ping\n\n")
+	return s.flush()
+}
+
+// resumeAt is the id that the client has seen last.
+func resumeAt(r *http.Request) string {
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		return id
+	}
+	return r.URL.Query().Get("after")
+}
+
+// follow runs from, which emits until it ends, and pings between events. One goroutine writes.
+func follow(ctx context.Context, out *stream, from func(ctx context.Context, emit func(runtime.Event) error) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events := make(chan runtime.Event)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- from(ctx, func(e runtime.Event) error {
+			select {
+			case events <- e:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	var err error
+	for err == nil {
+		select {
+		case e := <-events:
+			err = out.send(e)
+		case <-ping.C:
+			err = out.ping()
+		case err = <-ended:
+			if out.begun || err == nil {
+				return nil // what failed after the start can only be told by the end of the stream
+			}
+			return err
+		}
+	}
+	cancel()
+	<-ended
+	return nil
+}
+
+// callEvents streams one call's events to its end.
+func (s *server) callEvents(w *reply, r *http.Request) error {
+	id, err := callID(r)
+	if err != nil {
+		return err
+	}
+	err = follow(r.Context(), newStream(w), func(ctx context.Context, emit func(runtime.Event) error) error {
+		return s.run.CallEvents(ctx, id, resumeAt(r), emit)
+	})
+	return missing(err, "call "+id)
+}
+
+// events streams every call's end. The stream begins at once, so that its client knows that it listens.
+func (s *server) events(w *reply, r *http.Request) error {
+	out := newStream(w)
+	if err := out.ping(); err != nil {
+		return nil //nolint:nilerr // the client is gone
+	}
+	return follow(r.Context(), out, func(ctx context.Context, emit func(runtime.Event) error) error {
+		return s.run.Events(ctx, resumeAt(r), emit)
+	})
+}
