@@ -285,5 +285,5 @@ func (r *runner) autopsy() *Failure {
 		r.kill("protocol")
 		<-r.gone
 	}
-	return classifyDeath(r.state, r.reason.Load(), r.diary.text(), peakMemory(r.state) > r.opts.Memory*11/20, int64(r.opts.RunnerCPU.Seconds()))
+	return classifyDeath(r.state, r.reason.Load(), r.diary.text(), peakMemory(r.state) > r.opts.Memory/3, int64(r.opts.RunnerCPU.Seconds()))
 }

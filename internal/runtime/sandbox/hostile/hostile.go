@@ -50,6 +50,9 @@ func Programs() ([]Program, error) {
 			seen[name] = true
 			p := Program{Name: name, Class: class, Source: source(body)}
 			for _, end := range strings.Fields(ends) {
+				if end == "resource_exhausted" {
+					p.Allow = append(p.Allow, "timeout") // on a slow machine the deadline comes first
+				}
 				if g := groups[end]; g != nil {
 					p.Allow = append(p.Allow, g...)
 				} else {
