@@ -114,7 +114,7 @@ func fileDecls(fset *token.FileSet, f *ast.File) []decl {
 	imports := map[string]string{}
 	for _, spec := range f.Imports {
 		path, _ := strconv.Unquote(spec.Path.Value)
-		name := path[strings.LastIndexByte(path, '/')+1:]
+		name := allow.Package{Path: path}.Name()
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}

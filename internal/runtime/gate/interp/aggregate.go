@@ -194,26 +194,13 @@ func (c *compiler) makeSlice(in *ssa.MakeSlice) op {
 		l, h := n(m), k(m)
 		switch {
 		case l < 0 || l > limit:
-			_ = make([]byte, hugeIfPositive(l))
+			panic(plainError("runtime error: makeslice: len out of range"))
 		case h < l || h > limit:
-			_ = make([]byte, 1, -1+zeroInt())
+			panic(plainError("runtime error: makeslice: cap out of range"))
 		}
 		*at[sliceHeader](m, d) = sliceHeader{unsafeNewArray(rt, int(h)), int(l), int(h)}
 	}
 }
-
-//go:noinline
-func hugeIfPositive(n int64) int {
-	if n < 0 {
-		return -1
-	}
-	return math.MaxInt
-}
-
-//go:noinline
-func zeroInt() int { return 0 }
-
-// --- maps ---
 
 func (c *compiler) makeMap(in *ssa.MakeMap) op {
 	d := c.off(in)
@@ -223,10 +210,7 @@ func (c *compiler) makeMap(in *ssa.MakeMap) op {
 	}
 	n := c.readInt(in.Reserve.Type(), c.off(in.Reserve))
 	return func(m unsafe.Pointer) {
-		k := n(m)
-		if k < 0 {
-			k = 0
-		}
+		k := min(max(n(m), 0), 1<<16) // a hint: natively a large one is no promise either
 		*at[unsafe.Pointer](m, d) = makemap(rt, int(k))
 	}
 }
@@ -271,6 +255,7 @@ type mapIter struct {
 	rt   *rtype
 	m    unsafe.Pointer
 	keys []reflect.Value
+	odd  map[int]reflect.Value // elements of keys that are not equal to themselves, by index: no lookup finds them
 	key  *rtype
 	next int
 }
@@ -292,8 +277,7 @@ func (c *compiler) rangeInstr(in *ssa.Range) op {
 	return func(m unsafe.Pointer) {
 		it := &mapIter{rt: rt, m: *at[unsafe.Pointer](m, x), key: key}
 		if it.m != nil {
-			it.keys = reflect.NewAt(t, unsafe.Add(m, x)).Elem().MapKeys()
-			sortKeys(it.keys)
+			it.collect(reflect.NewAt(t, unsafe.Add(m, x)).Elem())
 		}
 		*at[*mapIter](m, d) = it
 	}
@@ -336,10 +320,11 @@ func (c *compiler) next(in *ssa.Next) op {
 			kp := valuePointer(k)
 			p := mapaccess(it.rt, it.m, kp)
 			if p == nil {
-				if k.Comparable() && k.Equal(k) {
+				v, odd := it.odd[it.next-1]
+				if !odd || maplen(it.m) == 0 {
 					continue // deleted meanwhile
 				}
-				p = nanElem(it, k) // a NaN key is never found again by itself
+				p = valuePointer(v)
 			}
 			if useKey {
 				typedmemmove(it.key, unsafe.Add(m, d0), kp)

@@ -29,10 +29,11 @@ func (c *compiler) makeChan(in *ssa.MakeChan) op {
 func (c *compiler) send(in *ssa.Send) op {
 	rt, et := c.bothWays(in.Chan.Type())
 	ch, x := c.off(in.Chan), c.off(in.X)
+	mc := c.mc
 	return func(m unsafe.Pointer) {
 		cv := reflect.NewAt(rt, unsafe.Add(m, ch)).Elem()
 		if cv.IsNil() || !cv.TrySend(reflect.NewAt(et, unsafe.Add(m, x)).Elem()) {
-			panic(deadlock)
+			mc.abort(deadlock)
 		}
 	}
 }
@@ -53,11 +54,11 @@ func (c *compiler) receive(in *ssa.UnOp) op {
 	} else {
 		d = c.off(in)
 	}
-	commaOk := in.CommaOk
+	commaOk, mc := in.CommaOk, c.mc
 	return func(m unsafe.Pointer) {
 		v, got, ready := tryReceive(reflect.NewAt(rt, unsafe.Add(m, ch)).Elem())
 		if !ready {
-			panic(deadlock)
+			mc.abort(deadlock)
 		}
 		reflect.NewAt(et, unsafe.Add(m, d)).Elem().Set(v)
 		if commaOk {
@@ -97,7 +98,7 @@ func (c *compiler) selectInstr(in *ssa.Select) op {
 		}
 		states = append(states, st)
 	}
-	blocking := in.Blocking
+	blocking, mc := in.Blocking, c.mc
 	return func(m unsafe.Pointer) {
 		*at[bool](m, parts[1]) = false
 		for i, s := range states {
@@ -118,7 +119,7 @@ func (c *compiler) selectInstr(in *ssa.Select) op {
 			return
 		}
 		if blocking {
-			panic(deadlock)
+			mc.abort(deadlock)
 		}
 		*at[int](m, parts[0]) = -1
 	}

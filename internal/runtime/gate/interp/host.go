@@ -61,14 +61,17 @@ func (mc *machine) hostCall(fv reflect.Value, m unsafe.Pointer, args, results []
 		in[i] = reflect.NewAt(t.In(i), unsafe.Add(m, args[i].off)).Elem()
 	}
 	mc.deferring = nil
-	depth := mc.depth
+	depth, panicking := mc.depth, mc.panicking
 	var out []reflect.Value
 	if t.IsVariadic() {
 		out = fv.CallSlice(in)
 	} else {
 		out = fv.Call(in)
 	}
-	mc.depth = depth
+	mc.depth, mc.panicking = depth, panicking // the host may have swallowed a panic
+	if mc.aborted != "" {
+		panic(mc.aborted)
+	}
 	for i := range results {
 		reflect.NewAt(t.Out(i), unsafe.Add(m, results[i].off)).Elem().Set(out[i])
 	}

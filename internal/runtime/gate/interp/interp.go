@@ -122,7 +122,7 @@ func (c *Compiled) Reads() rt.Reads { return c.mc.env.Reads() }
 // a nil error, an error that the program returned, and a Panic is the answer.
 func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Panic) {
 	mc := c.mc
-	mc.depth, mc.panicking, mc.deferring = 0, false, nil
+	mc.depth, mc.panicking, mc.deferring, mc.aborted = 0, false, nil, ""
 	returned := false
 	defer func() {
 		if returned {
@@ -156,6 +156,10 @@ func (c *Compiled) describe(r any) (p *Panic) {
 	if c.mc.panicking {
 		p.Line = c.fset.PositionFor(c.mc.panicPos, false).Line
 	}
+	if c.mc.aborted != "" {
+		r = c.mc.aborted
+	}
+	c.mc.aborted, c.mc.depth = "", 0
 	defer func() {
 		if again := recover(); again != nil {
 			p.Class, p.Message = "error", "a panic whose text panics"

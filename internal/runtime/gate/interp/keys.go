@@ -24,18 +24,34 @@ func valuePointer(v reflect.Value) unsafe.Pointer {
 	return p.UnsafePointer()
 }
 
-// nanElem finds the element of a key that is not equal to itself. Which of several such it is, nobody can tell.
-func nanElem(it *mapIter, k reflect.Value) unsafe.Pointer {
-	t := reflectOf(it.rt)
-	mv := reflect.NewAt(t, unsafe.Pointer(&it.m)).Elem()
-	for i := mv.MapRange(); i.Next(); {
-		if compareKeys(i.Key(), k) == 0 {
-			p := reflect.New(t.Elem())
-			p.Elem().Set(i.Value())
-			return p.UnsafePointer()
+// collect takes the keys of the map, sorted.
+func (it *mapIter) collect(v reflect.Value) {
+	switch v.Type().Key().Kind() {
+	case reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128, reflect.Struct, reflect.Array, reflect.Interface:
+	default:
+		it.keys = v.MapKeys()
+		sortKeys(it.keys)
+		return
+	}
+	type pair struct{ k, v reflect.Value }
+	var pairs []pair
+	for r := v.MapRange(); r.Next(); {
+		p := pair{k: r.Key()}
+		if !p.k.Equal(p.k) {
+			p.v = r.Value()
+		}
+		pairs = append(pairs, p)
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return compareKeys(a.k, b.k) })
+	for i, p := range pairs {
+		it.keys = append(it.keys, p.k)
+		if p.v.IsValid() {
+			if it.odd == nil {
+				it.odd = map[int]reflect.Value{}
+			}
+			it.odd[i] = p.v
 		}
 	}
-	return nil
 }
 
 // sortKeys sorts the keys of a map: numbers by size, strings by bytes, structs and arrays part by part, interfaces by

@@ -36,6 +36,7 @@ type machine struct {
 	depth     int
 	panicPos  token.Pos // where the panic under way began, in the program's own text
 	panicking bool
+	aborted   fatal // why the run is being ended, "" while it is not
 }
 
 type ownGlobal struct {
@@ -52,6 +53,13 @@ func fail(why string) { panic(failure(why)) }
 type fatal string
 
 func (f fatal) Error() string { return string(f) }
+
+// abort ends the run. Deferred calls do not run, and a host function that swallows panics, as fmt does, only delays it.
+func (mc *machine) abort(why fatal) {
+	mc.aborted = why
+	mc.depth = maxDepth // the next call of anything aborts again
+	panic(why)
+}
 
 type op func(m unsafe.Pointer)
 
@@ -131,8 +139,7 @@ func (f *fn) release(m unsafe.Pointer) {
 // run executes the function in a frame whose parameters are set; results are in the frame afterwards.
 func (f *fn) run(m unsafe.Pointer) {
 	if f.mc.depth++; f.mc.depth > maxDepth {
-		f.mc.depth = 0
-		panic(fatal("stack overflow"))
+		f.mc.abort("stack overflow")
 	}
 	if f.defers {
 		f.runDeferring(m)
@@ -182,14 +189,11 @@ func (f *fn) runDeferring(m unsafe.Pointer) {
 	depth := f.mc.depth
 	normal := false
 	defer func() {
-		if normal {
+		if normal || f.mc.aborted != "" {
 			return
 		}
 		head.panic = recover()
 		head.panicking = true
-		if _, ok := head.panic.(fatal); ok {
-			panic(head.panic)
-		}
 		f.mc.depth = depth
 		head.runDefers()
 		f.mc.panicking = false
@@ -216,11 +220,8 @@ func (h *frameHead) runDefers() {
 func (h *frameHead) runDeferred(d *deferred) {
 	ok := false
 	defer func() {
-		if !ok { // the deferred call panicked itself: its panic takes the place of ours
+		if !ok && h.f.mc.aborted == "" { // the deferred call panicked itself: its panic takes the place of ours
 			p := recover()
-			if _, isFatal := p.(fatal); isFatal {
-				panic(p)
-			}
 			h.panicking, h.panic = true, p
 		}
 	}()

@@ -1,0 +1,282 @@
+package interp
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+func compile(t testing.TB, decls, body string) *Compiled {
+	t.Helper()
+	g, err := gate.New(gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, r := g.Check("package tool\n" + decls + "\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n")
+	if r != nil {
+		t.Fatalf("refused: %v %q", r.Message, r.Errors)
+	}
+	c, err := Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func newCall(t testing.TB, args ...string) *recurgent.Call {
+	t.Helper()
+	in := recurgent.Input{}
+	for _, a := range args {
+		in.Args = append(in.Args, json.RawMessage(a))
+	}
+	call, err := recurgent.New(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+// The mirrored layouts are those of this Go version: types made by hand look to reflect as the compiler's do.
+func TestLayout(t *testing.T) {
+	type sample struct {
+		A int `json:"a"`
+		b string
+		c []*sample
+	}
+	st := reflect.TypeFor[sample]()
+	r := rtypeOf(st)
+	if r.Size != st.Size() || r.Kind != uint8(st.Kind()) || r.Align != uint8(st.Align()) || reflectOf(r) != st {
+		t.Errorf("got size %d kind %d align %d", r.Size, r.Kind, r.Align)
+	}
+	mirror := (*structType)(unsafe.Pointer(r))
+	if len(mirror.Fields) != 3 || mirror.Fields[2].Offset != st.Field(2).Offset || reflectOf(mirror.Fields[0].Typ) != st.Field(0).Type {
+		t.Errorf("struct fields: %+v", mirror.Fields)
+	}
+	mt := reflect.TypeFor[map[string]int]()
+	mm := (*mapType)(unsafe.Pointer(rtypeOf(mt)))
+	if reflectOf(mm.Key) != mt.Key() || reflectOf(mm.Elem) != mt.Elem() || mm.SlotSize != 24 {
+		t.Errorf("map: slot size %d", mm.SlotSize)
+	}
+	if !rtypeOf(reflect.TypeFor[*int]()).direct() || rtypeOf(reflect.TypeFor[int]()).direct() {
+		t.Error("the flag of types that interfaces hold directly has moved")
+	}
+	ft := reflect.TypeFor[func(int, string) error]()
+	called := false
+	v := reflect.MakeFunc(ft, func([]reflect.Value) []reflect.Value {
+		called = true
+		return []reflect.Value{reflect.Zero(ft.Out(0))}
+	})
+	head := (*closureHead)(funcPointer(v))
+	if head.code != makeFuncCode() || reflectOf((*rtype)(head.ftyp)) != ft {
+		t.Error("reflect.makeFuncImpl has another form")
+	}
+	v.Interface().(func(int, string) error)(1, "")
+	if !called {
+		t.Error("not called")
+	}
+}
+
+// Package variables live for one call (issue 3, point 3).
+func TestVariablesStartAfresh(t *testing.T) {
+	c := compile(t, "var n = first()\nvar m = map[string]int{}\nfunc first() int { return 10 }", "n++\nm[\"k\"]++\nreturn []int{n, m[\"k\"]}, nil")
+	for range 3 {
+		v, err, p := c.Run(newCall(t))
+		if fmt.Sprint(v, err, p) != "[11 1] <nil> <nil>" {
+			t.Fatalf("got %v %v %+v", v, err, p)
+		}
+	}
+}
+
+// Clock and chance are those of Begin; reads are noted (issue 3, point 5).
+func TestClockAndChance(t *testing.T) {
+	c := compile(t, "import (\n\"time\"\n\"math/rand\"\nr2 \"math/rand/v2\"\nc \"crypto/rand\"\n\"hash/maphash\"\n)", `
+	start := time.Now()
+	time.Sleep(time.Minute)
+	b := make([]byte, 9)
+	c.Read(b)
+	var h maphash.Hash
+	h.WriteString("x")
+	return []any{start, time.Since(start).String(), rand.Intn(1000), rand.Perm(5), r2.IntN(1000), r2.N(10*time.Second), b, c.Text(), h.Sum64(), time.Until(start) < 0}, nil`)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	var got [3]string
+	for i, seed := range []uint64{7, 7, 8} {
+		c.Begin(now, seed)
+		v, err, p := c.Run(newCall(t))
+		if err != nil || p != nil {
+			t.Fatal(err, p)
+		}
+		raw, err := Encode(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[i] = string(raw)
+		if r := c.Reads(); r.Clock != 3 || r.Chance == 0 {
+			t.Errorf("reads: %+v", r)
+		}
+	}
+	if got[0] != got[1] {
+		t.Errorf("the same seed gave\n%s\n%s", got[0], got[1])
+	}
+	if got[0] == got[2] || !strings.Contains(got[0], "2026-01-02T03:04:05.000000006Z") || !strings.Contains(got[0], "1m0s") {
+		t.Errorf("got\n%s\n%s", got[0], got[2])
+	}
+}
+
+// Time zones come with the binary; ranges over maps are sorted; nothing is printed (issue 3, point 5).
+func TestDeterminism(t *testing.T) {
+	c := compile(t, "", `
+	m := map[string]int{}
+	for i := range 100 { m[fmt.Sprint(i)] = i }
+	out := ""
+	for k := range m { out += k + " " }
+	for k := range maps.Keys(map[int]bool{3: true, 1: true, 2: false}) { out += fmt.Sprint(k) }
+	fmt.Println("nowhere")
+	return out, nil`)
+	first, _, _ := c.Run(newCall(t))
+	for range 5 {
+		if v, _, _ := c.Run(newCall(t)); v != first {
+			t.Fatalf("got %v and %v", first, v)
+		}
+	}
+	if !strings.HasSuffix(first.(string), "99 123") || !strings.HasPrefix(first.(string), "0 1 10 11") {
+		t.Error(first)
+	}
+}
+
+func TestPanics(t *testing.T) {
+	tests := []struct {
+		name, decls, body string
+		want              Panic
+	}{
+		{"runtime error", "", "var s []int\nreturn s[3], nil", Panic{"runtime error", "runtime error: index out of range [3] with length 0", 5}},
+		{"in a callee", "func f(m map[string]int) {\n\tm[\"a\"] = 1\n}", "f(nil)\nreturn nil, nil", Panic{"runtime error", "assignment to entry in nil map", 3}},
+		{"error", "import \"errors\"", "panic(errors.New(\"boom\"))", Panic{"error", "boom", 4}},
+		{"string", "", "panic(\"text\")", Panic{"string", "text", 4}},
+		{"program type", "type T struct{ A int }", "panic(T{1})", Panic{"tool.T", "{1}", 4}},
+		{"stack overflow", "func f(n int) int { return f(n+1) + 1 }", "return f(0), nil", Panic{"fatal error", "stack overflow", 2}},
+		{"not recovered", "func f() { defer func() { recover() }(); f() }", "f()\nreturn nil, nil", Panic{"fatal error", "stack overflow", 2}},
+		{"deadlock", "", "c := make(chan int)\nreturn <-c, nil", Panic{"fatal error", "all goroutines are asleep - deadlock!", 5}},
+		{"select", "", "select {}", Panic{"fatal error", "all goroutines are asleep - deadlock!", 4}},
+		{"bad error method", "type E struct{}\nfunc (E) Error() string { panic(1) }", "panic(E{})", Panic{"error", "a panic whose text panics", 5}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := compile(t, test.decls, test.body)
+			for range 2 { // the program goes on working
+				v, err, p := c.Run(newCall(t))
+				if p == nil {
+					t.Fatalf("got %v %v", v, err)
+				}
+				if *p != test.want {
+					t.Errorf("got %+v, want %+v", *p, test.want)
+				}
+			}
+		})
+	}
+}
+
+// Calls as deep as they may be fit the stack that the runner has, whatever form they take.
+func TestDepthFitsTheStack(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(64 << 20))
+	for name, decl := range map[string]string{
+		"static":    "func f(n int) int { if n == 0 { return 0 }; return f(n-1) + 1 }",
+		"closure":   "var f func(int) int\nfunc init2() bool { f = func(n int) int { return f(n-1) }; return true }\nvar _ = init2()",
+		"deferring": "func f(n int) (r int) { defer func() { r++ }(); return f(n-1) }",
+		"interface": "type I interface{ F(int) int }\ntype T struct{}\nfunc (t T) F(n int) int { return I(t).F(n-1) }\nfunc f(n int) int { return T{}.F(n) }",
+		"callback":  "func f(n int) int { strings.Map(func(r rune) rune { f(n-1); return r }, \"x\"); return n }",
+		"stringer":  "type S int\nfunc (s S) String() string { return fmt.Sprint(s-1) }\nfunc f(n int) int { return len(fmt.Sprint(S(n))) }",
+		"deferred":  "func f(n int) int { defer f(n-1); return n }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := compile(t, decl, "return f(1<<40), nil")
+			if _, _, p := c.Run(newCall(t)); p == nil || p.Message != "stack overflow" {
+				t.Errorf("got %+v", p)
+			}
+		})
+	}
+}
+
+func TestDeepRecursionRuns(t *testing.T) {
+	c := compile(t, "func f(n int) int { if n == 0 { return 0 }; return f(n-1) + 1 }", "return f(15000), nil")
+	if v, _, p := c.Run(newCall(t)); v != 15000 {
+		t.Errorf("got %v %+v", v, p)
+	}
+}
+
+// Values that JSON cannot hold are errors, as natively (P-41's non_serializable_result).
+func TestEncode(t *testing.T) {
+	tests := []struct{ decls, body, want, err string }{
+		{"type T struct{ A int; b int; C string `json:\"c,omitempty\"` }", "return []T{{1, 2, \"\"}}, nil", `[{"A":1}]`, ""},
+		{"type M struct{}\nfunc (M) MarshalJSON() ([]byte, error) { return []byte(\"[1]\"), nil }", "return map[string]any{\"m\": M{}, \"p\": &M{}}, nil", `{"m":[1],"p":[1]}`, ""},
+		{"", "return make(chan int), nil", "", "unsupported type: chan int"},
+		{"", "return math.NaN(), nil", "", "unsupported value: NaN"},
+		{"type N struct{ P *N }", "n := &N{}\nn.P = n\nreturn n, nil", "", "encountered a cycle"},
+		{"type M struct{}\nfunc (M) MarshalJSON() ([]byte, error) { panic(\"no\") }", "return M{}, nil", "", "panicked: no"},
+		{"", "return \"<&>\", nil", `"<&>"`, ""},
+	}
+	for _, test := range tests {
+		c := compile(t, test.decls, test.body)
+		v, err, p := c.Run(newCall(t))
+		if err != nil || p != nil {
+			t.Fatal(err, p)
+		}
+		raw, err := Encode(v)
+		if string(raw) != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: got %s, %v", test.body, raw, err)
+		}
+	}
+}
+
+// A program's values survive collections in the midst of it.
+func TestCollection(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1))
+	c := compile(t, `
+type node struct { next *node; vals []string; m map[string]*node; f func() string; any any }
+func build(n int) *node {
+	if n == 0 { return nil }
+	x := &node{next: build(n - 1), m: map[string]*node{}}
+	for i := range 5 { x.vals = append(x.vals, strings.Repeat(fmt.Sprint(i), n%7+1)) }
+	x.m["self"] = x
+	s := fmt.Sprint("n", n)
+	x.f = func() string { return s + x.vals[0] }
+	x.any = [2]any{s, *x}
+	return x
+}`, `
+	total := 0
+	for n := build(300); n != nil; n = n.next {
+		total += len(n.f()) + len(n.vals) + len(n.m["self"].vals[4]) + len(n.any.([2]any)[0].(string))
+	}
+	return total, nil`)
+	first, _, p := c.Run(newCall(t))
+	if p != nil {
+		t.Fatalf("%+v", p)
+	}
+	for range 10 {
+		runtime.GC()
+		if v, _, _ := c.Run(newCall(t)); v != first {
+			t.Fatalf("got %v, then %v", first, v)
+		}
+	}
+}
+
+// Stubs come back when a program is closed.
+func TestCloseFreesStubs(t *testing.T) {
+	for range 400 {
+		c := compile(t, "type E struct{}\nfunc (E) Error() string { return \"e\" }", "return nil, E{}")
+		_, err, _ := c.Run(newCall(t))
+		if err == nil || err.Error() != "e" {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+}
