@@ -1,0 +1,224 @@
+//go:build ops
+
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What these tests start must answer within this.
+const patience = 2 * time.Minute
+
+func run(t *testing.T, stdin io.Reader, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdin = stdin
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no %s: %v", pattern, err)
+	}
+	return files
+}
+
+func TestOpsRules(t *testing.T) {
+	run(t, nil, "promtool", "check", "config", "prometheus/prometheus.yml")
+	run(t, nil, "promtool", append([]string{"test", "rules"}, glob(t, "prometheus/tests/*.yml")...)...)
+}
+
+// A real Prometheus scrapes a real daemon under load; every query of every panel and every rule returns data, or stands
+// in the list of those that cannot, with the reason.
+func TestOpsQueriesReturnData(t *testing.T) {
+	excused := map[string]string{
+		"alert RecurgentdTokenSpendHigh": "compares with the week before, which a test does not have",
+	}
+	daemon, dir := startDaemon(t), t.TempDir()
+	address := freeAddress(t)
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s/prometheus/rules/*.yml]\nscrape_configs:\n  - job_name: recurgentd\n    static_configs: [{targets: [%s]}]\n", wd, daemon)
+	if err := os.WriteFile(dir+"/prometheus.yml", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, "prometheus", "--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+address, "--enable-feature=exemplar-storage")
+
+	ctx, stop := context.WithCancel(t.Context())
+	loaded := make(chan struct{})
+	go func() { defer close(loaded); load(ctx, daemon) }()
+	defer func() { stop(); <-loaded }()
+
+	metrics, err := http.Get("http://" + daemon + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer metrics.Body.Close()
+	run(t, metrics.Body, "promtool", "check", "metrics")
+
+	missing := queries(t)
+	for name := range excused {
+		if missing[name] == "" {
+			t.Errorf("%s is excused but there is no such query", name)
+		}
+		delete(missing, name)
+	}
+	end := time.Now().Add(patience)
+	for len(missing) > 0 && time.Now().Before(end) {
+		for name, q := range missing {
+			if returnsData(t, address, q) {
+				delete(missing, name)
+			}
+		}
+		if len(missing) > 0 {
+			<-time.After(time.Second) // Prometheus scrapes once a second
+		}
+	}
+	for name, q := range missing {
+		t.Errorf("%s returns nothing: %s", name, q)
+	}
+}
+
+// queries returns every query by the name of its panel or rule. Alerts are asked whether they hold, which has an answer
+// where they do not.
+func queries(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	variables := strings.NewReplacer("$__rate_interval", "30s", "$__range", "1m", "$job", ".*", "$instance", ".*")
+	for _, p := range dashboard(t) {
+		for i, q := range p.Targets {
+			all[fmt.Sprintf("panel %s, query %d", p.Title, i+1)] = variables.Replace(q.Expr)
+		}
+	}
+	compares := regexp.MustCompile(` (==|>|<) `)
+	for _, r := range rules(t) {
+		if r.Record != "" {
+			all["rule "+r.Record] = r.Record
+		} else {
+			all["alert "+r.Alert] = compares.ReplaceAllString(r.Expr, " $1 bool ")
+		}
+	}
+	return all
+}
+
+func returnsData(t *testing.T, address, query string) bool {
+	t.Helper()
+	res, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(query))
+	if err != nil {
+		return false // it is still starting
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result []json.RawMessage }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return false // it is still starting
+	}
+	if answer.Status == "error" {
+		t.Fatalf("Prometheus refuses %s: %s", query, answer.Error)
+	}
+	return len(answer.Data.Result) > 0
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs a command until the test ends.
+func start(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", name, out.String())
+		}
+	})
+}
+
+// startDaemon builds the daemon and starts it on the embedded recording.
+func startDaemon(t *testing.T) (address string) {
+	t.Helper()
+	dir := t.TempDir()
+	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")
+	address = freeAddress(t)
+	start(t, dir, dir+"/recurgentd", "serve", "--provider", "replay", "--listen", address, "--data-dir", dir+"/state")
+	end := time.Now().Add(patience)
+	for time.Now().Before(end) {
+		if res, err := http.Get("http://" + address + "/readyz"); err == nil {
+			_ = res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return address
+			}
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	t.Fatal("the daemon did not become ready")
+	return ""
+}
+
+// load makes cold, warm and failing calls until ctx ends.
+func load(ctx context.Context, address string) {
+	post := func(path string, body any) map[string]any {
+		data, _ := json.Marshal(body)
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+path, bytes.NewReader(data))
+		r.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return nil
+		}
+		defer res.Body.Close()
+		v := map[string]any{}
+		_ = json.NewDecoder(res.Body).Decode(&v)
+		return v
+	}
+	number := map[string]any{"deliverable": map[string]any{"type": "number"}}
+	id, _ := post("/v1/sessions", map[string]any{"role": "calculator", "contract": number})["id"].(string)
+	calls := "/v1/sessions/" + id + "/calls"
+	for i := 0; ctx.Err() == nil; i++ {
+		post(calls, map[string]any{"method": "add", "args": []int{i, 1}})
+		post(calls, map[string]any{"method": "recap", "contract": map[string]any{"deliverable": map[string]any{}}})
+		post(calls, map[string]any{"method": fmt.Sprintf("nobody_recorded_%d", i)})
+		post(calls, map[string]any{"nonsense": i})
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
