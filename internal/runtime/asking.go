@@ -87,5 +87,5 @@ func (c *call) patterns(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	return evolve.PatternsForPrompt(events)
+	return evolve.PatternsForPrompt(capable(events))
 }

@@ -89,6 +89,7 @@ type Runtime struct {
 	compiled compiledContracts
 	facts    factsCache
 	recent   recentCalls
+	ledger   ledger
 	feed     feed
 	level    sandbox.Level
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
@@ -62,7 +63,7 @@ func (r *Runtime) openAdvice(ctx context.Context) ([]Advice, error) {
 
 // advice evaluates the log. The caller holds the ledger.
 func (r *Runtime) advice(ctx context.Context) ([]Advice, error) {
-	entries, err := r.newestCalls(ctx, store.CallQuery{}, maxAdviceCalls)
+	entries, _, err := r.newestCalls(ctx, time.Time{}, maxAdviceCalls)
 	if err != nil {
 		return nil, err
 	}
@@ -82,22 +83,31 @@ func (r *Runtime) advice(ctx context.Context) ([]Advice, error) {
 	return out, nil
 }
 
-// newestCalls pages through the log, newest first.
-func (r *Runtime) newestCalls(ctx context.Context, q store.CallQuery, most int) ([]agent.LogEntry, error) {
-	var out []agent.LogEntry
-	for len(out) < most {
-		q.Limit = min(1000, most-len(out))
+// newestCalls reads the newest calls of the log that began since, newest first. It never reads further back than the
+// number it may return, whatever the log holds.
+func (r *Runtime) newestCalls(ctx context.Context, since time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
+	from := agent.FormatTime(since)
+	q := store.CallQuery{}
+	for read := 0; read < most; {
+		q.Limit = min(1000, most-read)
 		page, err := r.store.ListCalls(ctx, q)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		out = append(out, page...)
-		if len(page) < q.Limit {
-			break
+		read += len(page)
+		fits := 0
+		for _, e := range page {
+			if e.Timestamp >= from {
+				calls = append(calls, e)
+				fits++
+			}
+		}
+		if len(page) < q.Limit || fits == 0 {
+			return calls, false, nil
 		}
 		q.Before = page[len(page)-1].CallID
 	}
-	return out, nil
+	return calls, true, nil
 }
 
 type methodKey struct{ role, method string }
@@ -181,13 +191,13 @@ func (r *Runtime) deliverableInForce(ctx context.Context, role, method, session 
 	return s.Contract.Deliverable
 }
 
-// Decision is a person's act on a recommendation.
+// AdviceDecision is a person's act on a recommendation.
 type AdviceDecision struct {
 	ID, Reason, Actor string
 	Undo              bool // take the act back
 }
 
-// Dismiss keeps the recommendation from being listed, until it is undone.
+// DismissRecommendation keeps the recommendation from being listed, until it is undone.
 func (r *Runtime) DismissRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
 	if err := r.ledger.open(ctx, r); err != nil {
 		return Advice{}, err

@@ -8,13 +8,12 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
-	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Bounds of reports.
 const (
 	maxReportCalls  = 10_000 // the newest calls of the log
-	maxPatternCalls = 1000   // of a role, to find corrections
+	maxPatternCalls = 2000   // the newest, to find corrections
 	trendBuckets    = 12
 )
 
@@ -40,19 +39,22 @@ func (r *Runtime) PatternReport(ctx context.Context, role string) (PatternReport
 		return report, nil
 	}
 	since, _ := time.Parse(time.RFC3339, kept[0].Timestamp) // zero is no bound
-	entries, err := r.newestCalls(ctx, store.CallQuery{Role: role, Since: since}, maxPatternCalls)
+	entries, _, err := r.newestCalls(ctx, since, maxPatternCalls)
 	if err != nil {
 		return PatternReport{}, err
 	}
 	corrected := map[string]string{}
 	for _, e := range entries {
-		if e.UserCorrectionDetected {
+		if e.Role == role && e.UserCorrectionDetected {
 			corrected[e.UserCorrectionReferenceCallID] = e.CallID
 		}
 	}
 	for i := range report.Events {
 		e := &report.Events[i]
 		e.Corrected = cmp.Or(e.Corrected, corrected[e.CallID])
+		if e.Capabilities == nil {
+			e.Capabilities = []string{}
+		}
 	}
 	return report, nil
 }
@@ -103,7 +105,7 @@ func (u *Usage) add(e *agent.LogEntry) {
 
 // HistoryUsage looks at the newest 10,000 calls.
 func (r *Runtime) HistoryUsage(ctx context.Context) (HistoryUsage, error) {
-	entries, err := r.newestCalls(ctx, store.CallQuery{}, maxReportCalls)
+	entries, _, err := r.newestCalls(ctx, time.Time{}, maxReportCalls)
 	if err != nil {
 		return HistoryUsage{}, err
 	}
@@ -183,11 +185,11 @@ func (t *Trend) add(e *agent.LogEntry) {
 func (r *Runtime) Trends(ctx context.Context, window time.Duration) (Trends, error) {
 	until := r.o.Now().UTC()
 	since := until.Add(-window)
-	entries, err := r.newestCalls(ctx, store.CallQuery{Since: since}, maxReportCalls)
+	entries, more, err := r.newestCalls(ctx, since, maxReportCalls)
 	if err != nil {
 		return Trends{}, err
 	}
-	t := Trends{Window: window.String(), Truncated: len(entries) == maxReportCalls, Total: newTrend(since, until)}
+	t := Trends{Window: window.String(), Truncated: more, Total: newTrend(since, until)}
 	step := window / trendBuckets
 	for i := range time.Duration(trendBuckets) {
 		t.Buckets = append(t.Buckets, newTrend(since.Add(i*step), since.Add((i+1)*step)))

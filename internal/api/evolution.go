@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+func (s *server) listRecommendations(w *reply, r *http.Request) error { // C-24 to C-32
+	q := readQuery(r)
+	limit, after := q.limit(), q.text("after")
+	status := q.oneOf("status", runtime.AdviceOpen, runtime.AdviceApplied, runtime.AdviceDismissed)
+	if err := q.err(); err != nil {
+		return err
+	}
+	all, err := s.run.Recommendations(r.Context(), status)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, page(behind(all, after), limit, func(a runtime.Advice) string { return a.ID }))
+}
+
+// behind cuts off the list up to the entry of that id; the whole list when it has none, as it may be gone.
+func behind(all []runtime.Advice, id string) []runtime.Advice {
+	for i, a := range all {
+		if a.ID == id {
+			return all[i+1:]
+		}
+	}
+	return all
+}
+
+// decide makes the handler of a person's act on a recommendation.
+func (s *server) decide(act func(context.Context, runtime.AdviceDecision) (runtime.Advice, error)) handler {
+	return func(w *reply, r *http.Request) error {
+		id, ok := idParam(r, "id")
+		d := runtime.AdviceDecision{ID: id, Actor: w.owner}
+		err := s.decode(w, r, true, func(f *fields, name, v []byte) {
+			switch string(name) {
+			case "reason":
+				f.short("/reason", v, &d.Reason, maxReason)
+			case "undo":
+				f.boolean("/undo", v, &d.Undo)
+			default:
+				f.unknown("", name, "reason, undo")
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fault(codeNotFound, "there is no recommendation of that id", "")
+		}
+		a, err := act(r.Context(), d)
+		if err != nil {
+			return missing(err, "recommendation "+strconv.Quote(id)+" to decide about")
+		}
+		return s.send(w, http.StatusOK, a)
+	}
+}
+
+func (s *server) getPatterns(w *reply, r *http.Request) error { // C-23
+	role, err := nameParam(r, "role")
+	if err != nil {
+		return err
+	}
+	report, err := s.run.PatternReport(r.Context(), role)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, report)
+}

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+)
+
+func anAdvice() runtime.Advice {
+	return runtime.Advice{Status: runtime.AdviceOpen, CallerContracts: 1, Recommendation: evolve.Recommendation{ID: "rec_1", Role: "movie finder", Method: "find", Kind: evolve.StrengthenContract,
+		Score: 0.9, Reason: "r", Evidence: []string{knownCall}, Proposal: evolve.Proposal{Action: "put_contract", Value: 1, Constraint: "c", Deliverable: json.RawMessage(`{"type":"object"}`)},
+		Simulation: &evolve.Simulation{Calls: 3, WouldFail: 2, WouldFailReasked: 1, WouldFailAccepted: 1}}}
+}
+
+func (f *fake) Recommendations(context.Context, string) ([]runtime.Advice, error) {
+	return []runtime.Advice{anAdvice(), anAdvice()}, f.note("Recommendations")
+}
+
+func (f *fake) ApplyRecommendation(_ context.Context, d runtime.AdviceDecision) (runtime.Advice, error) {
+	return anAdvice(), f.known("ApplyRecommendation", d.ID, "rec_1")
+}
+
+func (f *fake) DismissRecommendation(_ context.Context, d runtime.AdviceDecision) (runtime.Advice, error) {
+	return anAdvice(), f.known("DismissRecommendation", d.ID, "rec_1")
+}
+
+func (f *fake) PatternReport(_ context.Context, role string) (runtime.PatternReport, error) {
+	return runtime.PatternReport{Role: role, Patterns: []evolve.Pattern{{Capability: "http_fetch", Count: 2, Window: 5, LastSeen: agent.FormatTime(at)}},
+		Events: []agent.PatternEvent{{CallID: knownCall, SessionID: knownSession, Timestamp: agent.FormatTime(at), Role: role, MethodName: "m", Capabilities: []string{"http_fetch"}, Status: "ok"}}}, f.note("PatternReport")
+}
+
+func (f *fake) HistoryUsage(context.Context) (runtime.HistoryUsage, error) {
+	u := runtime.Usage{Calls: 1, WithAccess: 1, Share: 1, Tags: map[string]int{"count": 1}}
+	return runtime.HistoryUsage{Usage: u, Roles: []runtime.RoleUsage{{Role: "r", Usage: u}}}, f.note("HistoryUsage")
+}
+
+func (f *fake) Trends(_ context.Context, w time.Duration) (runtime.Trends, error) {
+	t := runtime.Trend{Since: agent.FormatTime(at), Until: agent.FormatTime(at), ProgramSource: map[string]int{"persisted": 1}, FailureClass: map[string]int{}, ErrorType: map[string]int{}}
+	return runtime.Trends{Window: w.String(), Total: t, Buckets: []runtime.Trend{t}}, f.note("Trends")
+}
+
+func TestEvolutionRoutes(t *testing.T) { // C-31, H-54, P-93
+	g := newRig(t, nil)
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"GET", "/v1/recommendations", "", 200},
+		{"GET", "/v1/recommendations?status=dismissed&limit=1", "", 200},
+		{"GET", "/v1/recommendations?status=other", "", 400},
+		{"POST", "/v1/recommendations/rec_1/apply", "", 200},
+		{"POST", "/v1/recommendations/rec_1/apply", `{"undo":true,"reason":"was wrong"}`, 200},
+		{"POST", "/v1/recommendations/rec_1/dismiss", `{"reason":"no"}`, 200},
+		{"POST", "/v1/recommendations/rec_2/dismiss", "", 404},
+		{"POST", "/v1/recommendations/UPPER/dismiss", "", 404},
+		{"POST", "/v1/recommendations/rec_1/apply", `{"force":true}`, 422},
+		{"GET", "/v1/patterns/movie%20finder", "", 200},
+		{"GET", "/v1/patterns/..", "", 422},
+		{"GET", "/v1/reports/history-usage", "", 200},
+		{"GET", "/v1/reports/history-usage?x=1", "", 400},
+		{"GET", "/v1/reports/trends?window=1h", "", 200},
+		{"GET", "/v1/reports/trends?window=1", "", 400},
+		{"GET", "/v1/reports/trends?window=9000h", "", 400},
+	} {
+		if a := g.ask(c.method, c.path, c.body); a.status != c.want {
+			t.Errorf("%s %s %s: status %d, want %d: %.200s", c.method, c.path, c.body, a.status, c.want, a.body)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"net/http"
+	"time"
+)
+
+// Bounds of the window of trends.
+const (
+	minWindow     = time.Minute
+	maxWindow     = 90 * 24 * time.Hour
+	defaultWindow = 24 * time.Hour
+)
+
+func (s *server) getHistoryUsage(w *reply, r *http.Request) error { // H-54
+	if err := readQuery(r).err(); err != nil {
+		return err
+	}
+	report, err := s.run.HistoryUsage(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, report)
+}
+
+func (s *server) getTrends(w *reply, r *http.Request) error { // P-93
+	q := readQuery(r)
+	window := defaultWindow
+	if v := q.text("window"); v != "" {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < minWindow || d > maxWindow {
+			q.bad("window", "must be a duration from 1m to 2160h, such as 24h")
+		}
+		window = d
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	t, err := s.run.Trends(r.Context(), window)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, t)
+}
