@@ -33,10 +33,10 @@ test: ## everything that needs only Go
 
 test-ops: ## suites that need Debian or npm packages, which it installs
 	@scripts/ops-install promtool redocly
-	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./cmd/recurgentd
+	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./cmd/recurgentd ./deploy
 
 lint: ## gofmt, go vet, module checksums, and golangci-lint (built once, then cached)
-	@unformatted=$$(gofmt -l cmd internal api); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l cmd internal api deploy); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	$(GO) mod verify
 	@scripts/golangci-lint run
