@@ -88,7 +88,8 @@ type Artifact struct {
 	Revision    int64         `json:"revision"`
 }
 
-// Scorecard holds what the promotion gates look at beside the counters; it starts anew with a promotion's reset.
+// Scorecard holds what the promotion gates look at beside the counters of the current generation; it starts anew with
+// each generation that becomes the current one, and with a promotion's reset.
 type Scorecard struct {
 	Sessions               []string `json:"sessions,omitempty"` // distinct ones, at most 200
 	ContractChecked        int64    `json:"contract_checked"`
@@ -104,6 +105,7 @@ type Generation struct {
 	ID       string  `json:"id"` // gen-1, gen-2 ...
 	ParentID *string `json:"parent_id"`
 	Trigger  string  `json:"trigger"` // initial_forge, repair:<reason>, regenerate:<reason>, operator:<reason>
+	State    string  `json:"lifecycle_state,omitempty"`
 
 	Code                string    `json:"code"`
 	CodeChecksum        string    `json:"code_checksum"`
@@ -278,14 +280,22 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.Rejections = next.Rejections[:min(most, len(next.Rejections))]
 	}
 	if c.State != "" {
-		next.LifecycleState = c.State
+		next.move(c.ResultOf, c.State)
 	}
 	next.flatten()
 	return next
 }
 
+// move puts a generation ("" is the current one) into a lifecycle state.
+func (a *Artifact) move(generation, state string) {
+	if g := a.change(generation); g != nil {
+		g.State = state
+	}
+}
+
 func (a *Artifact) adopt(c ArtifactChange) {
 	g := *c.Generation
+	g.State = StateCandidate
 	if cur := a.CurrentID; cur != "" && g.ParentID == nil {
 		g.ParentID = &cur
 	}
@@ -294,7 +304,8 @@ func (a *Artifact) adopt(c ArtifactChange) {
 	if n, err := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")); err == nil && n > a.Sequence {
 		a.Sequence = n
 	}
-	a.ForceRegenerate, a.Approved = "", false
+	a.ForceRegenerate, a.Approved = "", c.Approve != nil && *c.Approve
+	a.Scorecard = Scorecard{}
 	switch {
 	case strings.HasPrefix(g.Trigger, "repair:"):
 		a.RepairCountSinceRegen++
@@ -303,7 +314,6 @@ func (a *Artifact) adopt(c ArtifactChange) {
 	default:
 		a.RepairCountSinceRegen = 0
 	}
-	a.LifecycleState = StateCandidate
 	a.prune()
 }
 
@@ -348,7 +358,7 @@ func (a *Artifact) change(id string) *Generation {
 }
 
 func (a *Artifact) count(c ArtifactChange) {
-	if c.Result == ClassNone && c.Fixture == nil && c.Shapes == nil {
+	if c.Result == ClassNone && c.Fixture == nil && c.Shapes == nil && c.ErrorType == "" {
 		return
 	}
 	g := a.change(c.ResultOf)
@@ -362,8 +372,8 @@ func (a *Artifact) count(c ArtifactChange) {
 	case ClassOK:
 		a.SuccessCount++
 		g.SuccessCount++
-		if a.LifecycleState == StateCandidate {
-			a.LifecycleState = StateProbation
+		if g.State == StateCandidate || g.State == "" && a.LifecycleState == StateCandidate {
+			g.State = StateProbation // the first ok
 		}
 		g.see('o')
 	case ClassIntrinsic:
@@ -385,7 +395,9 @@ func (a *Artifact) count(c ArtifactChange) {
 	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
 		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result
 	}
-	a.score(c)
+	if c.ResultOf == "" || c.ResultOf == a.CurrentID {
+		a.score(c)
+	}
 	if c.Fixture != nil && len(g.Fixtures) < MaxFixtures {
 		g.Fixtures = append(slices.Clip(g.Fixtures), *c.Fixture)
 	}
@@ -443,6 +455,9 @@ func (a *Artifact) operate(c ArtifactChange) {
 		a.RepairCountSinceRegen = 0
 	}
 	if c.Current != "" && a.Find(c.Current) != nil {
+		if a.CurrentID != c.Current {
+			a.Scorecard = Scorecard{}
+		}
 		a.CurrentID = c.Current
 		a.ForceRegenerate = ""
 	}
@@ -484,6 +499,9 @@ func (a *Artifact) flatten() {
 	a.CodeChecksum, a.Code, a.Dependencies = g.CodeChecksum, g.Code, g.Dependencies
 	a.Cacheable, a.CacheabilityReason = g.Cacheable, g.CacheabilityReason
 	a.RecentFailureRate, _ = g.FailureRate()
+	if g.State != "" { // generations of older files have none: the artifact's own holds
+		a.LifecycleState = g.State
+	}
 }
 
 // String names the artifact in messages.

@@ -138,8 +138,8 @@ func (c *call) note(a attempt) {
 		"error_message": clip(a.outcome.ErrorMessage, 400), "failure_class": a.class})
 	c.found.attemptFailures = append(c.found.attemptFailures, agent.AttemptFailure{AttemptID: a.id, Stage: a.stage,
 		ErrorType: a.outcome.ErrorType, ErrorMessage: clip(a.outcome.ErrorMessage, 400), FailureClass: a.class, Metadata: a.outcome.Metadata})
-	if a.result.Context != nil && !a.result.Context.Empty() {
-		c.found.rolledBack = true
+	if a.stage == stageExecution || a.stage == stageOutcome {
+		c.found.rolledBack = true // it ran: what it did to the context is dropped
 	}
 }
 
@@ -164,6 +164,7 @@ func (c *call) runStored(ctx context.Context, g *agent.Generation) agent.Outcome
 		return c.keep(a)
 	}
 	c.note(a)
+	c.drifted = a.class == agent.ClassAdaptive
 	if c.artifact.Pinned {
 		return c.raw(a)
 	}
@@ -172,7 +173,7 @@ func (c *call) runStored(ctx context.Context, g *agent.Generation) agent.Outcome
 		return c.replace(ctx, g, "regenerate:repair_disabled", a)
 	}
 	if c.artifact.RepairCountSinceRegen >= c.p.MaxRepairsBeforeRegen {
-		return c.replace(ctx, g, "regenerate:budget_exhausted", a)
+		return c.replace(ctx, g, budgetExhausted, a)
 	}
 	return c.mend(ctx, g, why)
 }
@@ -192,6 +193,7 @@ func (c *call) mendFirst(ctx context.Context, g *agent.Generation) agent.Outcome
 		if c.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(c.artifact.LastFailureClass)
 		}
+		c.drifted = c.artifact.LastFailureClass == agent.ClassAdaptive
 	}
 	return c.mend(ctx, g, why)
 }

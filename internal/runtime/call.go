@@ -56,6 +56,7 @@ type call struct {
 	context   map[string]json.RawMessage
 	artifact  *agent.Artifact
 	decision  Decision
+	drifted   bool                       // what the stored program failed of is that the outside changed its form
 	delegated map[string]*agent.Contract // contracts this call's program delegated with
 
 	attempts int // programs run or refused, for attempt ids
@@ -296,6 +297,11 @@ func (c *call) perform(ctx context.Context) agent.Outcome {
 	if c.decision.Decision != DecideRun {
 		c.progress.tell(EventSelected, c.found.selection)
 	}
+	return c.follow(ctx)
+}
+
+// follow does what the selection decided.
+func (c *call) follow(ctx context.Context) agent.Outcome {
 	switch c.decision.Decision {
 	case DecideRun:
 		return c.runStored(ctx, c.decision.Generation)
@@ -304,7 +310,7 @@ func (c *call) perform(ctx context.Context) agent.Outcome {
 	case DecideRefuse:
 		return c.waitsForApproval()
 	}
-	return c.forge(ctx, c.decision.Generation, forgeTrigger(c.artifact, c.decision.Reason))
+	return c.forge(ctx, c.decision.Generation, forgeTrigger(c.artifact, c.p, c.decision.Reason))
 }
 
 // prepare reads what a selection needs and selects.

@@ -42,6 +42,7 @@ type findings struct {
 	usage                                        agent.Usage
 	system, user                                 string
 	warnings                                     []string
+	refused                                      string // checksum of the last program that the gate refused
 }
 
 // serveFrom notes the stored generation that runs.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
@@ -60,6 +61,9 @@ func (c *call) adopt(o agent.Outcome) (CallResult, error) {
 	if err != nil {
 		now = &agent.Artifact{} // the first generation, or that of an artifact set aside as corrupt
 	}
+	if heldMeanwhile(c.artifact, now) {
+		return c.commit(o) // a person's act counts for more than a program that was under way
+	}
 	g.ID = now.NextGenerationID()
 	if cand.predecessor != nil {
 		g.ParentID = &cand.predecessor.ID
@@ -73,6 +77,19 @@ func (c *call) adopt(o agent.Outcome) (CallResult, error) {
 		cand.adopted = g.ID
 	}
 	return res, err
+}
+
+// heldMeanwhile reports whether a person took hold of the artifact since the call looked at it: quarantined or pinned it,
+// went back to an older generation, or put in a program.
+func heldMeanwhile(was, now *agent.Artifact) bool {
+	if was == nil {
+		was = &agent.Artifact{}
+	}
+	if now.Quarantined || now.Pinned {
+		return true
+	}
+	g := now.Current()
+	return g != nil && now.CurrentID != was.CurrentID && (was.Find(g.ID) != nil || strings.HasPrefix(g.Trigger, "operator:"))
 }
 
 // commit writes the call down and tells metrics of it.
@@ -193,9 +210,10 @@ func (c *call) toolChanges() []store.ToolChange {
 
 func (c *call) pattern(o agent.Outcome) *agent.PatternEvent {
 	f := c.found.facts
-	if c.depth > 0 || f == nil || len(f.CapabilityPatterns) == 0 {
+	weak := len(c.found.weak) > 0
+	if c.depth > 0 || f == nil || len(f.CapabilityPatterns) == 0 && !weak {
 		return nil
 	}
 	return &agent.PatternEvent{CallID: c.id, SessionID: c.session.ID, Timestamp: agent.FormatTime(c.started), Role: c.role, MethodName: c.method,
-		Capabilities: f.CapabilityPatterns, Status: o.Status, WeakSuccess: len(c.found.weak) > 0}
+		Capabilities: f.CapabilityPatterns, Status: o.Status, WeakSuccess: weak}
 }

@@ -25,7 +25,7 @@ type forgeResult struct {
 	failure      *agent.Outcome // set when there is no candidate
 	class        agent.Class
 	attempts     []agent.AttemptFailure // programs that were refused on the way
-	last         string                 // code of the last refused program, for the next prompt
+	last         string                 // checksum of the last refused program
 	usage        agent.Usage
 	requested    int    // programs asked for
 	guardrails   int    // recoveries used

@@ -40,12 +40,19 @@ type order struct {
 	alone       bool              // not shared with other calls
 }
 
-func forgeTrigger(a *agent.Artifact, reason string) string {
+// budgetExhausted is the trigger of a program that takes the place of one which was repaired often enough.
+const budgetExhausted = "regenerate:budget_exhausted"
+
+// forgeTrigger names why a program is written anew. A generation that would have been repaired first, had its budget not
+// been spent, says so.
+func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	switch {
 	case a == nil || len(a.Generations) == 0:
 		return "initial_forge"
 	case reason == ReasonRequested:
 		return "regenerate:" + a.ForceRegenerate
+	case mendable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
+		return budgetExhausted
 	}
 	return "regenerate:" + reason
 }
@@ -58,16 +65,31 @@ func (c *call) mend(ctx context.Context, g *agent.Generation, why failing) agent
 	if cand == nil {
 		return c.noRepair(ctx, g, why, out)
 	}
-	a := c.tryCandidate(ctx, cand, why.class == string(agent.ClassAdaptive))
+	if c.p.ApprovalRequired {
+		return c.keepUnapproved(cand)
+	}
+	a := c.tryCandidate(ctx, cand)
 	c.serveCandidate(agent.SourceRepaired, cand, a)
 	if a.served() {
-		c.found.repairSucceeded = a.outcome.OK() || a.outcome.Authored
-		c.r.metrics.ObserveRepair(c.found.repairSucceeded)
-		return c.settle(cand, a)
+		return c.settleRepair(cand, a)
 	}
 	c.note(a)
-	c.repairFailed(cand, a)
+	c.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, a})
 	return c.replace(ctx, g, "regenerate:repair_failed", a)
+}
+
+// settleRepair keeps a repair that served. An honest error of a program that proved nothing is no proof of having been
+// mended: the predecessor stays, and a repair is spent, so that the budget bounds the chain (P-61). An outage or an
+// interruption teaches nothing.
+func (c *call) settleRepair(cand *candidate, a attempt) agent.Outcome {
+	o := c.settle(cand, a)
+	c.found.repairSucceeded = c.adopting != nil
+	if c.found.repairSucceeded {
+		c.r.metrics.ObserveRepair(true)
+	} else if a.class == agent.ClassAuthored {
+		c.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, a})
+	}
+	return o
 }
 
 // noRepair ends or goes on when no repaired program could be had: a dead provider or an interruption ends the call, for
@@ -81,18 +103,37 @@ func (c *call) noRepair(ctx context.Context, g *agent.Generation, why failing, o
 		}
 		return *out
 	}
-	c.repairFailed(nil, attempt{})
+	c.repairFailed(rejected{"repair:" + why.reason, c.found.refused, attempt{stage: stageValidation, outcome: *out}})
 	return c.replace(ctx, g, "regenerate:repair_failed", why.attempt)
 }
 
-func (c *call) repairFailed(cand *candidate, a attempt) {
-	c.r.metrics.ObserveRepair(false)
-	change := agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, RepairFailed: true}
-	if cand != nil {
-		change.Rejected = &agent.Rejection{At: c.started, CallID: c.id, Trigger: cand.generation.Trigger, CodeChecksum: cand.generation.CodeChecksum,
-			Stage: a.stage, Reason: clip(a.outcome.ErrorMessage, 400), Fixture: brokenFixture(a)}
+// rejected is a program that was written in the place of a generation and does not get it, and the attempt that showed why.
+type rejected struct {
+	trigger, checksum string
+	attempt           attempt
+}
+
+// reject notes the program with its artifact, where there is one.
+func (c *call) reject(r rejected, repairFailed bool) {
+	if c.artifact == nil {
+		return
+	}
+	o := r.attempt.outcome
+	reason := o.ErrorMessage
+	if raw, ok := o.Metadata["raw_error_message"].(string); ok {
+		reason = raw
+	}
+	change := agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, RepairFailed: repairFailed, Rejected: &agent.Rejection{At: c.started,
+		CallID: c.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: clip(o.ErrorType+": "+reason, 400), Fixture: brokenFixture(r.attempt)}}
+	if o.ErrorType == agent.ErrGuardrailExhausted {
+		change.ErrorType = o.ErrorType // the promotion gates look at it
 	}
 	c.changes = append(c.changes, change)
+}
+
+func (c *call) repairFailed(r rejected) {
+	c.r.metrics.ObserveRepair(false)
+	c.reject(r, true)
 }
 
 // replace forges a program in the place of a generation that could not be mended.
@@ -112,27 +153,28 @@ func (c *call) forge(ctx context.Context, predecessor *agent.Generation, trigger
 	for {
 		cand, out := c.obtain(ctx, o)
 		if cand == nil {
+			if c.found.class == agent.ClassIntrinsic {
+				c.reject(rejected{trigger, c.found.refused, attempt{stage: stageValidation, outcome: *out}}, false)
+			}
 			return *out
 		}
 		if cand.existing != nil {
 			c.artifact = cand.existing
-			c.selectProgram()
-			return c.runStored(ctx, c.decision.Generation)
+			c.selectProgram() // this call may have arguments that the other one had not
+			return c.follow(ctx)
 		}
 		if c.p.ApprovalRequired {
 			return c.keepUnapproved(cand)
 		}
-		a := c.tryCandidate(ctx, cand, false)
+		a := c.tryCandidate(ctx, cand)
 		c.serveCandidate(agent.SourceGenerated, cand, a)
 		if a.served() {
 			return c.settle(cand, a)
 		}
 		c.note(a)
-		if predecessor != nil && a.stage == stageProof {
-			c.changes = append(c.changes, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, Rejected: &agent.Rejection{At: c.started,
-				CallID: c.id, Trigger: trigger, CodeChecksum: cand.generation.CodeChecksum, Stage: a.stage, Reason: clip(a.outcome.ErrorMessage, 400), Fixture: brokenFixture(a)}})
-		}
+		c.reject(rejected{trigger, cand.generation.CodeChecksum, a}, false)
 		if !c.spend(a.stage) {
+			c.exhaustedRepairs(a.stage)
 			return c.raw(a)
 		}
 		c.found.feedback = true
@@ -155,6 +197,13 @@ func (c *call) spend(stage string) bool {
 	return true
 }
 
+// exhaustedRepairs tells the artifact's scorecard that a value could not be mended within the call.
+func (c *call) exhaustedRepairs(stage string) {
+	if c.artifact != nil && stage == stageOutcome {
+		c.changes = append(c.changes, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, ErrorType: agent.ErrOutcomeRepairExhausted})
+	}
+}
+
 // alone reports whether the program is for this call only: a switch demands a new one each time, or the method's
 // programs answer one question.
 func (c *call) alone() bool {
@@ -167,6 +216,9 @@ func (c *call) alone() bool {
 
 // keepUnapproved stores the candidate without running it: a person has to approve it first.
 func (c *call) keepUnapproved(cand *candidate) agent.Outcome {
+	if c.artifact != nil && (c.artifact.Quarantined || c.artifact.Pinned) {
+		return c.waitsForApproval() // a person holds the artifact as it is
+	}
 	c.adopting = &adoption{candidate: cand, result: agent.ClassNone}
 	return c.waitsForApproval()
 }
@@ -209,7 +261,7 @@ func (c *call) obtain(ctx context.Context, o order) (*candidate, *agent.Outcome)
 		}
 		switch {
 		case res.candidate == nil:
-			c.found.class = res.class
+			c.found.class, c.found.refused = res.class, res.last
 			c.found.attemptFailures = appendBounded(c.found.attemptFailures, res.attempts)
 			out := *res.failure
 			return nil, &out
@@ -284,7 +336,7 @@ func (c *call) write(ctx context.Context, o order, guardrails int, earlier []age
 		c.r.metrics.Guardrail(refused.Type)
 		if guardrails == 0 {
 			out := c.exhausted(a)
-			res.failure, res.class, res.last = &out, agent.ClassIntrinsic, reply.Code
+			res.failure, res.class, res.last = &out, agent.ClassIntrinsic, checksum
 			return res
 		}
 		guardrails--
@@ -364,8 +416,8 @@ func (c *call) storedMeanwhile(ctx context.Context) *agent.Artifact {
 }
 
 // tryCandidate runs a candidate, once it has proved that it answers as its predecessor did.
-func (c *call) tryCandidate(ctx context.Context, cand *candidate, adaptive bool) attempt {
-	if broken := c.prove(ctx, cand, adaptive); broken != nil {
+func (c *call) tryCandidate(ctx context.Context, cand *candidate) attempt {
+	if broken := c.prove(ctx, cand, c.drifted); broken != nil {
 		return *broken
 	}
 	c.progress.tell(EventRunning, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
@@ -378,5 +430,5 @@ func (c *call) candidate(o order, reply provider.Reply, checksum string, facts *
 		ContractFingerprint: c.fingerprint, CheckedFingerprint: c.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: c.r.o.Interpreter, Model: reply.Model, CreatedAt: c.r.o.Now(), Facts: encodeFacts(facts), SolverShape: reply.SolverShape}
 	g.Cacheable, g.CacheabilityReason = cacheability(c, facts)
-	return &candidate{generation: g, predecessor: o.predecessor, leader: c.id}
+	return &candidate{generation: g, predecessor: o.predecessor, leader: c.id, proof: proof{turn: make(chan struct{}, 1)}}
 }

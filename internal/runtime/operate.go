@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -93,13 +94,15 @@ type Operation struct {
 
 // Operate performs the act and returns the artifact after it. An *InputError says what about it makes no sense.
 func (r *Runtime) Operate(ctx context.Context, role, method string, o Operation) (*agent.Artifact, error) {
+	unlock := r.adoption.lock(role + "\x00" + method) // no candidate slips in between the look and the act
+	defer unlock()
 	a, err := r.store.Artifact(ctx, role, method)
 	if err != nil {
 		return nil, err
 	}
 	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now()}
 	entry := r.audit(o.Actor, "artifact."+o.Action, role+"."+method, o.Reason)
-	at := fmt.Sprintf("POST /v1/tools/%s/methods/%s/", role, method)
+	at := "POST " + toolPath(role, method) + "/"
 	yes, no := true, false
 	switch o.Action {
 	case "quarantine":
@@ -112,7 +115,8 @@ func (r *Runtime) Operate(ctx context.Context, role, method string, o Operation)
 		if reason == "" {
 			reason = "requested"
 		}
-		change.ForceRegenerate, change.ResetRepairs, entry.Undo = &reason, true, at+"rollback"
+		change.ForceRegenerate, change.ResetRepairs = &reason, true
+		entry.Undo = at + fmt.Sprintf(`rollback {"generation": %q}`, a.CurrentID)
 	case "promote":
 		change.State, change.ResetMetrics = agent.StateDurable, o.ResetMetrics
 		entry.Undo = "none: counters that were reset are gone; before holds them"
@@ -124,7 +128,7 @@ func (r *Runtime) Operate(ctx context.Context, role, method string, o Operation)
 		if err != nil {
 			return nil, err
 		}
-		change.Current, change.Release = to, false
+		change.Current = to
 		entry.Undo = at + fmt.Sprintf(`rollback {"generation": %q}`, a.CurrentID)
 	case "pin":
 		change.Pin, entry.Undo = &yes, at+"unpin"
@@ -138,6 +142,11 @@ func (r *Runtime) Operate(ctx context.Context, role, method string, o Operation)
 	}
 	entry.Before = summary(a)
 	return r.store.ChangeArtifact(ctx, store.AnyRevision, change, &entry)
+}
+
+// toolPath is the path of an artifact in the REST interface, for people who undo something.
+func toolPath(role, method string) string {
+	return "/v1/tools/" + url.PathEscape(role) + "/methods/" + url.PathEscape(method)
 }
 
 // summary is what the audit trail keeps of an artifact.
@@ -194,15 +203,14 @@ func (r *Runtime) PutProgram(ctx context.Context, role, method, source, reason, 
 		ContractFingerprint: ready.fingerprint, CheckedFingerprint: ready.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: r.o.Interpreter,
 		Model: "operator", CreatedAt: r.o.Now(), Facts: encodeFacts(facts), Cacheable: true, CacheabilityReason: cacheStable}
 	yes := true
-	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now(), Generation: &g}
+	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now(), Generation: &g, Approve: &yes}
 	entry := r.audit(actor, "artifact.put", role+"."+method, reason)
 	entry.Before = summary(now)
-	entry.Undo = fmt.Sprintf("POST /v1/tools/%s/methods/%s/rollback", role, method)
-	a, err := r.store.ChangeArtifact(ctx, store.AnyRevision, change, &entry)
-	if err != nil {
-		return nil, err
+	entry.Undo = "DELETE " + toolPath(role, method)
+	if now.CurrentID != "" {
+		entry.Undo = fmt.Sprintf(`POST %s/rollback {"generation": %q}`, toolPath(role, method), now.CurrentID)
 	}
-	return r.store.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: r.o.Now(), Approve: &yes}, nil)
+	return r.store.ChangeArtifact(ctx, store.AnyRevision, change, &entry)
 }
 
 func orElse(s, otherwise string) string {

@@ -7,44 +7,57 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // proof is what a candidate showed before it may serve: that it answers its predecessor's fixtures as the predecessor
-// did (design.md section 2). It is done once, by whichever call comes first.
+// did (design.md section 2). It is done once, by whichever call comes first and is not interrupted; the others wait.
 type proof struct {
-	once   sync.Once
+	turn   chan struct{} // of capacity 1: who has put something in may use the fields below
+	done   bool
 	kept   []agent.Fixture // reproduced: the candidate takes them over
 	broken *attempt
 }
 
-// prove runs the candidate on its predecessor's fixtures, effects served from their journals, and returns the
-// attempt that broke one, or nil.
+// prove runs the candidate on its predecessor's fixtures, effects served from their journals. It returns nil when the
+// candidate may serve, else the attempt that broke a fixture, or one of class none when the proof was interrupted: then
+// nothing is proved and nothing is broken.
 func (c *call) prove(ctx context.Context, cand *candidate, adaptive bool) *attempt {
 	if cand.predecessor == nil || !c.p.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined {
 		return nil
 	}
-	cand.proof.once.Do(func() {
-		for i, f := range cand.predecessor.Fixtures {
-			if !c.binding(f, adaptive) {
-				continue
-			}
-			a := c.rerun(ctx, cand, f, i)
-			if a == nil {
-				cand.proof.kept = append(cand.proof.kept, f)
-				continue
-			}
-			if a.class == agent.ClassNone {
-				return // interrupted: nothing is proved and nothing is broken
-			}
-			cand.proof.broken = a
-			return
+	p := &cand.proof
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		a := &attempt{id: c.id + ".f", stage: stageProof}
+		a.outcome, a.class = interrupted(ctx)
+		return a
+	}
+	if p.done {
+		return p.broken
+	}
+	var kept []agent.Fixture
+	for i, f := range cand.predecessor.Fixtures {
+		if !c.binding(f, adaptive) {
+			continue
 		}
-	})
-	return cand.proof.broken
+		broken, reproduced := c.rerun(ctx, cand, f, i)
+		switch {
+		case broken != nil && broken.class != agent.ClassIntrinsic:
+			return broken
+		case broken != nil:
+			p.done, p.broken = true, broken
+			return broken
+		case reproduced:
+			kept = append(kept, f)
+		}
+	}
+	p.done, p.kept = true, kept
+	return nil
 }
 
 // binding reports whether a successor must reproduce the fixture. A value that the contract of today refuses is none, and
@@ -56,15 +69,16 @@ func (c *call) binding(f agent.Fixture, adaptive bool) bool {
 	return c.schema == nil || c.schema.Check(f.Value) == nil
 }
 
-// rerun returns nil when the candidate answers the fixture with the same value.
-func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) *attempt {
+// rerun runs the candidate on the fixture. It returns the attempt that answers otherwise or was interrupted, and whether
+// the value came out the same; neither when the fixture can tell nothing of the candidate.
+func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) (broken *attempt, reproduced bool) {
 	effects := f.Effects
 	if effects == nil {
 		effects = sandbox.EmptyJournal()
 	}
 	var memory map[string]json.RawMessage
 	if len(f.Context) > 0 && json.Unmarshal(f.Context, &memory) != nil {
-		return nil
+		return nil, false
 	}
 	a := &attempt{id: c.id + ".f" + strconv.Itoa(i+1), stage: stageProof, class: agent.ClassIntrinsic}
 	a.result = c.r.box.Run(ctx, sandbox.Request{
@@ -74,17 +88,20 @@ func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i in
 	}, &host{c: c, attempt: a.id, recorded: true})
 	got := ""
 	switch res := a.result; {
-	case res.Failure != nil && (res.Failure.Ours || ctx.Err() != nil):
+	case ctx.Err() != nil:
 		a.outcome, a.class = interrupted(ctx)
-		return a
+		return a, false
+	case res.Failure != nil && res.Failure.Ours:
+		a.outcome, a.class = failed(res.Failure), agent.ClassNone
+		return a, false
 	case res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged:
-		return nil // it asks the outside for something else: the journal cannot tell whether it answers well
+		return nil, false // it asks the outside for something else: the journal cannot tell whether it answers well
 	case res.Failure != nil:
 		got = res.Failure.Type + ": " + res.Failure.Message
 	case res.Authored != nil:
 		got = res.Authored.Type + ": " + res.Authored.Message
 	case equalJSON(res.Value, f.Value):
-		return nil
+		return nil, true
 	default:
 		got = string(res.Value)
 	}
@@ -92,7 +109,7 @@ func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i in
 		clip(string(rawArray(f.Args)), 300), clip(string(f.Kwargs), 300), clip(string(f.Value), 300), clip(got, 300))
 	a.outcome = agent.Failed(agent.ErrExecution, text)
 	a.outcome.Metadata = map[string]any{"fixture": f.CallID}
-	return a
+	return a, false
 }
 
 // brokenFixture names the fixture that the attempt broke, or "".

@@ -36,7 +36,7 @@ const (
 	ReasonContractChanged  = "contract_changed"
 	ReasonDegraded         = "degraded"
 	ReasonApprovalRequired = "approval_required"
-	ReasonNotPromoted      = "not_promoted"
+	ReasonNotPromoted      = "not_promoted" // another generation has come further in its lifecycle
 	ReasonSetter           = "setter"
 )
 
@@ -91,6 +91,12 @@ func Select(in SelectInput) Decision {
 	match := a.Matching(in.CheckedFingerprint, func(other *agent.Generation) bool {
 		return other == g || !Degraded(other, p.Degraded) && forgeReason(in, a, other) == ""
 	})
+	if p.Promotion.Enforce && match != nil && match == g {
+		if better := promoted(in, a, g); better != nil {
+			d.Decision, d.Reason, d.Generation, d.Figures = DecideRun, ReasonNotPromoted, better, figures(a, better)
+			return d
+		}
+	}
 	switch {
 	case match == nil:
 		return mend(d, in, ReasonContractChanged)
@@ -98,11 +104,32 @@ func Select(in SelectInput) Decision {
 		return mend(d, in, ReasonDegraded)
 	case in.HasArgs && in.IgnoresArgs(match):
 		return mend(d, in, ReasonArgsIgnored)
-	case p.Promotion.Enforce && a.LifecycleState == agent.StateDegraded:
+	case p.Promotion.Enforce && match.State == agent.StateDegraded:
 		return mend(d, in, ReasonDegraded)
 	}
 	d.Decision, d.Reason, d.Generation, d.Figures = DecideRun, ReasonHealthy, match, figures(a, match)
 	return d
+}
+
+// promoted returns the healthy generation of the call's contract that has come furthest in its lifecycle (durable before
+// probation before candidate, the newest of equals), or nil when that is the current one.
+func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *agent.Generation {
+	best := current
+	for _, g := range a.Generations {
+		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint || g.CheckedFingerprint == in.CheckedFingerprint
+		if g != current && fits && stateRank(g.State) > stateRank(best.State) && !Degraded(g, in.Policy.Degraded) && forgeReason(in, a, g) == "" {
+			best = g
+		}
+	}
+	if best == current {
+		return nil
+	}
+	return best
+}
+
+// mendable reports whether a generation selected for that reason is repaired first, while the budget lasts.
+func mendable(reason string) bool {
+	return reason == ReasonContractChanged || reason == ReasonDegraded || reason == ReasonArgsIgnored
 }
 
 // mend repairs first while the switch and the budget allow it, else forges anew.
