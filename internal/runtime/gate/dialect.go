@@ -55,7 +55,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 - The clock stands still during a run, but for time.Sleep, which moves it. Chance comes from a seed. Both are noted, so that a call can be repeated.
 - fmt.Print and its kin print nowhere; there is no standard input.
 - ` + "`%T`" + ` and the like name types of the program as of package tool.
-- Source is at most 64 KiB, nested at most 150 brackets deep; calls are nested at most 20,000 deep.
+- Source is at most 64 KiB, nested at most 150 brackets deep; calls are nested at most 40,000 deep.
 
 What the gate mends instead of refusing: unused imports and variables, imports that were forgotten but can only mean one allowed package, another package name.
 

@@ -67,7 +67,9 @@ func (c *closure) fromHost(args []reflect.Value) []reflect.Value {
 		p := f.params[i]
 		reflect.NewAt(a.Type(), unsafe.Add(m, p.off)).Elem().Set(a)
 	}
+	f.mc.depth += hostWeight
 	f.run(m)
+	f.mc.depth -= hostWeight
 	ft := reflectOf((*rtype)(c.ftyp))
 	out := make([]reflect.Value, len(f.results))
 	for i, r := range f.results {

@@ -207,8 +207,8 @@ func TestDepthFitsTheStack(t *testing.T) {
 }
 
 func TestDeepRecursionRuns(t *testing.T) {
-	c := compile(t, "func f(n int) int { if n == 0 { return 0 }; return f(n-1) + 1 }", "return f(15000), nil")
-	if v, _, p := c.Run(newCall(t)); v != 15000 {
+	c := compile(t, "func f(n int) int { if n == 0 { return 0 }; return f(n-1) + 1 }", "return f(39000), nil")
+	if v, _, p := c.Run(newCall(t)); v != 39000 {
 		t.Errorf("got %v %+v", v, p)
 	}
 }

@@ -10,8 +10,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
 
-// maxDepth bounds the calls within calls of a run: natively a stack overflow ends the process.
-const maxDepth = 20000
+// maxDepth bounds the calls within calls of a run, so that they fit a stack of 64 MiB: a stack overflow ends the process. Calls through
+// the host and deferred ones weigh more, by the stack that they take.
+const (
+	maxDepth       = 40000
+	hostWeight     = 5
+	deferredWeight = 3
+)
 
 // A machine holds one program: its functions, types, globals. It runs one call at a time.
 type machine struct {
@@ -225,7 +230,9 @@ func (h *frameHead) runDeferred(d *deferred) {
 			h.panicking, h.panic = true, p
 		}
 	}()
+	h.f.mc.depth += deferredWeight
 	d.run(h)
+	h.f.mc.depth -= deferredWeight
 	ok = true
 }
 

@@ -84,7 +84,9 @@ func invokeSlot(slot int, recv unsafe.Pointer, args, results []unsafe.Pointer) {
 		p := f.params[i+1]
 		typedmemmove(p.rt, unsafe.Add(mem, p.off), a)
 	}
+	f.mc.depth += hostWeight
 	f.run(mem)
+	f.mc.depth -= hostWeight
 	for i, r := range results {
 		typedmemmove(f.results[i].rt, r, unsafe.Add(mem, f.results[i].off))
 	}

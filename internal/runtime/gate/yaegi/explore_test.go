@@ -1,0 +1,204 @@
+package yaegi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// A program is one of the corpus, of the recorded ones, or of this package's own, with the calls to compare.
+type program struct {
+	name, source string
+	calls        []recurgent.Input
+}
+
+const (
+	corpusFiles = "../diff/testdata/corpus/*.txt"
+	recordedDir = "../diff/testdata/recorded/"
+)
+
+func corpus(t testing.TB) []program {
+	t.Helper()
+	files, err := filepath.Glob(corpusFiles)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus: %v", err)
+	}
+	var out []program
+	for _, name := range files {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			p := program{name: strings.TrimSuffix(filepath.Base(name), ".txt") + "/" + f.Name, source: string(f.Data)}
+			for line := range strings.Lines(p.source) {
+				if args, ok := strings.CutPrefix(strings.TrimSpace(line), "//args "); ok {
+					p.add(t, args)
+				}
+			}
+			if len(p.calls) == 0 {
+				p.add(t, "[]")
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (p *program) add(t testing.TB, args string) {
+	t.Helper()
+	in := recurgent.Input{Role: "tester", Method: "run"}
+	if err := json.Unmarshal([]byte(args), &in.Args); err != nil {
+		t.Fatalf("%s: %s: %v", p.name, args, err)
+	}
+	p.calls = append(p.calls, in)
+}
+
+func recorded(t testing.TB) []program {
+	t.Helper()
+	data, err := os.ReadFile("../diff/testdata/recorded.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tasks []struct {
+		ID, Role, Method string
+		Context          map[string]any
+		Calls            []struct {
+			Args   []json.RawMessage
+			Kwargs map[string]json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(data, &tasks); err != nil {
+		t.Fatal(err)
+	}
+	var out []program
+	for _, task := range tasks {
+		source, err := os.ReadFile(recordedDir + task.ID + ".go.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := program{name: "recorded/" + task.ID, source: string(source)}
+		for _, c := range task.Calls {
+			p.calls = append(p.calls, recurgent.Input{Role: task.Role, Method: task.Method, Args: c.Args, Kwargs: c.Kwargs, Context: task.Context})
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// nobody answers a program's questions: there is no history and nothing else.
+type nobody struct{}
+
+func (nobody) Ask(op string, params, result any) error {
+	if op != "history" {
+		return &recurgent.Failure{Type: "denied", Message: "no " + op + " here"}
+	}
+	return json.Unmarshal([]byte("[]"), result)
+}
+
+type engine interface {
+	Begin(now time.Time, seed uint64)
+	Run(call *recurgent.Call) (any, error, *interp.Panic)
+}
+
+// An end is how a call ended, in words that can be compared.
+type end struct {
+	Value, Encode, Error, Type, Panic, Context string
+}
+
+func run(t testing.TB, e engine, in recurgent.Input) (out end) {
+	t.Helper()
+	context, err := json.Marshal(in.Context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Context = nil
+	if err := json.Unmarshal(context, &in.Context); err != nil {
+		t.Fatal(err)
+	}
+	call, err := recurgent.New(in, nobody{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Begin(time.Unix(1790000000, 0), 1)
+	value, err, panicked := e.Run(call)
+	switch {
+	case panicked != nil:
+		out.Panic = panicked.Class
+		if panicked.Class != "runtime error" { // whose texts may differ
+			out.Panic += ": " + panicked.Message
+		}
+	case err != nil:
+		f := recurgent.AsFailure(err)
+		out.Error, out.Type = f.Message, f.Type
+	default:
+		raw, err := interp.Encode(value)
+		if err != nil {
+			out.Encode = err.Error()
+		}
+		out.Value = string(raw)
+	}
+	after, err := json.Marshal(call.Context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Context = string(after)
+	return out
+}
+
+var errRefused = errors.New("refused")
+
+func check(t testing.TB, source string) *gate.Program {
+	t.Helper()
+	g, err := gate.New(gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, refusal := g.Check(source)
+	if refusal != nil {
+		t.Fatalf("refused: %s %q", refusal.Message, refusal.Errors)
+	}
+	return p
+}
+
+// TestExplore tries everything.
+func TestExplore(t *testing.T) {
+	good := 0
+	all := append(corpus(t), recorded(t)...)
+	for _, pr := range all {
+		t.Run(pr.name, func(t *testing.T) {
+			p := check(t, pr.source)
+			c, err := Compile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := interp.Compile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for i, in := range pr.calls {
+				got, want := run(t, c, in), run(t, s, in)
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("call %d: got %+v\nwant %+v", i, got, want)
+				}
+			}
+			if !t.Failed() {
+				good++
+			}
+		})
+	}
+	fmt.Println(good, "of", len(all))
+}

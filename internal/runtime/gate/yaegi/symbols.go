@@ -1,0 +1,176 @@
+package yaegi
+
+import (
+	crand "crypto/rand"
+	"fmt"
+	"go/constant"
+	"go/types"
+	"io"
+	"maps"
+	"math/big"
+	"math/rand"
+	randv2 "math/rand/v2"
+	"reflect"
+	"time"
+
+	yaegi "github.com/traefik/yaegi/interp"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/symbols"
+)
+
+// exports returns the symbols that the program selects from its imports, and no others: building whole tables would cost more than
+// compiling.
+func exports(p *gate.Program, env *rt.Env) (yaegi.Exports, error) {
+	unit := p.Units[len(p.Units)-1]
+	out := yaegi.Exports{}
+	for _, imp := range unit.Pkg.Imports() {
+		// The doubled slash means the same path to the interpreter, and keeps it from taking the table for its own standard library, for
+		// which it would put its own functions and generic packages in.
+		out[imp.Path()+"//"+imp.Name()] = map[string]reflect.Value{}
+	}
+	replaced := natives(env)
+	for _, obj := range unit.Info.Uses {
+		if obj.Pkg() == nil || obj.Pkg() == unit.Pkg || obj.Parent() != obj.Pkg().Scope() {
+			continue
+		}
+		path := symbols.PathOf(obj.Pkg().Path())
+		v, err := symbolOf(obj, path, replaced)
+		if err != nil {
+			return nil, err
+		}
+		key := path + "//" + obj.Pkg().Name()
+		if out[key] == nil {
+			out[key] = map[string]reflect.Value{}
+		}
+		out[key][obj.Name()] = v
+	}
+	return out, nil
+}
+
+// symbolOf returns a name as the interpreter wants it: a variable as a copy that can be addressed, a type as a nil pointer to
+// it, an untyped constant as a constant.Value.
+func symbolOf(obj types.Object, path string, replaced map[string]any) (reflect.Value, error) {
+	if v, ok := replaced[path+"."+obj.Name()]; ok {
+		return variable(obj, v), nil
+	}
+	if c, ok := obj.(*types.Const); ok {
+		return constantOf(c)
+	}
+	switch v := symbols.Table(path)[obj.Name()].(type) {
+	case nil:
+		return reflect.Value{}, fmt.Errorf("yaegi: no symbol %s.%s", path, obj.Name())
+	case reflect.Type:
+		return reflect.Zero(reflect.PointerTo(v)), nil
+	default:
+		return variable(obj, v), nil
+	}
+}
+
+func variable(obj types.Object, v any) reflect.Value {
+	rv := reflect.ValueOf(v)
+	if _, ok := obj.(*types.Var); ok {
+		own := reflect.New(rv.Type().Elem()).Elem()
+		own.Set(rv.Elem())
+		return own
+	}
+	return rv
+}
+
+func constantOf(c *types.Const) (reflect.Value, error) {
+	basic, ok := c.Type().Underlying().(*types.Basic)
+	if !ok {
+		return reflect.Value{}, fmt.Errorf("yaegi: constant %s of no basic type", c.Name())
+	}
+	if basic.Kind() == types.UntypedRune { // the interpreter would make it an int
+		n, _ := constant.Int64Val(c.Val())
+		return reflect.ValueOf(rune(n)), nil
+	}
+	if basic.Info()&types.IsUntyped != 0 {
+		return reflect.ValueOf(c.Val()), nil
+	}
+	var t reflect.Type
+	if named, ok := types.Unalias(c.Type()).(*types.Named); ok {
+		t, _ = symbols.Table(symbols.PathOf(named.Obj().Pkg().Path()))[named.Obj().Name()].(reflect.Type)
+	} else {
+		t = basicTypes()[basic.Kind()]
+	}
+	if t == nil {
+		return reflect.Value{}, fmt.Errorf("yaegi: constant %s has no known type", c.Name())
+	}
+	v := reflect.New(t).Elem()
+	switch {
+	case v.CanInt():
+		n, _ := constant.Int64Val(constant.ToInt(c.Val()))
+		v.SetInt(n)
+	case v.CanUint():
+		n, _ := constant.Uint64Val(constant.ToInt(c.Val()))
+		v.SetUint(n)
+	case v.CanFloat():
+		f, _ := constant.Float64Val(c.Val())
+		v.SetFloat(f)
+	case v.Kind() == reflect.String:
+		v.SetString(constant.StringVal(c.Val()))
+	case v.Kind() == reflect.Bool:
+		v.SetBool(constant.BoolVal(c.Val()))
+	default:
+		return reflect.Value{}, fmt.Errorf("yaegi: constant %s of type %s", c.Name(), t)
+	}
+	return v, nil
+}
+
+func basicTypes() map[types.BasicKind]reflect.Type {
+	return map[types.BasicKind]reflect.Type{
+		types.Bool: reflect.TypeFor[bool](), types.String: reflect.TypeFor[string](), types.Int: reflect.TypeFor[int](),
+		types.Int8: reflect.TypeFor[int8](), types.Int16: reflect.TypeFor[int16](), types.Int32: reflect.TypeFor[int32](),
+		types.Int64: reflect.TypeFor[int64](), types.Uint: reflect.TypeFor[uint](), types.Uint8: reflect.TypeFor[uint8](),
+		types.Uint16: reflect.TypeFor[uint16](), types.Uint32: reflect.TypeFor[uint32](), types.Uint64: reflect.TypeFor[uint64](),
+		types.Float32: reflect.TypeFor[float32](), types.Float64: reflect.TypeFor[float64](),
+	}
+}
+
+// natives returns what stands in for host symbols: clock and chance come from env, and there is no terminal. What is drawn
+// is what the other engine draws.
+func natives(env *rt.Env) map[string]any {
+	n := map[string]any{
+		"time.Now":   env.Now,
+		"time.Since": func(t time.Time) time.Duration { return env.Now().Sub(t) },
+		"time.Until": func(t time.Time) time.Duration { return t.Sub(env.Now()) },
+		"time.Sleep": env.Sleep,
+
+		"crypto/rand.Read":   env.Read,
+		"crypto/rand.Text":   env.Text,
+		"crypto/rand.Int":    func(r io.Reader, limit *big.Int) (*big.Int, error) { return crand.Int(r, limit) },
+		"crypto/rand.Reader": func() *io.Reader { r := io.Reader(reader(env.Read)); return &r }(),
+
+		"fmt.Print":   func(...any) (int, error) { return 0, nil },
+		"fmt.Println": func(...any) (int, error) { return 0, nil },
+		"fmt.Printf":  func(string, ...any) (int, error) { return 0, nil },
+		"fmt.Scan":    func(...any) (int, error) { return 0, io.EOF },
+		"fmt.Scanln":  func(...any) (int, error) { return 0, io.EOF },
+		"fmt.Scanf":   func(string, ...any) (int, error) { return 0, io.EOF },
+	}
+	addMethods(n, "math/rand", reflect.ValueOf(rand.New(&source{env})))
+	addMethods(n, "math/rand/v2", reflect.ValueOf(randv2.New(env)))
+	return n
+}
+
+// addMethods puts the methods of a generator in the place of the package's functions of the same names.
+func addMethods(n map[string]any, path string, r reflect.Value) {
+	for name := range maps.Keys(symbols.Table(path)) {
+		if m := r.MethodByName(name); m.IsValid() {
+			n[path+"."+name] = m.Interface()
+		}
+	}
+}
+
+type source struct{ env *rt.Env }
+
+func (s *source) Int63() int64   { return int64(s.env.Uint64() >> 1) }
+func (s *source) Uint64() uint64 { return s.env.Uint64() }
+func (s *source) Seed(int64)     {}
+
+type reader func([]byte) (int, error)
+
+func (f reader) Read(p []byte) (int, error) { return f(p) }
