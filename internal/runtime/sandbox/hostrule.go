@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -23,6 +24,9 @@ func parseHostRule(s string) (hostRule, error) {
 	r.host = strings.TrimSuffix(r.host, ".")
 	if strings.HasPrefix(r.host, "*.") {
 		r.host = r.host[1:]
+	}
+	if _, err := strconv.ParseUint(r.port, 10, 16); r.port != "" && err != nil {
+		return hostRule{}, fmt.Errorf("%q has no port number behind the colon", s)
 	}
 	if r.host == "" || r.host == "." || strings.ContainsAny(r.host, "*/@ ") || !isASCII(r.host) {
 		return hostRule{}, fmt.Errorf("%q is not host, host:port or *.domain", s)

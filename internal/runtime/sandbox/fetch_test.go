@@ -1,0 +1,377 @@
+package sandbox
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// site is a server on the loopback address with everything that goes wrong.
+func site(t *testing.T) (*httptest.Server, string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/plain", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") })
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s ua=%s auth=%s cookie=%s", r.Method, r.Header.Get("X-Test"), body, r.UserAgent(), r.Header.Get("Authorization"), r.Header.Get("Cookie"))
+	})
+	mux.HandleFunc("/404", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "gone", http.StatusNotFound) })
+	mux.HandleFunc("/503", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) })
+	mux.HandleFunc("/hop/{n}", func(w http.ResponseWriter, r *http.Request) {
+		n := r.PathValue("n")
+		if n == "0" {
+			io.WriteString(w, "arrived auth="+r.Header.Get("Authorization"))
+			return
+		}
+		http.Redirect(w, r, "/hop/"+string(n[0]-1), http.StatusFound)
+	})
+	mux.HandleFunc("/to", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("u"), http.StatusTemporaryRedirect)
+	})
+	mux.HandleFunc("/big", func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, maxFetchBody+1)) })
+	mux.HandleFunc("/just", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(strings.Repeat("x", maxFetchBody))) })
+	mux.HandleFunc("/bomb", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		zeros := make([]byte, 1<<20)
+		for range 64 {
+			if _, err := z.Write(zeros); err != nil {
+				return
+			}
+		}
+		z.Close()
+	})
+	mux.HandleFunc("/gzip", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		io.WriteString(z, "unpacked")
+		z.Close()
+	})
+	mux.HandleFunc("/headers", func(w http.ResponseWriter, r *http.Request) {
+		for i := range 500 {
+			w.Header().Set(fmt.Sprintf("X-H%03d", i), strings.Repeat("v", 100))
+		}
+	})
+	mux.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	mux.HandleFunc("/bytes", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("a\xffb")) })
+	mux.HandleFunc("/hangup", func(w http.ResponseWriter, r *http.Request) {
+		c, _, _ := w.(http.Hijacker).Hijack()
+		c.Close()
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	u, _ := url.Parse(s.URL)
+	return s, u.Host
+}
+
+func testFetcher(t *testing.T, allow ...string) *fetcher {
+	t.Helper()
+	o := DefaultOptions()
+	o.FetchAllow, o.FetchTimeout = allow, 500*time.Millisecond
+	f, err := newFetcher(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestFetchPolicy: by default any public https address, no other; the address counts, not the name that leads there.
+func TestFetchPolicy(t *testing.T) {
+	s, host := site(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	var mu sync.Mutex
+	knocks := 0
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			knocks++
+			mu.Unlock()
+			c.Close()
+		}
+	}()
+	port := listener.Addr().(*net.TCPAddr).Port
+	open := testFetcher(t)
+	for _, address := range []string{
+		s.URL + "/plain", "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1:70/", "/etc/passwd", "", "://", "https://", "http:///x",
+		fmt.Sprintf("https://127.0.0.1:%d/", port), fmt.Sprintf("https://localhost:%d/", port), fmt.Sprintf("https://localhost.:%d/", port),
+		fmt.Sprintf("https://[::1]:%d/", port), fmt.Sprintf("https://[::ffff:127.0.0.1]:%d/", port), fmt.Sprintf("https://0.0.0.0:%d/", port), fmt.Sprintf("https://[::]:%d/", port),
+		fmt.Sprintf("https://127.1:%d/", port), fmt.Sprintf("https://2130706433:%d/", port), fmt.Sprintf("https://0x7f000001:%d/", port), fmt.Sprintf("https://0177.0.0.1:%d/", port),
+		fmt.Sprintf("https://①②⑦.⓪.⓪.①:%d/", port), fmt.Sprintf("https://127。0。0。1:%d/", port), fmt.Sprintf("https://u:p@127.0.0.1:%d/", port),
+		"https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/", "https://192.168.0.1/", "https://172.16.0.1/", "https://100.64.0.1/", "https://[fd00::1]/",
+		"https://[fe80::1]/", "https://[64:ff9b::7f00:1]/", "https://224.0.0.1/", "https://255.255.255.255/", "https://192.0.2.1/", "https://198.18.0.1/",
+	} {
+		_, note, refused := open.fetch(t.Context(), recurgent.Request{URL: address})
+		if refused == nil || refused.Type != "denied" && note.ErrorKind != fetchDNS {
+			t.Errorf("%s: %+v %+v", address, refused, note)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if knocks > 0 {
+		t.Errorf("%d connections reached the loopback address", knocks)
+	}
+
+	named := testFetcher(t, host)
+	if r, _, refused := named.fetch(t.Context(), recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
+		t.Errorf("a named host: %v %+v", refused, r)
+	}
+	for _, address := range []string{fmt.Sprintf("http://127.0.0.1:%d/", port), "https://example.com/", s.URL + "/to?u=" + url.QueryEscape(fmt.Sprintf("http://127.0.0.1:%d/", port)),
+		s.URL + "/to?u=https://169.254.169.254/", s.URL + "/to?u=file:///etc/passwd"} {
+		if _, _, refused := named.fetch(t.Context(), recurgent.Request{URL: address}); refused == nil || refused.Type != "denied" {
+			t.Errorf("%s with only %s named: %+v", address, host, refused)
+		}
+	}
+}
+
+func TestHostRules(t *testing.T) {
+	for _, c := range []struct {
+		rule, address string
+		want          bool
+	}{
+		{"api.example.com", "https://api.example.com/x", true}, {"api.example.com", "https://API.example.com./x", true}, {"api.example.com", "https://evil-api.example.com/", false},
+		{"api.example.com", "https://api.example.com:8443/", true}, {"api.example.com:443", "https://api.example.com/", true}, {"api.example.com:443", "http://api.example.com/", false},
+		{"*.example.com", "https://a.b.example.com/", true}, {"*.example.com", "https://example.com/", false}, {"*.example.com", "https://evilexample.com/", false},
+		{"127.0.0.1", "http://127.0.0.1:99/", true}, {"[::1]:80", "http://[::1]/", true}, {"::1", "http://[::1]:5/", true},
+	} {
+		r, err := parseHostRule(c.rule)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		u, err := url.Parse(c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, port := hostAndPort(u)
+		if got := r.matches(host, port); got != c.want {
+			t.Errorf("%s for %s: %t", c.rule, c.address, got)
+		}
+	}
+	for _, bad := range []string{"", "*", "*.", "http://a", "a b", "a*b", "ü.example", "user@host"} {
+		if _, err := parseHostRule(bad); err == nil {
+			t.Errorf("the rule %q was taken", bad)
+		}
+	}
+}
+
+// TestFetchBounds: sizes, redirects, time, headers; what goes wrong is named by kind.
+func TestFetchBounds(t *testing.T) {
+	s, host := site(t)
+	f := testFetcher(t, host, "127.0.0.1:1", "nowhere.invalid")
+	for _, c := range []struct {
+		q            recurgent.Request
+		body, kind   string
+		status, over int
+	}{
+		{q: recurgent.Request{URL: "/plain"}, body: "hello", status: 200},
+		{q: recurgent.Request{URL: "/404"}, body: "gone\n", status: 404},
+		{q: recurgent.Request{URL: "/503"}, body: "busy\n", status: 503},
+		{q: recurgent.Request{URL: "/gzip"}, body: "unpacked", status: 200},
+		{q: recurgent.Request{URL: "/bytes"}, body: "a\uFFFDb", status: 200},
+		{q: recurgent.Request{URL: "/hop/3", Header: map[string]string{"Authorization": "Bearer x"}}, body: "arrived auth=Bearer x", status: 200},
+		{q: recurgent.Request{URL: "/hop/4"}, kind: fetchDenied},
+		{q: recurgent.Request{URL: "/big"}, kind: fetchTooLarge},
+		{q: recurgent.Request{URL: "/bomb"}, kind: fetchTooLarge},
+		{q: recurgent.Request{URL: "/just"}, over: maxFetchBody, status: 200},
+		{q: recurgent.Request{URL: "/endless"}, kind: fetchTimeout},
+		{q: recurgent.Request{URL: "/hangup"}, kind: fetchNetwork},
+		{q: recurgent.Request{URL: "http://127.0.0.1:1/"}, kind: fetchRefused},
+		{q: recurgent.Request{URL: "http://nowhere.invalid/"}, kind: fetchDNS},
+		{q: recurgent.Request{URL: "/echo", Method: "post", Header: map[string]string{"X-Test": "yes"}, Body: "sent"}, body: "POST yes sent ua=recurgentd auth= cookie=", status: 200},
+		{q: recurgent.Request{URL: "/plain", Method: "CONNECT"}, kind: fetchDenied},
+		{q: recurgent.Request{URL: "/plain", Method: "GET / HTTP/1.1\r\nX: y"}, kind: fetchDenied},
+		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"Host": "metadata"}}, kind: fetchDenied},
+		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"proxy-authorization": "x"}}, kind: fetchDenied},
+		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"X": "a\r\nHost: b"}}, kind: fetchNetwork},
+		{q: recurgent.Request{URL: "/plain", Body: strings.Repeat("x", maxFetchBody+1)}, kind: fetchDenied},
+		{q: recurgent.Request{URL: "/plain?" + strings.Repeat("x", maxURL)}, kind: fetchDenied},
+	} {
+		if strings.HasPrefix(c.q.URL, "/") {
+			c.q.URL = s.URL + c.q.URL
+		}
+		r, note, refused := f.fetch(t.Context(), c.q)
+		if note.ErrorKind != c.kind || note.Status != c.status || (refused == nil) != (c.kind == "") {
+			t.Errorf("%s %.80s: kind %q status %d %+v, want %q %d", c.q.Method, c.q.URL, note.ErrorKind, note.Status, refused, c.kind, c.status)
+			continue
+		}
+		if c.body != "" && r.Body != c.body || c.over > 0 && len(r.Body) != c.over {
+			t.Errorf("%.80s: body %.100q, want %q", c.q.URL, r.Body, c.body)
+		}
+	}
+	r, _, refused := f.fetch(t.Context(), recurgent.Request{URL: s.URL + "/headers"})
+	if refused != nil || len(r.Header) > maxFetchHeaders {
+		t.Errorf("%v, %d headers", refused, len(r.Header))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, refused := f.fetch(ctx, recurgent.Request{URL: s.URL + "/plain"}); refused == nil {
+		t.Error("a fetch for a call that is over went out")
+	}
+}
+
+// A redirect to another host takes no credentials along, and the final address is what is noted.
+func TestFetchRedirectDropsCredentials(t *testing.T) {
+	a, hostA := site(t)
+	b, hostB := site(t)
+	f := testFetcher(t, hostA, hostB)
+	r, note, refused := f.fetch(t.Context(), recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "kept"}})
+	if refused != nil || !strings.Contains(r.Body, "kept") || strings.Contains(r.Body, "secret") || strings.Contains(r.Body, "a=b") || note.URL != b.URL+"/echo" {
+		t.Errorf("%v %+v %+v", refused, r, note)
+	}
+}
+
+// No proxy of the environment is used: it would make the check of the address pointless.
+func TestFetchIgnoresProxies(t *testing.T) {
+	s, host := site(t)
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	t.Setenv("http_proxy", "http://127.0.0.1:1")
+	t.Setenv("ALL_PROXY", "http://127.0.0.1:1")
+	if _, _, refused := testFetcher(t, host).fetch(t.Context(), recurgent.Request{URL: s.URL + "/plain"}); refused != nil {
+		t.Error(refused)
+	}
+}
+
+// A fetch from a program: the answer, the note, and the journal that serves it again.
+func TestFetchFromProgram(t *testing.T) {
+	s, host := site(t)
+	p := nativePool(t, func(o *Options) { o.FetchAllow = []string{host} })
+	got := p.Run(t.Context(), request("fetch", s.URL+"/plain"), &fakeHost{})
+	if said(got) != `value "hello"` || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 || got.Effects.Fetches[0].Mode != "live" || got.Effects.Journal == nil {
+		t.Fatalf("%s %+v", said(got), got.Effects)
+	}
+	s.Close()
+	again := request("fetch", s.URL+"/plain")
+	again.Recorded = got.Effects.Journal
+	r := p.Run(t.Context(), again, &fakeHost{})
+	if said(r) != `value "hello"` || r.Effects.Fetches[0].Mode != "recorded" || r.Effects.Fetches[0].FetchedAt != got.Effects.Fetches[0].FetchedAt {
+		t.Errorf("%s %+v", said(r), r.Effects)
+	}
+	other := request("fetch", s.URL+"/404")
+	other.Recorded = got.Effects.Journal
+	if r := p.Run(t.Context(), other, &fakeHost{}); r.Failure == nil || r.Failure.Detail != DetailDiverged {
+		t.Error(said(r))
+	}
+	if r := p.Run(t.Context(), request("fetch", "https://127.0.0.1/"), &fakeHost{}); r.Authored == nil || r.Authored.Type != "denied" || r.Effects.Fetches[0].ErrorKind != fetchDenied {
+		t.Errorf("%s %+v", said(r), r.Effects)
+	}
+}
+
+func TestShapes(t *testing.T) {
+	shape := func(contentType, body string) string { return shapeOf(contentType, body) }
+	same := [][3]string{
+		{"application/json", `{"a":1,"b":["x"]}`, `{"b":["y","z"],"a":2}`},
+		{"application/json", `[]`, ` [ ] `},
+		{"text/html", `<html><body><p>a</p></body></html>`, `<html><body><p>b</p><p>c</p></body></html>`},
+		{"application/rss+xml", `<rss><item/></rss>`, `<rss><item/><item/></rss>`},
+		{"text/csv", "a,b\n1,2", "a,b\n3,4\n5,6"},
+		{"text/plain", "one", "two"},
+	}
+	for _, c := range same {
+		if shape(c[0], c[1]) != shape(c[0], c[2]) {
+			t.Errorf("%s and %s have different shapes", c[1], c[2])
+		}
+	}
+	different := [][2]string{{`{"a":1}`, `{"b":1}`}, {`{"a":1}`, `{"a":"1"}`}, {`{"a":1}`, `[{"a":1}]`}, {`{"a":{"b":1}}`, `{"a":{"c":1}}`}, {`<rss/>`, `<html/>`}, {`{"a":1}`, `<html>error</html>`}, {`x`, ``}}
+	for _, c := range different {
+		if shape("", c[0]) == shape("", c[1]) {
+			t.Errorf("%s and %s have one shape", c[0], c[1])
+		}
+	}
+}
+
+func FuzzShape(f *testing.F) {
+	f.Add("text/html", "<a><b")
+	f.Add("", `{"a":[{}]}`)
+	f.Fuzz(func(t *testing.T, contentType, body string) {
+		if len(shapeOf(contentType, body)) > 64 {
+			t.Error("a long shape")
+		}
+	})
+}
+
+func FuzzCheckValue(f *testing.F) {
+	for _, s := range []string{`{"a":[1,2.5e3,"x\u00e9",true,null]}`, `1 2`, `[`, `"\ud800"`, `-0`, `01`, `1e999`, "\"\x01\""} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if checkValue(b, 64) != nil {
+			return
+		}
+		var v any
+		if err := json.Unmarshal(b, &v); err != nil {
+			t.Errorf("checkValue takes %q, encoding/json does not: %v", b, err)
+		}
+	})
+}
+
+func TestCheckValue(t *testing.T) {
+	for _, good := range []string{`null`, `true`, `false`, `0`, `-1.5e-3`, `""`, `"é\n\u0041"`, `[]`, `{}`, `[1,[2,{"a":[]}]]`, `{"a":{"b":null}}`, `9007199254740993`} {
+		if err := checkValue([]byte(good), 8); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for bad, want := range map[string]error{``: errNotJSON, ` 1`: errNotCompct, `1 `: errNotJSON, `[1, 2]`: errNotCompct, `{"a" :1}`: errNotJSON, `[1,]`: errNotJSON, `{"a":1,}`: errNotJSON, `{a:1}`: errNotJSON, `nul`: errNotJSON, `truex`: errNotJSON,
+		`"a`: errNotJSON, "\"\n\"": errNotJSON, `"\x"`: errNotJSON, `"\u12g4"`: errNotJSON, "\"\xff\"": errNotUTF8, `01`: errNotJSON, `1.`: errNotJSON, `.5`: errNotJSON, `1e`: errNotJSON, `+1`: errNotJSON, `1e999`: errBigNumber, `NaN`: errNotJSON,
+		`[[[[[[[[[1]]]]]]]]]`: errTooDeep, `]`: errNotJSON, `{"a"}`: errNotJSON, `[1 2]`: errNotJSON} {
+		if err := checkValue([]byte(bad), 8); err != want {
+			t.Errorf("%q: %v, want %v", bad, err, want)
+		}
+	}
+}
+
+func FuzzParseAnswer(f *testing.F) {
+	var b frameBuilder
+	appendAnswer(&b, &answer{nonce: 1, value: []byte(`{"a":1}`)})
+	f.Add(b.finish()[5:])
+	appendAnswer(&b, &answer{nonce: 1, end: endAuthored, errType: "x", message: "y"})
+	f.Add(b.finish()[5:])
+	appendAnswer(&b, &answer{nonce: 1, end: endFailure, errType: "execution", message: "y", detail: "z"})
+	f.Add(b.finish()[5:])
+	o := DefaultOptions()
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		a, err := parseAnswer(payload, 1, &o)
+		if err == nil && a.end == endValue && !json.Valid(a.value) {
+			t.Errorf("a value that is no JSON: %q", a.value)
+		}
+	})
+}
+
+func FuzzFrameReader(f *testing.F) {
+	f.Add([]byte{2, 0, 0, 0, 'r', 1})
+	f.Add([]byte{255, 255, 255, 255, 'r'})
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r := frameReader{src: strings.NewReader(string(stream))}
+		for {
+			if _, _, err := r.next(1 << 16); err != nil {
+				break
+			}
+		}
+		if cap(r.buf) > 2*len(stream)+8<<10 {
+			t.Errorf("%d bytes made it take %d", len(stream), cap(r.buf))
+		}
+	})
+}
