@@ -39,6 +39,8 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/v1/calls?role=r&method=m&status=running&source=none&error_type=x&weak_success=true&session_id=s&trace_id=t&parent_call_id=p&limit=1000", "", 200},
 		{"GET", "/v1/calls/" + knownCall, "", 200},
 		{"POST", "/v1/calls/" + knownCall + "/cancel", "", 204},
+		{"GET", "/v1/calls/" + knownCall + "/events?after=1", "", 200},
+		{"GET", "/v1/events", "", 200},
 		{"GET", "/v1/tools", "", 200},
 		{"GET", "/v1/tools/calculator", "", 200},
 		{"PUT", "/v1/tools/movie%20finder%3F", `{"purpose":"find","methods":{"find":{"acceptance":["x"]}}}`, 200},
