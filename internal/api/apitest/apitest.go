@@ -105,8 +105,14 @@ func (v *Recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = io.NopCloser(bytes.NewReader(sent))
 	}
 	res, err := v.next.RoundTrip(r)
-	if err != nil || strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return res, err
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") { // its body goes on: it is its reader's to check
+		if route, _ := v.find(r); route != nil {
+			v.note(route.Operation.OperationID, res.StatusCode)
+		}
+		return res, nil
 	}
 	got, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
