@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -69,6 +71,37 @@ func readCorpus(t testing.TB) []entry {
 			}
 			out = append(out, e)
 		}
+	}
+	return append(out, readSnippets(t)...)
+}
+
+// readSnippets makes a program of each line of the snippets.
+func readSnippets(t testing.TB) []entry {
+	t.Helper()
+	data, err := os.ReadFile("testdata/corpus/snippets.lines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []entry
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		name, expr, ok := strings.Cut(line, " | ")
+		if !ok {
+			t.Fatalf("no program: %s", line)
+		}
+		var imports strings.Builder
+		for _, p := range allow.Packages() {
+			if p.Path != "math/rand" && p.Path != "crypto/rand" && regexp.MustCompile(`\b`+p.Name()+`\.[A-Z]`).MatchString(expr) {
+				fmt.Fprintf(&imports, "\t%q\n", p.Path)
+			}
+		}
+		if !strings.Contains(imports.String(), "\"recurgent\"") {
+			imports.WriteString("\t\"recurgent\"\n")
+		}
+		out = append(out, entry{name: "snippets/" + name, calls: []string{"[]"}, source: "package tool\n\nimport (\n" + imports.String() +
+			")\n\ntype runtimeError interface {\n\terror\n\tRuntimeError()\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn " + expr + ", nil\n}\n"})
 	}
 	return out
 }
