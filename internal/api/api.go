@@ -74,6 +74,11 @@ type Runtime interface {
 	HistoryUsage(ctx context.Context) (runtime.HistoryUsage, error)
 	Trends(ctx context.Context, window time.Duration) (runtime.Trends, error)
 
+	Predict(ctx context.Context, q runtime.PredictRequest) (runtime.PredictReply, error)
+	Signature(ctx context.Context, name string) (runtime.NamedSignature, error)
+	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s runtime.NamedSignature, created bool, err error)
+	DeleteSignature(ctx context.Context, name, actor string) error
+
 	Ready() error
 	Version() runtime.VersionInfo
 }
@@ -218,6 +223,12 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/v1/patterns/{role}", s.getPatterns)
 	add("GET", "/v1/reports/history-usage", s.getHistoryUsage)
 	add("GET", "/v1/reports/trends", s.getTrends)
+
+	add("POST", "/v1/predict", s.predict, jsonBody)
+	add("GET", "/v1/signatures/{name}", s.getSignature)
+	add("PUT", "/v1/signatures/{name}", s.putSignature, jsonBody)
+	add("DELETE", "/v1/signatures/{name}", s.deleteSignature)
+	add("POST", "/v1/signatures/{name}/predict", s.predict, jsonBody)
 
 	add("GET", "/v1/version", s.getVersion)
 	add("GET", "/healthz", s.healthz, open)

@@ -45,11 +45,14 @@ const (
 	codeSetter          = "invalid_setter"
 	codeGeneration      = "invalid_generation"
 	codeKeyReused       = "idempotency_key_reused"
+	codeInput           = "invalid_input"
 	codeQueueFull       = "queue_full"
 	codeInternal        = "internal"
 	codeDraining        = "draining"
 	codeReadOnly        = "read_only"
 	codeNotReady        = "not_ready"
+	codeProvider        = "provider"
+	codeUnfitting       = "unfitting_reply"
 )
 
 // problemKind is one row of the table of problems.
@@ -94,7 +97,10 @@ func problemKinds() []problemKind {
 		{codeGeneration, 422, "There is no such generation to go to", "GET .../generations lists the kept ones.", ""},
 		{codeKeyReused, 422, "The Idempotency-Key was used with another request", "Use a new key for a new request.", ""},
 		{codeQueueFull, 429, "Too many calls are waiting", "Try again later, with fewer calls at once.", "1"},
+		{codeInput, 422, "An input does not fit the signature", "inputs holds a value for each input field of the signature, and no others.", ""},
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
+		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
+		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},
 		{codeDraining, 503, "The daemon is shutting down", "Try again once it has started anew.", "5"},
 		{codeReadOnly, 503, "The daemon cannot write now", "Its disk is full or has failed; reading still works.", "10"},
 		{codeNotReady, 503, "The daemon is not ready", "Try again soon; /readyz turns 200 when it is.", "1"},
@@ -192,6 +198,7 @@ func problemOf(err error) *Problem {
 	var input *runtime.InputError
 	var name *agent.NameError
 	var policy *agent.PolicyError
+	var unanswered *runtime.PredictError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -199,6 +206,10 @@ func problemOf(err error) *Problem {
 		return fault(codeMalformed, bad.Error(), "").in(bad.Pointer, bad.Reason)
 	case errors.As(err, &input):
 		return inputProblem(input)
+	case errors.As(err, &unanswered):
+		p := fault(unanswered.Code, unanswered.Detail, "")
+		p.Meta = map[string]any{"usage": unanswered.Usage}
+		return p
 	case errors.As(err, &name):
 		return fault(codeName, "the "+name.Error(), "").in("/"+name.Field, name.Reason)
 	case errors.As(err, &policy):

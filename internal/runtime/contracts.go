@@ -130,6 +130,9 @@ func (c *call) checkInputHistory(ctx context.Context) error {
 			sig = &s
 		}
 	}
+	if err := c.sessionTurns(ctx, sig); err != nil {
+		return err
+	}
 	turns, err := history.Parse(c.inputHistory, "history", sig, history.DefaultLimits())
 	var bad *history.Error
 	if errors.As(err, &bad) {

@@ -1,0 +1,122 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+const predictNames = "signature, inputs, demos, model, adapter, session_id, debug"
+
+// predict answers POST /v1/predict and POST /v1/signatures/{name}/predict, which brings no signature of its own.
+func (s *server) predict(w *reply, r *http.Request) error { // D-01 to D-25
+	q := runtime.PredictRequest{Name: param(r, "name"), Owner: w.owner, TraceID: traceID(r)}
+	named, inputs := q.Name != "", false
+	known := predictNames
+	if named {
+		known = "inputs, demos, model, adapter, session_id, debug"
+	}
+	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "signature":
+			if named {
+				f.unknown("", name, known)
+			}
+			f.object("/signature", v, &q.Signature)
+		case "inputs":
+			inputs = !isNull(v)
+			q.Inputs = f.values("/inputs", v)
+		case "demos":
+			f.array("/demos", v, &q.Demos)
+		case "model":
+			f.short("/model", v, &q.Model, 200)
+		case "adapter":
+			f.short("/adapter", v, &q.Adapter, 32)
+		case "session_id":
+			f.short("/session_id", v, &q.SessionID, 64)
+		case "debug":
+			f.boolean("/debug", v, &q.Debug)
+		default:
+			f.unknown("", name, known)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if !inputs {
+		return required("inputs", `such as {"question": "..."}`)
+	}
+	answer, err := s.run.Predict(r.Context(), q)
+	if err != nil {
+		what := "session " + strconv.Quote(q.SessionID)
+		if named {
+			what = "signature " + strconv.Quote(q.Name) + ", or no session of that id"
+		}
+		return missing(err, what)
+	}
+	return s.send(w, http.StatusOK, answer)
+}
+
+// values reads an object of any values by name.
+func (f *fields) values(base string, v []byte) map[string]json.RawMessage {
+	if isNull(v) {
+		return nil
+	}
+	if v[0] != '{' {
+		f.wrongKind(base, "an object", v)
+		return nil
+	}
+	m := map[string]json.RawMessage{}
+	_ = strict.Members(v, func(name, value []byte) error { // cannot fail: the whole body has passed
+		m[string(name)] = value
+		return nil
+	})
+	return m
+}
+
+func (s *server) getSignature(w *reply, r *http.Request) error {
+	name, err := nameParam(r, "name")
+	if err != nil {
+		return err
+	}
+	got, err := s.run.Signature(r.Context(), name)
+	if err != nil {
+		return missing(err, "signature "+strconv.Quote(name))
+	}
+	return s.send(w, http.StatusOK, got)
+}
+
+func (s *server) putSignature(w *reply, r *http.Request) error {
+	name, err := nameParam(r, "name")
+	if err != nil {
+		return err
+	}
+	raw, err := s.readObject(w, r)
+	if err != nil {
+		return err
+	}
+	got, created, err := s.run.PutSignature(r.Context(), name, raw, w.owner)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+		w.Header().Set("Location", r.URL.EscapedPath())
+	}
+	return s.send(w, status, got)
+}
+
+func (s *server) deleteSignature(w *reply, r *http.Request) error {
+	name, err := nameParam(r, "name")
+	if err != nil {
+		return err
+	}
+	if err := s.run.DeleteSignature(r.Context(), name, w.owner); err != nil {
+		return missing(err, "signature "+strconv.Quote(name))
+	}
+	return s.noContent(w)
+}

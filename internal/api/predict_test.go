@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+func (f *fake) Predict(_ context.Context, q runtime.PredictRequest) (runtime.PredictReply, error) {
+	if q.Name == "broken" {
+		return runtime.PredictReply{}, &runtime.PredictError{Code: "provider", Detail: "the model's server failed", Usage: agent.Usage{ModelRequests: 3}}
+	}
+	return runtime.PredictReply{Outputs: json.RawMessage(`{"answer":"ok"}`), Attempts: 1, Messages: []runtime.PredictMessage{{Role: "user", Content: "Question: q"}}}, f.note("Predict")
+}
+
+func (f *fake) Signature(_ context.Context, name string) (runtime.NamedSignature, error) {
+	s := contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}}, Outputs: []contract.Field{{Name: "answer", Type: "string"}}}
+	return runtime.NamedSignature{Name: name, Signature: s, CreatedAt: at, UpdatedAt: at}, f.known("Signature", name, "qa")
+}
+
+func (f *fake) PutSignature(ctx context.Context, name string, _ json.RawMessage, _ string) (runtime.NamedSignature, bool, error) {
+	s, err := f.Signature(ctx, name)
+	return s, err == nil, err
+}
+
+func (f *fake) DeleteSignature(_ context.Context, name, _ string) error {
+	return f.known("DeleteSignature", name, "qa")
+}
+
+func TestPredictRoutes(t *testing.T) { // D-01, D-09
+	g := newRig(t, nil)
+	sig := `{"inputs":[{"name":"question"}],"outputs":[{"name":"answer"}]}`
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"POST", "/v1/predict", `{"signature":` + sig + `,"inputs":{"question":"q"},"debug":true}`, 200},
+		{"POST", "/v1/predict", `{"signature":` + sig + `}`, 422},
+		{"POST", "/v1/predict", `{"signature":5,"inputs":{}}`, 422},
+		{"POST", "/v1/predict", `{"signature":` + sig + `,"inputs":[]}`, 422},
+		{"POST", "/v1/predict", `{"signature":` + sig + `,"inputs":{},"temperature":1}`, 422},
+		{"GET", "/v1/signatures/qa", "", 200},
+		{"PUT", "/v1/signatures/qa", sig, 201},
+		{"DELETE", "/v1/signatures/qa", "", 204},
+		{"GET", "/v1/signatures/other", "", 404},
+		{"POST", "/v1/signatures/qa/predict", `{"inputs":{"question":"q"}}`, 200},
+		{"POST", "/v1/signatures/qa/predict", `{"signature":` + sig + `,"inputs":{"question":"q"}}`, 422},
+		{"POST", "/v1/signatures/broken/predict", `{"inputs":{"question":"q"}}`, 502},
+	} {
+		if a := g.ask(c.method, c.path, c.body); a.status != c.want {
+			t.Errorf("%s %s %s: status %d, want %d: %.200s", c.method, c.path, c.body, a.status, c.want, a.body)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// turnsPrefix begins the context keys under which a session keeps its turns of a signature.
+const turnsPrefix = "turns:"
+
+// maxTurnBytes bounds what a session keeps of its turns of one signature; the oldest go.
+const maxTurnBytes = 256 << 10
+
+// ErrModel means that the model gave no answer, or none that fits. *PredictError says more.
+var ErrModel = errors.New("the model gave no answer that fits")
+
+// PredictError says how a prediction failed after the model was asked.
+type PredictError struct {
+	Code   string // provider, or unfitting_reply
+	Detail string
+	Usage  agent.Usage
+}
+
+func (e *PredictError) Error() string { return e.Detail }
+
+// Is makes errors.Is(err, ErrModel) work.
+func (e *PredictError) Is(target error) bool { return target == ErrModel }
+
+// PredictRequest asks for the outputs of a signature (design.md section 8).
+type PredictRequest struct {
+	Name      string          // of a named signature, or "": then Signature is taken
+	Signature json.RawMessage // {instructions?, inputs, outputs}
+	Inputs    map[string]json.RawMessage
+	Demos     []json.RawMessage
+	Model     string // "" is the session's or the daemon's
+	Adapter   string // lines, json, json_schema
+	SessionID string // its earlier turns of the same signature are the history, and the new turn is kept; "" for none
+	Debug     bool   // tell the messages
+	Owner     string
+	TraceID   string
+}
+
+// PredictReply is the answer.
+type PredictReply struct {
+	Outputs  json.RawMessage  `json:"outputs"` // an object, in the signature's order
+	Usage    agent.Usage      `json:"usage"`
+	Attempts int              `json:"attempts"` // 2 when the first reply did not fit
+	CallID   string           `json:"call_id,omitempty"`
+	Messages []PredictMessage `json:"messages,omitempty"` // with Debug
+}
+
+// PredictMessage is one message of the conversation.
+type PredictMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Predict answers by a signature. Whatever is wrong with the request is found before the model is asked, as an
+// *InputError. Without a session nothing is kept.
+func (r *Runtime) Predict(ctx context.Context, q PredictRequest) (PredictReply, error) {
+	if err := r.Ready(); err != nil {
+		return PredictReply{}, err
+	}
+	sig, err := r.predictSignature(ctx, q)
+	if err != nil {
+		return PredictReply{}, err
+	}
+	ctx, end := context.WithTimeoutCause(ctx, r.o.CallTimeout, errCallTimeout)
+	defer end()
+	ctx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	defer context.AfterFunc(r.life, func() { cut(errShutdown) })()
+	if q.TraceID == "" {
+		q.TraceID = agent.NewTraceID()
+	}
+	p := predict.Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: orElse(q.Model, r.o.Model), Adapter: q.Adapter,
+		Limits: history.DefaultLimits(), TraceParent: "00-" + q.TraceID + "-" + q.TraceID[:16] + "-01"}
+	if q.SessionID == "" {
+		return r.predict(ctx, q, p)
+	}
+	return r.predictInSession(ctx, q, p)
+}
+
+func (r *Runtime) predictSignature(ctx context.Context, q PredictRequest) (contract.Signature, error) {
+	if q.Name == "" {
+		return parseSignature(q.Signature, "/signature")
+	}
+	named, err := r.Signature(ctx, q.Name)
+	return named.Signature, err
+}
+
+// predict asks the model and tells metrics of it.
+func (r *Runtime) predict(ctx context.Context, q PredictRequest, p predict.Request) (PredictReply, error) {
+	if _, err := predict.Messages(p); err != nil {
+		return PredictReply{}, predictFault(err)
+	}
+	began := r.o.Now()
+	res, err := predict.Run(ctx, r.model, p)
+	took := r.o.Now().Sub(began)
+	if err != nil {
+		err = predictFault(err)
+		var failed *PredictError
+		if errors.As(err, &failed) {
+			r.metrics.ObserveProvider(failed.Code, took, failed.Usage)
+		}
+		return PredictReply{}, err
+	}
+	r.metrics.ObserveProvider("ok", took, res.Usage)
+	reply := PredictReply{Outputs: res.JSON, Usage: res.Usage, Attempts: res.Attempts}
+	if q.Debug {
+		for _, m := range res.Messages {
+			reply.Messages = append(reply.Messages, PredictMessage{m.Role, m.Content})
+		}
+	}
+	return reply, nil
+}
+
+// predictFault turns the errors of predict into those of the runtime.
+func predictFault(err error) error {
+	var bad *predict.InputError
+	var odd *predict.ReplyError
+	var failed *provider.Error
+	switch {
+	case errors.As(err, &bad):
+		return &InputError{Code: bad.Code, Pointer: bad.Pointer, Detail: bad.Detail, Meta: bad.Meta}
+	case errors.As(err, &odd):
+		return &PredictError{Code: "unfitting_reply", Detail: odd.Error(), Usage: odd.Usage}
+	case errors.As(err, &failed):
+		return &PredictError{Code: "provider", Detail: failed.Message, Usage: failed.Usage}
+	}
+	return err
+}
+
+// predictInSession takes the session's turn, so that turns of a session follow each other.
+func (r *Runtime) predictInSession(ctx context.Context, q PredictRequest, p predict.Request) (PredictReply, error) {
+	session, err := r.store.Session(ctx, q.SessionID)
+	if err != nil {
+		return PredictReply{}, err
+	}
+	if q.Model == "" && session.Model != "" {
+		p.Model = session.Model
+	}
+	if err := r.sessions.enter(ctx, session.ID, r.o.MaxQueue); err != nil {
+		return PredictReply{}, err
+	}
+	defer r.sessions.leave(session.ID)
+	memory, err := r.store.Context(ctx, session.ID)
+	if err != nil {
+		return PredictReply{}, err
+	}
+	key := turnsKey(p.Signature)
+	var turns []json.RawMessage
+	_ = json.Unmarshal(memory[key], &turns) // what somebody wrote there by hand and is no list counts for nothing
+	own := p.Signature
+	p = withTurns(p, turns)
+	began := r.o.Now()
+	reply, err := r.predict(ctx, q, p)
+	if err != nil {
+		return PredictReply{}, err
+	}
+	took := float64(r.o.Now().Sub(began).Microseconds()) / 1000
+	return r.keepTurn(q, session, own, memory, key, turns, reply, took, p)
+}
+
+// turnsKey names the turns of a signature: its fields tell it, not its instructions.
+func turnsKey(s contract.Signature) string {
+	fields := make([]contract.Field, 0, len(s.Inputs))
+	for _, f := range s.Inputs {
+		if f.Type != contract.TypeHistory {
+			fields = append(fields, contract.Field{Name: f.Name, Type: f.Type})
+		}
+	}
+	fields = append(fields, contract.Field{}) // inputs end here
+	for _, f := range s.Outputs {
+		fields = append(fields, contract.Field{Name: f.Name, Type: f.Type})
+	}
+	raw, _ := json.Marshal(fields) // plain data
+	sum := sha256.Sum256(raw)
+	return turnsPrefix + hex.EncodeToString(sum[:6])
+}
+
+// withTurns gives the request the newest turns that fit, unless it brings a history of its own. A signature without a
+// history field gets one, which shows in no message.
+func withTurns(p predict.Request, turns []json.RawMessage) predict.Request {
+	field := p.Signature.HistoryField()
+	if field == "" {
+		field = "session turns"
+		p.Signature.Inputs = append(slices.Clone(p.Signature.Inputs), contract.Field{Name: field, Type: contract.TypeHistory})
+	}
+	if len(turns) == 0 || agent.Kind(p.Inputs[field]) != "null" && len(p.Inputs[field]) > 0 {
+		return p
+	}
+	inputs := make(map[string]json.RawMessage, len(p.Inputs)+1)
+	for k, v := range p.Inputs {
+		inputs[k] = v
+	}
+	inputs[field] = history.Newest(turns, p.Limits)
+	p.Inputs = inputs
+	return p
+}
+
+// keepTurn adds the turn to the session's context, secrets masked, and leaves a record, in one commit.
+func (r *Runtime) keepTurn(q PredictRequest, session agent.Session, sig contract.Signature, memory map[string]json.RawMessage, key string, turns []json.RawMessage, reply PredictReply, took float64, p predict.Request) (PredictReply, error) {
+	keys := r.Policy().RedactKeys
+	var outputs map[string]json.RawMessage
+	if err := json.Unmarshal(reply.Outputs, &outputs); err != nil {
+		return PredictReply{}, fmt.Errorf("read the outputs of a prediction: %w", err)
+	}
+	element, _ := history.Mask(history.Element(&sig, q.Inputs, outputs), keys)
+	inputs := map[string]json.RawMessage{}
+	for name, v := range q.Inputs {
+		if name != sig.HistoryField() {
+			inputs[name] = v
+		}
+	}
+	raw, err := json.Marshal(inputs)
+	if err != nil {
+		return PredictReply{}, fmt.Errorf("encode the inputs of a prediction: %w", err)
+	}
+	kwargs, _ := history.Mask(raw, keys)
+	reply.CallID = agent.NewID("call")
+	o := agent.Outcome{Status: agent.StatusOK, Value: reply.Outputs, ToolRole: session.Role, MethodName: "predict"}
+	at := agent.FormatTime(r.o.Now())
+	commit := store.CallCommit{SessionID: session.ID, Outcome: o,
+		Context: &agent.ContextChange{Set: map[string]json.RawMessage{key: r.boundTurns(memory, key, append(turns, element))}},
+		Record: agent.Record{CallID: reply.CallID, Timestamp: at, Speaker: agent.SpeakerUser, Role: session.Role, MethodName: "predict", Args: []json.RawMessage{}, Kwargs: kwargs,
+			OutcomeSummary: agent.Summarize(o), TraceID: q.TraceID, DurationMs: took, ProgramSource: agent.SourceNone},
+		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: session.ID, TraceID: q.TraceID, CallID: reply.CallID, Role: session.Role, Model: p.Model, Method: "predict",
+			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeValueClass: "object", ContractSource: "none", ContractFingerprint: agent.FingerprintNone,
+			ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: DecideNone, Reason: "predict"}, HistoryRecordAppended: true, Usage: reply.Usage,
+			SandboxLevel: string(r.level), ReplayableReason: "no program ran"}}
+	if err := r.store.CommitCall(context.Background(), &commit); err != nil {
+		return PredictReply{}, err
+	}
+	r.feed.publish(&commit.Log)
+	return reply, nil
+}
+
+// boundTurns is the newest turns that fit their own bound and the context's.
+func (r *Runtime) boundTurns(memory map[string]json.RawMessage, key string, turns []json.RawMessage) json.RawMessage {
+	room := r.o.MaxContext
+	for k, v := range memory {
+		if k != key {
+			room -= len(k) + len(v) + 4
+		}
+	}
+	lim := history.Limits{Elements: history.DefaultLimits().Elements, Bytes: max(64, min(maxTurnBytes, room-len(key)-4))}
+	var kept struct {
+		Messages json.RawMessage `json:"messages"`
+	}
+	if json.Unmarshal(history.Newest(turns, lim), &kept) != nil {
+		return json.RawMessage("[]") // cannot be: Newest writes an object of messages
+	}
+	return kept.Messages
+}

@@ -1,0 +1,91 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Bounds of a history input that is made of a session's own calls.
+const (
+	defaultSessionTurns = 10
+	maxSessionTurns     = 100
+	maxTurnRecords      = 1000 // records looked at
+)
+
+// fromSession is a history input that asks for the session's own turns (D-24).
+type fromSession struct {
+	FromSession string `json:"from_session"` // last
+	N           *int   `json:"n"`
+}
+
+// sessionTurns makes a history input of the session's latest ok calls of the same method, when the given one asks for
+// it. Values are there as long as the call log keeps them; calls that failed or whose value has gone are passed over.
+func (c *call) sessionTurns(ctx context.Context, sig *contract.Signature) error {
+	if agent.Kind(c.inputHistory) != "object" || !bytes.Contains(c.inputHistory, []byte(`"from_session"`)) {
+		return nil
+	}
+	n, err := c.wantedTurns(sig)
+	if err != nil || n == 0 {
+		return err
+	}
+	var elements []json.RawMessage
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
+	if err != nil {
+		return err
+	}
+	for _, raw := range page.Records {
+		if len(elements) == n {
+			break
+		}
+		var rec agent.Record
+		if json.Unmarshal(raw, &rec) != nil || rec.ProgramSource == agent.SourceNone {
+			continue
+		}
+		was, err := c.r.store.Call(ctx, rec.CallID)
+		if err != nil || was.Outcome == nil {
+			continue
+		}
+		if e, ok := history.FromCall(sig, rec.Args, rec.Kwargs, was.Outcome.Value); ok {
+			elements = append(elements, e)
+		}
+	}
+	slices.Reverse(elements)
+	c.inputHistory = history.Newest(elements, history.DefaultLimits())
+	return nil
+}
+
+// wantedTurns reads {"from_session": "last", "n": 5}; 0 is an input that is none of these.
+func (c *call) wantedTurns(sig *contract.Signature) (int, error) {
+	refuse := func(pointer, detail string) (int, error) {
+		return 0, &InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history" + pointer, Detail: detail, Hint: `{"from_session": "last", "n": 5}`,
+			Meta: map[string]any{"field": "history", "expected": "{from_session, n}", "got": agent.Kind(c.inputHistory)}}
+	}
+	var all map[string]json.RawMessage
+	if json.Unmarshal(c.inputHistory, &all) != nil || all["from_session"] == nil {
+		return 0, nil
+	}
+	var in fromSession
+	d := json.NewDecoder(bytes.NewReader(c.inputHistory))
+	d.DisallowUnknownFields()
+	switch err := d.Decode(&in); {
+	case err != nil:
+		return refuse("", "must be {from_session, n}: "+err.Error())
+	case in.FromSession != "last":
+		return refuse("/from_session", `must be "last"`)
+	case sig == nil:
+		return refuse("", "needs a contract with a signature, which says what a turn's inputs and outputs are")
+	case in.N == nil:
+		return defaultSessionTurns, nil
+	case *in.N < 1 || *in.N > maxSessionTurns:
+		return refuse("/n", fmt.Sprintf("must be 1 to %d", maxSessionTurns))
+	}
+	return *in.N, nil
+}
