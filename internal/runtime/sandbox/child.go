@@ -230,6 +230,7 @@ func parseLoaded(payload []byte) (*gate.Facts, *Failure, error) {
 	case form.Facts == nil:
 		return nil, nil, errors.New("neither facts nor a refusal")
 	}
+	form.Facts.Engine = boundText([]byte(form.Facts.Engine), 64)
 	return form.Facts, nil, nil
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -22,13 +24,20 @@ type Engine interface {
 	Encode(v any) (json.RawMessage, error)
 }
 
-// gateEngine is the default engine.
+// gateEngine is the default engine: yaegi for the programs that it runs right, package interp for the others.
 type gateEngine struct {
 	gate     *gate.Gate
-	compiled *interp.Compiled
+	compiled compiled
 }
 
-// NewEngine returns the default engine: package gate and its interpreter.
+// A compiled is a program that one of the engines has made ready.
+type compiled interface {
+	Begin(now time.Time, seed uint64)
+	Run(call *recurgent.Call) (value any, err error, panicked *interp.Panic)
+	Reads() rt.Reads
+}
+
+// NewEngine returns the default engine: package gate and its interpreters.
 func NewEngine() (Engine, error) {
 	g, err := gate.New(gate.Options{})
 	if err != nil {
@@ -42,11 +51,18 @@ func (e *gateEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
 	if refusal != nil {
 		return nil, refusal, nil
 	}
+	if gate.Choose(p) == gate.EngineYaegi {
+		if c, err := yaegi.Compile(p); err == nil {
+			e.compiled, p.Facts.Engine = c, yaegi.Name+" "+yaegi.Version
+			return &p.Facts, nil, nil
+		}
+		// The other engine takes what this one refuses.
+	}
 	c, err := interp.Compile(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	e.compiled = c
+	e.compiled, p.Facts.Engine = c, interp.Name+" "+interp.Version
 	return &p.Facts, nil, nil
 }
 

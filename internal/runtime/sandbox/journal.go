@@ -19,6 +19,7 @@ type journal struct {
 	truncated bool
 
 	clock, chance uint64 // readings, as the runner counted them
+	reads         bool   // whether the program uses its context
 	now           time.Time
 	seed          uint64
 
@@ -34,6 +35,10 @@ type journalForm struct {
 	Clock  uint64         `json:"clock,omitempty"`
 	Chance uint64         `json:"chance,omitempty"`
 	Asks   []journalEntry `json:"asks,omitempty"`
+
+	// What the session gave to the call and no log entry tells: Replay puts it into the request, Run does not look.
+	Context      map[string]json.RawMessage `json:"context,omitempty"`
+	InputHistory json.RawMessage            `json:"input_history,omitempty"`
 }
 
 type journalEntry struct {
@@ -155,10 +160,21 @@ func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 	if j.truncated {
 		return nil, true
 	}
-	if j.clock == 0 && j.chance == 0 && len(j.entries) == 0 {
+	context := j.reads && len(r.Context) > 0
+	if j.clock == 0 && j.chance == 0 && len(j.entries) == 0 && !context && r.InputHistory == nil {
 		return nil, false
 	}
-	form := journalForm{V: journalVersion, Clock: j.clock, Chance: j.chance, Asks: j.entries}
+	form := journalForm{V: journalVersion, Clock: j.clock, Chance: j.chance, Asks: j.entries, InputHistory: r.InputHistory}
+	if context {
+		form.Context = r.Context
+		size := j.size
+		for k, v := range r.Context {
+			size += len(k) + len(v)
+		}
+		if size > j.limit {
+			return nil, true
+		}
+	}
 	if j.clock > 0 {
 		form.Now = &j.now
 	}

@@ -381,6 +381,7 @@ func (p *Pool) Run(ctx context.Context, req Request, h Host) Result {
 		r.kill("canceled") // interrupt may be running still
 	}
 	res.Facts = r.facts
+	x.journal.reads = len(r.facts.ContextReads)+len(r.facts.ContextWrites) > 0
 	res.Effects = x.effects(&req)
 	timing.Host = x.host
 	timing.Run = ended.Sub(running) - x.host
@@ -465,5 +466,6 @@ func (p *Pool) Close() error {
 	p.mu.Unlock()
 	p.work.Wait()
 	p.spawner.close()
+	p.fetcher.close()
 	return nil
 }
