@@ -81,7 +81,7 @@ func (c *check) boundTree() *Refusal {
 	}
 	for name := range s.types {
 		if s.name("type "+name, s.types, s.typ) > maxFields {
-			return c.refuse(InvalidCode, s.types[name][0].Pos(), "the type "+name+" is too large", "Use a slice or pointers instead of structs within structs.")
+			return c.refuse(InvalidCode, s.types[name][0].Pos(), "the type "+name+" is too large", "Use slices or pointers instead of structs within structs, and smaller interfaces.")
 		}
 	}
 	return nil
@@ -174,7 +174,7 @@ func (s *sizes) constant(e ast.Expr) float64 {
 	return 1
 }
 
-// typ counts the fields of a type, which pointers, slices and the like end.
+// typ counts the fields of a type, which pointers, slices and the like end, or the parts of an interface.
 func (s *sizes) typ(e ast.Expr) float64 {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -202,6 +202,20 @@ func (s *sizes) typ(e ast.Expr) float64 {
 			n += s.typ(f.Type) * float64(max(len(f.Names), 1))
 		}
 		return n
+	case *ast.InterfaceType:
+		n := 1.0
+		for _, f := range e.Methods.List {
+			if len(f.Names) > 0 {
+				n++
+			} else { // embedded, or a union
+				n += s.typ(f.Type)
+			}
+		}
+		return n
+	case *ast.BinaryExpr:
+		return s.typ(e.X) + s.typ(e.Y)
+	case *ast.UnaryExpr:
+		return s.typ(e.X)
 	case *ast.IndexExpr:
 		return s.typ(e.X) * math.Max(1, s.typ(e.Index))
 	case *ast.IndexListExpr:

@@ -40,6 +40,7 @@ func (r *Refusal) Error() string { return r.Message }
 // must treat it as hostile, though everything in it is bounded here.
 type Facts struct {
 	Imports            []string `json:"imports"`
+	Engine             string   `json:"engine,omitempty"` // name and version of what runs the program, at most 64 bytes; the runner sets it
 	HistoryAccess      bool     `json:"history_access,omitempty"`
 	HistoryPatterns    []string `json:"history_patterns,omitempty"`    // filter map slice count group; sorted, unique
 	CapabilityPatterns []string `json:"capability_patterns,omitempty"` // http_fetch, json_shape ...; sorted, unique

@@ -47,9 +47,6 @@ func FuzzGate(f *testing.F) {
 			}
 			return
 		}
-		if err := c.PrepareAll(); err != nil {
-			t.Logf("not run: %v", err)
-		}
 		c.Close()
 	})
 }

@@ -15,6 +15,7 @@ func (mc *machine) fnOf(f *ssa.Function) *fn {
 	}
 	c := &fn{mc: mc, ssa: f, own: f.Pos().IsValid() && mc.isOwn(f)}
 	mc.funcs[f] = c
+	mc.order = append(mc.order, c)
 	return c
 }
 

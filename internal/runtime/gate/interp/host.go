@@ -159,7 +159,7 @@ func (mc *machine) generic(name string, f *ssa.Function) reflect.Value {
 // stubCode returns the code by which the host calls a method of a made type.
 func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer {
 	f := mc.prog.MethodValue(sel)
-	if f != nil && f.Blocks != nil {
+	if f != nil && f.Blocks != nil && hostCalls(sel.Obj().Name()) {
 		rt := rtypeOf(mc.types.of(t))
 		m := &method{f: mc.fnOf(f), recv: rtypeOf(mc.types.layout(t)), direct: rt.direct()}
 		if code, slot := mc.takeSlot(ft, m); slot >= 0 {

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
-	"maps"
 	"runtime"
 	"time"
 	"unsafe"
@@ -74,16 +73,20 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 			c.inits = append(c.inits, mc.fnOf(init))
 		}
 	}
-	for _, f := range c.inits {
-		f.prepare()
-	}
 	run := mc.main.Func("Run")
 	if run == nil {
 		return nil, errors.New("the program has no Run")
 	}
 	c.run = mc.fnOf(run)
-	c.run.prepare()
+	mc.prepareAll()
 	return c, nil
+}
+
+// prepareAll compiles every function that the program may reach, so that what does not run here is known before it runs.
+func (mc *machine) prepareAll() {
+	for done := 0; done < len(mc.order); done++ {
+		mc.order[done].prepare()
+	}
 }
 
 // createImports makes SSA packages of all imports, without bodies.
@@ -125,6 +128,10 @@ func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Pa
 	mc.depth, mc.panicking, mc.deferring, mc.aborted = 0, false, nil, ""
 	returned := false
 	defer func() {
+		for _, f := range mc.pooled { // what frames still point to must not outlive the run
+			f.pool = nil
+		}
+		mc.pooled = mc.pooled[:0]
 		if returned {
 			return
 		}
@@ -207,25 +214,4 @@ func Encode(v any) (out json.RawMessage, err error) {
 		return nil, err
 	}
 	return json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
-}
-
-// PrepareAll compiles every function that the program has, not only those that a run reaches. It is for tests: Compile
-// leaves functions to their first call.
-func (c *Compiled) PrepareAll() (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the program does not compile here: %v", r)
-		}
-	}()
-	done := map[*fn]bool{}
-	for again := true; again; {
-		again = false
-		for f := range maps.Values(maps.Clone(c.mc.funcs)) {
-			if !done[f] {
-				done[f], again = true, true
-				f.prepare()
-			}
-		}
-	}
-	return nil
 }

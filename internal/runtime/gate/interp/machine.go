@@ -24,6 +24,8 @@ type machine struct {
 	main     *ssa.Package
 	env      *rt.Env
 	types    *typeTable
+	order    []*fn // all of funcs, as they were found
+	pooled   []*fn // those with frames to reuse
 	funcs    map[*ssa.Function]*fn
 	values   map[*ssa.Function]unsafe.Pointer // function values
 	globals  map[*ssa.Global]unsafe.Pointer
@@ -135,6 +137,9 @@ func (f *fn) newFrame() unsafe.Pointer {
 func (f *fn) release(m unsafe.Pointer) {
 	if f.defers {
 		*headOf(m) = frameHead{f: f}
+	}
+	if f.pool == nil {
+		f.mc.pooled = append(f.mc.pooled, f)
 	}
 	if len(f.pool) < 64 {
 		f.pool = append(f.pool, m)

@@ -35,8 +35,7 @@ func codes[F any](list []F) []unsafe.Pointer {
 	return out
 }
 
-// takeSlot returns the code that the host can call for m, and its slot; -1 when the host never calls methods of that type
-// or all of its slots are taken.
+// takeSlot returns the code that the host can call for m, and its slot; -1 when the host never calls methods of that type.
 func (mc *machine) takeSlot(ft reflect.Type, m *method) (unsafe.Pointer, int) {
 	if mc.shapes == nil {
 		mc.shapes = map[reflect.Type]stubShape{}
@@ -57,6 +56,7 @@ func (mc *machine) takeSlot(ft reflect.Type, m *method) (unsafe.Pointer, int) {
 			return code, n
 		}
 	}
+	fail("too many methods of the form " + ft.String())
 	return nil, -1
 }
 
@@ -91,6 +91,19 @@ func invokeSlot(slot int, recv unsafe.Pointer, args, results []unsafe.Pointer) {
 		typedmemmove(f.results[i].rt, r, unsafe.Add(mem, f.results[i].off))
 	}
 	f.release(mem)
+}
+
+// hostCalls reports whether an interface of the allowed packages has a method of that name: no other method needs a stub.
+func hostCalls(name string) bool {
+	switch name {
+	case "Error", "String", "GoString", "Unwrap", "Close", "UnreadByte", "UnreadRune", "Is", "As", "Format", "Scan",
+		"MarshalJSON", "MarshalText", "MarshalBinary", "UnmarshalJSON", "UnmarshalText", "UnmarshalBinary", "AppendText", "AppendBinary",
+		"MarshalXML", "UnmarshalXML", "MarshalXMLAttr", "UnmarshalXMLAttr", "Len", "Less", "Swap", "Push", "Pop",
+		"Read", "Write", "WriteString", "ReadByte", "WriteByte", "ReadRune", "ReadAt", "WriteAt", "Seek", "WriteTo", "ReadFrom",
+		"Sum", "Reset", "Size", "BlockSize", "Sum32", "Sum64", "Uint64", "Int63", "Seed", "Timeout", "Temporary", "IsZero", "Token", "Width", "Precision", "Flag":
+		return true
+	}
+	return false
 }
 
 // trap is the code of methods that the host has no way to call.

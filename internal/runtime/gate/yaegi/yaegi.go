@@ -23,6 +23,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
+// Name and Version identify the engine in records of runs. Version is the one in go.mod.
+const (
+	Name    = "yaegi"
+	Version = "v0.16.2-0.20260209085605-fcb76d1ece0c"
+)
+
 // A Compiled is a program ready to run, again and again, one run at a time.
 type Compiled struct {
 	env *rt.Env

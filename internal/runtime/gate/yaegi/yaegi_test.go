@@ -2,8 +2,6 @@ package yaegi
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -158,8 +156,6 @@ func run(t testing.TB, e engine, in recurgent.Input) (out end) {
 	return out
 }
 
-var errRefused = errors.New("refused")
-
 func check(t testing.TB, source string) *gate.Program {
 	t.Helper()
 	g, err := gate.New(gate.Options{})
@@ -173,32 +169,63 @@ func check(t testing.TB, source string) *gate.Program {
 	return p
 }
 
-// TestExplore tries everything.
-func TestExplore(t *testing.T) {
-	good := 0
-	all := append(corpus(t), recorded(t)...)
-	for _, pr := range all {
+// plain returns this package's own small programs, each a body of Run that works on its arguments.
+func plain(t testing.TB) []program {
+	t.Helper()
+	var out []program
+	for _, p := range plainPrograms() {
+		source := "package tool\n\n" + p.helpers + "\nfunc Run(call *recurgent.Call) (any, error) {\n" + p.body + "\n}\n"
+		pr := program{name: "plain/" + p.name, source: source}
+		for _, args := range p.args {
+			pr.add(t, args)
+		}
+		if len(p.args) == 0 {
+			pr.add(t, "[]")
+		}
+		out = append(out, pr)
+	}
+	return out
+}
+
+// Every program that Choose gives to yaegi ends every call as the other engine does, which package diff holds to the
+// native run (issue 3). Each is run twice over: the second round must not see the first.
+func TestBothEnginesAgree(t *testing.T) {
+	chosen, groups := map[string]int{}, map[string]int{}
+	for _, pr := range append(append(recorded(t), corpus(t)...), plain(t)...) {
 		t.Run(pr.name, func(t *testing.T) {
+			group, _, _ := strings.Cut(pr.name, "/")
+			groups[group]++
 			p := check(t, pr.source)
-			c, err := Compile(p)
-			if err != nil {
-				t.Fatal(err)
+			if why := gate.WhyNotYaegi(p); why != "" {
+				t.Logf("on ssa: %s", why)
+				return
 			}
-			s, err := interp.Compile(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			for i, in := range pr.calls {
-				got, want := run(t, c, in), run(t, s, in)
-				if !reflect.DeepEqual(got, want) {
-					t.Errorf("call %d: got %+v\nwant %+v", i, got, want)
-				}
-			}
-			if !t.Failed() {
-				good++
-			}
+			chosen[group]++
+			agree(t, p, pr)
 		})
 	}
-	fmt.Println(good, "of", len(all))
+	t.Logf("on yaegi: %v of %v", chosen, groups)
+	if chosen["plain"] < 60 {
+		t.Errorf("only %d of the plain programs are on yaegi", chosen["plain"])
+	}
+}
+
+func agree(t *testing.T, p *gate.Program, pr program) {
+	t.Helper()
+	c, err := Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := interp.Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		for i, in := range pr.calls {
+			if got, want := run(t, c, in), run(t, s, in); !reflect.DeepEqual(got, want) {
+				t.Errorf("call %d: got %+v\nwant %+v", i, got, want)
+			}
+		}
+	}
 }

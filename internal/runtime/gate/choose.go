@@ -1,0 +1,382 @@
+package gate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// Engines that Choose decides between.
+const (
+	EngineYaegi = "yaegi"
+	EngineSSA   = "ssa"
+)
+
+// Choose names the engine for a program: yaegi where everything the program is made of is on the list of what yaegi
+// runs exactly as the toolchain does, else ssa.
+func Choose(p *Program) string {
+	if WhyNotYaegi(p) == "" {
+		return EngineYaegi
+	}
+	return EngineSSA
+}
+
+// WhyNotYaegi returns the first thing in the program that is not on yaegi's list, or "". The list is what the differential tests
+// prove; what nobody has tried is not on it.
+func WhyNotYaegi(p *Program) string {
+	u := p.Units[len(p.Units)-1]
+	c := &chooser{info: u.Info, pkg: u.Pkg, calls: map[types.Object][]types.Object{}}
+	for _, imp := range u.Pkg.Imports() {
+		if !slices.Contains(yaegiPackages(), imp.Path()) {
+			return "package " + imp.Path()
+		}
+	}
+	if len(u.Info.Instances) > 0 {
+		return "generics"
+	}
+	for _, f := range u.Files {
+		if f.Name.Name != "tool" {
+			return "another package name"
+		}
+		for _, d := range f.Decls {
+			c.decl(d)
+		}
+	}
+	if c.why == "" && c.recursive() {
+		return "recursion" // the other engine bounds its depth
+	}
+	return c.why
+}
+
+func yaegiPackages() []string {
+	return strings.Fields("recurgent strings strconv fmt math errors unicode unicode/utf8 regexp sort time html path net/url encoding/hex encoding/base64 encoding/json")
+}
+
+type chooser struct {
+	info  *types.Info
+	pkg   *types.Package
+	fun   types.Object // the declared function that is looked at
+	calls map[types.Object][]types.Object
+	why   string
+}
+
+func (c *chooser) no(why string) bool {
+	if c.why == "" {
+		c.why = why
+	}
+	return false
+}
+
+func (c *chooser) decl(d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv != nil || d.Type.TypeParams != nil {
+			c.no("methods and generic functions")
+			return
+		}
+		c.fun = c.info.Defs[d.Name]
+		ast.Inspect(d, c.node)
+	case *ast.GenDecl:
+		switch d.Tok {
+		case token.IMPORT:
+			for _, s := range d.Specs {
+				if s.(*ast.ImportSpec).Name != nil {
+					c.no("renamed imports")
+				}
+			}
+		case token.CONST:
+			ast.Inspect(d, c.node)
+		case token.VAR:
+			for _, s := range d.Specs {
+				c.packageVar(s.(*ast.ValueSpec))
+			}
+		default:
+			c.no("declared types")
+		}
+	}
+}
+
+// packageVar allows compiled patterns and replacers alone: what they hold does not change, so that no run leaves anything to the next.
+func (c *chooser) packageVar(s *ast.ValueSpec) {
+	for _, name := range s.Names {
+		switch t := c.info.Defs[name].Type().String(); t {
+		case "*regexp.Regexp", "*strings.Replacer":
+		default:
+			c.no("package variables")
+		}
+	}
+	for _, v := range s.Values {
+		call, ok := v.(*ast.CallExpr)
+		if !ok {
+			c.no("package variables")
+			return
+		}
+		for _, a := range call.Args {
+			if c.info.Types[a].Value == nil {
+				c.no("package variables")
+			}
+		}
+		ast.Inspect(v, c.node)
+	}
+}
+
+func (c *chooser) node(n ast.Node) bool {
+	if c.why != "" {
+		return false
+	}
+	if e, ok := n.(ast.Expr); ok {
+		if tv, known := c.info.Types[e]; known && !tv.IsBuiltin() && !c.knownType(tv.Type, 0) {
+			return c.no("type " + tv.Type.String())
+		}
+	}
+	switch n := n.(type) {
+	case nil, *ast.BlockStmt, *ast.IfStmt, *ast.ForStmt, *ast.CaseClause, *ast.DeclStmt, *ast.ValueSpec,
+		*ast.ExprStmt, *ast.IncDecStmt, *ast.ReturnStmt, *ast.EmptyStmt, *ast.FuncDecl, *ast.FuncType, *ast.FieldList, *ast.Field,
+		*ast.BasicLit, *ast.ParenExpr, *ast.SliceExpr, *ast.IndexExpr, *ast.KeyValueExpr,
+		*ast.ArrayType, *ast.MapType, *ast.InterfaceType, *ast.Ellipsis, *ast.Comment, *ast.CommentGroup, *ast.TypeAssertExpr:
+		return c.slots(n)
+	case *ast.GenDecl:
+		if n.Tok == token.TYPE {
+			return c.no("declared types")
+		}
+		return true
+	case *ast.CompositeLit:
+		switch c.info.TypeOf(n).Underlying().(type) {
+		case *types.Slice, *types.Map:
+			return true
+		}
+		return c.no("literals of other than slices and maps")
+	case *ast.StarExpr:
+		return c.info.Types[n].IsType() || c.no("pointers")
+	case *ast.Ident:
+		return c.ident(n)
+	case *ast.SwitchStmt:
+		return true
+	case *ast.BranchStmt:
+		return n.Label == nil && (n.Tok == token.BREAK || n.Tok == token.CONTINUE) || c.no("labels, goto and fallthrough")
+	case *ast.RangeStmt:
+		switch t := c.info.TypeOf(n.X).Underlying().(type) {
+		case *types.Slice:
+			return n.Tok != token.ASSIGN || c.no("a range that assigns")
+		case *types.Basic:
+			return t.Info()&types.IsString != 0 && n.Tok != token.ASSIGN || c.no("a range over integers")
+		}
+		return c.no("a range over other than slices and strings")
+	case *ast.AssignStmt:
+		return c.assign(n)
+	case *ast.BinaryExpr:
+		return c.binary(n)
+	case *ast.UnaryExpr:
+		return n.Op == token.SUB || n.Op == token.NOT || n.Op == token.ADD || c.no("the operator "+n.Op.String())
+	case *ast.SelectorExpr:
+		return c.selector(n)
+	case *ast.CallExpr:
+		return c.call(n)
+	}
+	return c.no(strings.TrimPrefix(fmt.Sprintf("%T", n), "*ast."))
+}
+
+// slots refuses the forms of a listed construct that are not on the list.
+func (c *chooser) slots(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.SliceExpr:
+		if n.Slice3 {
+			return c.no("slices with a capacity")
+		}
+	case *ast.IncDecStmt:
+		return c.plainNumber(c.info.TypeOf(n.X)) || c.no("arithmetic on sized numbers")
+	case *ast.TypeAssertExpr:
+		if n.Type == nil {
+			return c.no("type switches")
+		}
+		if _, tuple := c.info.TypeOf(n).(*types.Tuple); !tuple {
+			return c.no("assertions that may panic")
+		}
+	case *ast.BasicLit:
+		if n.Kind == token.STRING && (strings.Contains(n.Value, "%T") || strings.Contains(n.Value, "#v")) {
+			return c.no("names of types in texts")
+		}
+		return n.Kind != token.IMAG || c.no("complex numbers")
+	}
+	return true
+}
+
+func (c *chooser) ident(n *ast.Ident) bool {
+	switch obj := c.info.ObjectOf(n).(type) {
+	case *types.Builtin:
+		return slices.Contains([]string{"len", "append", "make", "delete"}, obj.Name()) || c.no("the built-in "+obj.Name())
+	case *types.Func:
+		if obj.Pkg() == c.pkg && c.fun != nil && c.info.Defs[n] == nil {
+			c.calls[c.fun] = append(c.calls[c.fun], obj)
+		}
+	case *types.Var:
+		if strings.HasPrefix(obj.Name(), "·") {
+			return c.no("an order of evaluation that the language leaves open")
+		}
+	}
+	return true
+}
+
+func (c *chooser) assign(n *ast.AssignStmt) bool {
+	if n.Tok != token.ASSIGN && n.Tok != token.DEFINE {
+		return c.plainNumber(c.info.TypeOf(n.Lhs[0])) && n.Tok != token.SHL_ASSIGN && n.Tok != token.SHR_ASSIGN ||
+			isString(c.info.TypeOf(n.Lhs[0])) || c.no("arithmetic on sized numbers")
+	}
+	for _, l := range n.Lhs {
+		switch l := l.(type) {
+		case *ast.Ident:
+			if obj, ok := c.info.ObjectOf(l).(*types.Var); ok && obj.Parent() == c.pkg.Scope() {
+				return c.no("package variables that change")
+			}
+		case *ast.IndexExpr:
+			if len(n.Lhs) > 1 {
+				return c.no("assignments to several elements")
+			}
+			if _, field := ast.Unparen(l.X).(*ast.SelectorExpr); field {
+				return c.no("assignments to elements of fields")
+			}
+		default:
+			return c.no("assignments to fields and through pointers")
+		}
+	}
+	return true
+}
+
+func (c *chooser) binary(n *ast.BinaryExpr) bool {
+	if c.info.Types[n].Value != nil {
+		return true
+	}
+	x, y := c.info.TypeOf(n.X), c.info.TypeOf(n.Y)
+	if n.Op == token.EQL || n.Op == token.NEQ {
+		if isNil(x) || isNil(y) {
+			return true
+		}
+		_, bx := x.Underlying().(*types.Basic)
+		_, by := y.Underlying().(*types.Basic)
+		return bx && by || c.no("comparisons of other than plain values")
+	}
+	switch n.Op {
+	case token.LAND, token.LOR, token.LSS, token.LEQ, token.GTR, token.GEQ:
+		return true
+	case token.ADD, token.SUB, token.MUL, token.QUO, token.REM:
+		return isString(x) || c.plainNumber(x) || c.no("arithmetic on sized numbers")
+	}
+	return c.no("the operator " + n.Op.String())
+}
+
+func isNil(t types.Type) bool {
+	b, ok := t.(*types.Basic)
+	return ok && b.Kind() == types.UntypedNil
+}
+
+func isString(t types.Type) bool {
+	b, ok := types.Unalias(t).(*types.Basic)
+	return ok && b.Info()&types.IsString != 0
+}
+
+func (c *chooser) plainNumber(t types.Type) bool {
+	b, ok := types.Unalias(t).(*types.Basic)
+	return ok && (b.Kind() == types.Int || b.Kind() == types.Float64)
+}
+
+// selector allows a package's names, methods that are called at once, and fields of the host package's structs.
+func (c *chooser) selector(n *ast.SelectorExpr) bool {
+	s := c.info.Selections[n]
+	if s == nil {
+		return true
+	}
+	return s.Kind() != types.MethodExpr || c.no("method expressions")
+}
+
+func (c *chooser) call(n *ast.CallExpr) bool {
+	if tv := c.info.Types[n.Fun]; tv.IsType() {
+		from, okFrom := c.info.TypeOf(n.Args[0]).Underlying().(*types.Basic)
+		to, okTo := tv.Type.Underlying().(*types.Basic)
+		if okFrom && okTo && c.info.Types[n].Value == nil {
+			if c.plainNumber(from) && (c.plainNumber(to)) || isString(from) && isString(to) || isString(to) && from.Kind() == types.Int32 {
+				return true
+			}
+		}
+		return c.no("a conversion")
+	}
+	switch fun := ast.Unparen(n.Fun).(type) {
+	case *ast.Ident:
+		if _, variable := c.info.ObjectOf(fun).(*types.Var); variable {
+			return c.no("calls of function values")
+		}
+	case *ast.SelectorExpr:
+		if fun.Sel.Name == "Bind" || fun.Sel.Name == "Unmarshal" || fun.Sel.Name == "Delegate" {
+			return c.no("decoding into variables")
+		}
+	default:
+		return c.no("calls of function values")
+	}
+	for _, a := range n.Args {
+		if s, ok := c.info.TypeOf(a).Underlying().(*types.Signature); ok && s != nil {
+			return c.no("functions as arguments")
+		}
+	}
+	return true
+}
+
+// knownType reports whether a type is one that yaegi represents as the toolchain does.
+func (c *chooser) knownType(t types.Type, depth int) bool {
+	if depth > 4 {
+		return false
+	}
+	switch t := types.Unalias(t).(type) {
+	case *types.Basic:
+		return t.Info()&types.IsComplex == 0 && t.Kind() != types.Uintptr && t.Kind() != types.UnsafePointer
+	case *types.Slice:
+		return c.knownType(t.Elem(), depth+1)
+	case *types.Map:
+		return c.knownType(t.Key(), depth+1) && c.knownType(t.Elem(), depth+1)
+	case *types.Pointer:
+		_, named := t.Elem().(*types.Named)
+		return named && c.knownType(t.Elem(), depth+1)
+	case *types.Interface:
+		return t.Empty()
+	case *types.Named:
+		return t.Obj().Pkg() != c.pkg
+	case *types.Tuple:
+		for v := range t.Variables() {
+			if !c.knownType(v.Type(), depth+1) {
+				return false
+			}
+		}
+		return true
+	case *types.Signature:
+		return c.knownType(t.Params(), depth+1) && c.knownType(t.Results(), depth+1)
+	}
+	return false
+}
+
+// recursive reports whether a declared function reaches itself.
+func (c *chooser) recursive() bool {
+	const active, done = 1, 2
+	state := map[types.Object]int{}
+	var visit func(o types.Object) bool
+	visit = func(o types.Object) bool {
+		switch state[o] {
+		case active:
+			return true
+		case done:
+			return false
+		}
+		state[o] = active
+		if slices.ContainsFunc(c.calls[o], visit) {
+			return true
+		}
+		state[o] = done
+		return false
+	}
+	for o := range c.calls {
+		if visit(o) {
+			return true
+		}
+	}
+	return false
+}
