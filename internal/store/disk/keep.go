@@ -37,6 +37,8 @@ func (s *Store) Remove(ctx context.Context, targets []store.Target, audit agent.
 }
 
 func (s *Store) takeAway(ctx context.Context, kind string, targets []store.Target, audit agent.AuditEntry) error {
+	s.exportMu.Lock()
+	defer s.exportMu.Unlock()
 	e := s.newEntry()
 	e.Audit = &audit
 	e.Move = &move{Kind: kind, Stamp: s.stamp()}
@@ -147,6 +149,8 @@ func (s *Store) Restore(ctx context.Context, targets []store.Target, audit agent
 	if err := s.Ready(); err != nil {
 		return err
 	}
+	s.exportMu.Lock()
+	defer s.exportMu.Unlock()
 	if err := s.Sync(); err != nil { // what was archived just now is in its files then
 		return err
 	}

@@ -120,6 +120,7 @@ type Store struct {
 	auditBytes int64
 	lastCut    time.Time
 	dirs       map[string]bool // known to be there, durably
+	exportMu   sync.RWMutex    // read by exports; nothing is archived or restored meanwhile
 	exporting  int             // exports under way: the journal and the segments stay
 	kick       chan struct{}
 	stop       context.CancelFunc
