@@ -48,9 +48,13 @@ type Compiled struct {
 
 // Compile prepares a checked program. Nothing of the program runs yet.
 func Compile(p *gate.Program) (out *Compiled, err error) {
+	var mc *machine
 	defer func() {
 		if r := recover(); r != nil {
 			out, err = nil, fmt.Errorf("the program does not compile here: %v", r)
+		}
+		if err != nil && mc != nil {
+			mc.freeSlots()
 		}
 	}()
 	prog := ssa.NewProgram(p.Fset, ssa.InstantiateGenerics|ssa.BareInits|ssa.BuildSerially)
@@ -62,7 +66,7 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	for _, u := range p.Units {
 		createImports(prog, u.Pkg, created)
 	}
-	mc := newMachine(prog)
+	mc = newMachine(prog)
 	for _, u := range p.Units {
 		mc.main = prog.Package(u.Pkg)
 		mc.main.Build()
