@@ -42,10 +42,11 @@ func (a attempt) served() bool {
 type runnable struct {
 	code, checksum string
 	shapes         map[string]string
+	namesHistory   bool // reads the records from its context
 }
 
-func stored(g *agent.Generation) runnable {
-	return runnable{code: g.Code, checksum: g.CodeChecksum, shapes: g.Shapes}
+func (c *call) stored(g *agent.Generation) runnable {
+	return runnable{code: g.Code, checksum: g.CodeChecksum, shapes: g.Shapes, namesHistory: namesHistory(c.r.facts.of(g))}
 }
 
 // try runs the program for this call and judges how it ended.
@@ -56,9 +57,10 @@ func (c *call) try(ctx context.Context, p runnable) attempt {
 	a.result = c.r.box.Run(ctx, sandbox.Request{
 		Program: sandbox.Program{Source: p.code, Checksum: p.checksum}, Owner: c.owner,
 		Role: c.role, Method: c.method, CallID: c.id, TraceID: c.traceID, Depth: c.depth,
-		Args: c.args, Kwargs: c.kwargs, Context: c.context, InputHistory: c.inputHistory,
+		Args: c.args, Kwargs: c.kwargs, Context: c.contextFor(ctx, p.namesHistory, h), InputHistory: c.inputHistory,
 		Now: c.r.o.Now(), Seed: seed(c.id), Timeout: c.r.o.RunTimeout,
 	}, h)
+	a.result.Context = withoutHistory(a.result.Context)
 	c.stages.Gate += a.result.Timing.Gate
 	c.stages.Run += a.result.Timing.Run
 	began := c.r.o.Now()
@@ -157,7 +159,7 @@ func clip(s string, n int) string {
 
 // runStored runs a stored generation; when it fails, the call recovers: repair first, then a new program.
 func (c *call) runStored(ctx context.Context, g *agent.Generation) agent.Outcome {
-	a := c.try(ctx, stored(g))
+	a := c.try(ctx, c.stored(g))
 	c.serveFrom(agent.SourcePersisted, g, a)
 	c.count(g.ID, a)
 	if a.served() {
@@ -258,7 +260,7 @@ func (c *call) fixture(g *agent.Generation, a attempt) *agent.Fixture {
 		return nil
 	}
 	facts := a.result.Facts
-	if facts == nil || facts.HistoryAccess || facts.UsesContent || !g.Cacheable {
+	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable {
 		return nil
 	}
 	f := agent.Fixture{CallID: c.id, SessionID: c.session.ID, Args: c.args, Kwargs: c.kwargs, Value: a.outcome.Value, Effects: a.result.Effects.Journal}

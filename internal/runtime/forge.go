@@ -421,7 +421,7 @@ func (c *call) tryCandidate(ctx context.Context, cand *candidate) attempt {
 		return *broken
 	}
 	c.progress.tell(EventRunning, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
-	return c.try(ctx, runnable{code: cand.generation.Code, checksum: cand.generation.CodeChecksum})
+	return c.try(ctx, runnable{code: cand.generation.Code, checksum: cand.generation.CodeChecksum, namesHistory: namesHistory(c.r.facts.of(&cand.generation))})
 }
 
 // candidate makes the generation that the program would become.

@@ -35,7 +35,7 @@ func (c *call) logEntry(o agent.Outcome, took float64) agent.LogEntry {
 		e.ContractSource, e.ContractFingerprint = "none", agent.FingerprintNone
 	}
 	if f.facts != nil {
-		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.facts.HistoryAccess, f.facts.HistoryPatterns, f.facts.CapabilityPatterns
+		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.facts.HistoryAccess || namesHistory(f.facts), f.facts.HistoryPatterns, f.facts.CapabilityPatterns
 	}
 	c.replayable(&e)
 	if c.session.Debug {
@@ -59,6 +59,8 @@ func (c *call) replayable(e *agent.LogEntry) {
 		e.ReplayableReason = "no program ran"
 	case c.masked:
 		e.ReplayableReason = "inputs were masked"
+	case namesHistory(c.found.facts):
+		e.ReplayableReason = "the history came in by the context"
 	case c.found.effects.Truncated:
 		e.ReplayableReason = "too many effects to keep"
 	default:

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+func recommendCommand(sh shell) *cobra.Command {
+	var raw, undo bool
+	var status, apply, dismiss, reason string
+	c := &cobra.Command{
+		Use:   "recommend",
+		Short: "Print what the daemon recommends from evidence, and decide about it",
+		Long: `Print the daemon's recommendations, best first: stronger contracts, new programs, split roles, each
+with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and --undo takes that back.`,
+		Example: `  recurgentd recommend
+  recurgentd recommend --apply rec_8c1f2b7a9d0e4c6b5a31 --reason "users keep asking again"
+  recurgentd recommend --apply rec_8c1f2b7a9d0e4c6b5a31 --undo`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := loadOptions(clientScope, cmd.Flags(), sh.env)
+			if err != nil {
+				return exitWith(exitUsage, err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			c := newClient(o)
+			switch {
+			case apply != "" && dismiss != "":
+				return exitWith(exitUsage, fmt.Errorf("--apply and --dismiss exclude each other"))
+			case undo && apply == "" && dismiss == "":
+				return exitWith(exitUsage, fmt.Errorf("--undo needs --apply or --dismiss, which it takes back"))
+			case apply != "":
+				return exitWith(exitUnreachable, decide(ctx, sh.stdout, c, "apply", apply, reason, undo))
+			case dismiss != "":
+				return exitWith(exitUnreachable, decide(ctx, sh.stdout, c, "dismiss", dismiss, reason, undo))
+			}
+			return exitWith(exitUnreachable, printAdvice(ctx, sh.stdout, c, status, raw))
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&raw, "json", false, "print the list as JSON")
+	f.StringVar(&status, "status", "open", "which ones: open, applied or dismissed")
+	f.StringVar(&apply, "apply", "", "do what the recommendation of this id proposes")
+	f.StringVar(&dismiss, "dismiss", "", "take the recommendation of this id off the list")
+	f.BoolVar(&undo, "undo", false, "take back an earlier --apply or --dismiss")
+	f.StringVar(&reason, "reason", "", "why; kept in the audit trail")
+	addFlags(clientScope, f)
+	return c
+}
+
+func printAdvice(ctx context.Context, out io.Writer, c *client, status string, raw bool) error {
+	path := "/v1/recommendations?limit=1000&status=" + url.QueryEscape(status)
+	if raw {
+		data, err := c.do(ctx, http.MethodGet, path, nil)
+		if err == nil {
+			_, err = out.Write(data)
+		}
+		return err
+	}
+	var list struct {
+		Data []runtime.Advice `json:"data"`
+	}
+	if err := c.get(ctx, path, &list); err != nil {
+		return err
+	}
+	if len(list.Data) == 0 {
+		fmt.Fprintln(out, "nothing to recommend")
+	}
+	for _, a := range list.Data {
+		fmt.Fprint(out, plainText(describeAdvice(a)))
+	}
+	return nil
+}
+
+func describeAdvice(a runtime.Advice) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s.%s  score %.2f\n    %s\n", a.ID, a.Kind, a.Role, a.Method, a.Score, oneLine(a.Reason))
+	if a.Proposal.Constraint != "" {
+		fmt.Fprintf(&b, "    proposal: %s = %v\n", a.Proposal.Constraint, a.Proposal.Value)
+	}
+	if s := a.Simulation; s != nil {
+		fmt.Fprintf(&b, "    of %d ok calls %d would have failed: of these %d were asked again, %d were taken\n", s.Calls, s.WouldFail, s.WouldFailReasked, s.WouldFailAccepted)
+	}
+	if a.CallerContracts > 0 {
+		fmt.Fprintf(&b, "    %d calls brought a deliverable of their own, which wins over the registry's: change it there too\n", a.CallerContracts)
+	}
+	fmt.Fprintf(&b, "    evidence: %s\n", strings.Join(a.Evidence, " "))
+	return b.String()
+}
+
+func decide(ctx context.Context, out io.Writer, c *client, verb, id, reason string, undo bool) error {
+	var a runtime.Advice
+	body := map[string]any{"reason": reason, "undo": undo}
+	if err := c.json(ctx, http.MethodPost, "/v1/recommendations/"+url.PathEscape(id)+"/"+verb, body, &a); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s is %s\n", a.ID, a.Status)
+	return nil
+}

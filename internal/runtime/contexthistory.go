@@ -1,0 +1,53 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+)
+
+// historyKey is the context key under which a program that names it literally finds the session's records. What the
+// stored context holds there, by a client's hand, is kept aside: it is neither shown nor changed (H-22).
+const historyKey = "conversation_history"
+
+// namesHistory reports whether the program names the key, so that others pay nothing for it.
+func namesHistory(f *gate.Facts) bool { return f != nil && slices.Contains(f.ContextReads, historyKey) }
+
+// contextFor is the context that a program sees: the call's, and the records where the program names them. A history
+// that cannot be read is an empty one (H-21).
+func (c *call) contextFor(ctx context.Context, names bool, h *host) map[string]json.RawMessage {
+	if !names {
+		return c.context
+	}
+	records, err := h.History(ctx, false, false, 0, 0)
+	if err != nil {
+		records = json.RawMessage("[]")
+	}
+	seen := make(map[string]json.RawMessage, len(c.context)+1)
+	for k, v := range c.context {
+		seen[k] = v
+	}
+	seen[historyKey] = records
+	return seen
+}
+
+// withoutHistory takes the records out of what a program did to its context: they are a copy, and never written back.
+func withoutHistory(change *agent.ContextChange) *agent.ContextChange {
+	if change == nil {
+		return nil
+	}
+	if _, set := change.Set[historyKey]; !set && !slices.Contains(change.Delete, historyKey) {
+		return change
+	}
+	kept := &agent.ContextChange{Set: map[string]json.RawMessage{}}
+	for k, v := range change.Set {
+		if k != historyKey {
+			kept.Set[k] = v
+		}
+	}
+	kept.Delete = slices.DeleteFunc(slices.Clone(change.Delete), func(k string) bool { return k == historyKey })
+	return kept
+}
