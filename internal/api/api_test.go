@@ -1,11 +1,14 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -157,6 +160,9 @@ func TestBadInput(t *testing.T) {
 		{"no type", "POST", calls, `{"method":"a"}`, "Content-Type: ", 415, codeMedia, ""},
 		{"other charset", "POST", calls, `{"method":"a"}`, "Content-Type: application/json; charset=latin1", 415, codeMedia, ""},
 		{"merge patch for a call", "POST", calls, `{"method":"a"}`, "Content-Type: application/merge-patch+json", 415, codeMedia, ""},
+		{"compressed", "POST", calls, `{"method":"a"}`, "Content-Encoding: gzip", 415, codeMedia, ""},
+		{"byte order mark", "POST", calls, "\ufeff{\"method\":\"a\"}", "", 400, codeMalformed, ""},
+		{"zero timeout", "POST", calls, `{"method":"a","timeout_ms":0}`, "", 422, codeInvalid, "/timeout_ms"},
 		{"over the limit", "POST", calls, `{"method":"a","args":["` + strings.Repeat("x", 4<<20) + `"]}`, "", 413, codeBodyTooLarge, ""},
 		{"bad key", "POST", calls, `{"method":"a"}`, "Idempotency-Key: a b", 400, codeKeyInvalid, "header:Idempotency-Key"},
 		{"bad wait", "POST", calls, `{"method":"a"}`, "Prefer: respond-async, wait=soon", 400, codeParameter, "header:Prefer"},
@@ -219,6 +225,40 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("the runtime was asked for %v", g.fake.asked)
 			}
 		})
+	}
+}
+
+// Bodies whose length is not told, or told wrongly, are bounded all the same.
+func TestBodiesOnTheWire(t *testing.T) {
+	g := newRig(t, nil)
+	head := "POST /v1/sessions/" + knownSession + "/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+	chunk := strings.Repeat("x", 1<<20)
+	flood := head + "Transfer-Encoding: chunked\r\n\r\n"
+	for range 5 {
+		flood += fmt.Sprintf("%x\r\n%s\r\n", len(chunk), chunk)
+	}
+	for name, c := range map[string]struct {
+		sent string
+		want string
+	}{
+		"chunks over the limit": {flood + "0\r\n\r\n", " 413 "},
+		"chunks":                {head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"met\r\nc\r\nhod\": \"add\"}\r\n0\r\n\r\n", " 200 "},
+		"a claim too large":     {head + "Content-Length: 99999999999\r\n\r\n{", " 413 "},
+		"less than claimed":     {head + "Content-Length: 100\r\n\r\n{\"method\":\"add\"}", " 400 "},
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { // the daemon may answer before it has read all
+			_, _ = io.WriteString(conn, c.sent)
+			_ = conn.(*net.TCPConn).CloseWrite()
+		}()
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		_ = conn.Close()
+		if err != nil || !strings.Contains(line, c.want) {
+			t.Errorf("%s: %q, %v; want%s", name, line, err, c.want)
+		}
 	}
 }
 

@@ -203,6 +203,9 @@ func (s *server) checkMedia(r *http.Request, body trait) error {
 	if r.ContentLength > s.o.MaxBody {
 		return s.tooLarge()
 	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return fault(codeMedia, "the body is encoded as "+strconv.Quote(coding), "send it as it is, without Content-Encoding")
+	}
 	given := r.Header.Get("Content-Type")
 	if given == "application/json" {
 		return nil // the common case, without parsing
