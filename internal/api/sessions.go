@@ -152,6 +152,9 @@ func (s *server) getHistory(w *reply, r *http.Request) error { // H-62
 	if err := q.err(); err != nil {
 		return err
 	}
+	if wantsLines(r) {
+		return s.exportHistory(w, r, id, h)
+	}
 	p, err := s.run.History(r.Context(), id, h)
 	if err != nil {
 		return noSession(err, id)
