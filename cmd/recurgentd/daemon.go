@@ -58,16 +58,16 @@ type daemon struct {
 }
 
 // startDaemon wires the parts and serves. When it fails, what was made is undone. The error is one line.
-func startDaemon(ctx context.Context, o Options, log zerolog.Logger) (*daemon, error) {
+func startDaemon(ctx context.Context, o Options, log zerolog.Logger, clock func() time.Time) (*daemon, error) {
 	d := &daemon{log: log, served: make(chan error, 1)}
-	if err := d.wire(ctx, o); err != nil {
+	if err := d.wire(ctx, o, clock); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
 }
 
 // wire makes the parts, from the outermost resource to the handler, and begins to serve.
-func (d *daemon) wire(ctx context.Context, o Options) (err error) {
+func (d *daemon) wire(ctx context.Context, o Options, clock func() time.Time) (err error) {
 	var tokens []api.Token
 	if o.AuthTokensFile != "" {
 		if tokens, err = readTokens(o.AuthTokensFile); err != nil {
@@ -85,7 +85,7 @@ func (d *daemon) wire(ctx context.Context, o Options) (err error) {
 	build := readBuild()
 	registry := telemetry.NewRegistry()
 	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision, GoVersion: build.Go})
-	memory, err := d.openStore(o)
+	memory, err := d.openStore(o, clock)
 	if err != nil {
 		return err
 	}
@@ -98,6 +98,9 @@ func (d *daemon) wire(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	ro := runtime.DefaultOptions()
+	if clock != nil {
+		ro.Now, ro.MaintenanceTick = clock, 20*time.Millisecond // only tests have a clock of their own
+	}
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Logger = memory, box, model, metrics, d.log
 	ro.Model, ro.RunTimeout, ro.Version, ro.Revision = o.Model, o.CallTimeout, build.Version, build.Revision
 	if o.Provider == "replay" {
@@ -126,8 +129,11 @@ func (d *daemon) wire(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-func (d *daemon) openStore(o Options) (store.Store, error) {
+func (d *daemon) openStore(o Options, clock func() time.Time) (store.Store, error) {
 	so := disk.DefaultOptions()
+	if clock != nil {
+		so.Now = clock
+	}
 	so.Logger = d.log
 	s, err := disk.Open(o.DataDir, so)
 	if errors.Is(err, store.ErrInUse) {

@@ -49,7 +49,7 @@ func demo(ctx context.Context, sh shell, self string) (err error) {
 	if require, _ := sh.env("RECURGENT_SANDBOX_REQUIRE"); require != "" {
 		o.SandboxRequire = require
 	}
-	d, err := startDaemon(ctx, o, newLogger(o, sh).Level(zerolog.ErrorLevel))
+	d, err := startDaemon(ctx, o, newLogger(o, sh).Level(zerolog.ErrorLevel), nil)
 	if err != nil {
 		return fmt.Errorf("the demo's daemon cannot start: %w", err)
 	}

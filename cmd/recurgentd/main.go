@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,7 @@ type shell struct {
 	stdout io.Writer
 	stderr io.Writer
 	env    func(string) (string, bool)
+	clock  func() time.Time // of records, windows and maintenance; nil is the machine's
 }
 
 func main() {
@@ -54,7 +56,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "runner" {
 		os.Exit(sandbox.RunnerMain())
 	}
-	os.Exit(run(shell{os.Stdin, os.Stdout, os.Stderr, os.LookupEnv}, os.Args[1:]))
+	os.Exit(run(shell{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}, os.Args[1:]))
 }
 
 // run executes the command line and returns the exit code. What goes wrong is told in one line on stderr.
@@ -93,7 +95,7 @@ first call, and from then on the program answers, confined, in under a milliseco
 	root.SetIn(sh.stdin)
 	root.SetOut(sh.stdout)
 	root.SetErr(sh.stderr)
-	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh))
+	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh))
 	return root
 }
 

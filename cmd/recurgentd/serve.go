@@ -46,7 +46,7 @@ func serve(ctx context.Context, sh shell, o Options) error {
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
 
-	d, err := startDaemon(ctx, o, newLogger(o, sh))
+	d, err := startDaemon(ctx, o, newLogger(o, sh), sh.clock)
 	if err != nil {
 		code := exitFailed
 		var bad *settingError

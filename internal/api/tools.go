@@ -245,6 +245,13 @@ func (s *server) getArtifact(w *reply, r *http.Request) error {
 	return s.sendArtifact(w, http.StatusOK, a)
 }
 
+// generationList is all that is kept of an artifact's programs, and what was not let in.
+type generationList struct {
+	Data       []generationView  `json:"data"`
+	Rejections []agent.Rejection `json:"rejections,omitempty"`
+	NextCursor *string           `json:"next_cursor"` // always null: an artifact keeps few
+}
+
 func (s *server) listGenerations(w *reply, r *http.Request) error { // P-33
 	role, method, err := target(r)
 	if err != nil {
@@ -254,7 +261,7 @@ func (s *server) listGenerations(w *reply, r *http.Request) error { // P-33
 	if err != nil {
 		return noArtifact(err, role, method)
 	}
-	return s.send(w, http.StatusOK, list[generationView]{Data: generationViews(a)})
+	return s.send(w, http.StatusOK, generationList{generationViews(a), a.Rejections, nil})
 }
 
 func (s *server) putProgram(w *reply, r *http.Request) error {

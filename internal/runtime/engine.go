@@ -39,7 +39,9 @@ type Options struct {
 	Dialect     string // what prompts say of the allowed packages
 	Interpreter string // name and version, written with each generation
 	Version     string // of the daemon
-	Revision    string // of its source
+
+	MaintenanceTick time.Duration // how often it is looked whether maintenance is due
+	Revision        string        // of its source
 }
 
 // DefaultOptions returns the options of a daemon, but for what is required.
@@ -47,7 +49,7 @@ func DefaultOptions() Options {
 	return Options{
 		Logger: zerolog.Nop(), Now: time.Now, Model: "gpt-4.1",
 		RunTimeout: 30 * time.Second, CallTimeout: 10 * time.Minute, MaxTimeout: time.Hour,
-		MaxQueue: 256, MaxCalls: 1024, MaxContext: 1 << 20, Version: "dev",
+		MaxQueue: 256, MaxCalls: 1024, MaxContext: 1 << 20, Version: "dev", MaintenanceTick: time.Minute,
 	}
 }
 
@@ -59,6 +61,8 @@ func (o Options) validate() error {
 		return errors.New("runtime: Now and AllowImport are required")
 	case o.RunTimeout <= 0 || o.CallTimeout <= 0 || o.MaxTimeout < o.CallTimeout:
 		return errors.New("runtime: RunTimeout and CallTimeout must be positive, MaxTimeout at least CallTimeout")
+	case o.MaintenanceTick <= 0:
+		return errors.New("runtime: MaintenanceTick must be positive")
 	case o.MaxQueue < 1 || o.MaxCalls < 1 || o.MaxContext < 1:
 		return errors.New("runtime: MaxQueue, MaxCalls and MaxContext must be at least 1")
 	}
@@ -100,6 +104,7 @@ type Runtime struct {
 	idle     chan struct{}    // closed when draining and nothing is under way; guarded by mu
 	life     context.Context  // of asynchronous calls and forges
 	end      context.CancelCauseFunc
+	tended   chan struct{} // closed when maintenance has ended
 }
 
 // New wires a Runtime and reads the policy.
@@ -116,6 +121,8 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		running: map[string]*call{}, keys: map[string]bool{}, level: o.Sandbox.Status().Level,
 		idle: make(chan struct{}), life: life, end: end}
 	r.policy.Store(&p)
+	r.tended = make(chan struct{})
+	go r.maintain(life)
 	return r, nil
 }
 
@@ -144,6 +151,7 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	select {
 	case <-r.idle:
 		r.end(errShutdown)
+		<-r.tended
 		return nil
 	case <-ctx.Done():
 	}
@@ -154,6 +162,7 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	}
 	r.mu.Unlock()
 	<-r.idle
+	<-r.tended
 	return context.Cause(ctx)
 }
 

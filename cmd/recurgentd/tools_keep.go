@@ -1,0 +1,240 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// keepCommands make tools and programs go away and come back.
+func keepCommands(sh shell) []*cobra.Command {
+	return []*cobra.Command{pruneCommand(sh), archiveCommand(sh), restoreCommand(sh)}
+}
+
+// consent adds the flags that turn a dry run into the act.
+func consent(c *cobra.Command) (given func() bool) {
+	var yes, dry bool
+	c.Flags().BoolVar(&yes, "yes", false, "do it")
+	c.Flags().BoolVar(&dry, "dry-run", true, "only say what would be done")
+	return func() bool { return yes || !dry }
+}
+
+func pruneCommand(sh shell) *cobra.Command {
+	var days int
+	var mode string
+	var given func() bool
+	flags := &errand{}
+	c := operatorCommand(sh, "prune", "Archive or delete what nobody used for some days (a dry run without --yes)", 0, 0, func(t *errand) error {
+		body := map[string]any{"stale_days": days, "mode": mode, "dry_run": !given()}
+		if flags.reason != "" {
+			body["reason"] = flags.reason
+		}
+		data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/prune", body)
+		if err != nil || t.json {
+			return errors.Join(err, t.printAny(data))
+		}
+		var report runtime.PruneReport
+		if err := t.read("prune", data, &report); err != nil {
+			return err
+		}
+		if err := t.targets(report.Targets); err != nil {
+			return err
+		}
+		done := report.Mode + "d" // archived, deleted: both modes end in e
+		if report.DryRun {
+			done = "would be " + done + "; nothing has changed, --yes does it"
+		}
+		_, err = fmt.Fprintf(t.sh.stdout, "%d %s\n", len(report.Targets), done)
+		return err
+	})
+	c.Flags().IntVar(&days, "days", 90, "not used for that many days")
+	c.Flags().StringVar(&mode, "mode", "archive", "archive (can be restored) or delete (for good)")
+	flags.withReason(c)
+	given = consent(c)
+	return c
+}
+
+func (t *errand) printAny(data []byte) error {
+	if data == nil {
+		return nil
+	}
+	return t.print(data)
+}
+
+func (t *errand) stale(days int) error {
+	var page struct {
+		Data []store.Target `json:"data"`
+	}
+	if printed, err := t.fetch(fmt.Sprintf("/v1/maintenance/stale?days=%d", days), &page); printed || err != nil {
+		return err
+	}
+	return t.targets(page.Data)
+}
+
+func (t *errand) targets(list []store.Target) error {
+	var rows [][]string
+	for _, x := range list {
+		what := x.Method
+		if what == "" {
+			what = "(the tool)"
+		}
+		rows = append(rows, []string{x.Role, what, day(x.LastUsedAt)})
+	}
+	return t.table("ROLE METHOD LAST", rows)
+}
+
+func archiveCommand(sh shell) *cobra.Command {
+	var given func() bool
+	flags := &errand{}
+	c := operatorCommand(sh, "archive ROLE [METHOD]", "Move a tool, or one program, out of the way (a dry run without --yes)", 1, 2, func(t *errand) error {
+		path, name := toolURL(t.args[0]), t.args[0]
+		if len(t.args) == 2 {
+			path, name = methodURL(t.args[0], t.args[1]), t.args[0]+"."+t.args[1]
+		}
+		if _, err := t.c.do(t.ctx, http.MethodGet, path, nil); err != nil {
+			return err
+		}
+		done := "would be archived; nothing has changed, --yes does it"
+		if given() {
+			if flags.reason != "" {
+				path += "?reason=" + url.QueryEscape(flags.reason)
+			}
+			if _, err := t.c.do(t.ctx, http.MethodDelete, path, nil); err != nil {
+				return err
+			}
+			done = "archived; tools restore brings it back"
+		}
+		return t.say(name, done, map[string]any{"target": name, "dry_run": !given()})
+	})
+	flags.withReason(c)
+	given = consent(c)
+	return c
+}
+
+func (t *errand) say(name, done string, v any) error {
+	if t.json {
+		data, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		return t.print(data)
+	}
+	_, err := fmt.Fprintf(t.sh.stdout, "%s: %s\n", cell(name), done)
+	return err
+}
+
+func restoreCommand(sh shell) *cobra.Command {
+	flags := &errand{}
+	c := operatorCommand(sh, "restore ROLE [METHOD]", "Bring back what was archived, byte for byte", 1, 2, func(t *errand) error {
+		body := map[string]any{"role": t.args[0]}
+		if len(t.args) == 2 {
+			body["method"] = t.args[1]
+		}
+		if flags.reason != "" {
+			body["reason"] = flags.reason
+		}
+		data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/restore", body)
+		if err != nil || t.json {
+			return errors.Join(err, t.printAny(data))
+		}
+		return t.say(strings.Join(t.args, "."), "restored", nil)
+	})
+	flags.withReason(c)
+	return c
+}
+
+// policyCommand shows and changes the switches and thresholds.
+func policyCommand(sh shell) *cobra.Command {
+	root := &cobra.Command{Use: "policy", Short: "Show and change switches and thresholds, effective on the next call", Args: cobra.NoArgs}
+	get := operatorCommand(sh, "get [NAME]", "Show the policy, or one part of it", 0, 1, func(t *errand) error {
+		var all map[string]json.RawMessage
+		data, err := t.c.do(t.ctx, http.MethodGet, "/v1/policy", nil)
+		if err != nil {
+			return err
+		}
+		if err := t.read("policy", data, &all); err != nil {
+			return err
+		}
+		if len(t.args) == 1 {
+			part, ok := all[t.args[0]]
+			if !ok {
+				return exitWith(exitUsage, fmt.Errorf("the policy has no %q", t.args[0]))
+			}
+			return t.print(part)
+		}
+		return t.showPolicy(data)
+	})
+	set := operatorCommand(sh, "set NAME=VALUE... | JSON", "Change the policy; values are JSON where they parse, names may have dots", 1, 64, func(t *errand) error {
+		patch, err := policyPatch(t.args)
+		if err != nil {
+			return exitWith(exitUsage, err)
+		}
+		data, err := t.c.do(t.ctx, http.MethodPatch, "/v1/policy", patch)
+		if err != nil {
+			return err
+		}
+		return t.showPolicy(data)
+	})
+	set.Example = "  recurgentd policy set artifact_read_enabled=false\n  recurgentd policy set maintenance.interval_hours=24 'artifact_read_roles=[\"calculator\"]'"
+	root.AddCommand(get, set)
+	return root
+}
+
+func (t *errand) showPolicy(data []byte) error {
+	if t.json {
+		return t.print(data)
+	}
+	pretty, err := json.MarshalIndent(json.RawMessage(data), "", "  ")
+	if err != nil {
+		return err
+	}
+	return t.print(pretty)
+}
+
+// policyPatch reads NAME=VALUE and whole objects to a merge patch.
+func policyPatch(args []string) (map[string]any, error) {
+	patch := map[string]any{}
+	for _, arg := range args {
+		if strings.HasPrefix(strings.TrimSpace(arg), "{") {
+			if err := json.Unmarshal([]byte(arg), &patch); err != nil {
+				return nil, fmt.Errorf("%q is not a JSON object", arg)
+			}
+			continue
+		}
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not NAME=VALUE", arg)
+		}
+		at := patch
+		parts := strings.Split(name, ".")
+		for _, p := range parts[:len(parts)-1] {
+			next, ok := at[p].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[p] = next
+			}
+			at = next
+		}
+		at[parts[len(parts)-1]] = jsonOrText(value)
+	}
+	return patch, nil
+}
+
+// readFileOrInput reads a program; "-" is standard input.
+func readFileOrInput(sh shell, path string) ([]byte, error) {
+	const most = 1 << 20
+	if path != "-" {
+		return os.ReadFile(path)
+	}
+	return io.ReadAll(io.LimitReader(sh.stdin, most))
+}
