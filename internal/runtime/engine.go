@@ -37,7 +37,6 @@ type Options struct {
 	MaxContext  int // bytes of a session's context
 	AllowImport func(path string) bool
 	Dialect     string // what prompts say of the allowed packages
-	Interpreter string // name and version, written with each generation
 	Version     string // of the daemon
 
 	MaintenanceTick time.Duration // how often it is looked whether maintenance is due

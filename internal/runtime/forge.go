@@ -428,7 +428,7 @@ func (c *call) tryCandidate(ctx context.Context, cand *candidate) attempt {
 func (c *call) candidate(o order, reply provider.Reply, checksum string, facts *gate.Facts) *candidate {
 	g := agent.Generation{Trigger: o.trigger, Code: reply.Code, CodeChecksum: checksum, Dependencies: facts.Imports,
 		ContractFingerprint: c.fingerprint, CheckedFingerprint: c.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: c.r.o.Interpreter, Model: reply.Model, CreatedAt: c.r.o.Now(), Facts: encodeFacts(facts), SolverShape: reply.SolverShape}
+		Interpreter: facts.Engine, Model: reply.Model, CreatedAt: c.r.o.Now(), Facts: encodeFacts(facts), SolverShape: reply.SolverShape}
 	g.Cacheable, g.CacheabilityReason = cacheability(c, facts)
 	return &candidate{generation: g, predecessor: o.predecessor, leader: c.id, proof: proof{turn: make(chan struct{}, 1)}}
 }

@@ -200,7 +200,7 @@ func (r *Runtime) PutProgram(ctx context.Context, role, method, source, reason, 
 	}
 	ready := r.compiled.get(k)
 	g := agent.Generation{ID: now.NextGenerationID(), Trigger: "operator:" + orElse(reason, "put"), Code: source, CodeChecksum: checksum, Dependencies: facts.Imports,
-		ContractFingerprint: ready.fingerprint, CheckedFingerprint: ready.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: r.o.Interpreter,
+		ContractFingerprint: ready.fingerprint, CheckedFingerprint: ready.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: facts.Engine,
 		Model: "operator", CreatedAt: r.o.Now(), Facts: encodeFacts(facts), Cacheable: true, CacheabilityReason: cacheStable}
 	yes := true
 	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now(), Generation: &g, Approve: &yes}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ func (r *Runtime) CallView(ctx context.Context, callID string) (CallView, error)
 	c := r.running[callID]
 	r.mu.Unlock()
 	if c != nil {
-		return CallView{LogEntry: c.runningEntry()}, nil
+		return CallView{LogEntry: filled(c.runningEntry())}, nil
 	}
 	got, err := r.store.Call(ctx, callID)
 	if err != nil {
@@ -31,7 +32,7 @@ func (r *Runtime) CallView(ctx context.Context, callID string) (CallView, error)
 	if got.Log.Code == "" && got.Log.CodeChecksum != "" {
 		got.Log.Code = r.codeOf(ctx, got.Log)
 	}
-	return CallView{LogEntry: got.Log, Outcome: got.Outcome}, nil
+	return CallView{LogEntry: filled(got.Log), Outcome: got.Outcome}, nil
 }
 
 // codeOf joins the program to a log entry that holds its checksum only.
@@ -78,7 +79,30 @@ func (r *Runtime) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Log
 	out = slices.DeleteFunc(out, func(e agent.LogEntry) bool {
 		return slices.ContainsFunc(ended, func(d agent.LogEntry) bool { return d.CallID == e.CallID })
 	})
-	return append(out, ended...), nil
+	out = append(out, ended...)
+	for i := range out {
+		out[i] = filled(out[i])
+	}
+	return out, nil
+}
+
+// filled gives lists that the log leaves out where they are empty their form for readers: an empty list.
+func filled(e agent.LogEntry) agent.LogEntry {
+	for _, list := range []*[]string{&e.HistoryQueryPatterns, &e.CapabilityPatterns, &e.WeakSuccessReasons} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	if e.AttemptFailures == nil {
+		e.AttemptFailures = []agent.AttemptFailure{}
+	}
+	if e.Args == nil {
+		e.Args = []json.RawMessage{}
+	}
+	if len(e.Kwargs) == 0 {
+		e.Kwargs = json.RawMessage("{}")
+	}
+	return e
 }
 
 func (r *Runtime) runningEntries(q store.CallQuery) []agent.LogEntry {
