@@ -54,7 +54,7 @@ diff: ## run every recorded and corpus program natively and by the engines, and 
 	$(GO) test -count 1 -timeout $(TIMEOUT) -run 'Diff' ./internal/runtime/gate/...
 
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
-	$(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./cmd/recurgentd
+	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./cmd/recurgentd
 
 docs: ## write the generated parts of docs/
 	$(GO) test -count 1 -run 'TestConfigurationDocument' ./cmd/recurgentd -update

@@ -165,10 +165,10 @@ func difference(got, want string) string {
 	return "nothing"
 }
 
-// TestPowerCut cuts the power after every operation on the file system, in several ways, and opens what is left: the
+// TestCrashPowerCut cuts the power after every operation on the file system, in several ways, and opens what is left: the
 // store is as it was after the steps that were acknowledged, or the one under way as well. Nothing is quarantined.
 // P-12, H-59; issue 5, 1 to 3.
-func TestPowerCut(t *testing.T) {
+func TestCrashPowerCut(t *testing.T) {
 	f := newSimFS()
 	states := runScript(t, f)
 	modes := []crashMode{loseAll, keepAll, anyOf, anyOf, anyOf}
@@ -243,9 +243,9 @@ func dumpOf(t *testing.T, f *simFS) (string, *Store, error) {
 	return got, s, nil
 }
 
-// TestFaults fails each operation on the file system once, or it and the next few, with an error or a short write.
+// TestCrashFaults fails each operation on the file system once, or it and the next few, with an error or a short write.
 // What returned an error changed nothing, the rest is there, also after a power cut at the end; the store mends itself.
-func TestFaults(t *testing.T) {
+func TestCrashFaults(t *testing.T) {
 	probe := newSimFS()
 	runScript(t, probe)
 	total := len(probe.ops)
@@ -314,9 +314,9 @@ func faulty(t *testing.T, f *simFS, what string) {
 	}
 }
 
-// TestPowerCutConcurrent cuts the power at random moments of a run of many writers, whose commits share batches: what
+// TestCrashPowerCutConcurrent cuts the power at random moments of a run of many writers, whose commits share batches: what
 // was acknowledged is there, histories are gapless, counters are the sum of what is there.
-func TestPowerCutConcurrent(t *testing.T) {
+func TestCrashPowerCutConcurrent(t *testing.T) {
 	f := newSimFS()
 	o := simOptions(t, f, time.Now)
 	s, err := Open("sim", o)

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk"
+)
+
+// exportPath is where a running daemon gives its export.
+const exportPath = "/v1/maintenance/export"
+
+// storeCommand works on the data directory: of a stopped daemon, but for export, which asks a running one.
+func storeCommand(sh shell) *cobra.Command {
+	root := &cobra.Command{Use: "store", Short: "Export, import, verify and repair the data directory"}
+	root.AddCommand(storeExportCommand(sh), storeImportCommand(sh), storeVerifyCommand(sh), storeRepairCommand(sh))
+	return root
+}
+
+func dataDirFlag(c *cobra.Command) *string {
+	return c.Flags().String("data-dir", "", "the data directory [RECURGENT_DATA_DIR] (default $XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent)")
+}
+
+func dataDir(sh shell, flag string) (string, error) {
+	dir := flag
+	if dir == "" {
+		dir, _ = sh.env("RECURGENT_DATA_DIR")
+	}
+	if dir == "" {
+		var err error
+		if dir, err = stateDir(sh.env); err != nil {
+			return "", exitWith(exitUsage, fmt.Errorf("data-dir: %w", err))
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	return dir, exitWith(exitUsage, err)
+}
+
+// existing is dataDir for a directory that has to be there: a mistyped name must not make a new store.
+func existing(sh shell, flag string) (string, error) {
+	dir, err := dataDir(sh, flag)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", exitWith(exitUsage, fmt.Errorf("there is no data directory %s", dir))
+	}
+	return dir, nil
+}
+
+func diskOptions(sh shell) disk.Options {
+	o := disk.DefaultOptions()
+	o.Logger = zerolog.New(zerolog.ConsoleWriter{Out: sh.stderr, NoColor: true, PartsExclude: []string{zerolog.TimestampFieldName}})
+	return o
+}
+
+func storeExportCommand(sh shell) *cobra.Command {
+	c := &cobra.Command{Use: "export [FILE]", Args: cobra.MaximumNArgs(1),
+		Short: "Write an archive of everything, also of a running daemon",
+		Long: `Write an archive (tar, gzip, with checksums) of everything to FILE, or to standard output when
+there is none. A daemon that holds the data directory is asked for it (--url) and goes on
+answering calls meanwhile.`}
+	dir := dataDirFlag(c)
+	addFlags(clientScope, c.Flags())
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		where, err := existing(sh, *dir)
+		if err != nil {
+			return err
+		}
+		write := func(w io.Writer) error { return exportStore(cmd, sh, where, w) }
+		if len(args) == 0 {
+			return exitWith(exitFailed, write(sh.stdout))
+		}
+		return exitWith(exitFailed, writeWhole(args[0], write))
+	}
+	return c
+}
+
+func exportStore(cmd *cobra.Command, sh shell, dir string, w io.Writer) error {
+	s, err := disk.Open(dir, diskOptions(sh))
+	if errors.Is(err, store.ErrInUse) {
+		o, err := loadOptions(clientScope, cmd.Flags(), sh.env)
+		if err != nil {
+			return err
+		}
+		return newClient(o).download(cmd.Context(), exportPath, w)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Export(cmd.Context(), w), s.Close())
+}
+
+// download copies a reply of any length.
+func (c *client) download(ctx context.Context, path string, w io.Writer) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return err
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		bad := &refusal{Title: http.StatusText(resp.StatusCode)}
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what cannot be read has only its status to tell
+		_ = json.Unmarshal(text, bad)
+		bad.Status = resp.StatusCode
+		return bad
+	}
+	_, err = io.Copy(w, resp.Body)
+	return err
+}
+
+// writeWhole writes a file that is there whole or not at all. It refuses to replace one.
+func writeWhole(name string, write func(io.Writer) error) error {
+	if _, err := os.Stat(name); err == nil {
+		return fmt.Errorf("%s exists already", name)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(f), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the error of the export is what matters
+	}
+	return err
+}
+
+func storeImportCommand(sh shell) *cobra.Command {
+	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory from an export (- for standard input)"}
+	dir := dataDirFlag(c)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		where, err := dataDir(sh, *dir)
+		if err != nil {
+			return err
+		}
+		from := sh.stdin
+		if args[0] != "-" {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return exitWith(exitUsage, err)
+			}
+			defer f.Close()
+			from = f
+		}
+		if err := disk.Import(cmd.Context(), where, from, diskOptions(sh)); err != nil {
+			return exitWith(exitFailed, err)
+		}
+		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
+		return exitWith(exitFailed, tellReport(sh, where, r, err))
+	}
+	return c
+}
+
+func storeVerifyCommand(sh shell) *cobra.Command {
+	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs, Short: "Check a stopped store against all of its promises; changes nothing"}
+	dir := dataDirFlag(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, err := existing(sh, *dir)
+		if err != nil {
+			return err
+		}
+		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
+		return exitWith(exitFailed, tellReport(sh, where, r, err))
+	}
+	return c
+}
+
+func storeRepairCommand(sh shell) *cobra.Command {
+	c := &cobra.Command{Use: "repair", Args: cobra.NoArgs, Short: "Replay the journal, set aside what cannot be read, make derived files again, verify"}
+	dir := dataDirFlag(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, err := existing(sh, *dir)
+		if err != nil {
+			return err
+		}
+		r, err := disk.Repair(cmd.Context(), where, diskOptions(sh))
+		return exitWith(exitFailed, tellReport(sh, where, r, err))
+	}
+	return c
+}
+
+// tellReport prints what was found; problems are an error, so that scripts see them.
+func tellReport(sh shell, dir string, r disk.Report, err error) error {
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log\n", dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)
+	if r.Journal > 0 {
+		fmt.Fprintf(&b, "the journal holds %d commits that the next start writes to the files\n", r.Journal)
+	}
+	for _, name := range r.Aside {
+		fmt.Fprintf(&b, "set aside before: %s\n", name)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "problem: %s\n", p)
+	}
+	if _, err := io.WriteString(sh.stdout, b.String()); err != nil {
+		return err
+	}
+	if n := len(r.Problems); n > 0 {
+		return fmt.Errorf("%d problems; recurgentd store repair mends what can be mended", n)
+	}
+	return nil
+}
