@@ -193,12 +193,15 @@ func (r *Runtime) PutProgram(ctx context.Context, role, method, source, reason, 
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	k := &agent.Contract{}
+	var k *agent.Contract
 	if t, err := r.store.Tool(ctx, role); err == nil {
 		m := t.Methods[method]
 		k, _ = contract.Merge(&t.Contract, &m, nil, nil)
 	}
-	ready := r.compiled.get(k)
+	ready := &compiledContract{fingerprint: agent.FingerprintNone, checked: agent.FingerprintNone}
+	if !k.Empty() {
+		ready = r.compiled.get(k)
+	}
 	g := agent.Generation{ID: now.NextGenerationID(), Trigger: "operator:" + orElse(reason, "put"), Code: source, CodeChecksum: checksum, Dependencies: facts.Imports,
 		ContractFingerprint: ready.fingerprint, CheckedFingerprint: ready.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: facts.Engine,
 		Model: "operator", CreatedAt: r.o.Now(), Facts: encodeFacts(facts), Cacheable: true, CacheabilityReason: cacheStable}
