@@ -333,7 +333,7 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 		switch {
 		case c.Class == agent.ClassIntrinsic || c.Class == agent.ClassAdaptive:
 			failed.add(c)
-		case c.Status == agent.StatusOK && onlyStatus(c.Weak), c.Status == agent.StatusError && c.Authored && notItsCallersFault(c.ErrorType):
+		case c.Status == agent.StatusOK && onlyStatus(c.Weak), c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
 			little.add(c)
 		}
 	}
