@@ -103,7 +103,7 @@ func (p *Pool) warmKeys() []*runner {
 
 // TestSpawnFaults: a runner that cannot be started, or does not get ready, is the daemon's fault and is said so.
 func TestSpawnFaults(t *testing.T) {
-	for _, script := range []string{"start.mute", "start.exit", "start.garbage", "start.hugeframe", "start.half"} {
+	for _, script := range []string{"start.mute", "start.exit", "start.garbage", "start.hugeframe", "start.half", "start.unconfined"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			p := scriptPool(t, script, func(o *Options) { o.Blank = 0 })

@@ -29,9 +29,12 @@ func TestMain(m *testing.M) {
 
 func testRunner(args []string) int {
 	for _, arg := range args {
+		if name, ok := strings.CutPrefix(arg, "mask="); ok {
+			maskSyscall(name)
+		}
+	}
+	for _, arg := range args {
 		switch {
-		case strings.HasPrefix(arg, "mask="):
-			maskSyscall(strings.TrimPrefix(arg, "mask="))
 		case strings.HasPrefix(arg, "script="):
 			return runScript(strings.TrimPrefix(arg, "script="))
 		case arg == "native":
@@ -61,6 +64,9 @@ func (e *nativeEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
 		}
 	}
 	program, ok := nativePrograms(e)[name]
+	if !ok {
+		program, ok = outPrograms()[name]
+	}
 	if !ok {
 		return nil, nil, errors.New("no program " + name)
 	}

@@ -9,7 +9,5 @@ import (
 func maskSyscall(name string) {
 	err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow,
 		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{name}}}}})
-	if err != nil {
-		panic(err)
-	}
+	_ = err // a second start after landlock may find seccomp itself masked by the first; a mask that is missing fails the test
 }

@@ -50,6 +50,7 @@ type hooks struct {
 	args  []string      // of the runner's command line, instead of "runner"
 	start func() error  // a fault at the start of a process
 	ready time.Duration // instead of readyTimeout
+	plans []plan        // instead of the system's
 	kill  bool          // forbidden system calls end the runner
 }
 
@@ -71,7 +72,10 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	if p.spawner, err = startSpawner(h); err != nil {
 		return nil, err
 	}
-	if err := p.observe(); err != nil {
+	if h.plans == nil {
+		h.plans = plans()
+	}
+	if err := p.observe(h.plans); err != nil {
 		p.Close()
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 
 // The canary's probes try what must be impossible in a runner, each with one raw system call, because a library could
 // take another way. A probe is denied when the kernel refuses it for lack of right; any other answer, an error
-// about its arguments too, means that the call got through, and counts as ALLOWED.
+// about its arguments too, means that the call got through, and counts as ALLOWED. Where nothing confines the canary a
+// probe must still do no harm: it names what does not exist, or asks for what makes no sense.
 
 func outcome(errno syscall.Errno) string {
 	switch errno {
@@ -84,7 +85,7 @@ func probeAll(cfg *childConfig, ready *childReady) {
 	buf := uintptr(unsafe.Pointer(scratch))
 	limit := &unix.Rlimit{Cur: 1 << 40, Max: 1 << 40}
 	lim := uintptr(unsafe.Pointer(limit))
-	passwd, tmp := str("/etc/passwd"), str("/tmp/recurgentd-probe")
+	passwd, tmp, nowhere := str("/etc/passwd"), str("/nonexistent-recurgentd/x"), str("/nonexistent-recurgentd")
 	probes := []struct {
 		name string
 		nr   uintptr
@@ -113,10 +114,10 @@ func probeAll(cfg *childConfig, ready *childReady) {
 		{"file: watch", unix.SYS_INOTIFY_INIT1, nil},
 		{"file: in memory", unix.SYS_MEMFD_CREATE, []uintptr{str("x"), 0}},
 		{"file: in secret memory", unix.SYS_MEMFD_SECRET, []uintptr{0}},
-		{"file: mount", unix.SYS_MOUNT, []uintptr{str("none"), str("/tmp"), str("tmpfs"), 0, 0}},
-		{"file: unmount", unix.SYS_UMOUNT2, []uintptr{str("/proc"), 0}},
+		{"file: mount", unix.SYS_MOUNT, []uintptr{str("none"), str("/"), str("no such type"), 0, 0}},
+		{"file: unmount", unix.SYS_UMOUNT2, []uintptr{str("/"), 0xffff}},
 		{"file: pivot", unix.SYS_PIVOT_ROOT, []uintptr{str("/"), str("/")}},
-		{"file: splice", unix.SYS_TEE, []uintptr{0, 3, 1, 0}},
+		{"file: splice", unix.SYS_TEE, []uintptr{0, 3, 1, 2}},
 		{"net: tcp", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_STREAM, 0}},
 		{"net: tcp6", unix.SYS_SOCKET, []uintptr{unix.AF_INET6, unix.SOCK_STREAM, 0}},
 		{"net: udp", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_DGRAM, 0}},
@@ -128,15 +129,15 @@ func probeAll(cfg *childConfig, ready *childReady) {
 		{"net: vsock", unix.SYS_SOCKET, []uintptr{unix.AF_VSOCK, unix.SOCK_STREAM, 0}},
 		{"net: pair", unix.SYS_SOCKETPAIR, []uintptr{unix.AF_UNIX, unix.SOCK_STREAM, 0, buf}},
 		{"net: io_uring", unix.SYS_IO_URING_SETUP, []uintptr{1, buf}},
-		{"proc: exec", unix.SYS_EXECVE, []uintptr{str("/bin/true"), 0, 0}},
-		{"proc: exec at", unix.SYS_EXECVEAT, []uintptr{at, str("/nowhere"), 0, 0, 0}},
+		{"proc: exec", unix.SYS_EXECVE, []uintptr{nowhere, 0, 0}},
+		{"proc: exec at", unix.SYS_EXECVEAT, []uintptr{at, nowhere, 0, 0, 0}},
 		{"proc: new namespace", unix.SYS_UNSHARE, []uintptr{unix.CLONE_NEWUSER}},
 		{"proc: enter namespace", unix.SYS_SETNS, []uintptr{0, 0}},
 		{"proc: signal the daemon", unix.SYS_KILL, []uintptr{parent, 0}},
 		{"proc: signal all", unix.SYS_KILL, []uintptr{^uintptr(0), 0}},
 		{"proc: signal a thread of the daemon", unix.SYS_TGKILL, []uintptr{parent + 1, parent + 1, 0}},
 		{"proc: queue a signal", unix.SYS_RT_SIGQUEUEINFO, []uintptr{parent, 0, buf}},
-		{"proc: trace the daemon", unix.SYS_PTRACE, []uintptr{unix.PTRACE_SEIZE, parent, 0, 0}},
+		{"proc: trace the daemon", unix.SYS_PTRACE, []uintptr{unix.PTRACE_SEIZE, parent, 0, ^uintptr(0)}},
 		{"proc: read the daemon's memory", unix.SYS_PROCESS_VM_READV, []uintptr{parent, buf, 1, buf, 1, 0}},
 		{"proc: write the daemon's memory", unix.SYS_PROCESS_VM_WRITEV, []uintptr{parent, buf, 1, buf, 1, 0}},
 		{"proc: handle of the daemon", unix.SYS_PIDFD_OPEN, []uintptr{parent, 0}},
@@ -147,26 +148,26 @@ func probeAll(cfg *childConfig, ready *childReady) {
 		{"proc: become dumpable", unix.SYS_PRCTL, []uintptr{unix.PR_SET_DUMPABLE, 1}},
 		{"proc: leave the group", unix.SYS_SETPGID, []uintptr{0, 0}},
 		{"proc: new session", unix.SYS_SETSID, nil},
-		{"proc: priority", unix.SYS_SETPRIORITY, []uintptr{unix.PRIO_PROCESS, parent, 0}},
+		{"proc: priority", unix.SYS_SETPRIORITY, []uintptr{99, parent, 0}},
 		{"proc: scheduler", unix.SYS_SCHED_SETAFFINITY, []uintptr{self, 8, buf}},
 		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, page, unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS, ^uintptr(0), 0}},
 		{"mem: make executable", unix.SYS_MPROTECT, []uintptr{buf &^ (page - 1), page, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC}},
 		{"mem: protection keys", unix.SYS_PKEY_MPROTECT, []uintptr{0, 0, 0, 0}},
 		{"mem: faults", unix.SYS_USERFAULTFD, []uintptr{0}},
-		{"mem: shared", unix.SYS_SHMGET, []uintptr{0, page, 0o600}},
-		{"mem: messages", unix.SYS_MSGGET, []uintptr{0, 0o600}},
-		{"mem: semaphores", unix.SYS_SEMGET, []uintptr{0, 1, 0o600}},
-		{"mem: queue", unix.SYS_MQ_OPEN, []uintptr{str("x"), unix.O_CREAT | unix.O_RDWR, 0o600, 0}},
+		{"mem: shared", unix.SYS_SHMGET, []uintptr{0x7265637, page, 0}},
+		{"mem: messages", unix.SYS_MSGGET, []uintptr{0x7265637, 0}},
+		{"mem: semaphores", unix.SYS_SEMGET, []uintptr{0x7265637, 1, 0}},
+		{"mem: queue", unix.SYS_MQ_OPEN, []uintptr{str("recurgentd-none"), unix.O_RDWR, 0, 0}},
 		{"kernel: bpf", unix.SYS_BPF, []uintptr{0, buf, 48}},
 		{"kernel: perf", unix.SYS_PERF_EVENT_OPEN, []uintptr{buf, 0, ^uintptr(0), ^uintptr(0), 0}},
 		{"kernel: keys", unix.SYS_ADD_KEY, []uintptr{str("user"), str("x"), buf, 1, ^uintptr(2)}},
 		{"kernel: key control", unix.SYS_KEYCTL, []uintptr{0, ^uintptr(2), 1}},
 		{"kernel: become root", unix.SYS_SETRESUID, []uintptr{0, 0, 0}},
 		{"kernel: capabilities", unix.SYS_CAPSET, []uintptr{buf, buf}},
-		{"kernel: another filter", unix.SYS_SECCOMP, []uintptr{0, 0, 0}},
+		{"kernel: another filter", unix.SYS_SECCOMP, []uintptr{99, 0, 0}},
 		{"kernel: device control", unix.SYS_IOCTL, []uintptr{0, 0x541B, buf}},
-		{"kernel: host name", unix.SYS_SETHOSTNAME, []uintptr{str("x"), 1}},
-		{"kernel: clock", unix.SYS_CLOCK_SETTIME, []uintptr{0, buf}},
+		{"kernel: host name", unix.SYS_SETHOSTNAME, []uintptr{str("x"), 1 << 20}},
+		{"kernel: clock", unix.SYS_CLOCK_SETTIME, []uintptr{0x7fffffff, buf}},
 		{"kernel: modules", unix.SYS_FINIT_MODULE, []uintptr{0, 0, 0}},
 		{"kernel: log", unix.SYS_SYSLOG, []uintptr{3, buf, 512}},
 		{"kernel: system", unix.SYS_UNAME, []uintptr{buf}},

@@ -117,6 +117,12 @@ func (s *script) misbehave(o *runOrder) int {
 		time.Sleep(time.Hour)
 	case "exit":
 		return 0
+	case "unconfined": // it says that it is ready, and nothing of a layer
+		s.c.in.next(maxReady)
+		s.c.wr.begin(kindReady)
+		s.c.wr.b = append(s.c.wr.b, `{"layers":{"seccomp":"off (for a test)"}}`...)
+		s.c.send()
+		time.Sleep(time.Hour)
 	case "panic":
 		panic("boom")
 	case "deaf":

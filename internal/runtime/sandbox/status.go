@@ -22,9 +22,9 @@ func rank(l Level) int {
 
 // observe starts a canary runner, which confines itself like any other and then tries what must be impossible, and
 // derives the level from what it saw. Later runners are started in the way that worked here.
-func (p *Pool) observe() error {
+func (p *Pool) observe(plans []plan) error {
 	var faults []error
-	for _, plan := range plans() {
+	for _, plan := range plans {
 		p.spawner.plan = plan
 		ready, err := p.canary()
 		if err != nil {
