@@ -1,0 +1,123 @@
+package runtime
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// The lifecycle's edges as docs/lifecycle.md lists them, as lifecycle.go holds them, and as artifacts follow them.
+func TestLifecycleIsAsDrawn(t *testing.T) {
+	text, err := os.ReadFile("../../docs/lifecycle.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| (-|candidate|probation|durable|degraded) \| (\w+) \| (\w+) \|$`)
+	var drawn []transition
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		drawn = append(drawn, transition{strings.TrimPrefix(m[1], "-"), m[2], m[3]})
+	}
+	edges := transitions()
+	if len(drawn) != len(edges) {
+		t.Fatalf("%d edges are drawn, %d are held", len(drawn), len(edges))
+	}
+	for i, e := range edges {
+		if drawn[i] != e {
+			t.Errorf("edge %d: drawn %v, held %v", i, drawn[i], e)
+		}
+		if got := moved(t, e); got != e.to {
+			t.Errorf("%s on %s: an artifact went to %q, want %q", e.from, e.event, got, e.to)
+		}
+	}
+	for _, state := range []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded} {
+		if after(state, "rumour") != state {
+			t.Errorf("%s moved on an event that is none", state)
+		}
+	}
+}
+
+// moved takes an artifact in the edge's first state through its event, by the code that calls use.
+func moved(t *testing.T, e transition) string {
+	t.Helper()
+	p := agent.DefaultPolicy()
+	at := time.Unix(1, 0)
+	a := (*agent.Artifact)(nil).Apply(agent.ArtifactChange{Role: "r", MethodName: "m", At: at, Generation: &agent.Generation{ID: "gen-1", Trigger: "initial_forge", CheckedFingerprint: "none"}})
+	if e.event == onAdopted {
+		return a.LifecycleState
+	}
+	window, ok, bad := strings.Repeat("o", 9), int64(9), int64(0)
+	if e.event == onFailing || e.from == agent.StateDegraded && e.event != onGates {
+		window, ok, bad = "ii", 0, 2
+	}
+	g := *a.Generations[0]
+	g.State, g.Window, g.SuccessCount, g.IntrinsicFailureCount = e.from, window, ok, bad
+	a.Generations[0], a.LifecycleState, a.Scorecard.Sessions = &g, e.from, []string{"one"}
+	c := &call{p: &p, artifact: a, session: agent.Session{ID: "two"}, found: findings{source: agent.SourcePersisted, generation: "gen-1"}}
+	o := agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
+	change := agent.ArtifactChange{Role: "r", MethodName: "m", At: at, ResultOf: "gen-1", Result: agent.ClassOK, SessionID: "two"}
+	switch e.event {
+	case onFailing:
+		o, change.Result = agent.Failed(agent.ErrExecution, "boom"), agent.ClassIntrinsic
+	case onPromotion:
+		change = agent.ArtifactChange{Role: "r", MethodName: "m", At: at, State: agent.StateDurable}
+		return a.Apply(change).LifecycleState
+	}
+	c.changes = []agent.ArtifactChange{change}
+	c.lifecycle(o)
+	return a.Apply(c.changes[0]).LifecycleState
+}
+
+// The gates of solver_promotion_v1, each at its edge.
+func TestPromotionGates(t *testing.T) {
+	base := func() *agent.Artifact {
+		return artifact(func(a *agent.Artifact) {
+			a.Scorecard = agent.Scorecard{Sessions: []string{"one"}, ContractChecked: 20, ContractPassed: 19}
+		}, generation("gen-1", "none", "ooooooooo", nil))
+	}
+	tests := []struct {
+		name    string
+		change  func(*agent.Artifact)
+		session string
+		want    bool
+	}{
+		{"all gates", nil, "two", true},
+		{"one session", nil, "one", false},
+		{"nine calls", func(a *agent.Artifact) { a.Generations[0].SuccessCount = 8 }, "two", false},
+		{"contract kept too seldom", func(a *agent.Artifact) { a.Scorecard.ContractPassed = 18 }, "two", false},
+		{"an exhausted guardrail", func(a *agent.Artifact) { a.Scorecard.GuardrailExhausted = 1 }, "two", false},
+		{"an exhausted outcome repair", func(a *agent.Artifact) { a.Scorecard.OutcomeRepairExhausted = 1 }, "two", false},
+		{"a referral", func(a *agent.Artifact) { a.Scorecard.WrongToolBoundary = 1 }, "two", false},
+		{"a provenance violation", func(a *agent.Artifact) { a.Scorecard.ProvenanceViolations = 1 }, "two", false},
+	}
+	p := agent.DefaultPolicy()
+	for _, tt := range tests {
+		a := base()
+		if tt.change != nil {
+			tt.change(a)
+		}
+		if got := Promotable(a, tt.session, &p); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// With enforcement the generation furthest in its lifecycle runs; without it states do not count.
+func TestSelectEnforced(t *testing.T) {
+	state := func(s string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = s } }
+	a := artifact(nil, generation("gen-3", "k", "o", state(agent.StateProbation)), generation("gen-2", "k", "o", state(agent.StateDurable)), generation("gen-1", "other", "o", state(agent.StateDurable)))
+	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k", ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}
+	for _, enforce := range []bool{false, true} {
+		p := agent.DefaultPolicy()
+		p.Promotion.Enforce = enforce
+		in.Policy = &p
+		want := map[bool]string{false: "gen-3 healthy", true: "gen-2 not_promoted"}[enforce]
+		if d := Select(in); d.Generation.ID+" "+d.Reason != want {
+			t.Errorf("enforce %v: %s %s, want %s", enforce, d.Generation.ID, d.Reason, want)
+		}
+	}
+}
