@@ -182,6 +182,20 @@ func (c *chooser) node(n ast.Node) bool {
 // slots refuses the forms of a listed construct that are not on the list.
 func (c *chooser) slots(n ast.Node) bool {
 	switch n := n.(type) {
+	case *ast.ReturnStmt:
+		if sig, ok := c.fun.Type().(*types.Signature); ok && len(n.Results) == sig.Results().Len() {
+			for i, r := range n.Results {
+				if types.IsInterface(sig.Results().At(i).Type()) && !c.boxable(r) {
+					return c.no("results of operators returned as interfaces")
+				}
+			}
+		}
+	case *ast.ValueSpec:
+		for i, v := range n.Values {
+			if len(n.Names) == len(n.Values) && types.IsInterface(c.info.TypeOf(n.Names[i])) && !plainValue(v) {
+				return c.no("results of operators assigned to interfaces")
+			}
+		}
 	case *ast.SliceExpr:
 		if n.Slice3 {
 			return c.no("slices with a capacity")
@@ -225,7 +239,10 @@ func (c *chooser) assign(n *ast.AssignStmt) bool {
 		return c.plainNumber(c.info.TypeOf(n.Lhs[0])) && n.Tok != token.SHL_ASSIGN && n.Tok != token.SHR_ASSIGN ||
 			isString(c.info.TypeOf(n.Lhs[0])) || c.no("arithmetic on sized numbers")
 	}
-	for _, l := range n.Lhs {
+	for i, l := range n.Lhs {
+		if len(n.Lhs) == len(n.Rhs) && c.info.TypeOf(l) != nil && types.IsInterface(c.info.TypeOf(l)) && !plainValue(n.Rhs[i]) {
+			return c.no("results of operators assigned to interfaces")
+		}
 		switch l := l.(type) {
 		case *ast.Ident:
 			if obj, ok := c.info.ObjectOf(l).(*types.Var); ok && obj.Parent() == c.pkg.Scope() {
@@ -282,6 +299,28 @@ func (c *chooser) plainNumber(t types.Type) bool {
 	return ok && (b.Kind() == types.Int || b.Kind() == types.Float64)
 }
 
+// boxable reports whether an expression may be where an interface is wanted: returned as one, a comparison has crashed
+// and a sign been lost.
+func (c *chooser) boxable(e ast.Expr) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.BinaryExpr:
+		b, ok := c.info.TypeOf(e).Underlying().(*types.Basic)
+		return !ok || b.Info()&types.IsBoolean == 0
+	case *ast.UnaryExpr:
+		return c.info.Types[e].Value != nil
+	}
+	return true
+}
+
+// plainValue reports whether an expression has no operator: the results of operators, assigned to an interface, have been lost.
+func plainValue(e ast.Expr) bool {
+	switch ast.Unparen(e).(type) {
+	case *ast.BinaryExpr, *ast.UnaryExpr:
+		return false
+	}
+	return true
+}
+
 // selector allows a package's names, methods that are called at once, and fields of the host package's structs.
 func (c *chooser) selector(n *ast.SelectorExpr) bool {
 	s := c.info.Selections[n]
@@ -315,6 +354,9 @@ func (c *chooser) call(n *ast.CallExpr) bool {
 		return c.no("calls of function values")
 	}
 	for _, a := range n.Args {
+		if !c.boxable(a) {
+			return c.no("truth values and signs as arguments")
+		}
 		if s, ok := c.info.TypeOf(a).Underlying().(*types.Signature); ok && s != nil {
 			return c.no("functions as arguments")
 		}
