@@ -336,6 +336,7 @@ func TestNewsScenario(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, total[name], want)
 		}
 	}
+	t.Logf("counts: %v", total)
 	if n := len(m.requests()); n != 4 {
 		t.Errorf("the model was asked %d times, want once a method", n)
 	}
