@@ -130,7 +130,9 @@ func TestCallHistoryInput(t *testing.T) {
 	m := newModel(t, script{"qa.ask_it": {progInputHistory}})
 	d := newDaemon(t, m)
 	s := d.session("qa", map[string]any{"contract": map[string]any{"signature": map[string]any{"inputs": []any{map[string]any{"name": "question"}}, "outputs": []any{map[string]any{"name": "answer"}}}}})
-	ask := func(q string, h any) map[string]any { return map[string]any{"method": "ask_it", "args": []any{q}, "history": h} }
+	ask := func(q string, h any) map[string]any {
+		return map[string]any{"method": "ask_it", "args": []any{q}, "history": h}
+	}
 	calls := "/v1/sessions/" + s + "/calls"
 	turn := map[string]any{"question": "q0", "answer": "a0"}
 	for _, path := range []string{"cold", "warm"} {
