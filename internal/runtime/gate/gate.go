@@ -198,6 +198,30 @@ func (c *check) check() *Refusal {
 	if len(c.errs) > 0 {
 		return c.typeErrors()
 	}
+	return c.reorder()
+}
+
+// reorder brings calls into the toolchain's order once the program is known to be right, so that messages speak of the text as it is.
+func (c *check) reorder() *Refusal {
+	if !c.orderCalls() {
+		return nil
+	}
+	c.typeCheck()
+	if len(c.errs) == 0 {
+		return nil
+	}
+	// A move that changed the meaning is a mistake of ours: the program is taken as it stands.
+	c.fset = token.NewFileSet()
+	if r := c.parse(); r != nil {
+		return r
+	}
+	if r := c.syntaxPolicy(); r != nil {
+		return r
+	}
+	c.typeCheck()
+	if len(c.errs) > 0 {
+		return c.typeErrors()
+	}
 	return nil
 }
 

@@ -134,6 +134,14 @@ func TestErrorLines(t *testing.T) {
 	}
 }
 
+// Messages speak of the program's own text, not of what the gate moves.
+func TestErrorsBesideMoves(t *testing.T) {
+	_, r := newGate(t).Check(program("", "type T struct{ n int }\nfunc (t *T) f() string { return \"\" }", "t := &T{}\nt.n += t.f() + t.n"))
+	if r == nil || !strings.Contains(r.Message, "t.f() + t.n") {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // What needs no model is mended: unused and missing imports, unused variables, the package's name (issue 3, point 1).
 func TestMended(t *testing.T) {
 	tests := []struct{ name, source, has string }{

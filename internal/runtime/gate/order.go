@@ -4,17 +4,21 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"slices"
+	"strconv"
 )
 
-// orderCalls makes assignments evaluate in the toolchain's order. The language leaves open whether the operands of t.nodes[i].left = t.build() are
-// read before or after the call; the toolchain makes the call first, go/ssa reads first, and programs come to rely on it: build may
-// append to t.nodes. So calls on the right of an assignment that stores through an operand, or that combines its old value, move
-// into variables before it.
-func (c *check) orderCalls() {
-	o := &orderer{packages: map[string]bool{}}
+// orderCalls makes statements evaluate in the toolchain's order. The language leaves open whether the operands of node{pos: p.pos, kid: p.parse()} or
+// t.nodes[i].left = t.build() are read before or after the call; the toolchain makes the calls of a statement first and reads variables, fields and elements
+// afterwards, go/ssa reads each as it comes, and programs come to rely on the former. So where a statement both calls and reads,
+// its calls move into variables before it, in their order. orderCalls reports whether it moved any.
+func (c *check) orderCalls() bool {
+	o := &orderer{c: c, packages: map[string]string{}}
 	for _, spec := range c.file.Imports {
-		o.packages[c.importName(spec)] = true
+		if path, err := strconv.Unquote(spec.Path.Value); err == nil {
+			o.packages[c.importName(spec)] = path
+		}
 	}
 	ast.Inspect(c.file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -24,24 +28,28 @@ func (c *check) orderCalls() {
 			n.Body = o.list(n.Body)
 		case *ast.CommClause:
 			n.Body = o.list(n.Body)
+		case *ast.IfStmt:
+			if next, ok := n.Else.(*ast.IfStmt); ok {
+				if moved := o.stmt(next); len(moved) > 0 {
+					n.Else = &ast.BlockStmt{Lbrace: next.Pos(), List: append(moved, next), Rbrace: next.End()}
+				}
+			}
 		}
 		return true
 	})
+	return o.count > 0
 }
 
 type orderer struct {
-	packages map[string]bool
+	c        *check
+	packages map[string]string // name to path
 	count    int
 }
 
 func (o *orderer) list(stmts []ast.Stmt) []ast.Stmt {
 	var out []ast.Stmt
 	for i, s := range stmts {
-		a, ok := s.(*ast.AssignStmt)
-		var moved []ast.Stmt
-		if ok {
-			moved = o.assign(a)
-		}
+		moved := o.stmt(s)
 		if len(moved) > 0 && out == nil {
 			out = slices.Clone(stmts[:i])
 		}
@@ -55,55 +63,93 @@ func (o *orderer) list(stmts []ast.Stmt) []ast.Stmt {
 	return out
 }
 
-// assign moves the calls of an assignment into statements before it.
-func (o *orderer) assign(a *ast.AssignStmt) []ast.Stmt {
-	if a.Tok == token.DEFINE {
-		return nil
-	}
-	risky := a.Tok != token.ASSIGN || len(a.Rhs) == 1 && isBinary(a.Rhs[0])
-	for _, l := range a.Lhs {
-		if _, plain := ast.Unparen(l).(*ast.Ident); !plain {
-			risky = true
+// stmt moves the calls of a statement that also reads, and returns the statements that go before it.
+func (o *orderer) stmt(s ast.Stmt) (moved []ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		return o.assign(s)
+	case *ast.ReturnStmt:
+		o.exprs(s.Results, 0, &moved)
+	case *ast.ExprStmt:
+		if call, ok := ast.Unparen(s.X).(*ast.CallExpr); ok && o.risky(0, call) {
+			o.operands(call, &moved)
 		}
-	}
-	if !risky || !slices.ContainsFunc(a.Rhs, o.callsOwn) {
-		return nil
-	}
-	if len(a.Rhs) == 1 && len(a.Lhs) > 1 {
-		var moved []ast.Stmt
-		for i := range a.Lhs {
-			o.moveOperand(a.Lhs[i], &moved)
+	case *ast.SendStmt:
+		if o.risky(0, s.Chan, s.Value) {
+			o.move(&s.Chan, &moved)
+			o.move(&s.Value, &moved)
 		}
-		return append(moved, o.tuple(a)...)
-	}
-	var moved []ast.Stmt
-	for i := range a.Lhs {
-		o.moveOperand(a.Lhs[i], &moved)
-	}
-	for i := range a.Rhs {
-		o.move(&a.Rhs[i], &moved)
+	case *ast.IfStmt:
+		if s.Init == nil && o.risky(0, s.Cond) {
+			o.move(&s.Cond, &moved)
+		}
+	case *ast.DeclStmt:
+		if g, ok := s.Decl.(*ast.GenDecl); ok && g.Tok == token.VAR && len(g.Specs) == 1 {
+			o.exprs(g.Specs[0].(*ast.ValueSpec).Values, 0, &moved)
+		}
 	}
 	return moved
 }
 
-func isBinary(e ast.Expr) bool {
-	_, ok := ast.Unparen(e).(*ast.BinaryExpr)
-	return ok
+// exprs moves the calls of expressions that are evaluated together. A single call stays, whatever it returns; so do its reads,
+// which come after its operands' calls anyway.
+func (o *orderer) exprs(list []ast.Expr, reads int, moved *[]ast.Stmt) {
+	if !o.risky(reads, list...) {
+		return
+	}
+	if len(list) == 1 && reads == 0 {
+		if call, ok := ast.Unparen(list[0]).(*ast.CallExpr); ok {
+			o.operands(call, moved)
+			return
+		}
+	}
+	for i := range list {
+		o.move(&list[i], moved)
+	}
+}
+
+// assign moves the calls of an assignment.
+func (o *orderer) assign(a *ast.AssignStmt) (moved []ast.Stmt) {
+	reads := 0
+	if a.Tok != token.DEFINE {
+		for _, l := range a.Lhs {
+			if _, plain := ast.Unparen(l).(*ast.Ident); !plain || a.Tok != token.ASSIGN {
+				reads++
+			}
+		}
+	}
+	if !o.risky(reads, a.Rhs...) {
+		return nil
+	}
+	if a.Tok != token.DEFINE {
+		for i := range a.Lhs {
+			o.moveOperand(a.Lhs[i], &moved)
+		}
+	}
+	if len(a.Rhs) == 1 && len(a.Lhs) > 1 {
+		call, ok := ast.Unparen(a.Rhs[0]).(*ast.CallExpr)
+		if !ok {
+			return moved
+		}
+		o.operands(call, &moved)
+		if reads > 0 {
+			moved = append(moved, o.tuple(a, call))
+		}
+		return moved
+	}
+	o.exprs(a.Rhs, reads, &moved)
+	return moved
 }
 
 // tuple moves a call with several results.
-func (o *orderer) tuple(a *ast.AssignStmt) []ast.Stmt {
-	call, ok := ast.Unparen(a.Rhs[0]).(*ast.CallExpr)
-	if !ok {
-		return nil
-	}
+func (o *orderer) tuple(a *ast.AssignStmt, call *ast.CallExpr) ast.Stmt {
 	var names, uses []ast.Expr
 	for range a.Lhs {
 		def, use := o.variable(call.Pos())
 		names, uses = append(names, def), append(uses, use)
 	}
 	a.Rhs = uses
-	return []ast.Stmt{&ast.AssignStmt{Lhs: names, TokPos: call.Pos(), Tok: token.DEFINE, Rhs: []ast.Expr{call}}}
+	return &ast.AssignStmt{Lhs: names, TokPos: call.Pos(), Tok: token.DEFINE, Rhs: []ast.Expr{call}}
 }
 
 func (o *orderer) variable(pos token.Pos) (def, use *ast.Ident) {
@@ -112,7 +158,59 @@ func (o *orderer) variable(pos token.Pos) (def, use *ast.Ident) {
 	return &ast.Ident{NamePos: pos, Name: name}, &ast.Ident{NamePos: pos, Name: name}
 }
 
-// move replaces the outermost calls in e, which are always evaluated, by variables.
+// risky reports whether expressions that are evaluated together call something of the program's own and, besides, read
+// what it may change.
+func (o *orderer) risky(reads int, list ...ast.Expr) bool {
+	calls, nested := 0, false
+	for _, e := range list {
+		ast.Inspect(e, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncLit:
+				return false
+			case *ast.KeyValueExpr:
+				if _, field := n.Key.(*ast.Ident); field {
+					ast.Inspect(n.Value, func(m ast.Node) bool {
+						if x, ok := m.(ast.Expr); ok && x == n.Value {
+							nested = nested || o.risky(0, x)
+							if o.ownCall(x) {
+								calls++
+							}
+						}
+						return true
+					})
+				}
+			case *ast.CallExpr:
+				if o.ownCall(n) {
+					calls++
+				}
+			case *ast.Ident:
+				if n.Obj == nil || n.Obj.Kind == ast.Var {
+					reads++
+				}
+			}
+			return true
+		})
+	}
+	return nested || calls > 0 && reads > 0
+}
+
+// operands moves the calls in a call's operands. One call that is the only argument may have several results, and stays.
+func (o *orderer) operands(call *ast.CallExpr, moved *[]ast.Stmt) {
+	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
+		o.move(&s.X, moved)
+	}
+	if len(call.Args) == 1 && o.movable(call) {
+		if inner, ok := ast.Unparen(call.Args[0]).(*ast.CallExpr); ok {
+			o.operands(inner, moved)
+			return
+		}
+	}
+	for i := range call.Args {
+		o.move(&call.Args[i], moved)
+	}
+}
+
+// move replaces what the toolchain evaluates in order, calls above all, by variables.
 func (o *orderer) move(e *ast.Expr, moved *[]ast.Stmt) {
 	switch x := (*e).(type) {
 	case *ast.ParenExpr:
@@ -123,16 +221,44 @@ func (o *orderer) move(e *ast.Expr, moved *[]ast.Stmt) {
 			o.move(&x.Y, moved)
 		}
 	case *ast.UnaryExpr:
-		if x.Op != token.AND && x.Op != token.ARROW {
+		if lit, ok := ast.Unparen(x.X).(*ast.CompositeLit); ok && x.Op == token.AND {
+			o.elements(lit, moved)
+		} else if x.Op != token.AND {
 			o.move(&x.X, moved)
 		}
+	case *ast.StarExpr:
+		o.move(&x.X, moved)
+	case *ast.SelectorExpr:
+		o.move(&x.X, moved)
+	case *ast.IndexExpr:
+		o.move(&x.X, moved)
+		o.move(&x.Index, moved)
+	case *ast.TypeAssertExpr:
+		o.move(&x.X, moved)
+	case *ast.CompositeLit:
+		o.elements(x, moved)
 	case *ast.CallExpr:
-		if !movable(x) {
+		o.operands(x, moved)
+		if !o.movable(x) {
 			return
 		}
 		def, use := o.variable(x.Pos())
 		*moved = append(*moved, &ast.AssignStmt{Lhs: []ast.Expr{def}, TokPos: x.Pos(), Tok: token.DEFINE, Rhs: []ast.Expr{x}})
 		*e = use
+	}
+}
+
+func (o *orderer) elements(lit *ast.CompositeLit, moved *[]ast.Stmt) {
+	for i := range lit.Elts {
+		kv, ok := lit.Elts[i].(*ast.KeyValueExpr)
+		if !ok {
+			o.move(&lit.Elts[i], moved)
+			continue
+		}
+		if call, ok := kv.Key.(*ast.CallExpr); ok && o.ownCall(call) {
+			o.move(&kv.Key, moved)
+		}
+		o.move(&kv.Value, moved)
 	}
 }
 
@@ -159,43 +285,63 @@ func (o *orderer) moveInner(e *ast.Expr, moved *[]ast.Stmt) {
 	o.moveOperand(*e, moved)
 }
 
-// movable reports whether a call may become a variable: not a conversion to, nor a built-in of, a predeclared name, whose result may be
-// an untyped constant.
-func movable(call *ast.CallExpr) bool {
-	switch f := ast.Unparen(call.Fun).(type) {
+// movable reports whether a call may become a variable: not a conversion, which the toolchain makes late, nor a built-in, whose
+// result may be an untyped constant.
+func (o *orderer) movable(call *ast.CallExpr) bool {
+	fun := ast.Unparen(call.Fun)
+	switch f := fun.(type) {
+	case *ast.IndexExpr:
+		fun = f.X
+	case *ast.IndexListExpr:
+		fun = f.X
+	}
+	switch f := fun.(type) {
 	case *ast.Ident:
+		if f.Obj == nil && (f.Name == "len" || f.Name == "cap") {
+			return true // of type int at any rate, and taken in order
+		}
 		return !predeclared(f.Name) && (f.Obj == nil || f.Obj.Kind != ast.Typ)
-	case *ast.SelectorExpr, *ast.IndexExpr, *ast.IndexListExpr, *ast.FuncLit, *ast.CallExpr:
+	case *ast.SelectorExpr:
+		if path := o.packageOf(f); path != "" {
+			pkg, err := o.c.gate.lib.load(path)
+			if err != nil {
+				return false
+			}
+			_, isType := pkg.Scope().Lookup(f.Sel.Name).(*types.TypeName)
+			return !isType
+		}
+		return true
+	case *ast.FuncLit, *ast.CallExpr:
 		return true
 	}
 	return false
+}
+
+// packageOf returns the path of the package from which a selector selects; "" when it is no package.
+func (o *orderer) packageOf(s *ast.SelectorExpr) string {
+	if x, ok := s.X.(*ast.Ident); ok && x.Obj == nil {
+		return o.packages[x.Name]
+	}
+	return ""
+}
+
+// ownCall reports whether e calls something of the program's own.
+func (o *orderer) ownCall(e ast.Expr) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok || !o.movable(call) {
+		return false
+	}
+	switch f := ast.Unparen(call.Fun).(type) {
+	case *ast.SelectorExpr:
+		return o.packageOf(f) == ""
+	case *ast.Ident:
+		return !predeclared(f.Name)
+	}
+	return true
 }
 
 func predeclared(name string) bool {
 	return slices.Contains([]string{"append", "cap", "clear", "complex", "copy", "imag", "len", "make", "max", "min", "new", "real", "recover",
 		"string", "bool", "byte", "rune", "int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "uintptr",
 		"float32", "float64", "complex64", "complex128", "any", "error"}, name)
-}
-
-// callsOwn reports whether an expression calls something of the program's own, which may change what the assignment reads.
-func (o *orderer) callsOwn(e ast.Expr) bool {
-	found := false
-	ast.Inspect(e, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncLit:
-			return false
-		case *ast.CallExpr:
-			switch f := ast.Unparen(n.Fun).(type) {
-			case *ast.Ident:
-				found = found || movable(n)
-			case *ast.SelectorExpr:
-				x, ok := f.X.(*ast.Ident)
-				found = found || !ok || !o.packages[x.Name] || x.Obj != nil
-			default:
-				found = found || movable(n)
-			}
-		}
-		return true
-	})
-	return found
 }

@@ -46,7 +46,6 @@ func (c *check) syntaxPolicy() *Refusal {
 	}
 	c.addImports()
 	c.keepDefers()
-	c.orderCalls()
 	return nil
 }
 
