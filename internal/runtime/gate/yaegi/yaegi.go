@@ -6,13 +6,13 @@
 package yaegi
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"runtime"
 	"strings"
-	"testing/fstest"
 	"time"
 
 	yaegi "github.com/traefik/yaegi/interp"
@@ -49,7 +49,7 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 		return nil, err
 	}
 	i := yaegi.New(yaegi.Options{
-		SourcecodeFilesystem: fstest.MapFS{}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+		SourcecodeFilesystem: embed.FS{}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
 		Args: []string{}, Env: []string{},
 	})
 	if err := i.Use(table); err != nil {
