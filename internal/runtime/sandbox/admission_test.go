@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+)
+
+// TestAdmission: places are for programs that run; owners take turns; one of whom nothing runs gets in.
+func TestAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(2, 6)
+		of := func(owner string) *Request { return &Request{Owner: owner} }
+		entered := make(chan string, 100)
+		enter := func(owner string) {
+			go func() {
+				if a.enter(t.Context(), of(owner)) == nil {
+					entered <- owner
+				}
+			}()
+			synctest.Wait()
+		}
+		got := func() string {
+			s := ""
+			for len(entered) > 0 {
+				s += <-entered
+			}
+			return s
+		}
+		want := func(what, w string) {
+			t.Helper()
+			synctest.Wait()
+			if g := got(); g != w {
+				t.Errorf("%s: %q entered, want %q", what, g, w)
+			}
+		}
+		for range 5 {
+			enter("a")
+		}
+		want("five calls of one owner", "aa")
+		enter("b")
+		want("another owner", "b")
+		enter("b")
+		want("the other owner's second", "")
+		a.leave(of("a"))
+		want("a place is free, but three run on two places", "")
+		a.leave(of("a"))
+		want("two places are free for two owners", "a")
+		a.leave(of("b"))
+		want("who has less goes first", "b")
+		a.pause(of("a"))
+		want("a waits for another program", "a")
+		nested := &Request{Owner: "a", Depth: 1}
+		if err := a.enter(t.Context(), nested); err != nil {
+			t.Error("a nested call had to wait")
+		}
+		a.leave(nested)
+		a.resume(of("a"))
+		if busy, queued := a.counts(); busy != 3 || queued != 1 {
+			t.Errorf("%d run, %d wait", busy, queued)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() { gone <- a.enter(ctx, of("a")) }()
+		synctest.Wait()
+		cancel()
+		if <-gone == nil {
+			t.Error("a caller that has gone got a place")
+		}
+		if _, queued := a.counts(); queued != 1 {
+			t.Errorf("%d wait", queued)
+		}
+		for _, owner := range []string{"a", "a", "b"} {
+			a.leave(of(owner))
+		}
+		want("the rest", "a")
+		a.leave(of("a"))
+		if busy, queued := a.counts(); busy != 0 || queued != 0 || len(a.byOwner) != 0 || a.chains != 0 {
+			t.Errorf("left over: %d run, %d wait, %v, %d chains", busy, queued, a.byOwner, a.chains)
+		}
+	})
+}
+
+// Calls that wait for the outside are bounded too.
+func TestAdmissionBoundsChains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(1, 2)
+		r := &Request{Owner: "a"}
+		for range 2 {
+			if err := a.enter(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			a.pause(r)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		blocked := make(chan error, 1)
+		go func() { blocked <- a.enter(ctx, r) }()
+		synctest.Wait()
+		if len(blocked) != 0 {
+			t.Error("a third chain began")
+		}
+		cancel()
+		<-blocked
+	})
+}
