@@ -144,11 +144,24 @@ func (c *chooser) node(n ast.Node) bool {
 		}
 		return true
 	case *ast.CompositeLit:
-		switch c.info.TypeOf(n).Underlying().(type) {
-		case *types.Slice, *types.Map:
-			return true
+		elem := types.Type(nil)
+		switch t := c.info.TypeOf(n).Underlying().(type) {
+		case *types.Slice:
+			elem = t.Elem()
+		case *types.Map:
+			elem = t.Elem()
+		default:
+			return c.no("literals of other than slices and maps")
 		}
-		return c.no("literals of other than slices and maps")
+		for _, e := range n.Elts {
+			if kv, ok := e.(*ast.KeyValueExpr); ok {
+				e = kv.Value
+			}
+			if types.IsInterface(elem) && !c.settled(e) {
+				return c.no("results of operators as elements of interface type")
+			}
+		}
+		return true
 	case *ast.StarExpr:
 		return c.info.Types[n].IsType() || c.no("pointers")
 	case *ast.Ident:
@@ -312,6 +325,22 @@ func (c *chooser) boxable(e ast.Expr) bool {
 	return true
 }
 
+// settled reports whether an expression is a constant or has no operator.
+func (c *chooser) settled(e ast.Expr) bool { return c.info.Types[e].Value != nil || plainValue(e) }
+
+// parameter returns the type that argument i is given to; a built-in's arguments count as of no interface but those
+// that append adds to a slice of interfaces.
+func parameter(sig *types.Signature, i int) types.Type {
+	if sig == nil {
+		return types.Typ[types.Invalid]
+	}
+	last := sig.Params().Len() - 1
+	if sig.Variadic() && i >= last {
+		return sig.Params().At(last).Type().(*types.Slice).Elem() // what variadic means
+	}
+	return sig.Params().At(min(i, last)).Type()
+}
+
 // plainValue reports whether an expression has no operator: the results of operators, assigned to an interface, have been lost.
 func plainValue(e ast.Expr) bool {
 	switch ast.Unparen(e).(type) {
@@ -353,9 +382,10 @@ func (c *chooser) call(n *ast.CallExpr) bool {
 	default:
 		return c.no("calls of function values")
 	}
-	for _, a := range n.Args {
-		if !c.boxable(a) {
-			return c.no("truth values and signs as arguments")
+	sig, _ := c.info.TypeOf(n.Fun).Underlying().(*types.Signature)
+	for i, a := range n.Args {
+		if types.IsInterface(parameter(sig, i)) && !c.settled(a) {
+			return c.no("results of operators as arguments of interface type")
 		}
 		if s, ok := c.info.TypeOf(a).Underlying().(*types.Signature); ok && s != nil {
 			return c.no("functions as arguments")

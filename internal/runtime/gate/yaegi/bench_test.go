@@ -23,7 +23,7 @@ func Run(call *recurgent.Call) (any, error) {
 }
 `
 
-// A warm call of a small program on either engine (docs/decisions/0006-two-engines.md has the figures).
+// A warm call of a small program on either engine (docs/decisions/0007-two-engines.md has the figures).
 func BenchmarkWarm(b *testing.B) {
 	p := check(b, arithmetic)
 	y, err := Compile(p)
