@@ -34,6 +34,7 @@ type Runtime interface {
 	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
 	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
 	Cancel(callID string) error
+	Replay(ctx context.Context, callID string) (runtime.ReplayReport, error)
 	CallView(ctx context.Context, callID string) (runtime.CallView, error)
 	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
 
@@ -196,6 +197,7 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/v1/calls/{call_id}/events", s.callEvents, streaming)
 	add("GET", "/v1/events", s.events, streaming)
 	add("POST", "/v1/calls/{call_id}/cancel", s.cancelCall, optionalBody)
+	add("POST", "/v1/calls/{call_id}/replay", s.replayCall, optionalBody)
 
 	add("GET", "/v1/tools", s.listTools)
 	add("GET", "/v1/tools/{role}", s.getTool)

@@ -46,6 +46,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/v1/calls?role=r&method=m&status=running&source=none&error_type=x&weak_success=true&session_id=s&trace_id=t&parent_call_id=p&limit=1000", "", 200},
 		{"GET", "/v1/calls/" + knownCall, "", 200},
 		{"POST", "/v1/calls/" + knownCall + "/cancel", "", 204},
+		{"POST", "/v1/calls/" + knownCall + "/replay", "", 200},
 		{"GET", "/v1/calls/" + knownCall + "/events?after=1", "", 200},
 		{"GET", "/v1/events", "", 200},
 		{"GET", "/v1/tools", "", 200},
@@ -330,7 +331,7 @@ func TestUnknownThingsAre404(t *testing.T) {
 	for _, c := range [][3]string{
 		{"GET", "/v1/sessions/sess_none", ""}, {"DELETE", "/v1/sessions/sess_none", ""}, {"POST", "/v1/sessions/sess_none/calls", `{"method":"a"}`},
 		{"GET", "/v1/sessions/sess_none/history", ""}, {"PATCH", "/v1/sessions/sess_none/context", "{}"}, {"GET", "/v1/calls/call_none", ""},
-		{"POST", "/v1/calls/call_none/cancel", ""}, {"GET", "/v1/tools/none", ""}, {"DELETE", "/v1/tools/none", ""}, {"GET", "/v1/tools/none/methods/x", ""},
+		{"POST", "/v1/calls/call_none/cancel", ""}, {"POST", "/v1/calls/call_none/replay", ""}, {"GET", "/v1/tools/none", ""}, {"DELETE", "/v1/tools/none", ""}, {"GET", "/v1/tools/none/methods/x", ""},
 		{"POST", "/v1/tools/none/methods/x/pin", ""}, {"POST", "/v1/maintenance/restore", `{"role":"none"}`},
 	} {
 		if got := g.ask(c[0], c[1], c[2]); got.status != 404 || got.json(t)["code"] != codeNotFound {

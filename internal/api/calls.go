@@ -280,6 +280,22 @@ func fillLists(e *agent.LogEntry) {
 	}
 }
 
+// replayCall runs a recorded call again on its recorded effects, and tells whether it ends in the same bytes.
+func (s *server) replayCall(w *reply, r *http.Request) error {
+	id, err := callID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.decode(w, r, true, func(f *fields, name, _ []byte) { f.unknown("", name, "none") }); err != nil {
+		return err
+	}
+	report, err := s.run.Replay(r.Context(), id)
+	if err != nil {
+		return missing(err, "call "+id)
+	}
+	return s.send(w, http.StatusOK, report)
+}
+
 func (s *server) cancelCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {

@@ -102,6 +102,9 @@ func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, 
 	return knownCall, f.done, nil
 }
 
+func (f *fake) Replay(_ context.Context, id string) (runtime.ReplayReport, error) {
+	return runtime.ReplayReport{CallID: id, Replayable: true, Equal: true, Recorded: "value 5", Replayed: "value 5"}, f.known("Replay", id, knownCall)
+}
 func (f *fake) Cancel(id string) error { return f.known("Cancel", id, knownCall) }
 
 func (f *fake) CallView(_ context.Context, id string) (runtime.CallView, error) {

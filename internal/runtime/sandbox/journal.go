@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"hash"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
@@ -57,9 +58,13 @@ type journalError struct {
 // journalVersion is that of journalForm.
 const journalVersion = 1
 
-// inlineAnswer is the largest answer about the session itself (history, tools, content) that a journal holds in
-// full; of a larger one it keeps the digest, and a replay asks the session again.
-const inlineAnswer = 4 << 10
+const (
+	// inlineAnswer is the largest answer about the session itself (history, content) that a journal holds in full; of a
+	// larger one it keeps the digest, and a replay asks the session again.
+	inlineAnswer = 4 << 10
+	// inlineContext is the largest context that a journal holds: it is written with every call that uses it.
+	inlineContext = 64 << 10
+)
 
 // open prepares the journal for a request: empty, or with the recorded effects to serve.
 func (j *journal) open(recorded json.RawMessage, limit int) error {
@@ -115,7 +120,39 @@ func (j *journal) add(op string, params, result json.RawMessage, refusal *recurg
 	j.entries = append(j.entries, e)
 }
 
-func ofSession(op string) bool { return op == opHistory || op == opTools || op == opContent }
+func ofSession(op string) bool { return op == opHistory || op == opContent }
+
+// sameAnswer finds in the session's answer of today the one that the digest stands for: the same bytes or, of a
+// history, its beginning, since records may have been added behind it.
+func sameAnswer(op string, today json.RawMessage, want string) (json.RawMessage, bool) {
+	if digest(today) == want {
+		return today, true
+	}
+	var records []json.RawMessage
+	if op != opHistory || json.Unmarshal(today, &records) != nil {
+		return nil, false
+	}
+	h := sha256.New()
+	h.Write([]byte{'['})
+	out := []byte{'['}
+	for i, r := range records {
+		if i > 0 {
+			h.Write([]byte{','})
+			out = append(out, ',')
+		}
+		h.Write(r)
+		out = append(out, r...)
+		end, err := h.(interface{ Clone() (hash.Cloner, error) }).Clone()
+		if err != nil {
+			return nil, false
+		}
+		end.Write([]byte{']'})
+		if base64.RawStdEncoding.EncodeToString(end.Sum(nil)) == want {
+			return append(out, ']'), true
+		}
+	}
+	return nil, false
+}
 
 func digest(b []byte) string {
 	s := sha256.Sum256(b)
@@ -167,11 +204,11 @@ func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 	form := journalForm{V: journalVersion, Clock: j.clock, Chance: j.chance, Asks: j.entries, InputHistory: r.InputHistory}
 	if context {
 		form.Context = r.Context
-		size := j.size
+		size := 0
 		for k, v := range r.Context {
 			size += len(k) + len(v)
 		}
-		if size > j.limit {
+		if size > inlineContext || j.size+size > j.limit {
 			return nil, true
 		}
 	}

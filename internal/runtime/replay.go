@@ -1,0 +1,92 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// ReplayReport says what came of running a recorded call again.
+type ReplayReport struct {
+	CallID     string `json:"call_id"`
+	Replayable bool   `json:"replayable"`
+	Reason     string `json:"reason,omitempty"` // why it cannot be replayed, or how the two runs differ
+	Equal      bool   `json:"equal"`            // the second run ended in the same bytes
+	Recorded   string `json:"recorded,omitempty"`
+	Replayed   string `json:"replayed,omitempty"`
+}
+
+// maxEnding bounds an ending in a report.
+const maxEnding = 2000
+
+// Replay runs the program of an ended call again on the same input and the effects that were recorded with it, and
+// compares. Nothing real happens and nothing is kept. store.ErrNotFound when there is no such call.
+func (r *Runtime) Replay(ctx context.Context, callID string) (ReplayReport, error) {
+	got, err := r.store.Call(ctx, callID)
+	if err != nil {
+		return ReplayReport{}, err
+	}
+	report := ReplayReport{CallID: callID}
+	if report.Reason = r.unreplayable(ctx, &got); report.Reason != "" {
+		return report, nil
+	}
+	session, err := r.store.Session(ctx, got.Log.SessionID)
+	if err != nil {
+		report.Reason = "the session is gone"
+		return report, nil
+	}
+	report.Replayable = true
+	policy := r.Policy()
+	c := &call{r: r, p: &policy, session: session, id: callID, traceID: got.Log.TraceID, owner: session.Owner, role: got.Log.Role, method: got.Log.Method, depth: got.Log.Depth}
+	compared, err := sandbox.Replay(ctx, r.box, recording(&got, session.Owner, r.o), &host{c: c, recorded: true})
+	if err != nil {
+		report.Replayable, report.Reason = false, err.Error()
+		return report, nil
+	}
+	report.Equal, report.Recorded, report.Replayed = compared.Equal, clip(compared.Recorded, maxEnding), clip(compared.Replayed, maxEnding)
+	if compared.Diverged != "" {
+		report.Reason = compared.Diverged
+	}
+	return report, nil
+}
+
+// unreplayable says why the call cannot be replayed, or "". It completes the log entry's code.
+func (r *Runtime) unreplayable(ctx context.Context, got *store.Call) string {
+	e := &got.Log
+	if e.Code == "" && e.CodeChecksum != "" {
+		e.Code = r.codeOf(ctx, *e)
+	}
+	ownFailure := []string{agent.ErrExecution, agent.ErrTimeout, agent.ErrResourceExhausted, agent.ErrRunnerCrash, agent.ErrNonSerializable}
+	switch {
+	case !e.Replayable && e.ReplayableReason != "":
+		return e.ReplayableReason
+	case !e.Replayable:
+		return "no program ran"
+	case e.Code == "" || agent.Checksum(e.Code) != e.CodeChecksum:
+		return "the program is no longer kept"
+	case e.OutcomeStatus == agent.StatusOK && got.Outcome == nil:
+		return "the value has expired"
+	case e.OutcomeStatus != agent.StatusOK && !e.OutcomeAuthored && !slices.Contains(ownFailure, e.OutcomeErrorType):
+		return "the call did not end in its program: " + e.OutcomeErrorType
+	}
+	return ""
+}
+
+func recording(got *store.Call, owner string, o Options) sandbox.Recording {
+	e := &got.Log
+	rec := sandbox.Recording{Journal: got.Effects, Request: sandbox.Request{
+		Program: sandbox.Program{Source: e.Code, Checksum: e.CodeChecksum}, Owner: owner, Role: e.Role, Method: e.Method, CallID: e.CallID, TraceID: e.TraceID,
+		Depth: e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: seed(e.CallID), Timeout: o.RunTimeout}}
+	switch {
+	case e.OutcomeStatus == agent.StatusOK:
+		rec.Value = got.Outcome.Value
+	case e.OutcomeAuthored:
+		rec.Authored = &sandbox.AuthoredError{Type: e.OutcomeErrorType, Message: e.OutcomeErrorMessage}
+	default:
+		rec.FailureType = e.OutcomeErrorType
+	}
+	return rec
+}
