@@ -163,6 +163,7 @@ func (d *daemon) openProvider(o Options) (provider.Provider, error) {
 func (d *daemon) openSandbox(o Options) (sandbox.Sandbox, error) {
 	bo := sandbox.DefaultOptions()
 	bo.Runners, bo.Waiting = o.Runners, max(bo.Waiting, o.Runners)
+	bo.RunnerCPU = max(bo.RunnerCPU, 4*o.CallTimeout) // a call is bounded by its own deadline, not by its runner's life
 	bo.Isolation, bo.Require, bo.FetchAllow, bo.Log = o.Isolation, o.SandboxRequire, o.FetchAllow, d.log
 	p, err := sandbox.New(bo)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -136,6 +137,21 @@ func TestSpawnFaults(t *testing.T) {
 	}
 }
 
+// A canary that could not be started for the moment is tried again in the same way, not with fewer layers.
+func TestCanaryRetries(t *testing.T) {
+	want := nativePool(t, nil).Status().Level
+	failures := 2
+	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{RunnerArg, "native"}, start: func() error {
+		if failures--; failures >= 0 {
+			return syscall.EAGAIN
+		}
+		return nil
+	}})
+	if got := p.Status().Level; got != want {
+		t.Errorf("level %s, want %s", got, want)
+	}
+}
+
 // One failed start is made good by the next attempt, unseen by the call.
 func TestSpawnRetries(t *testing.T) {
 	var failures atomic.Int32
@@ -257,6 +273,35 @@ func TestNestedCallsDoNotDeadlock(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Opening and closing again and again leaves no goroutine, descriptor or process.
+func TestCloseLeavesNothing(t *testing.T) {
+	descriptors := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return 0
+		}
+		return len(entries)
+	}
+	var goroutines, files int
+	for i := range 6 {
+		p := nativePool(t, nil)
+		for _, source := range []string{"echo", "panic", "exit"} {
+			p.Run(t.Context(), request(source), &fakeHost{})
+		}
+		p.Close()
+		p.Close()
+		if len(p.live) != 0 {
+			t.Errorf("%d processes are left", len(p.live))
+		}
+		if i == 1 { // the first time the runtime itself takes what it keeps
+			goroutines, files = goruntime.NumGoroutine(), descriptors()
+		}
+	}
+	if g, f := goruntime.NumGoroutine(), descriptors(); g > goroutines || f > files {
+		t.Errorf("goroutines %d, then %d; descriptors %d, then %d", goroutines, g, files, f)
+	}
 }
 
 func TestCloseEndsEverything(t *testing.T) {

@@ -17,10 +17,10 @@ type child struct {
 // A spawner starts runners from one operating-system thread that it keeps until close: the parent-death signal is
 // sent when the thread that started a process ends, not when the daemon does.
 type spawner struct {
-	exe    string
-	args   []string
-	start0 func() error // a test's fault, before each start
-	plan   plan         // set once by the canary, before the second start
+	exe   string
+	args  []string
+	fault func() error // a test's fault, before each start
+	plan  plan         // set once by the canary, before the second start
 
 	asks chan chan spawned
 	done chan struct{}
@@ -39,7 +39,7 @@ func startSpawner(h hooks) (*spawner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: the daemon's own binary: %w", err)
 	}
-	s := &spawner{exe: exe, args: []string{RunnerArg}, start0: h.start, asks: make(chan chan spawned), done: make(chan struct{})}
+	s := &spawner{exe: exe, args: []string{RunnerArg}, fault: h.start, asks: make(chan chan spawned), done: make(chan struct{})}
 	if h.args != nil {
 		s.args = h.args
 	}
@@ -81,8 +81,8 @@ func (s *spawner) close() {
 }
 
 func (s *spawner) startNow() (c *child, err error) {
-	if s.start0 != nil {
-		if err := s.start0(); err != nil {
+	if s.fault != nil {
+		if err := s.fault(); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 )
 
 func rank(l Level) int {
@@ -27,6 +29,10 @@ func (p *Pool) observe(plans []plan) error {
 	for _, plan := range plans {
 		p.spawner.plan = plan
 		ready, err := p.canary()
+		for try := 1; try < 4 && passing(err); try++ {
+			time.Sleep(time.Duration(try) * 50 * time.Millisecond)
+			ready, err = p.canary()
+		}
 		if err != nil {
 			faults = append(faults, err)
 			continue
@@ -36,6 +42,16 @@ func (p *Pool) observe(plans []plan) error {
 		return nil
 	}
 	return fmt.Errorf("sandbox: %w: %w", errNoPlan, errors.Join(faults...))
+}
+
+// passing reports whether the machine lacks something for the moment: no reason to confine runners less for good.
+func passing(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *Pool) canary() (*childReady, error) {
