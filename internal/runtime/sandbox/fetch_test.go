@@ -83,7 +83,7 @@ func site(t *testing.T) (*httptest.Server, string) {
 func testFetcher(t *testing.T, allow ...string) *fetcher {
 	t.Helper()
 	o := DefaultOptions()
-	o.FetchAllow, o.FetchTimeout = allow, 500*time.Millisecond
+	o.FetchAllow, o.FetchTimeout = allow, 500*time.Millisecond+raceSlack
 	f, err := newFetcher(&o)
 	if err != nil {
 		t.Fatal(err)
