@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // A child is a process that has just been started, with the daemon's ends of its pipes.
@@ -126,17 +128,17 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// awaitReadable waits, without a buffer, until f can be read.
+// awaitReadable waits, without a buffer, until f can be read. The poller tells of changes only: a pipe that was closed
+// before the wait began would never be told of, so each look asks the kernel.
 func awaitReadable(f *os.File) bool {
 	rc, err := f.SyscallConn()
 	if err != nil {
 		return false
 	}
-	asked := false
-	err = rc.Read(func(uintptr) bool {
-		was := asked
-		asked = true
-		return was
+	err = rc.Read(func(fd uintptr) bool {
+		fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds[:], 0)
+		return n > 0 || err != nil && err != unix.EINTR
 	})
 	return err == nil
 }
