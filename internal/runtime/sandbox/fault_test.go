@@ -299,7 +299,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 			goroutines, files = goruntime.NumGoroutine(), descriptors()
 		}
 	}
-	if g, f := goruntime.NumGoroutine(), descriptors(); g > goroutines || f > files {
+	g, f := goruntime.NumGoroutine(), descriptors()
+	for range 1000 { // a goroutine that has said that it is done may still be ending
+		if g, f = goruntime.NumGoroutine(), descriptors(); g <= goroutines && f <= files {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if g > goroutines || f > files {
 		t.Errorf("goroutines %d, then %d; descriptors %d, then %d", goroutines, g, files, f)
 	}
 }
