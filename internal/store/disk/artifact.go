@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -184,6 +185,9 @@ func archiveFile(t store.Target, stamp string) string {
 // archivedNames finds what the archive holds of a target: the newest of each artifact, and of the tool.
 func (s *Store) archivedNames(t store.Target) ([]string, error) {
 	newest := map[string]string{} // slug, or "" for the tool, to file
+	s.mu.RLock()
+	back := slices.Clone(s.unarchiving)
+	s.mu.RUnlock()
 	collect := func(dir string, key func(base string) (string, bool)) error {
 		names, err := s.fs.List(dir)
 		if notExist(err) {
@@ -191,7 +195,7 @@ func (s *Store) archivedNames(t store.Target) ([]string, error) {
 		}
 		for _, name := range names { // sorted: later stamps come later
 			base, _, ok := strings.Cut(name, ".")
-			if k, wanted := key(base); ok && wanted && !isCorruptName(name) {
+			if k, wanted := key(base); ok && wanted && !isCorruptName(name) && !slices.Contains(back, path.Join(dir, name)) {
 				newest[k] = path.Join(dir, name)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,6 +89,7 @@ func script(now func() time.Time) []step {
 	add("restore", func(s store.Store) error {
 		return s.Restore(ctx, target("sub"), agent.AuditEntry{ID: "audit_3"})
 	})
+	sync()
 	call("sess_1", "sub", nil)
 	add("delete sess_2", func(s store.Store) error { return s.DeleteSession(ctx, "sess_2") })
 	call("sess_1", "add", nil)
@@ -109,6 +109,17 @@ func script(now func() time.Time) []step {
 	call("sess_1", "sub", nil)
 	checkpoint()
 	call("sess_1", "add", nil)
+	// An older program comes back in the place of a newer one that is gone.
+	add("archive add", func(s store.Store) error { return s.Archive(ctx, target("add"), agent.AuditEntry{ID: "audit_7"}) })
+	checkpoint()
+	call("sess_1", "add", forged("gen-1"))
+	sync()
+	add("remove add", func(s store.Store) error { return s.Remove(ctx, target("add"), agent.AuditEntry{ID: "audit_8"}) })
+	add("restore add", func(s store.Store) error {
+		return s.Restore(ctx, target("add"), agent.AuditEntry{ID: "audit_9"})
+	})
+	sync()
+	call("sess_1", "sub", nil)
 	return steps
 }
 
@@ -147,22 +158,10 @@ func runScript(t *testing.T, f *simFS) (states []string) {
 		states = append(states, storetest.Dump(t, twin, simStart))
 	}
 	if got, want := storetest.Dump(t, s, simStart), states[len(states)-1]; got != want {
-		t.Fatalf("before any crash: %s", difference(got, want))
+		t.Fatalf("before any crash: %s", storetest.Difference(got, want))
 	}
 	s.kill()
 	return states
-}
-
-// difference gives the first lines that two dumps do not share.
-func difference(got, want string) string {
-	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range a {
-		if i >= len(b) || a[i] != b[i] {
-			from := max(0, i-6)
-			return fmt.Sprintf("line %d: got\n%s\nwant\n%s", i, strings.Join(a[from:min(len(a), i+6)], "\n"), strings.Join(b[from:min(len(b), i+6)], "\n"))
-		}
-	}
-	return "nothing"
 }
 
 // TestCrashPowerCut cuts the power after every operation on the file system, in several ways, and opens what is left: the
@@ -192,7 +191,7 @@ func TestCrashPowerCut(t *testing.T) {
 				t.Fatalf("power cut after operation %d (%+v), way %d: %v\n%s", n, opText(f.ops, n), i, err, left.text())
 			}
 			if got != states[acked] && got != states[began] {
-				t.Fatalf("power cut after operation %d (%s), way %d, between steps %d and %d: %s\n%s", n, opText(f.ops, n), i, acked, began, difference(got, states[began]), left.text())
+				t.Fatalf("power cut after operation %d (%s), way %d, between steps %d and %d: %s\n%s", n, opText(f.ops, n), i, acked, began, storetest.Difference(got, states[began]), left.text())
 			}
 			if q := s.Stats().Quarantined; q != 0 {
 				t.Fatalf("power cut after operation %d (%s), way %d: %d files were set aside", n, opText(f.ops, n), i, q)
@@ -205,7 +204,7 @@ func TestCrashPowerCut(t *testing.T) {
 				}
 				got, _, err := dumpOf(t, again)
 				if err != nil || got != states[acked] && got != states[began] {
-					t.Fatalf("power cut after operation %d (%s) and again in the recovery: %v, %s", n, opText(f.ops, n), err, difference(got, states[acked]))
+					t.Fatalf("power cut after operation %d (%s) and again in the recovery: %v, %s", n, opText(f.ops, n), err, storetest.Difference(got, states[acked]))
 				}
 			}
 		}
@@ -268,6 +267,11 @@ func TestCrashFaults(t *testing.T) {
 
 func faulty(t *testing.T, f *simFS, what string) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Log(what)
+		}
+	}()
 	at := simStart
 	now := func() time.Time { return at }
 	var s *Store
@@ -303,13 +307,13 @@ func faulty(t *testing.T, f *simFS, what string) {
 	}
 	want := storetest.Dump(t, twin, simStart)
 	if got := storetest.Dump(t, s, simStart); got != want {
-		t.Fatalf("%s: %s", what, difference(got, want))
+		t.Fatalf("%s: %s", what, storetest.Difference(got, want))
 	}
 	s.kill()
 	for i, mode := range []crashMode{loseAll, anyOf, keepAll} {
 		got, _, err := dumpOf(t, f.crash(len(f.ops), mode, rand.New(rand.NewPCG(7, uint64(i)))))
 		if err != nil || got != want {
-			t.Fatalf("%s, then a power cut, way %d: %v, %s", what, i, err, difference(got, want))
+			t.Fatalf("%s, then a power cut, way %d: %v, %s", what, i, err, storetest.Difference(got, want))
 		}
 	}
 }

@@ -124,6 +124,12 @@ func (s *Store) checkpoint() error {
 	if err := s.syncLogs(w); err != nil {
 		return err
 	}
+	if err := s.removeUnarchived(w.unarchiving); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.unarchiving = s.unarchiving[len(w.unarchiving):]
+	s.mu.Unlock()
 	s.checkpointLSN = w.lsn
 	s.lastCut = time.Now()
 	s.seq.Lock()
@@ -142,7 +148,7 @@ func (s *Store) checkpoint() error {
 
 // syncLogs makes the line files durable and notes where they end.
 func (s *Store) syncLogs(w *work) (err error) {
-	cp := checkpointDoc{head: head{agent.SchemaVersion, w.lsn}, Sessions: w.sessionCount}
+	cp := checkpointDoc{head: head{agent.SchemaVersion, w.lsn}, Sessions: w.sessionCount, Unarchived: w.unarchiving}
 	if cp.Calls, err = s.callLog.sync(); err != nil {
 		return err
 	}
@@ -207,7 +213,7 @@ type work struct {
 // flush writes what changed. The caller holds flushMu. After an error all that was not written stays to be written.
 func (s *Store) flush(full bool) (*work, error) {
 	w := s.gather(full)
-	steps := []func(*work) error{s.writePrograms, s.writeArchive, s.writeArtifacts, s.writeSessions, s.writeCalls, s.writeAudit, s.writeDocuments, s.removeUnarchived, s.eraseGone}
+	steps := []func(*work) error{s.writePrograms, s.writeArchive, s.writeArtifacts, s.writeSessions, s.writeCalls, s.writeAudit, s.writeDocuments, s.eraseGone}
 	for _, step := range steps {
 		if err := step(w); err != nil {
 			return nil, err
@@ -478,7 +484,7 @@ func (s *Store) appendLines(name string, off int64, lines [][]byte) (int64, erro
 
 func (s *Store) syncHistory(x *session) error {
 	x.mu.RLock()
-	size, synced := x.bytes, x.synced
+	size, synced, records := x.bytes, x.synced, x.size-len(x.pending)
 	x.mu.RUnlock()
 	if size == synced {
 		return nil
@@ -488,7 +494,7 @@ func (s *Store) syncHistory(x *session) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.synced, x.dirty = size, true
+	x.synced, x.sure, x.dirty = size, records, true
 	return nil
 }
 
@@ -620,20 +626,16 @@ func (s *Store) writeDocuments(w *work) error {
 	return nil
 }
 
-// removeUnarchived removes the archive's files of what came back, now that it is in its place.
-func (s *Store) removeUnarchived(w *work) error {
-	for _, name := range w.unarchiving {
+// removeUnarchived removes the archive's files of what came back. They stay until a checkpoint has the entry that
+// brought it back: before, replaying that entry needs them, as what came back has the lsn that it went with.
+func (s *Store) removeUnarchived(names []string) error {
+	for _, name := range names {
 		if err := s.fs.Remove(name); err != nil && !notExist(err) {
 			return err
 		}
 		if err := s.fs.SyncDir(path.Dir(name)); err != nil && !notExist(err) {
 			return err
 		}
-	}
-	if len(w.unarchiving) > 0 {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.unarchiving = s.unarchiving[len(w.unarchiving):]
 	}
 	return nil
 }

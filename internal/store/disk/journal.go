@@ -212,24 +212,25 @@ func (j *journal) newSegment(first uint64) (*segment, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		_ = j.fs.Remove(name)
 		return nil, err
 	}
 	return &segment{file: f, name: name, first: first, room: room}, nil
 }
 
-// rotate starts a new segment, unless the active one is empty.
+// rotate starts a new segment, unless the active one is empty. When that fails the active one takes no more either,
+// until rotate succeeds: the new one's file may be there, and would void what the old one held from here on.
 func (j *journal) rotate() error {
 	if j.active != nil && j.active.off == 0 && j.active.first == j.next {
 		return nil
 	}
-	s, err := j.newSegment(j.next)
-	if err != nil {
-		return err
-	}
 	if j.active != nil {
 		_ = j.active.file.Close() // all of it is on disk: each frame was synced
 		j.old = append(j.old, *j.active)
+		j.active = nil
+	}
+	s, err := j.newSegment(j.next)
+	if err != nil {
+		return err
 	}
 	j.active = s
 	return nil

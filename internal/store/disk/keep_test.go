@@ -98,8 +98,8 @@ func TestFilesAfterCleanStop(t *testing.T) {
 	if a["code_checksum"] != agent.Checksum(code) || !strings.Contains(files["programs/"+strings.TrimPrefix(agent.Checksum(code), "sha256:")+".go"], code) {
 		t.Errorf("code, its checksum and programs/ disagree: %v", a["code_checksum"])
 	}
-	if got := strings.Count(files["sessions/sess_1/history.jsonl"], "\n"); got != 10 {
-		t.Errorf("got %d lines of history, want 10", got)
+	if got := strings.Count(files["sessions/sess_1/history.jsonl"], "\n"); got != 12 {
+		t.Errorf("got %d lines of history, want 12", got)
 	}
 }
 
@@ -214,16 +214,16 @@ func TestCorruptFiles(t *testing.T) {
 		{patternsFile, truncated, func(*testing.T, *Store) {}},
 		{contentFile, truncated, func(*testing.T, *Store) {}},
 		{checkpointFile, truncated, func(t *testing.T, s *Store) {
-			if list, err := s.ListCalls(ctx, store.CallQuery{Limit: 1000}); err != nil || len(list) != 13 {
-				t.Errorf("got %d log entries, %v, want 13", len(list), err)
+			if list, err := s.ListCalls(ctx, store.CallQuery{Limit: 1000}); err != nil || len(list) != 15 {
+				t.Errorf("got %d log entries, %v, want 15", len(list), err)
 			}
 		}},
 		{"tools/calculator/add.json", truncated, noArtifact},
-		{"tools/calculator/add.json", func(s string) string { return strings.ReplaceAll(s, "package tool // gen-2", "package evil // gen-2") }, noArtifact},
+		{"tools/calculator/add.json", func(s string) string { return strings.ReplaceAll(s, "package tool", "package evil") }, noArtifact},
 		{"tools/calculator/add.json", func(s string) string { return strings.Replace(s, `"schema_version": 1`, `"schema_version": 9`, 1) }, noArtifact},
 		{"sessions/sess_1/session.json", truncated, func(t *testing.T, s *Store) {
 			got, err := s.Session(ctx, "sess_1")
-			if err != nil || got.HistorySize != 10 || got.Role != "calculator" {
+			if err != nil || got.HistorySize != 12 || got.Role != "calculator" {
 				t.Errorf("got %+v, %v, want the session as its history tells it", got, err)
 			}
 			if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_new", time.Now())); err != nil {
@@ -232,12 +232,12 @@ func TestCorruptFiles(t *testing.T) {
 		}},
 		{"sessions/sess_1/history.jsonl", func(s string) string { return strings.Replace(s, `"seq":3,`, `"seq":"three",`, 1) }, func(t *testing.T, s *Store) {
 			page, err := s.History(ctx, "sess_1", store.HistoryQuery{})
-			if err != nil || len(page.Records) != 9 {
-				t.Errorf("got %d records, %v, want the nine that can be read", len(page.Records), err)
+			if err != nil || len(page.Records) != 11 {
+				t.Errorf("got %d records, %v, want the eleven that can be read", len(page.Records), err)
 			}
 			c := storetest.NewCommit("sess_1", "call_new", time.Now())
-			if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 11 {
-				t.Errorf("got seq %d, %v, want 11", c.Record.Seq, err)
+			if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 13 {
+				t.Errorf("got seq %d, %v, want 13", c.Record.Seq, err)
 			}
 		}},
 	} {
@@ -479,8 +479,8 @@ func TestExportImport(t *testing.T) {
 		}
 	}
 	list, err := copied.ListCalls(ctx, store.CallQuery{Limit: 1 << 20, SessionID: "sess_1"})
-	if err != nil || int64(len(list)) != before+10 {
-		t.Errorf("got %d log entries, %v, want %d", len(list), err, before+10)
+	if err != nil || int64(len(list)) != before+12 {
+		t.Errorf("got %d log entries, %v, want %d", len(list), err, before+12)
 	}
 	original, err := s.Artifact(ctx, "calculator", "add")
 	if err != nil || a.SuccessCount > original.SuccessCount || a.SuccessCount < 1 {
@@ -514,7 +514,7 @@ func TestExportOfAStoppedStoreIsTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := storetest.Dump(t, open(t, into, testOptions(t)), simStart); got != dump {
-		t.Error(difference(got, dump))
+		t.Error(storetest.Difference(got, dump))
 	}
 }
 
@@ -523,7 +523,7 @@ func TestVerifyAndRepair(t *testing.T) {
 	ctx := context.Background()
 	dir, _ := filled(t)
 	r, err := Verify(ctx, dir, testOptions(t))
-	if err != nil || len(r.Problems) > 0 || r.Records != 10 || r.Artifacts != 2 || r.Tools != 1 {
+	if err != nil || len(r.Problems) > 0 || r.Records != 12 || r.Artifacts != 2 || r.Tools != 1 {
 		t.Fatalf("a sound store: got %+v, %v", r, err)
 	}
 	for _, c := range []struct {
@@ -534,7 +534,7 @@ func TestVerifyAndRepair(t *testing.T) {
 		{indexFile, func(s string) string { return strings.Replace(s, `"sub"`, `"sup"`, 1) }},
 		{"tools/calculator/add.json", func(s string) string { return strings.Replace(s, `"failure_count": 0`, `"failure_count": 7`, 1) }},
 		{"tools/calculator/add.json", func(s string) string { return strings.ReplaceAll(s, "package tool", "package evil") }},
-		{"sessions/sess_1/session.json", func(s string) string { return strings.Replace(s, `"history_size": 10`, `"history_size": 3`, 1) }},
+		{"sessions/sess_1/session.json", func(s string) string { return strings.Replace(s, `"history_size": 12`, `"history_size": 3`, 1) }},
 		{"sessions/sess_1/history.jsonl", func(s string) string { return strings.Replace(s, `"seq":4,`, `"seq":x,`, 1) }},
 		{"calls.jsonl", func(s string) string { return strings.Replace(s, `{"timestamp"`, `{timestamp"`, 1) }},
 	} {

@@ -35,6 +35,9 @@ func (s *Store) recover() error {
 	if err := s.openAudit(known, cp.Audit); err != nil {
 		return err
 	}
+	if err := s.removeUnarchived(cp.Unarchived); err != nil {
+		return err
+	}
 	s.recovering = true
 	replayed, err := s.replayJournal(!known)
 	s.recovering = false
@@ -316,7 +319,6 @@ func (r *replay) miss(what string, lsn uint64) {
 }
 
 func (r *replay) artifactPart(e *entry) error {
-	s := r.s
 	for i, change := range e.Artifacts {
 		k := artifactKey{change.Role, change.MethodName}
 		var old *agent.Artifact
@@ -326,10 +328,9 @@ func (r *replay) artifactPart(e *entry) error {
 		case err != nil:
 			return err
 		case x.lsn >= e.lsn && !slices.Contains(e.artifacts, x):
-			s.mu.Lock()
-			s.ranking.SetArtifact(k.role, k.method, store.FiguresOf(x.a))
-			s.indexDirty = true
-			s.mu.Unlock()
+			if err := r.noteFigures(restored{artifact: x}); err != nil {
+				return err
+			}
 			continue
 		default:
 			old = x.a
@@ -386,15 +387,34 @@ func (r *replay) movePart(e *entry) error {
 	for _, name := range e.Move.Files {
 		x, err := s.readArchived(name)
 		if notExist(err) || errors.Is(err, errCorrupt) {
-			continue // it came back already
+			continue // set aside, or restored from and gone: the checkpoint is lost
 		}
 		if err != nil {
 			return err
 		}
 		if _, exists := s.exists(x); exists || x.tool != nil && e.lsn <= s.registryLSN {
+			if err := r.noteFigures(x); err != nil {
+				return err
+			}
 			x.tool, x.artifact = nil, nil // it is in its place: only the archive's file is to go
 		}
 		e.restored = append(e.restored, x)
 	}
+	return nil
+}
+
+// noteFigures puts into the index what an artifact's file has and the index, which follows later, may not.
+func (r *replay) noteFigures(x restored) error {
+	if x.artifact == nil {
+		return nil
+	}
+	now, err := r.s.artifact(x.artifact.key)
+	if err != nil {
+		return err
+	}
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.s.ranking.SetArtifact(now.key.role, now.key.method, store.FiguresOf(now.a))
+	r.s.indexDirty = true
 	return nil
 }

@@ -61,6 +61,8 @@ type checkpointDoc struct {
 	Values   place `json:"values"`
 	Audit    int64 `json:"audit_bytes"`
 	Sessions int64 `json:"sessions"` // how many there are; -1: not counted
+
+	Unarchived []string `json:"unarchived,omitempty"` // files of the archive that are to go
 }
 
 // maxPatterns bounds the pattern events of all roles together; the roles that went longest without one lose theirs.

@@ -29,6 +29,7 @@ type session struct {
 	pending [][]byte // lines that the file does not have yet: the last len(pending) of size
 	bytes   int64    // of the file
 	synced  int64    // of the file, on disk for certain
+	sure    int      // records in them
 	last    map[string]lastRecord
 	since   time.Time // last is complete from here on; zero: it always was
 
@@ -48,7 +49,8 @@ const maxLast = 64
 // sessionDoc is sessions/<id>/session.json.
 type sessionDoc struct {
 	head
-	SyncedBytes int64 `json:"synced_bytes"` // of history.jsonl
+	SyncedBytes   int64 `json:"synced_bytes"`   // of history.jsonl, on disk for certain
+	SyncedRecords int   `json:"synced_records"` // the records in them
 	agent.Session
 	Context map[string]json.RawMessage `json:"context"`
 }
@@ -136,7 +138,7 @@ func (s *Store) loadSession(id string) (*session, error) {
 	}
 	x := newSession(doc.Session, doc.Context)
 	x.lsn, x.since = doc.LSN, s.now()
-	x.bytes, x.synced, x.size = doc.SyncedBytes, doc.SyncedBytes, doc.HistorySize
+	x.bytes, x.synced, x.size, x.sure = doc.SyncedBytes, doc.SyncedBytes, doc.SyncedRecords, doc.SyncedRecords
 	info, err := s.fs.Stat(historyFile(id))
 	if err != nil && !notExist(err) {
 		return nil, err
@@ -147,6 +149,7 @@ func (s *Store) loadSession(id string) (*session, error) {
 		}
 		x.dirty = x.dirty || rebuilt
 	}
+	x.dirty = x.dirty || x.size != doc.HistorySize // written when it is next in use, or repaired
 	x.meta.HistorySize = x.size
 	return x, nil
 }
@@ -180,7 +183,7 @@ func (s *Store) findEnd(x *session, size int64) error {
 		if x.size > 0 && x.synced > 0 {
 			s.log.Warn().Str("session", x.id).Int("records", x.size).Msg("the history file is missing")
 		}
-		x.bytes, x.synced, x.size = 0, 0, 0
+		x.bytes, x.synced, x.size, x.sure = 0, 0, 0, 0
 		return nil
 	}
 	data, err := s.fs.ReadFile(name)
@@ -206,7 +209,9 @@ func (s *Store) findEnd(x *session, size int64) error {
 		}
 	}
 	x.bytes, x.size = int64(len(good)), seq
-	x.synced = min(x.synced, x.bytes)
+	if x.synced > x.bytes {
+		x.synced, x.sure = 0, 0 // all of it is synced anew
+	}
 	return nil
 }
 
@@ -256,7 +261,7 @@ func soundLines(data []byte, known int64) (good []byte, seq int, damaged bool) {
 func (x *session) doc() sessionDoc {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return sessionDoc{head{agent.SchemaVersion, x.lsn}, x.synced, x.meta, x.context}
+	return sessionDoc{head{agent.SchemaVersion, x.lsn}, x.synced, x.sure, x.meta, x.context}
 }
 
 // remember notes a depth-0 record as the newest of its role and method. The caller holds mu.

@@ -296,7 +296,7 @@ func (v *verifier) session(id string) error {
 		v.problem(historyFile(id), "lines are damaged, or out of order")
 	case ok && doc.ID != id:
 		v.problem(sessionFile(id), "holds the session %q", doc.ID)
-	case ok && !v.pending && (size != doc.HistorySize || int64(len(data)) != doc.SyncedBytes):
+	case ok && !v.pending && (size != doc.HistorySize || size != doc.SyncedRecords || int64(len(data)) != doc.SyncedBytes):
 		v.problem(sessionFile(id), "says %d records in %d bytes; the history has %d in %d", doc.HistorySize, doc.SyncedBytes, size, len(data))
 	case !ok && !v.pending && len(data) == 0:
 		v.problem("sessions/"+id, "holds no session")
@@ -469,7 +469,7 @@ func (s *Store) repairSession(id string) error {
 		x.dirty = true
 	}
 	if x.dirty {
-		x.synced = 0 // synced anew
+		x.synced, x.sure = 0, 0 // synced anew
 		x.meta.HistorySize = x.size
 	}
 	changed := x.dirty

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +20,11 @@ func model(t *testing.T, r *rig) {
 	random := rand.New(rand.NewPCG(1, 2))
 	live := map[string]bool{}
 	pick := func(n int) int { return random.IntN(n) }
+	var done []string // since they were compared
 	both := func(what string, do func(store.Store) error) {
 		t.Helper()
 		a, b := do(r.s), do(twin)
+		done = append(done, fmt.Sprint(what, " ", a))
 		if fmt.Sprint(a == nil) != fmt.Sprint(b == nil) {
 			t.Fatalf("%s: the store says %v, the twin %v", what, a, b)
 		}
@@ -39,7 +42,7 @@ func model(t *testing.T, r *rig) {
 			}
 		case 2:
 			delete(live, id)
-			both("delete", func(s store.Store) error { return s.DeleteSession(r.ctx, id) })
+			both("delete "+id, func(s store.Store) error { return s.DeleteSession(r.ctx, id) })
 		case 3:
 			both("put tool", func(s store.Store) error {
 				_, err := s.PutTool(r.ctx, agent.Tool{Role: "role" + method, Contract: agent.Contract{Purpose: fmt.Sprint(step)}}, store.AnyRevision, nil)
@@ -47,17 +50,19 @@ func model(t *testing.T, r *rig) {
 			})
 		case 4:
 			targets := []store.Target{{Role: "calculator", Method: method}}
-			both("archive", func(s store.Store) error {
+			both("archive "+method, func(s store.Store) error {
 				return s.Archive(r.ctx, targets, agent.AuditEntry{ID: fmt.Sprint("audit_", step)})
 			})
 		case 5:
 			targets := []store.Target{{Role: "calculator", Method: method}}
-			both("restore", func(s store.Store) error {
+			both("restore "+method, func(s store.Store) error {
 				return s.Restore(r.ctx, targets, agent.AuditEntry{ID: fmt.Sprint("audit_", step)})
 			})
 		case 6:
 			if r.h.Reopen != nil {
-				r.s = r.h.Reopen(t, r.s, pick(2) == 0)
+				kill := pick(2) == 0
+				done = append(done, fmt.Sprint("reopen, kill ", kill))
+				r.s = r.h.Reopen(t, r.s, kill)
 			}
 		case 7:
 			both("context", func(s store.Store) error {
@@ -66,7 +71,7 @@ func model(t *testing.T, r *rig) {
 			})
 		default:
 			kind := pick(4)
-			both("call", func(s store.Store) error {
+			both(fmt.Sprint("call ", kind, " ", id, " ", method), func(s store.Store) error {
 				c := NewCommit(id, fmt.Sprintf("call_%05d", step), r.clock.now())
 				c.Record.MethodName, c.Log.Method = method, method
 				c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(step))}}
@@ -84,8 +89,9 @@ func model(t *testing.T, r *rig) {
 		}
 		if step%40 == 39 {
 			if a, b := Dump(t, r.s, r.clock.now()), Dump(t, twin, r.clock.now()); a != b {
-				t.Fatalf("after step %d the store and its twin differ:\n%s\n%s", step, a, b)
+				t.Fatalf("after step %d the store and its twin differ: %s\nafter %s", step, Difference(a, b), strings.Join(done, "\n"))
 			}
+			done = nil
 		}
 	}
 }
@@ -136,4 +142,16 @@ func Dump(t testing.TB, s store.Store, now time.Time) string {
 	text, err := json.MarshalIndent(out, "", " ")
 	ok(err)
 	return string(text)
+}
+
+// Difference gives the first lines that two dumps do not share.
+func Difference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range a {
+		if i >= len(b) || a[i] != b[i] {
+			from := max(0, i-6)
+			return fmt.Sprintf("line %d: got\n%s\nwant\n%s", i, strings.Join(a[from:min(len(a), i+6)], "\n"), strings.Join(b[from:min(len(b), i+6)], "\n"))
+		}
+	}
+	return "nothing"
 }
