@@ -45,25 +45,32 @@ func (b *batch) reset() {
 	*b = batch{b.sessions[:0], b.artifacts[:0], b.tools[:0], b.created[:0], 0, false}
 }
 
-func (b *batch) size(x *session) int {
+// session returns the session that earlier commits of the batch change, or nil. It must be that very one: a checkpoint
+// may have let it go to the cache, and the cache may have dropped it, so that another lookup would read its file.
+func (b *batch) session(id string) *session {
 	for i := range b.sessions {
-		if b.sessions[i].s == x {
-			return b.sessions[i].size
+		if b.sessions[i].s.id == id {
+			return b.sessions[i].s
 		}
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.size
+	return nil
 }
 
-func (b *batch) setSize(x *session, n int) {
+// hold keeps a session for the rest of the batch.
+func (b *batch) hold(x *session) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	b.sessions = append(b.sessions, sizeOf{x, x.size})
+}
+
+// records points to the number of records that a held session has after what is planned.
+func (b *batch) records(x *session) *int {
 	for i := range b.sessions {
 		if b.sessions[i].s == x {
-			b.sessions[i].size = n
-			return
+			return &b.sessions[i].size
 		}
 	}
-	b.sessions = append(b.sessions, sizeOf{x, n})
+	panic("a session that the batch does not hold") // plan holds every session before it plans a record of it
 }
 
 // commit makes the entry durable together with those that wait beside it, and applies it. One of those who wait
@@ -216,9 +223,13 @@ func (s *Store) prepare(c *commit) error {
 // files have already is left out.
 func (s *Store) plan(e *entry, b *batch) error {
 	if e.Create == nil && (e.Record != nil || e.Context != nil) {
-		x, err := s.session(e.Session)
-		if err != nil {
-			return err
+		x := b.session(e.Session)
+		if x == nil {
+			var err error
+			if x, err = s.session(e.Session); err != nil {
+				return err
+			}
+			b.hold(x)
 		}
 		e.planned.session = x
 	}
@@ -238,17 +249,13 @@ func (s *Store) plan(e *entry, b *batch) error {
 	if e.Record == nil {
 		return nil
 	}
-	e.Seq = b.size(e.planned.session) + 1
-	e.log.ConversationHistorySize = e.Seq
-	return s.planRecord(e, b)
-}
-
-func (s *Store) planRecord(e *entry, b *batch) (err error) {
-	if e.record, err = withSeq(e.Record, e.Seq); err != nil {
+	size := b.records(e.planned.session)
+	line, err := withSeq(e.Record, *size+1)
+	if err != nil {
 		return err
 	}
-	e.meta.Seq = e.Seq
-	b.setSize(e.planned.session, e.Seq)
+	*size++
+	e.Seq, e.meta.Seq, e.log.ConversationHistorySize, e.record = *size, *size, *size, line
 	return nil
 }
 
