@@ -163,6 +163,10 @@ func TestStoreExportImport(t *testing.T) {
 	d := newDaemon(t, m)
 	s := d.session("calculator")
 	d.wantValue(d.call(s, "add", 2, 3), 5, "generated")
+	online := filepath.Join(d.dir, "online.tar.gz")
+	if stdout, stderr, code := d.client("store", "export", online); code != 0 {
+		t.Fatalf("export of a running daemon: exit code %d: %s%s", code, stdout, stderr)
+	}
 	d.kill(syscall.SIGTERM)
 	file := filepath.Join(d.dir, "export.tar.gz")
 	if stdout, stderr, code := d.client("store", "export", file); code != 0 {
@@ -180,8 +184,13 @@ func TestStoreExportImport(t *testing.T) {
 	if _, stderr, code := d.client("store", "verify"); code != exitUsage || !strings.Contains(stderr, "no data directory") {
 		t.Errorf("verify of nothing: exit code %d: %s", code, stderr)
 	}
-	if stdout, stderr, code := d.client("store", "import", file); code != 0 || !strings.Contains(stdout, "1 artifacts") {
-		t.Fatalf("import: exit code %d: %s%s", code, stdout, stderr)
+	for _, archive := range []string{file, online} { // what was taken online is as whole as the other
+		if err := os.RemoveAll(d.state()); err != nil {
+			t.Fatal(err)
+		}
+		if stdout, stderr, code := d.client("store", "import", archive); code != 0 || !strings.Contains(stdout, "1 artifacts") {
+			t.Fatalf("import of %s: exit code %d: %s%s", archive, code, stdout, stderr)
+		}
 	}
 	d.start()
 	d.wantValue(d.call(s, "add", 40, 2), 42, "persisted")

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,7 @@ type Runtime interface {
 	Prune(ctx context.Context, q runtime.PruneRequest) (runtime.PruneReport, error)
 	Restore(ctx context.Context, t store.Target, actor, reason string) error
 	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
+	Export(ctx context.Context, w io.Writer) error
 
 	CallEvents(ctx context.Context, callID, after string, emit func(runtime.Event) error) error
 	Events(ctx context.Context, after string, emit func(runtime.Event) error) error
@@ -216,6 +218,7 @@ func (s *server) router() *chi.Mux {
 	add("POST", "/v1/maintenance/prune", s.prune, jsonBody)
 	add("POST", "/v1/maintenance/restore", s.restore, jsonBody)
 	add("GET", "/v1/maintenance/audit", s.getAudit)
+	add("GET", "/v1/maintenance/export", s.export, streaming)
 	add("GET", "/v1/policy", s.getPolicy)
 	add("PATCH", "/v1/policy", s.patchPolicy, patchBody)
 

@@ -70,6 +70,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"POST", "/v1/maintenance/prune", `{"stale_days":0,"mode":"delete","dry_run":false}`, 200},
 		{"POST", "/v1/maintenance/restore", `{"role":"old","method":"m"}`, 200},
 		{"GET", "/v1/maintenance/audit", "", 200},
+		{"GET", "/v1/maintenance/export", "", 200},
 		{"GET", "/v1/recommendations", "", 200},
 		{"POST", "/v1/recommendations/rec_1/apply", "", 200},
 		{"POST", "/v1/recommendations/rec_1/dismiss", "", 200},

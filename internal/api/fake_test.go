@@ -254,6 +254,14 @@ func (f *fake) Events(_ context.Context, after string, emit func(runtime.Event) 
 	return emit(runtime.Event{ID: "call_1", Type: runtime.EventFinished, Data: json.RawMessage(`{"after":"` + after + `"}`)})
 }
 
+func (f *fake) Export(_ context.Context, w io.Writer) error {
+	if err := f.known("Export", "", ""); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "archive")
+	return err
+}
+
 func (f *fake) Ready() error { return f.ready }
 func (f *fake) Version() runtime.VersionInfo {
 	return runtime.VersionInfo{Name: "recurgentd", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}

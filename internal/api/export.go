@@ -1,0 +1,33 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// lateWriter writes the header with the first byte, so that a fault before it is still a problem detail.
+type lateWriter struct{ w *reply }
+
+func (l lateWriter) Write(p []byte) (int, error) {
+	if l.w.status == 0 {
+		h := l.w.Header()
+		h.Set("Content-Type", "application/octet-stream")
+		h.Set("Content-Disposition", `attachment; filename="recurgent-`+time.Now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
+		l.w.WriteHeader(http.StatusOK)
+	}
+	return l.w.Write(p)
+}
+
+// export streams an archive of everything. It lasts as long as there is to write.
+func (s *server) export(w *reply, r *http.Request) error {
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	err := s.run.Export(r.Context(), lateWriter{w})
+	if err != nil && w.status != 0 {
+		s.log.Error().Err(err).Str("request_id", w.requestID).Msg("an export broke off")
+		panic(http.ErrAbortHandler) // a clean end would pass for a whole archive
+	}
+	return err
+}
