@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -46,6 +47,10 @@ func serve(ctx context.Context, sh shell, o Options) error {
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
 
+	// The live heap is a few MiB and each call leaves garbage: at the default the collector runs dozens of times a second.
+	if _, set := sh.env("GOGC"); !set {
+		debug.SetGCPercent(400)
+	}
 	d, err := startDaemon(ctx, o, newLogger(o, sh), sh.clock)
 	if err != nil {
 		code := exitFailed
