@@ -155,7 +155,7 @@ func BenchmarkEncode(b *testing.B) {
 // BenchmarkFlat reports a commit, the reads of a warm call and the prompt's known tools, with few and with many records,
 // tools and sessions: ratios near 1 say that nothing grows.
 func BenchmarkFlat(b *testing.B) {
-	for _, size := range []struct{ records, tools, sessions int }{{10, 10, 10}, {100_000, 10_000, 100_000}} {
+	for _, size := range []struct{ records, tools, sessions int }{{10, 10, 10}, {1_000_000, 10_000, 100_000}} {
 		dir := b.TempDir()
 		seed(b, dir, size.records, size.tools, size.sessions)
 		b.Run(fmt.Sprintf("records=%d/tools=%d/sessions=%d", size.records, size.tools, size.sessions), func(b *testing.B) {
