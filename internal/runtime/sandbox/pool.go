@@ -113,7 +113,7 @@ func (p *Pool) spawn(ctx context.Context) (*runner, *Failure) {
 			return r, nil
 		}
 		last = err
-		if errors.Is(err, errShutdown) {
+		if errors.Is(err, errShutdown) || p.stop.Err() != nil { // what Close ended half-way is no fault
 			return nil, interrupted(p.stop)
 		}
 		p.opts.Log.Error().Err(err).Msg("a runner could not be started")
