@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
@@ -178,6 +179,7 @@ func newServer(o Options) (*server, error) {
 // router lists all routes.
 func (s *server) router() *chi.Mux {
 	r := chi.NewRouter()
+	r.Use(middleware.GetHead) // net/http leaves the body out
 	r.NotFound(s.route("unmatched", "other", s.noRoute, open))
 	r.MethodNotAllowed(s.route("unmatched", "other", s.noMethod, open))
 	add := func(method, pattern string, h handler, traits ...trait) {

@@ -619,8 +619,36 @@ func TestTraceparent(t *testing.T) {
 
 func TestAllowIsTold(t *testing.T) {
 	g := newRig(t, nil)
-	if got := g.ask("PUT", "/v1/sessions/x%2fy", "{}"); got.status != 405 || got.header.Get("Allow") != "DELETE, GET" {
+	if got := g.ask("PUT", "/v1/sessions/x%2fy", "{}"); got.status != 405 || got.header.Get("Allow") != "DELETE, GET, HEAD" {
 		t.Errorf("%d, Allow %q", got.status, got.header.Get("Allow"))
+	}
+}
+
+// RFC 9110, 9.3.2: HEAD answers as GET does, without the body; what has no GET has no HEAD. Streams do not begin.
+func TestHead(t *testing.T) {
+	g := newRig(t, nil)
+	for _, c := range []struct {
+		path   string
+		status int
+	}{
+		{"/healthz", 200}, {"/openapi.yaml", 200}, {"/metrics", 200}, {"/v1/policy", 200}, {"/v1/tools/calculator/methods/add", 200},
+		{"/v1/sessions/" + knownSession, 200}, {"/v1/sessions/sess_none", 404}, {"/v1/calls?limit=0", 400}, {"/nowhere", 404},
+		{"/v1/events", 200}, {"/v1/calls/" + knownCall + "/events", 200}, {"/v1/calls/call_nobody/events", 404},
+		{"/v1/maintenance/export", 200}, {"/v1/maintenance/prune", 405}, {"/v1/predict", 405},
+	} {
+		got := g.ask("HEAD", c.path, "")
+		if got.status != c.status || len(got.body) > 0 {
+			t.Errorf("HEAD %s = %d with %d bytes, want %d with none", c.path, got.status, len(got.body), c.status)
+		}
+		if c.status >= 400 || strings.HasSuffix(c.path, "/events") || strings.HasSuffix(c.path, "/export") || c.path == "/metrics" {
+			continue // these have no GET, last, or differ each time
+		}
+		want := g.ask("GET", c.path, "")
+		for _, name := range []string{"Content-Type", "Content-Length", "ETag", "Cache-Control"} {
+			if got.header.Get(name) != want.header.Get(name) {
+				t.Errorf("HEAD %s: %s is %q, GET has %q", c.path, name, got.header.Get(name), want.header.Get(name))
+			}
+		}
 	}
 }
 

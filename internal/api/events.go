@@ -119,7 +119,14 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = follow(r.Context(), newStream(w), func(ctx context.Context, emit func(runtime.Event) error) error {
+	out := newStream(w)
+	if r.Method == http.MethodHead {
+		if _, err = s.run.CallView(r.Context(), id); err == nil {
+			out.begin()
+		}
+		return missing(err, "call "+id)
+	}
+	err = follow(r.Context(), out, func(ctx context.Context, emit func(runtime.Event) error) error {
 		return s.run.CallEvents(ctx, id, resumeAt(r), emit)
 	})
 	return missing(err, "call "+id)
@@ -128,8 +135,8 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 // events streams every call's end. The stream begins at once, so that its client knows that it listens.
 func (s *server) events(w *reply, r *http.Request) error {
 	out := newStream(w)
-	if err := out.ping(); err != nil {
-		return nil //nolint:nilerr // the client is gone
+	if err := out.ping(); err != nil || r.Method == http.MethodHead {
+		return nil //nolint:nilerr // the client is gone, or wants no events
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(runtime.Event) error) error {
 		return s.run.Events(ctx, resumeAt(r), emit)

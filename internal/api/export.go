@@ -11,16 +11,24 @@ type lateWriter struct{ w *reply }
 
 func (l lateWriter) Write(p []byte) (int, error) {
 	if l.w.status == 0 {
-		h := l.w.Header()
-		h.Set("Content-Type", "application/octet-stream")
-		h.Set("Content-Disposition", `attachment; filename="recurgent-`+time.Now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
-		l.w.WriteHeader(http.StatusOK)
+		l.begin()
 	}
 	return l.w.Write(p)
 }
 
+func (l lateWriter) begin() {
+	h := l.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", `attachment; filename="recurgent-`+time.Now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
+	l.w.WriteHeader(http.StatusOK)
+}
+
 // export streams an archive of everything. It lasts as long as there is to write.
 func (s *server) export(w *reply, r *http.Request) error {
+	if r.Method == http.MethodHead { // an archive that nobody reads is not made
+		lateWriter{w}.begin()
+		return nil
+	}
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}

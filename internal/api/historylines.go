@@ -33,6 +33,9 @@ func (s *server) exportHistory(w *reply, r *http.Request, id string, q store.His
 	}
 	w.Header().Set("Content-Type", mediaLines)
 	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
 	for {
 		for _, record := range p.Records {
 			if _, err := w.Write(append(record[:len(record):len(record)], '\n')); err != nil {

@@ -195,6 +195,9 @@ func (s *server) noMethod(w *reply, r *http.Request) error {
 	for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {
 		if routes.Match(chi.NewRouteContext(), method, path) {
 			allowed = append(allowed, method)
+			if method == http.MethodGet {
+				allowed = append(allowed, http.MethodHead)
+			}
 		}
 	}
 	w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
