@@ -118,6 +118,7 @@ type LogEntry struct {
 	UserCorrectionDetected        bool     `json:"user_correction_detected"`
 	UserCorrectionSignal          string   `json:"user_correction_signal,omitempty"`
 	UserCorrectionReferenceCallID string   `json:"user_correction_reference_call_id,omitempty"`
+	CorrectedBy                   string   `json:"corrected_by,omitempty"` // the re-ask; the store puts it in when the entry is read
 
 	Usage            Usage           `json:"usage"`
 	SandboxLevel     string          `json:"sandbox_level"`

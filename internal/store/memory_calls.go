@@ -63,6 +63,9 @@ func (m *Memory) CommitCall(ctx context.Context, c *CallCommit) error {
 		}
 		m.calls = append(m.calls, kept)
 		m.byID[c.Log.CallID] = kept
+		if corrected := m.byID[c.Log.UserCorrectionReferenceCallID]; corrected != nil {
+			corrected.log.CorrectedBy = c.Log.CallID
+		}
 	}
 	if c.Content != nil {
 		m.content.Put(*c.Content, c.SessionID, m.policy.Retention)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -61,6 +62,26 @@ func (s *Store) applyCall(e *entry) {
 	if e.Key != nil {
 		s.callByKey[e.Key.Key] = c
 	}
+	if ref := e.log.UserCorrectionReferenceCallID; ref != "" {
+		s.corrections[ref] = e.log.CallID
+	}
+}
+
+// correction is what the line of a re-ask says of the call that it corrects. The log is only ever appended to, so this
+// is the one place where the pair stands: the line is indexed under both ids, and whoever reads the corrected call meets
+// it on the way.
+type correction struct {
+	CallID    string `json:"call_id"`
+	Corrected string `json:"user_correction_reference_call_id"`
+}
+
+// correctionIn reads the correction out of a line of the call log; ok is false for the many that hold none.
+func correctionIn(line []byte) (c correction, ok bool) {
+	if !bytes.Contains(line, []byte(`"user_correction_reference_call_id":"`)) {
+		return c, false
+	}
+	// A call's arguments may name the same member: only the decoded line tells.
+	return c, json.Unmarshal(line, &c) == nil && c.CallID != "" && c.Corrected != ""
 }
 
 // erased returns the call without what it says of a deleted session's arguments and values.
@@ -71,6 +92,14 @@ func (c *pendingCall) erased() *pendingCall {
 }
 
 func callKeys(line []byte) []uint64 {
+	keys := idKeys(line)
+	if c, ok := correctionIn(line); ok {
+		keys = append(keys, hashKey(c.Corrected))
+	}
+	return keys
+}
+
+func idKeys(line []byte) []uint64 {
 	if id := stringMember(line, "call_id"); id != "" {
 		return []uint64{hashKey(id)}
 	}
@@ -78,7 +107,7 @@ func callKeys(line []byte) []uint64 {
 }
 
 func valueKeys(line []byte) []uint64 {
-	keys := callKeys(line)
+	keys := idKeys(line)
 	if bytes.Contains(line, []byte(`,"key":{"k":`)) {
 		v := valueLine{}
 		if json.Unmarshal(line, &v) == nil && v.Key != nil {
@@ -120,17 +149,24 @@ func (s *Store) Call(_ context.Context, callID string) (store.Call, error) {
 	if c != nil {
 		out.Log, v = c.log, c.value
 	}
+	correctedBy := s.corrections[callID]
 	s.mu.RUnlock()
 	if c != nil {
+		out.Log.CorrectedBy = correctedBy
 		return s.withValue(out, &v)
 	}
 	found := false
 	if err := s.callLog.find(hashKey(callID), func(line []byte) bool {
+		if c, ok := correctionIn(line); ok && c.Corrected == callID {
+			correctedBy = c.CallID
+			return false // the call itself stands before it
+		}
 		found = stringMember(line, "call_id") == callID && json.Unmarshal(line, &out.Log) == nil
 		return found
 	}); err != nil {
 		return store.Call{}, err
 	}
+	out.Log.CorrectedBy = correctedBy
 	if !found {
 		return store.Call{}, store.ErrNotFound
 	}
@@ -168,6 +204,7 @@ func (s *Store) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	out := []agent.LogEntry{}
 	s.mu.RLock()
 	end := s.callLog.end()
+	corrections := maps.Clone(s.corrections) // the re-asks among what is read below are added
 	before := len(s.calls)
 	if q.Before != "" && s.callByID[q.Before] != nil {
 		before = slices.Index(s.calls, s.callByID[q.Before])
@@ -185,7 +222,7 @@ func (s *Store) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	}
 	s.mu.RUnlock()
 	if len(out) == q.Limit {
-		return out, nil
+		return s.linked(out, corrections, q.Before != "")
 	}
 	if !inMemory {
 		at, err := s.callLog.locate(hashKey(q.Before), func(line []byte) bool { return stringMember(line, "call_id") == q.Before })
@@ -197,6 +234,9 @@ func (s *Store) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	err := s.callLog.back(ctx, &end, func(line []byte) (bool, error) {
 		if len(out) == q.Limit {
 			return true, nil
+		}
+		if c, ok := correctionIn(line); ok {
+			corrections[c.Corrected] = c.CallID
 		}
 		if q.SessionID != "" && !bytes.Contains(line, []byte(q.SessionID)) {
 			return false, nil
@@ -210,7 +250,39 @@ func (s *Store) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 		}
 		return false, nil
 	})
-	return out, err
+	if err != nil {
+		return out, err
+	}
+	return s.linked(out, corrections, q.Before != "")
+}
+
+// linked puts into the entries which call corrected them. corrections holds what was met on the way to them; below the
+// first page a re-ask may stand before the page's first entry, where only the index knows it.
+func (s *Store) linked(entries []agent.LogEntry, corrections map[string]string, below bool) ([]agent.LogEntry, error) {
+	s.mu.RLock()
+	window := time.Duration(s.policy.UserCorrection.WindowSeconds)*time.Second + commitSlack
+	s.mu.RUnlock()
+	for i := range entries {
+		e := &entries[i]
+		e.CorrectedBy = corrections[e.CallID]
+		if e.CorrectedBy != "" || !below || e.Depth > 0 || e.ProgramSource == agent.SourceNone {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, e.Timestamp)
+		if err != nil {
+			continue // damaged: the log is no source of truth
+		}
+		if err := s.callLog.findWithin(hashKey(e.CallID), at, at.Add(window), func(line []byte) bool {
+			c, ok := correctionIn(line)
+			if ok = ok && c.Corrected == e.CallID; ok {
+				e.CorrectedBy = c.CallID
+			}
+			return ok
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
 }
 
 func (l *lineLog) end() place {

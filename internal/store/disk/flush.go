@@ -542,6 +542,7 @@ func (s *Store) writeCalls(w *work) error {
 	}
 	for _, c := range w.calls {
 		delete(s.callByID, c.log.CallID)
+		delete(s.corrections, c.log.UserCorrectionReferenceCallID)
 		if c.value.Key != nil {
 			delete(s.callByKey, c.value.Key.Key)
 		}

@@ -390,6 +390,11 @@ func searchIndex(f File, size int64, key uint64) (offsets []int64, ok bool) {
 
 // find visits the lines under a key, newest first, until visit says that it was the right one.
 func (l *lineLog) find(key uint64, visit func(line []byte) bool) error {
+	return l.findWithin(key, time.Time{}, time.Time{}, visit)
+}
+
+// findWithin is find in the segments that may hold what was appended in that span; a zero time is no bound.
+func (l *lineLog) findWithin(key uint64, since, until time.Time, visit func(line []byte) bool) error {
 	if err := l.loadOffsets(); err != nil {
 		return err
 	}
@@ -398,7 +403,10 @@ func (l *lineLog) find(key uint64, visit func(line []byte) bool) error {
 	if done, err := l.findIn(l.file(l.number), l.bytes, l.offsets[key], visit); done || err != nil {
 		return err
 	}
-	for _, seg := range slices.Backward(l.closed) {
+	for i, seg := range slices.Backward(l.closed) {
+		if !seg.newest.IsZero() && seg.newest.Before(since) || !until.IsZero() && i > 0 && l.closed[i-1].newest.After(until) {
+			continue
+		}
 		offsets, err := l.offsetsOf(seg, key)
 		if err != nil {
 			return err

@@ -93,6 +93,7 @@ func appendLog(b []byte, e *agent.LogEntry, full bool) ([]byte, error) {
 	w.bool("user_correction_detected", e.UserCorrectionDetected, false)
 	w.str("user_correction_signal", e.UserCorrectionSignal, true)
 	w.str("user_correction_reference_call_id", e.UserCorrectionReferenceCallID, true)
+	w.str("corrected_by", e.CorrectedBy, true)
 	if full || e.Usage != (agent.Usage{}) {
 		w.key("usage")
 		w.object(func() {

@@ -88,6 +88,7 @@ type Store struct {
 	calls         []*pendingCall            // without a line in the call log yet, in order
 	callByID      map[string]*pendingCall
 	callByKey     map[string]*pendingCall
+	corrections   map[string]string   // corrected call → re-ask, of re-asks that are not in the files yet
 	audits        []*agent.AuditEntry // without a line yet
 	ranking       *store.Ranking
 	roles         []string // of the registered tools, sorted
@@ -160,7 +161,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
 		dir: dir, o: o, fs: o.FS, log: o.Logger, now: o.Now, seed: maphash.MakeSeed(),
 		touched: map[string]*session{}, gone: map[string]time.Time{}, dirs: map[string]bool{}, dirty: map[artifactKey]*artifact{}, programs: map[string]string{},
-		callByID: map[string]*pendingCall{}, callByKey: map[string]*pendingCall{}, ranking: store.NewRanking(),
+		callByID: map[string]*pendingCall{}, callByKey: map[string]*pendingCall{}, corrections: map[string]string{}, ranking: store.NewRanking(),
 		patterns: map[string][]agent.PatternEvent{}, watchers: map[int]func(store.Change){}, leases: map[string]time.Time{},
 		kick: make(chan struct{}, 1), done: make(chan struct{}),
 	}

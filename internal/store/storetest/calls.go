@@ -274,6 +274,59 @@ func callsPage(t *testing.T, r *rig) {
 	})
 }
 
+// C-22: the entry of a corrected call names its re-ask, wherever the two stand and however they are asked for; the re-ask
+// of a call that the store does not know hurts nobody.
+func corrections(t *testing.T, r *rig) {
+	r.session("sess_1")
+	const n = 40
+	want := map[string]string{}
+	for i := range n {
+		c := r.call("sess_1")
+		if i%4 == 3 { // it corrects the one before
+			c.Log.UserCorrectionDetected, c.Log.UserCorrectionSignal = true, "temporal_reask"
+			c.Log.UserCorrectionReferenceCallID = fmt.Sprintf("call_%06d", i)
+			want[c.Log.UserCorrectionReferenceCallID] = c.Log.CallID
+		}
+		if i%4 == 1 { // arguments that look like a correction are none
+			c.Log.Kwargs = json.RawMessage(`{"call_id":"call_000099","user_correction_detected":true,"user_correction_signal":"x","user_correction_reference_call_id":"call_000001"}`)
+		}
+		r.commit(c)
+	}
+	lost := r.call("sess_1")
+	lost.Log.UserCorrectionDetected, lost.Log.UserCorrectionReferenceCallID = true, "call_unknown"
+	r.commit(lost)
+	r.everyWay(func() {
+		for i := range n {
+			id := fmt.Sprintf("call_%06d", i+1)
+			got, err := r.s.Call(r.ctx, id)
+			r.ok(err)
+			if got.Log.CorrectedBy != want[id] {
+				t.Errorf("%s is corrected by %q, want %q", id, got.Log.CorrectedBy, want[id])
+			}
+		}
+		for _, limit := range []int{1000, 1, 3} { // pages that part the two
+			q := store.CallQuery{Limit: limit, Method: "add"}
+			for seen := 0; ; {
+				page, err := r.s.ListCalls(r.ctx, q)
+				r.ok(err)
+				for _, e := range page {
+					seen++
+					if e.CorrectedBy != want[e.CallID] {
+						t.Errorf("pages of %d: %s is corrected by %q, want %q", limit, e.CallID, e.CorrectedBy, want[e.CallID])
+					}
+				}
+				if len(page) < limit {
+					if seen != n+1 {
+						t.Errorf("pages of %d: %d entries, want %d", limit, seen, n+1)
+					}
+					break
+				}
+				q.Before = page[len(page)-1].CallID
+			}
+		}
+	})
+}
+
 func valuesExpire(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := r.commit(r.call("sess_1"))
