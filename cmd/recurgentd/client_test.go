@@ -116,4 +116,5 @@ func TestDemo(t *testing.T) {
 			t.Errorf("the demo does not show %q:\n%s", part, out)
 		}
 	}
+	comparePicture(t, out)
 }

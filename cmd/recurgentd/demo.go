@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -55,8 +56,8 @@ func demo(ctx context.Context, sh shell, self string) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
 	o.URL = d.url()
-	t := &story{out: sh.stdout, c: newClient(o)}
-	fmt.Fprintf(t.out, "A daemon listens on %s, on a temporary directory. Its model is a recording: no network, no key.\n", o.URL)
+	t := &story{out: sh.stdout, c: newClient(o), colour: colourful(sh)}
+	fmt.Fprintf(t.out, "A daemon listens on %s, on a temporary directory.\nIts model is a recording: no network, no key.\n", o.URL)
 	if err := t.tell(ctx); err != nil {
 		return err
 	}
@@ -72,11 +73,20 @@ Go on by hand:
 	return nil
 }
 
+// colourful reports whether stdout is a terminal whose user has nothing against colours.
+func colourful(sh shell) bool {
+	f, ok := sh.stdout.(*os.File)
+	no, _ := sh.env("NO_COLOR")
+	kind, _ := sh.env("TERM")
+	return ok && no == "" && kind != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
 // A story is the calls of the demo in one session, told as they happen.
 type story struct {
 	out     io.Writer
 	c       *client
 	session string
+	colour  bool
 }
 
 func (t *story) tell(ctx context.Context) (err error) {
@@ -93,6 +103,26 @@ func (t *story) tell(ctx context.Context) (err error) {
 
 func (t *story) title(number int, text string) { fmt.Fprintf(t.out, "\n%d. %s\n\n", number, text) }
 
+// demoColumn is the width of what a line says of a call: the line as a whole has 90 characters.
+const demoColumn = 63
+
+// clip shortens the text to n characters, and says so.
+func clip(text string, n int) string {
+	if r := []rune(text); len(r) > n {
+		return string(r[:max(0, n-3)]) + "..."
+	}
+	return text
+}
+
+// tint pads a program's source to its column, and colours it on a terminal.
+func (t *story) tint(source string) string {
+	text := fmt.Sprintf("%-9s", source)
+	if code := map[string]string{"generated": "33", "repaired": "35", "persisted": "32"}[source]; t.colour && code != "" {
+		return "\x1b[" + code + "m" + text + "\x1b[0m"
+	}
+	return text
+}
+
 // call makes one call with JSON arguments and tells it in a line.
 func (t *story) call(ctx context.Context, role, method string, args ...any) (runtime.Reply, error) {
 	body := callBody{Role: role, Method: method}
@@ -103,9 +133,7 @@ func (t *story) call(ctx context.Context, role, method string, args ...any) (run
 			return runtime.Reply{}, err
 		}
 		body.Args = append(body.Args, data)
-		if shown[i] = string(data); utf8.RuneCountInString(shown[i]) > 60 {
-			shown[i] = string([]rune(shown[i])[:57]) + "..."
-		}
+		shown[i] = strings.ReplaceAll(string(data), ",\"", ", \"")
 	}
 	reply, _, err := t.c.call(ctx, t.session, body)
 	if err != nil {
@@ -115,8 +143,10 @@ func (t *story) call(ctx context.Context, role, method string, args ...any) (run
 	if !reply.Outcome.OK() {
 		answer = reply.Outcome.ErrorType + ": " + reply.Outcome.ErrorMessage
 	}
-	what := fmt.Sprintf("%s.%s(%s) %s", role, method, strings.ReplaceAll(strings.Join(shown, ", "), ",\"", ", \""), answer)
-	fmt.Fprintf(t.out, "   %-62s %-9s %8.2f ms\n", what, reply.Program.Source, reply.DurationMs)
+	answer = clip(answer, demoColumn/2)
+	asked := clip(strings.Join(shown, ", "), demoColumn-utf8.RuneCountInString(role+"."+method+"() "+answer))
+	what := fmt.Sprintf("%s.%s(%s) %s", role, method, asked, answer)
+	fmt.Fprintf(t.out, "   %-*s  %s %8.2f ms\n", demoColumn, what, t.tint(reply.Program.Source), reply.DurationMs)
 	if !reply.Outcome.OK() {
 		return reply, fmt.Errorf("%s.%s ended in %s: %s", role, method, reply.Outcome.ErrorType, reply.Outcome.ErrorMessage)
 	}
@@ -124,7 +154,7 @@ func (t *story) call(ctx context.Context, role, method string, args ...any) (run
 }
 
 func (t *story) forging(ctx context.Context) error {
-	t.title(1, "Nobody wrote calculator.add. The first call has a model write it; the second runs what is kept.")
+	t.title(1, "Nobody wrote calculator.add. The first call has a model write it; the second runs it.")
 	if _, err := t.call(ctx, "calculator", "add", 2, 3); err != nil {
 		return err
 	}
@@ -139,7 +169,7 @@ func (t *story) forging(ctx context.Context) error {
 }
 
 func (t *story) memory(ctx context.Context) error {
-	t.title(2, "A session has a memory. Programs change it when they succeed; a name with = writes it directly.")
+	t.title(2, "A session has a memory. Programs change it; a name with = writes it directly.")
 	for _, c := range []struct {
 		method string
 		args   []any
@@ -180,7 +210,7 @@ func (t *story) tools(ctx context.Context) error {
 }
 
 func (t *story) repair(ctx context.Context) error {
-	t.title(4, "A program that fails is mended with its code and its error, must still give its old answers, and replaces the old one.")
+	t.title(4, "A program that fails is mended by the model. It must still give its old answers.")
 	if _, err := t.call(ctx, "text_tools", "initials", "Ada Lovelace"); err != nil {
 		return err
 	}
@@ -224,9 +254,7 @@ func (t *story) records(ctx context.Context) ([]agent.Record, error) {
 func arguments(r agent.Record) string {
 	parts := make([]string, len(r.Args))
 	for i, a := range r.Args {
-		if parts[i] = string(a); utf8.RuneCountInString(parts[i]) > 24 {
-			parts[i] = string([]rune(parts[i])[:21]) + "..."
-		}
+		parts[i] = clip(string(a), 24)
 	}
 	return strings.Join(parts, ", ")
 }
