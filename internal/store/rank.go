@@ -13,6 +13,10 @@ import (
 // recencyDays is the time constant of the recency factor exp(-days/30) (requirements.md, P-63).
 const recencyDays = 30
 
+// StaleAfter is how long a tool may go unused before prompts prefer whatever is in use (P-66): a stale tool ranks behind
+// every fresh one, however far it has come in its lifecycle. It stays known and callable, and its next use brings it back.
+const StaleAfter = recencyDays * 24 * time.Hour
+
 // Figures are what the ranking, the lists of stale programs and the counts by state know of an artifact.
 type Figures struct {
 	State      string    `json:"state"`
@@ -26,12 +30,15 @@ func FiguresOf(a *agent.Artifact) Figures {
 	return Figures{a.LifecycleState, a.SuccessCount, a.IntrinsicFailureCount + a.AdaptiveFailureCount, a.LastUsedAt}
 }
 
-// Ranking orders the known tools for prompts: by the best lifecycle state among their artifacts, then by success
-// rate times recency. As recency decays exponentially, the order does not depend on when one asks, so a change costs
-// O(log n) and the best k cost O(k log k). It is not safe for concurrent use.
+// Ranking orders the known tools for prompts: those in use before stale ones and both before degraded ones, then by the
+// best lifecycle state among their artifacts, then by success rate times recency. As recency decays exponentially, the order among tools of one kind
+// does not depend on when one asks, so a change costs O(log n) and the best k cost O(k log k); a tool that grows stale is
+// moved once, by whoever asks next. It is not safe for concurrent use, Top included.
 type Ranking struct {
 	roles  map[string]*ranked
 	known  rankHeap       // the registered roles, best first
+	due    dueHeap        // when to look whether a role has grown stale; each at most once
+	now    time.Time      // the latest that Top was asked for: what staleness was last judged by
 	states map[string]int // artifacts by lifecycle state
 }
 
@@ -49,6 +56,8 @@ type ranked struct {
 	lastUsed         time.Time // of the artifacts
 	level            int
 	key              float64 // ln(success rate) + age-independent recency
+	stale            bool    // nobody used it for StaleAfter
+	awaited          bool    // it is in due
 	at               int     // index in known; -1 when not there
 }
 
@@ -138,6 +147,7 @@ func (r *Ranking) Tools() int { return len(r.known) }
 // Top returns the best tools, at most limit.
 func (r *Ranking) Top(now time.Time, limit int) []RankedTool {
 	out := []RankedTool{}
+	r.age(now)
 	if len(r.known) == 0 {
 		return out
 	}
@@ -170,6 +180,21 @@ func (r *Ranking) Stale(before time.Time) []Target {
 	}
 	slices.SortFunc(out, compareTargets)
 	return out
+}
+
+// age moves what has grown stale behind what is in use. A use is not noted in due when it happens, so that it costs a
+// call nothing: an entry that falls due is looked at, and waits on when it was used meanwhile.
+func (r *Ranking) age(now time.Time) {
+	if now.After(r.now) {
+		r.now = now
+	}
+	for len(r.due) > 0 && !r.due[0].at.After(r.now) {
+		e := heap.Pop(&r.due).(dueEntry).entry
+		e.awaited = false
+		if e.at >= 0 {
+			r.place(e)
+		}
+	}
 }
 
 func (r *Ranking) entry(role string) *ranked {
@@ -210,6 +235,11 @@ func (r *Ranking) place(e *ranked) {
 	}
 	e.level = levelOf(e.state())
 	e.key = math.Log(e.rate()) + days(e.used().Sub(time.Unix(0, 0)))/recencyDays
+	end := e.used().Add(StaleAfter)
+	if e.stale = !end.After(r.now); !e.stale && !e.awaited {
+		e.awaited = true
+		heap.Push(&r.due, dueEntry{end, e})
+	}
 	if e.at < 0 {
 		heap.Push(&r.known, e)
 	} else {
@@ -249,6 +279,12 @@ func (e *ranked) state() string {
 func days(d time.Duration) float64 { return d.Hours() / 24 }
 
 func (e *ranked) before(o *ranked) bool {
+	if e.level != o.level && min(e.level, o.level) == 0 {
+		return o.level == 0 // degraded: behind all, stale ones too
+	}
+	if e.stale != o.stale {
+		return o.stale
+	}
 	if e.level != o.level {
 		return e.level > o.level
 	}
@@ -281,6 +317,27 @@ func (h *rankHeap) Pop() any {
 	*h = old[:len(old)-1]
 	e.at = -1
 	return e
+}
+
+// dueEntry says when to look whether the entry has grown stale.
+type dueEntry struct {
+	at    time.Time
+	entry *ranked
+}
+
+// dueHeap has the earliest first.
+type dueHeap []dueEntry
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(x any)        { *h = append(*h, x.(dueEntry)) }
+func (h *dueHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	old[len(old)-1] = dueEntry{}
+	*h = old[:len(old)-1]
+	return x
 }
 
 // frontier walks a heap from its best element on without changing it.

@@ -252,8 +252,8 @@ func (s *Store) ListTools(_ context.Context, after string, limit int) ([]agent.T
 
 // RankTools is part of store.Store.
 func (s *Store) RankTools(_ context.Context, now time.Time, limit int) ([]store.RankedTool, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock() // to ask is to let tools grow stale
+	defer s.mu.Unlock()
 	return s.ranking.Top(now, limit), nil
 }
 

@@ -241,14 +241,23 @@ func ranking(t *testing.T, r *rig) {
 		for _, x := range got {
 			names = append(names, x.Tool.Role)
 		}
-		if fmt.Sprintf("%q", names) != `["old but durable" "fresh" "shaky" "stale" "broken"]` {
+		if fmt.Sprintf("%q", names) != `["fresh" "shaky" "old but durable" "stale" "broken"]` {
 			t.Errorf("got %q", names)
 		}
-		if x := got[1]; x.Score < 0.966 || x.Score > 0.968 || fmt.Sprint(x.Methods) != "[m]" || x.State != agent.StateCandidate {
+		if x := got[0]; x.Score < 0.966 || x.Score > 0.968 || fmt.Sprint(x.Methods) != "[m]" || x.State != agent.StateCandidate {
 			t.Errorf("got %+v, want score exp(-1/30)", x)
 		}
-		if got, err := r.s.RankTools(r.ctx, r.clock.now(), 2); err != nil || len(got) != 2 || got[1].Tool.Role != "fresh" {
+		if got, err := r.s.RankTools(r.ctx, r.clock.now(), 2); err != nil || len(got) != 2 || got[0].Tool.Role != "fresh" {
 			t.Errorf("limited to 2: got %+v, %v", got, err)
+		}
+	})
+	c := r.call("sess_1") // a use brings a stale tool back
+	c.Artifacts = []agent.ArtifactChange{{Role: "old but durable", MethodName: "m", At: r.clock.now(), Result: agent.ClassOK}}
+	c.Tools = []store.ToolChange{{Role: "old but durable", At: r.clock.now(), Used: 1}}
+	r.commit(c)
+	r.everyWay(func() {
+		if got, err := r.s.RankTools(r.ctx, r.clock.now(), 1); err != nil || len(got) != 1 || got[0].Tool.Role != "old but durable" {
+			t.Errorf("after its use: got %+v, %v", got, err)
 		}
 	})
 }
