@@ -172,13 +172,29 @@ func TestFallbackIsRemembered(t *testing.T) {
 }
 
 func TestHangingServer(t *testing.T) {
-	p, s := start(t, func(o *provider.OpenAIOptions) { o.Timeout = 50 * time.Millisecond })
-	s.Answer("r", "m", openaitest.Reply{Hang: true})
-	_, err := p.Program(t.Context(), request())
-	var failed *provider.Error
-	if !errors.As(err, &failed) || failed.Reason != provider.ReasonTimeout || failed.Type != agent.ErrProvider || s.Count("", "") != 1 {
-		t.Errorf("got %v after %d requests, want one that timed out", err, s.Count("", ""))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		o := provider.DefaultOpenAIOptions()
+		o.HTTPClient = &http.Client{Transport: hanging(func() { requests++ })}
+		p, err := provider.NewOpenAI(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Program(t.Context(), request())
+		var failed *provider.Error
+		if !errors.As(err, &failed) || failed.Reason != provider.ReasonTimeout || failed.Type != agent.ErrProvider || requests != 1 {
+			t.Errorf("got %v after %d requests, want one that timed out", err, requests)
+		}
+	})
+}
+
+// hanging is a network on which no answer ever comes.
+type hanging func()
+
+func (f hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	f()
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 // whoever cancels learns its own cause.

@@ -16,11 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// scriptReady is how long a scripted runner has to get ready; the race detector is slow to start.
-const scriptReady = 500*time.Millisecond + raceSlack
-
 func scriptPool(t testing.TB, script string, change func(*Options)) *Pool {
-	return testPool(t, change, hooks{args: []string{RunnerArg, "script=" + script}, ready: scriptReady})
+	return testPool(t, change, hooks{args: []string{RunnerArg, "script=" + script}})
 }
 
 // TestMisbehavingRunner: whatever a runner says, the call ends in a typed failure and never in a wrong value.
@@ -87,9 +84,10 @@ func TestLateSecondAnswer(t *testing.T) {
 		t.Fatal(got)
 	}
 	r := p.warmKeys()[0]
-	for r.quiet() { // until the second answer is in the pipe
-		time.Sleep(time.Millisecond)
+	if err := r.proc.Signal(syscall.SIGUSR1); err != nil { // now the runner may give its second answer
+		t.Fatal(err)
 	}
+	awaitReadable(r.out)
 	if got := said(p.Run(t.Context(), request("x", "well"), &fakeHost{})); got != `value "well"` {
 		t.Error(got)
 	}
@@ -108,6 +106,7 @@ func TestSpawnFaults(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			p := scriptPool(t, script, func(o *Options) { o.Blank = 0 })
+			p.readyTimeout = 300 * time.Millisecond // for runners that never get ready; the canary had the whole time
 			got := p.Run(t.Context(), request("x"), &fakeHost{})
 			if said(got) != "failure runner_crash/spawn" || !got.Failure.Ours {
 				t.Errorf("%s %+v", said(got), got.Failure)
@@ -177,6 +176,7 @@ func TestKilledFromOutside(t *testing.T) {
 			for r := range p.live {
 				if r.program != "" {
 					r.proc.Signal(sig)
+					awaitSignal(t, r.proc.Pid) // or the program may have its answer, and give its own, before the signal arrives
 				}
 			}
 		}}
@@ -185,8 +185,9 @@ func TestKilledFromOutside(t *testing.T) {
 	if got := said(p.Run(t.Context(), req, signalRunner(syscall.SIGKILL))); got != "failure runner_crash/killed" {
 		t.Error("SIGKILL:", got)
 	}
-	req.Timeout = 200 * time.Millisecond
-	if got := said(p.Run(t.Context(), req, signalRunner(syscall.SIGSTOP))); got != "failure timeout/deadline" {
+	stopped := req
+	stopped.Timeout = 200 * time.Millisecond
+	if got := said(p.Run(t.Context(), stopped, signalRunner(syscall.SIGSTOP))); got != "failure timeout/deadline" {
 		t.Error("SIGSTOP:", got)
 	}
 	if got := said(p.Run(t.Context(), req, &fakeHost{})); got != "value 1" {
@@ -203,6 +204,7 @@ func TestKilledFromOutside(t *testing.T) {
 }
 
 func TestDeadlines(t *testing.T) {
+	t.Parallel()
 	p := nativePool(t, nil)
 	for _, source := range []string{"loop", "sleep", "compileloop"} {
 		req := request(source)
@@ -213,9 +215,9 @@ func TestDeadlines(t *testing.T) {
 	}
 	// The run clock stands still while the program waits for the host.
 	req := request("nested")
-	req.Timeout = 150 * time.Millisecond
+	req.Timeout = time.Second
 	slow := &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
-		time.Sleep(300 * time.Millisecond) // a nested call that takes its time
+		time.Sleep(1100 * time.Millisecond) // a nested call that takes its time
 		return agent.Outcome{Status: agent.StatusOK, Value: json_(`3`)}
 	}}
 	if got := p.Run(t.Context(), req, slow); got.Failure != nil {

@@ -83,7 +83,7 @@ func site(t *testing.T) (*httptest.Server, string) {
 func testFetcher(t *testing.T, allow ...string) *fetcher {
 	t.Helper()
 	o := DefaultOptions()
-	o.FetchAllow, o.FetchTimeout = allow, 500*time.Millisecond+raceSlack
+	o.FetchAllow = allow
 	f, err := newFetcher(&o)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,11 @@ func TestFetchBounds(t *testing.T) {
 		if strings.HasPrefix(c.q.URL, "/") {
 			c.q.URL = s.URL + c.q.URL
 		}
+		if c.kind == fetchTimeout {
+			f.timeout = 100 * time.Millisecond
+		}
 		r, note, refused := f.fetch(t.Context(), c.q)
+		f.timeout = DefaultOptions().FetchTimeout
 		if note.ErrorKind != c.kind || note.Status != c.status || (refused == nil) != (c.kind == "") {
 			t.Errorf("%s %.80s: kind %q status %d %+v, want %q %d", c.q.Method, c.q.URL, note.ErrorKind, note.Status, refused, c.kind, c.status)
 			continue

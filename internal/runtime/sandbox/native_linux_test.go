@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"testing"
 
 	"golang.org/x/sys/unix"
 
@@ -50,4 +51,18 @@ func fault(errno syscall.Errno) error {
 		return nil
 	}
 	return errors.New(errno.Error())
+}
+
+// awaitSignal waits until a signal has stopped or ended the child. Its end is left for the pool to take.
+func awaitSignal(t testing.TB, pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err == nil || err == unix.ECHILD {
+			return
+		}
+		if err != unix.EINTR {
+			t.Error("waitid:", err)
+			return
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -159,9 +160,11 @@ func (s *script) misbehave(o *runOrder) int {
 		one := bytes.Clone(s.c.wr.finish())
 		s.raw(append(one, one...))
 		return -1
-	case "late": // a second answer after the first has been taken
+	case "late": // a second answer, when the test says that the first has been taken
+		taken := make(chan os.Signal, 1)
+		signal.Notify(taken, syscall.SIGUSR1)
 		s.answer(`1`)
-		time.Sleep(50 * time.Millisecond)
+		<-taken
 		s.answer(`2`)
 		return -1
 	case "notjson":
