@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
 // Kinds of weak success: the closed set for metrics.
@@ -47,7 +48,7 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 	if empty {
 		looked = watchedFields(deliverable)
 	}
-	members(value, func(key string, v []byte) {
+	rawjson.Members(value, func(key string, v []byte) {
 		if word && key == "status" && len(v) > 0 && v[0] == '"' {
 			var s string
 			if json.Unmarshal(v, &s) == nil && slices.Contains(p.Statuses, s) {
@@ -103,7 +104,7 @@ func hasEmptyArray(value []byte) bool {
 			return false
 		}
 		value = value[i+1:]
-		if j := skipSpace(value, 0); j < len(value) && value[j] == ']' {
+		if j := rawjson.SkipSpace(value, 0); j < len(value) && value[j] == ']' {
 			return true
 		}
 	}
@@ -153,81 +154,6 @@ func watchedFields(deliverable json.RawMessage) map[string]bool {
 		}
 	}
 	return fields
-}
-
-// members calls f for every member of the object that value is.
-func members(value []byte, f func(key string, v []byte)) {
-	i := skipSpace(value, 0)
-	if i >= len(value) || value[i] != '{' {
-		return
-	}
-	for i++; i < len(value); {
-		i = skipSpace(value, i)
-		if i >= len(value) || value[i] != '"' {
-			return
-		}
-		end := stringEnd(value, i)
-		var key string
-		if json.Unmarshal(value[i:end], &key) != nil {
-			return
-		}
-		i = skipSpace(value, end)
-		if i >= len(value) || value[i] != ':' {
-			return
-		}
-		i = skipSpace(value, i+1)
-		end = valueEnd(value, i)
-		f(key, value[i:end])
-		i = skipSpace(value, end)
-		if i < len(value) && value[i] == ',' {
-			i++
-		}
-	}
-}
-
-func stringEnd(raw []byte, i int) int {
-	for i++; i < len(raw); i++ {
-		switch raw[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(raw)
-}
-
-func skipSpace(raw []byte, i int) int {
-	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-func valueEnd(raw []byte, i int) int {
-	for depth := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '"':
-			i = stringEnd(raw, i) - 1
-			if depth == 0 {
-				return i + 1
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case ',', ' ', '\n', '\t', '\r':
-			if depth == 0 {
-				return i
-			}
-		}
-	}
-	return len(raw)
 }
 
 func escape(key string) string {

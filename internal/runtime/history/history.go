@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
 // Masked stands in the place of a masked value.
@@ -27,13 +29,13 @@ func Mask(raw json.RawMessage, keys []string) (masked json.RawMessage, changed b
 			i++
 			continue
 		}
-		end := stringEnd(raw, i)
-		colon := skipSpace(raw, end)
+		end := rawjson.StringEnd(raw, i)
+		colon := rawjson.SkipSpace(raw, end)
 		if colon >= len(raw) || raw[colon] != ':' {
 			i = end
 			continue
 		}
-		value := skipSpace(raw, colon+1)
+		value := rawjson.SkipSpace(raw, colon+1)
 		if !matches(raw[i:end], keys) || value >= len(raw) || raw[value] == 'n' {
 			i = value
 			continue
@@ -45,63 +47,13 @@ func Mask(raw json.RawMessage, keys []string) (masked json.RawMessage, changed b
 		masked = append(masked, '"')
 		masked = append(masked, Masked...)
 		masked = append(masked, '"')
-		i = valueEnd(raw, value)
+		i = rawjson.ValueEnd(raw, value)
 		last = i
 	}
 	if !changed {
 		return raw, false
 	}
 	return append(masked, raw[last:]...), true
-}
-
-// stringEnd returns the index behind the string that begins at i.
-func stringEnd(raw []byte, i int) int {
-	for i++; i < len(raw); i++ {
-		switch raw[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(raw)
-}
-
-func skipSpace(raw []byte, i int) int {
-	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// valueEnd returns the index behind the JSON value that begins at i.
-func valueEnd(raw []byte, i int) int {
-	depth := 0
-	for i < len(raw) {
-		switch raw[i] {
-		case '"':
-			i = stringEnd(raw, i)
-			if depth == 0 {
-				return i
-			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i // the end of what is around a bare value
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case ',', ' ', '\n', '\t', '\r':
-			if depth == 0 {
-				return i
-			}
-		}
-		i++
-	}
-	return len(raw)
 }
 
 // matches reports whether a quoted key matches one of the names.
