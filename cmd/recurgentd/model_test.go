@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt/prompttest"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 )
 
@@ -34,6 +36,7 @@ func newModel(t *testing.T, answers script) *model {
 	t.Helper()
 	m := &model{Server: openaitest.New(), gate: make(chan struct{})}
 	t.Cleanup(m.close)
+	t.Cleanup(func() { checkHistoryGuidance(t, m) })
 	for name, list := range answers {
 		role, method, _ := strings.Cut(name, ".")
 		replies := make([]openaitest.Reply, len(list))
@@ -52,6 +55,28 @@ func newModel(t *testing.T, answers script) *model {
 		m.Answer(role, method, replies...)
 	}
 	return m
+}
+
+// checkHistoryGuidance holds every request for a program that any test of this package caused to what prompts must say of
+// the history: forges, repairs and regenerations alike (H-31 to H-37). This is the one point through which all of them pass.
+func checkHistoryGuidance(t *testing.T, m *model) {
+	t.Helper()
+	for i, r := range m.Requests() {
+		if r.Role == "" && r.Method == "" {
+			continue // a prediction: no program is asked for
+		}
+		var messages []provider.Message
+		list, _ := r.Body["messages"].([]any)
+		for _, item := range list {
+			o, _ := item.(map[string]any)
+			role, _ := o["role"].(string)
+			content, _ := o["content"].(string)
+			messages = append(messages, provider.Message{Role: role, Content: content})
+		}
+		if _, err := prompttest.Check(messages); err != nil {
+			t.Errorf("request %d, for %s.%s (repair: %v): %v", i, r.Role, r.Method, r.Repair, err)
+		}
+	}
 }
 
 func (m *model) url() string { return m.URL }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt/prompttest"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -79,6 +80,18 @@ func (s *scripted) count(key, kind string) int {
 	return n
 }
 
+// checkHistoryGuidance holds every request of a test to what prompts must say of the history (H-31 to H-37).
+func (s *scripted) checkHistoryGuidance(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.requests {
+		if _, err := prompttest.Check(q.Messages); err != nil {
+			t.Errorf("%s of %s.%s: %v", q.Kind, q.Role, q.Method, err)
+		}
+	}
+}
+
 // newRuntime starts a runtime over a memory store, real runners and the scripted model.
 func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *scripted) {
 	t.Helper()
@@ -100,6 +113,7 @@ func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *scripted
 	t.Cleanup(func() {
 		_ = r.Stop(context.Background())
 		box.Close()
+		model.checkHistoryGuidance(t)
 	})
 	return r, model
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt/prompttest"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 )
@@ -67,6 +68,10 @@ func TestGolden(t *testing.T) {
 func TestGuidance(t *testing.T) {
 	for name, in := range cases() {
 		messages := Program(in)
+		tells, err := prompttest.Check(messages)
+		if err != nil || tells.Records != in.HistoryCount || len(tells.Summaries) != len(in.HistoryLatest) {
+			t.Errorf("%s: the history block tells %+v, %v", name, tells, err)
+		}
 		system, user := messages[0].Content, messages[len(messages)-1].Content
 		for _, want := range []string{
 			"available as structured array records",                              // H-31

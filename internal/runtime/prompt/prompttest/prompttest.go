@@ -1,0 +1,99 @@
+// Package prompttest holds every request for a program to what seed 000 asks of it: the guidance on history in the system
+// message and, in the user message, how many records there are and short summaries of the latest. Scripted models of
+// tests pass all that they were asked through it, so that no request escapes (H-31 to H-37).
+package prompttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+)
+
+// Guidance is what every system message says of history (H-31, H-32, H-33).
+func Guidance() []string {
+	return []string{"The conversation history is available as structured array records: call.History().",
+		"Prefer direct filtering and querying of the records", "over speculative abstraction", "Do not assume that optional fields exist"}
+}
+
+// Reminder is what every user message says (H-36).
+const Reminder = "The full history is reachable at run time through call.History()."
+
+// maxBlock bounds the history block of a user message, in bytes, whatever the length of the history (H-37).
+const maxBlock = 4 << 10
+
+var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `\n</conversation_history>`)
+
+// Tells is what the history block of a request tells.
+type Tells struct {
+	Records   int              // how many there are
+	Summaries []map[string]any // at most 3, the latest last
+}
+
+// Check returns what the messages tell of the history, or what they lack.
+func Check(messages []provider.Message) (Tells, error) {
+	var t Tells
+	var system, user string
+	for _, m := range messages {
+		switch m.Role {
+		case "system":
+			system += m.Content
+		case "user":
+			user = m.Content
+		}
+	}
+	for _, line := range Guidance() {
+		if !strings.Contains(system, line) {
+			return t, fmt.Errorf("the system message lacks %q", line)
+		}
+	}
+	found := block.FindStringSubmatch(user) // the first: what strangers wrote behind it cannot stand in
+	if found == nil {
+		return t, fmt.Errorf("the user message has no block that tells of the history:\n%.2000s", user)
+	}
+	if len(found[0]) > maxBlock {
+		return t, fmt.Errorf("the history block has %d bytes, more than %d", len(found[0]), maxBlock)
+	}
+	var err error
+	if t.Records, err = strconv.Atoi(found[1]); err != nil {
+		return t, fmt.Errorf("count of records: %w", err)
+	}
+	for line := range strings.Lines(found[2]) {
+		summary := map[string]any{}
+		if err := json.Unmarshal([]byte(line), &summary); err != nil {
+			return t, fmt.Errorf("summary %q: %w", line, err)
+		}
+		if err := checkSummary(summary); err != nil {
+			return t, err
+		}
+		t.Summaries = append(t.Summaries, summary)
+	}
+	if n := len(t.Summaries); n > 3 || n > t.Records {
+		return t, fmt.Errorf("%d summaries of %d records; at most 3 are wanted", n, t.Records)
+	}
+	return t, nil
+}
+
+// checkSummary refuses a summary that is more or less than one: no arguments, no values (H-35).
+func checkSummary(summary map[string]any) error {
+	known := []string{"call_id", "speaker", "method_name", "outcome_status", "error_type"}
+	for _, k := range slices.Sorted(maps.Keys(summary)) {
+		if _, text := summary[k].(string); !text || !slices.Contains(known, k) {
+			return fmt.Errorf("a summary tells %s: %v", k, summary[k])
+		}
+	}
+	for _, k := range known[:4] {
+		if summary[k] == nil {
+			return fmt.Errorf("a summary lacks %s: %v", k, summary)
+		}
+	}
+	if (summary["error_type"] != nil) != (summary["outcome_status"] == "error") {
+		return fmt.Errorf("a summary's error_type does not fit its status: %v", summary)
+	}
+	return nil
+}
