@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -15,8 +16,7 @@ type Resolved struct {
 	Fingerprint string          // of the whole contract, or "none"
 	Checked     string          // of its machine-checked parts, or "none"
 	Schema      *Schema         // never nil; Empty where nothing is checked
-	Signature   *Signature      // nil for none
-	Ignored     []InvalidError  // senseless constraints that were left out
+	Ignored     []InvalidError  // senseless constraints that were left out; nobody is held to them
 }
 
 // A Cache keeps resolved contracts, each compiled once. It is bounded and safe for concurrent use. The zero Cache is
@@ -45,11 +45,11 @@ func NewCache(n int) *Cache {
 }
 
 // Resolve merges the layers and compiles the result, or hands out what it compiled before; that costs no allocation.
-// Constraints that make no sense are left out and listed in Ignored: the door where a contract comes in is where it is
-// refused (Compile). The error is an *InvalidError or *SignatureError for what cannot be used at all.
-func (c *Cache) Resolve(registryRole, registryMethod, session, call *agent.Contract) (*Resolved, error) {
+// What makes no sense is left out and listed in Ignored, a deliverable that cannot be used at all as a whole: the door
+// where a contract comes in is where it is refused (Compile), not the calls that come after.
+func (c *Cache) Resolve(registryRole, registryMethod, session, call *agent.Contract) *Resolved {
 	if registryRole == nil && registryMethod == nil && session == nil && call == nil {
-		return c.none, nil
+		return c.none
 	}
 	buf := c.keys.Get().(*[]byte)
 	defer c.keys.Put(buf)
@@ -59,33 +59,27 @@ func (c *Cache) Resolve(registryRole, registryMethod, session, call *agent.Contr
 	}
 	*buf = key
 	if r := c.find(key); r != nil {
-		return r, nil
+		return r
 	}
-	r, err := resolve(registryRole, registryMethod, session, call)
-	if err != nil {
-		return nil, err
-	}
-	return c.keep(string(key), r), nil
+	return c.keep(string(key), resolve(registryRole, registryMethod, session, call))
 }
 
-func resolve(registryRole, registryMethod, session, call *agent.Contract) (*Resolved, error) {
+func resolve(registryRole, registryMethod, session, call *agent.Contract) *Resolved {
 	merged, source := Merge(registryRole, registryMethod, session, call)
 	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Schema: &Schema{}}
 	if merged == nil {
-		return r, nil
+		return r
 	}
-	var err error
-	if r.Schema, r.Ignored, err = compile(merged.Deliverable, mode{tolerant: true, refs: true}); err != nil {
-		return nil, err
+	schema, ignored, err := compile(merged.Deliverable, mode{tolerant: true, refs: true})
+	r.Ignored = ignored
+	var unusable *InvalidError
+	switch {
+	case err == nil:
+		r.Schema = schema
+	case errors.As(err, &unusable):
+		r.Ignored = append(r.Ignored, *unusable)
 	}
-	if !absent(merged.Signature) {
-		s, err := ParseSignature(merged.Signature)
-		if err != nil {
-			return nil, err
-		}
-		r.Signature = &s
-	}
-	return r, nil
+	return r
 }
 
 func (c *Cache) find(key []byte) *Resolved {

@@ -30,61 +30,27 @@ func (c *call) resolveContract(ctx context.Context) error {
 	if c.role != c.session.Role {
 		ofSession = nil
 	}
-	c.contract, c.contractSource = contract.Merge(ofRole, ofMethod, ofSession, c.asked)
-	c.fingerprint, c.checked = agent.FingerprintNone, agent.FingerprintNone
-	if c.contract.Empty() {
-		return nil
+	k := c.r.compiled.resolve(ofRole, ofMethod, ofSession, c.asked)
+	c.contract, c.contractSource, c.fingerprint, c.checked, c.schema = k.Contract, k.Source, k.Fingerprint, k.Checked, nil
+	if !k.Schema.Empty() {
+		c.schema = k.Schema
 	}
-	k := c.r.compiled.get(c.contract)
-	c.fingerprint, c.checked, c.schema = k.fingerprint, k.checked, k.schema
+	for _, i := range k.Ignored {
+		c.warn("the contract says what cannot be checked, and nobody is held to it: " + i.Error())
+	}
 	return nil
 }
 
-// compiledContract is a contract made ready for calls.
-type compiledContract struct {
-	fingerprint, checked string
-	schema               *contract.Schema // nil when nothing is machine-checked
-}
-
-// compiledContracts keeps contracts ready by their text, so that a warm call neither canonicalises nor compiles one.
+// compiledContracts keeps contracts ready by what they say, so that a warm call neither canonicalises nor compiles one.
 // The zero value is ready.
 type compiledContracts struct {
-	mu  sync.RWMutex
-	all map[string]*compiledContract // guarded by mu
+	once  sync.Once
+	cache *contract.Cache
 }
 
-func (cs *compiledContracts) get(k *agent.Contract) *compiledContract {
-	const most = 1024
-	key := contractText(k)
-	cs.mu.RLock()
-	got := cs.all[key]
-	cs.mu.RUnlock()
-	if got != nil {
-		return got
-	}
-	got = &compiledContract{fingerprint: contract.Fingerprint(k), checked: contract.CheckedFingerprint(k)}
-	// A contract that a program delegated with may hold constraints that make no sense: they were reported then and
-	// bind nobody.
-	if s, err := contract.CompileStored(k.Deliverable); err == nil && !s.Empty() {
-		got.schema = s
-	}
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if cs.all == nil || len(cs.all) >= most {
-		cs.all = map[string]*compiledContract{}
-	}
-	cs.all[key] = got
-	return got
-}
-
-func contractText(k *agent.Contract) string {
-	n := len(k.Purpose) + len(k.Deliverable) + len(k.Acceptance) + len(k.FailurePolicy) + len(k.Signature) + 4
-	b := make([]byte, 0, n)
-	b = append(append(b, k.Purpose...), 0)
-	b = append(append(b, k.Deliverable...), 0)
-	b = append(append(b, k.Acceptance...), 0)
-	b = append(append(b, k.FailurePolicy...), 0)
-	return string(append(b, k.Signature...))
+func (cs *compiledContracts) resolve(ofRole, ofMethod, ofSession, asked *agent.Contract) *contract.Resolved {
+	cs.once.Do(func() { cs.cache = contract.NewCache(0) })
+	return cs.cache.Resolve(ofRole, ofMethod, ofSession, asked)
 }
 
 // checkContract refuses a client's contract that makes no sense.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -14,11 +15,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Bounds of what an evaluation reads, so that it costs the same however long the daemon has run.
-const (
-	maxAdviceCalls  = 2000 // the newest calls of the log
-	maxAdviceValues = 500  // values, for simulations
-)
+// maxAdviceCalls bounds what an evaluation reads, so that it costs the same however long the daemon has run: the newest
+// calls of the log, and of these the values that simulations ask for.
+const maxAdviceCalls = 2000
 
 // What became of a recommendation.
 const (
@@ -42,36 +41,58 @@ func (r *Runtime) Recommendations(ctx context.Context, status string) ([]Advice,
 	if err := r.ledger.open(ctx, r); err != nil {
 		return nil, err
 	}
-	defer r.ledger.close()
 	if status == AdviceApplied || status == AdviceDismissed {
+		defer r.ledger.close()
 		return r.ledger.advices(status), nil
 	}
-	return r.openAdvice(ctx)
-}
-
-// openAdvice is what nobody decided about. The caller holds the ledger.
-func (r *Runtime) openAdvice(ctx context.Context) ([]Advice, error) {
-	all, err := r.advice(ctx)
-	out := []Advice{}
-	for _, a := range all {
-		if v, known := r.ledger.verdicts[a.ID]; !known || v.advice.Status == AdviceApplied {
-			out = append(out, a) // an applied one that comes back has new evidence
-		}
-	}
-	return out, err
-}
-
-// advice evaluates the log. The caller holds the ledger.
-func (r *Runtime) advice(ctx context.Context) ([]Advice, error) {
-	entries, _, err := r.newestCalls(ctx, time.Time{}, maxAdviceCalls)
+	verdicts := maps.Clone(r.ledger.verdicts)
+	r.ledger.close() // an evaluation takes a while: others need not wait for it
+	all, e, err := r.evaluate(ctx, verdicts)
 	if err != nil {
 		return nil, err
 	}
-	entries = r.sinceApplied(entries)
+	return openAdvice(all, verdicts, e), nil
+}
+
+// OpenRecommendations is how many recommendations are open, for a gauge: it is asked at every scrape. It evaluates
+// again only when something was committed since, and spends no more than a twentieth of the time on it.
+func (r *Runtime) OpenRecommendations(ctx context.Context) (int, error) {
+	l := &r.ledger
+	if err := l.open(ctx, r); err != nil {
+		return 0, err
+	}
+	defer l.close()
+	began, commits := r.o.Now(), r.store.Stats().Commits
+	if l.counted && (l.countCommits == commits || began.Sub(l.countAt) < 20*l.countTook) {
+		return l.count, nil
+	}
+	all, e, err := r.evaluate(ctx, l.verdicts)
+	if err != nil {
+		return 0, err
+	}
+	l.count = len(openAdvice(all, l.verdicts, e))
+	l.counted, l.countCommits, l.countAt, l.countTook = true, commits, began, r.o.Now().Sub(began)
+	return l.count, nil
+}
+
+// evaluate turns the log into recommendations. verdicts say what was applied when.
+func (r *Runtime) evaluate(ctx context.Context, verdicts map[string]verdict) ([]evolve.Recommendation, evidence, error) {
+	entries, _, err := r.newestCalls(ctx, time.Time{}, maxAdviceCalls)
+	if err != nil {
+		return nil, evidence{}, err
+	}
+	entries = sinceApplied(entries, verdicts)
 	e := r.evidence(ctx, entries)
-	p := r.Policy()
-	var out []Advice
-	for _, rec := range evolve.Recommend(evolve.Collect(entries, e.value, e.deliverable), p.Recommendations) {
+	return evolve.Recommend(evolve.Collect(entries, e.value, e.deliverable), r.Policy().Recommendations), e, nil
+}
+
+// openAdvice is what nobody decided about.
+func openAdvice(all []evolve.Recommendation, verdicts map[string]verdict, e evidence) []Advice {
+	out := []Advice{}
+	for _, rec := range all {
+		if v, known := verdicts[rec.ID]; known && v.advice.Status != AdviceApplied {
+			continue // an applied one that comes back has new evidence
+		}
 		a := Advice{Recommendation: rec, Status: AdviceOpen}
 		for _, id := range rec.Evidence {
 			if e.own[id] {
@@ -80,7 +101,7 @@ func (r *Runtime) advice(ctx context.Context) ([]Advice, error) {
 		}
 		out = append(out, a)
 	}
-	return out, nil
+	return out
 }
 
 // newestCalls reads the newest calls of the log that began since, newest first. It never reads further back than the
@@ -113,10 +134,10 @@ func (r *Runtime) newestCalls(ctx context.Context, since time.Time, most int) (c
 type methodKey struct{ role, method string }
 
 // sinceApplied leaves out the calls that a method answered before a recommendation about it was applied: they say
-// nothing about what it is now. The caller holds the ledger.
-func (r *Runtime) sinceApplied(entries []agent.LogEntry) []agent.LogEntry {
+// nothing about what it is now.
+func sinceApplied(entries []agent.LogEntry, verdicts map[string]verdict) []agent.LogEntry {
 	since := map[methodKey]string{}
-	for _, v := range r.ledger.verdicts {
+	for _, v := range verdicts {
 		if v.advice.Status == AdviceApplied {
 			k := methodKey{v.advice.Role, v.advice.Method}
 			since[k] = max(since[k], v.at)
@@ -138,13 +159,10 @@ type evidence struct {
 	own         map[string]bool // calls whose contract came with the call or the session
 }
 
-// evidence reads values only of methods that a simulation may be about: those with weak successes.
 func (r *Runtime) evidence(ctx context.Context, entries []agent.LogEntry) evidence {
-	own, weak, session, method := map[string]bool{}, map[methodKey]bool{}, map[methodKey]string{}, map[string]methodKey{}
+	own, session := map[string]bool{}, map[methodKey]string{}
 	for _, e := range entries {
 		k := methodKey{e.Role, e.Method}
-		method[e.CallID] = k
-		weak[k] = weak[k] || e.WeakSuccess
 		if e.ContractSource == contract.SourceHash || e.ContractSource == contract.SourceMerged {
 			own[e.CallID] = true
 			if session[k] == "" {
@@ -152,14 +170,9 @@ func (r *Runtime) evidence(ctx context.Context, entries []agent.LogEntry) eviden
 			}
 		}
 	}
-	read := 0
 	return evidence{
 		own: own,
 		value: func(callID string) json.RawMessage {
-			if !weak[method[callID]] || read == maxAdviceValues {
-				return nil
-			}
-			read++
 			c, err := r.store.Call(ctx, callID)
 			if err != nil || c.Outcome == nil {
 				return nil
@@ -215,13 +228,13 @@ func (r *Runtime) DismissRecommendation(ctx context.Context, d AdviceDecision) (
 	return a, r.ledger.write(ctx, r, entry)
 }
 
-// findAdvice finds an open recommendation, store.ErrNotFound when there is none.
+// findAdvice finds an open recommendation, store.ErrNotFound when there is none. The caller holds the ledger.
 func (r *Runtime) findAdvice(ctx context.Context, id string) (Advice, error) {
-	all, err := r.openAdvice(ctx)
+	all, e, err := r.evaluate(ctx, r.ledger.verdicts)
 	if err != nil {
 		return Advice{}, err
 	}
-	for _, a := range all {
+	for _, a := range openAdvice(all, r.ledger.verdicts, e) {
 		if a.ID == id {
 			return a, nil
 		}
@@ -280,21 +293,34 @@ type changedContract struct {
 }
 
 func (r *Runtime) applyDeliverable(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
-	t, err := r.store.Tool(ctx, a.Role)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
+	return r.changeTool(ctx, a.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
+		m, had := t.Methods[a.Method]
+		entry.Before, _ = json.Marshal(changedContract{Registered: registered, Method: had, Deliverable: m.Deliverable}) // plain data
+		m.Deliverable = a.Proposal.Deliverable
+		return withMethod(t, a.Method, m), nil
+	})
+}
+
+// changeTool puts what change makes of the tool in its place, together with the audit entry. Every call of the role
+// counts on the tool, so it may change in between: then change is asked again.
+func (r *Runtime) changeTool(ctx context.Context, role string, entry *agent.AuditEntry, change func(t agent.Tool, registered bool) (agent.Tool, error)) error {
+	for {
+		t, err := r.store.Tool(ctx, role)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		registered := err == nil
+		if !registered {
+			t = agent.Tool{Role: role, CreatedAt: r.o.Now().UTC()}
+		}
+		next, err := change(t, registered)
+		if err != nil {
+			return err
+		}
+		if _, err = r.store.PutTool(ctx, next, t.Revision, entry); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
 	}
-	before := changedContract{Registered: err == nil}
-	revision := t.Revision
-	if !before.Registered {
-		t, revision = agent.Tool{Role: a.Role, CreatedAt: r.o.Now().UTC()}, 0
-	}
-	m, had := t.Methods[a.Method]
-	before.Method, before.Deliverable = had, m.Deliverable
-	entry.Before, _ = json.Marshal(before) // plain data
-	m.Deliverable = a.Proposal.Deliverable
-	_, err = r.store.PutTool(ctx, withMethod(t, a.Method, m), revision, entry)
-	return err
 }
 
 // withMethod returns the tool with the method's contract, in a map of its own.
@@ -311,17 +337,29 @@ func withMethod(t agent.Tool, method string, k agent.Contract) agent.Tool {
 	return t
 }
 
+// changedProgram is what applying a reforge changed, for its undo; empty where no program was kept.
+type changedProgram struct {
+	Current         string `json:"current_generation,omitempty"`
+	ForceRegenerate string `json:"force_regenerate,omitempty"`
+}
+
 func (r *Runtime) applyReforge(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
 	now, err := r.store.Artifact(ctx, a.Role, a.Method)
+	if errors.Is(err, store.ErrNotFound) { // its errors kept no program: the next call forges in any case
+		entry.Before, _ = json.Marshal(changedProgram{})
+		return r.store.AppendAudit(ctx, *entry)
+	}
 	if err != nil {
 		return err
 	}
-	entry.Before = summary(now)
-	reason := "recommendation " + a.ID
-	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: r.o.Now(), ForceRegenerate: &reason, ResetRepairs: true}
+	entry.Before, _ = json.Marshal(changedProgram{now.CurrentID, now.ForceRegenerate}) // plain data
+	reason := reforgeReason(a.ID)
+	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: r.o.Now(), ForceRegenerate: &reason}
 	_, err = r.store.ChangeArtifact(ctx, store.AnyRevision, change, entry)
 	return err
 }
+
+func reforgeReason(id string) string { return "recommendation " + id }
 
 // undoAdvice takes an act back. ErrConflict when what it changed was changed again since.
 func (r *Runtime) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {
@@ -353,17 +391,17 @@ func (r *Runtime) undoDeliverable(ctx context.Context, v verdict, entry *agent.A
 	if err := json.Unmarshal(v.before, &before); err != nil {
 		return fmt.Errorf("read what applying %s changed: %w", v.advice.ID, err)
 	}
-	t, err := r.store.Tool(ctx, v.advice.Role)
-	if err != nil {
-		return err
-	}
-	m := t.Methods[v.advice.Method]
-	if !sameJSON(m.Deliverable, v.advice.Proposal.Deliverable) {
-		return store.ErrConflict
-	}
-	m.Deliverable = before.Deliverable
-	_, err = r.store.PutTool(ctx, withMethod(t, v.advice.Method, m), t.Revision, entry)
-	return err
+	return r.changeTool(ctx, v.advice.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
+		m := t.Methods[v.advice.Method]
+		if !registered {
+			return t, store.ErrNotFound
+		}
+		if !sameJSON(m.Deliverable, v.advice.Proposal.Deliverable) {
+			return t, store.ErrConflict
+		}
+		m.Deliverable = before.Deliverable
+		return withMethod(t, v.advice.Method, m), nil
+	})
 }
 
 // sameJSON compares without white space.
@@ -374,23 +412,25 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // undoReforge clears the request for a new program, or goes back to the old one where it was forged already.
 func (r *Runtime) undoReforge(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
-	var before struct {
-		Current string `json:"current_generation"`
-	}
+	var before changedProgram
 	if err := json.Unmarshal(v.before, &before); err != nil {
 		return fmt.Errorf("read what applying %s changed: %w", v.advice.ID, err)
 	}
 	a, err := r.store.Artifact(ctx, v.advice.Role, v.advice.Method)
+	if before.Current == "" && (err == nil || errors.Is(err, store.ErrNotFound)) {
+		return r.store.AppendAudit(ctx, *entry) // nothing was changed
+	}
 	if err != nil {
 		return err
 	}
-	none := ""
-	change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: r.o.Now(), ForceRegenerate: &none}
-	if a.CurrentID != before.Current {
-		if a.Find(before.Current) == nil {
-			return store.ErrConflict
-		}
-		change = agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: r.o.Now(), Current: before.Current}
+	change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: r.o.Now()}
+	switch {
+	case a.CurrentID != before.Current && a.Find(before.Current) != nil:
+		change.Current = before.Current
+	case a.CurrentID == before.Current && a.ForceRegenerate == reforgeReason(v.advice.ID):
+		change.ForceRegenerate = &before.ForceRegenerate
+	default:
+		return store.ErrConflict
 	}
 	_, err = r.store.ChangeArtifact(ctx, store.AnyRevision, change, entry)
 	return err

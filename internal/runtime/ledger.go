@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -27,6 +28,13 @@ type ledger struct {
 	loaded     bool
 	verdicts   map[string]verdict        // by recommendation id
 	signatures map[string]NamedSignature // by name
+
+	// What OpenRecommendations found last, and what that cost.
+	counted      bool
+	count        int
+	countCommits int64 // of the store, when it was counted
+	countAt      time.Time
+	countTook    time.Duration
 }
 
 // A verdict is the last act on a recommendation.

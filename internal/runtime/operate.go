@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -193,17 +192,13 @@ func (r *Runtime) PutProgram(ctx context.Context, role, method, source, reason, 
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	var k *agent.Contract
+	var ofRole, ofMethod agent.Contract
 	if t, err := r.store.Tool(ctx, role); err == nil {
-		m := t.Methods[method]
-		k, _ = contract.Merge(&t.Contract, &m, nil, nil)
+		ofRole, ofMethod = t.Contract, t.Methods[method]
 	}
-	ready := &compiledContract{fingerprint: agent.FingerprintNone, checked: agent.FingerprintNone}
-	if !k.Empty() {
-		ready = r.compiled.get(k)
-	}
+	k := r.compiled.resolve(&ofRole, &ofMethod, nil, nil)
 	g := agent.Generation{ID: now.NextGenerationID(), Trigger: "operator:" + orElse(reason, "put"), Code: source, CodeChecksum: checksum, Dependencies: facts.Imports,
-		ContractFingerprint: ready.fingerprint, CheckedFingerprint: ready.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: facts.Engine,
+		ContractFingerprint: k.Fingerprint, CheckedFingerprint: k.Checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: facts.Engine,
 		Model: "operator", CreatedAt: r.o.Now(), Facts: encodeFacts(facts), Cacheable: true, CacheabilityReason: cacheStable}
 	yes := true
 	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now(), Generation: &g, Approve: &yes}
@@ -273,6 +268,9 @@ func (r *Runtime) Restore(ctx context.Context, t store.Target, actor, reason str
 	}
 	entry := r.audit(actor, "maintenance.restore", name, reason)
 	entry.Undo = "DELETE /v1/tools/" + t.Role
+	if t.Method != "" {
+		entry.Undo += "/methods/" + t.Method
+	}
 	return r.store.Restore(ctx, []store.Target{t}, entry)
 }
 

@@ -1,23 +1,31 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
+	"hash/maphash"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // correction links a call to the one that it corrects.
 type correction struct{ signal, reference string }
 
-// recentCalls remembers the last depth-0 call of each session, role and method for as long as it may be corrected.
-// The zero value is ready.
+// recentCalls remembers the last depth-0 call of each session, role and method for as long as it may be corrected, in
+// two generations: the older one goes when the younger is full. The zero value is ready.
 type recentCalls struct {
-	mu   sync.Mutex
-	last map[recentKey]recentCall // guarded by mu
+	once sync.Once
+	seed maphash.Seed // set once
+
+	mu         sync.Mutex
+	since      time.Time                // of the first call that was looked at; guarded by mu
+	young, old map[recentKey]recentCall // guarded by mu
 }
 
 type recentKey struct{ session, role, method string }
@@ -30,31 +38,101 @@ type recentCall struct {
 	troubled bool // it ended weak or in error
 }
 
+func (rc recentCall) turn() evolve.Turn {
+	return evolve.Turn{At: rc.at, Args: rc.args, Kwargs: rc.kwargs, Troubled: rc.troubled}
+}
+
+// Bounds of a generation, and of what is remembered of one call's arguments.
+const (
+	maxRecentCalls = 16 << 10
+	maxRecentArgs  = 4 << 10
+)
+
 // look tells whether the call corrects the one before it (decision 11), and remembers it for the next.
 func (rc *recentCalls) look(c *call, o agent.Outcome) correction {
-	const most = 4096
 	if c.depth > 0 || c.found.source == agent.SourceNone {
 		return correction{}
 	}
 	key := recentKey{c.session.ID, c.role, c.method}
 	now := recentCall{id: c.id, at: c.started, args: c.maskedArgs, kwargs: c.maskedKwargs, troubled: !o.OK() || len(c.found.weak) > 0}
-	rc.mu.Lock()
-	before, ok := rc.last[key]
-	if rc.last == nil || len(rc.last) >= most {
-		rc.last = map[recentKey]recentCall{}
+	now.args, now.kwargs = rc.remembered(now.args, now.kwargs)
+	before, known, since := rc.swap(key, now)
+	p := c.p.UserCorrection
+	if !known && c.session.HistorySize > 0 && now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second {
+		before, known = c.beforeRestart() // the daemon may have been stopped in between
 	}
-	rc.last[key] = now
-	rc.mu.Unlock()
-	if !ok {
+	if !known {
 		return correction{}
 	}
-	p := c.p.UserCorrection
-	signal := evolve.Correction(
-		evolve.Turn{At: before.at, Args: before.args, Kwargs: before.kwargs, Troubled: before.troubled},
-		evolve.Turn{At: now.at, Args: now.args, Kwargs: now.kwargs},
-		slices.Contains(c.p.DispatchMethods, c.method), p)
+	signal := evolve.Correction(before.turn(), now.turn(), slices.Contains(c.p.DispatchMethods, c.method), p)
 	if signal == "" {
 		return correction{}
 	}
 	return correction{signal, before.id}
+}
+
+// swap puts the call in the place of the one before it, and says since when calls are remembered.
+func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, known bool, since time.Time) {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	if rc.since.IsZero() {
+		rc.since = now.at
+	}
+	if before, known = rc.young[key]; !known {
+		before, known = rc.old[key]
+	}
+	if rc.young == nil || len(rc.young) >= maxRecentCalls {
+		rc.old, rc.young = rc.young, map[recentKey]recentCall{}
+	}
+	rc.young[key] = now
+	return before, known, rc.since
+}
+
+// beforeRestart reads the call before this one from the session's records: what a daemon knew that has ended since.
+func (c *call) beforeRestart() (recentCall, bool) {
+	ctx := context.Background()
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true, Role: c.role, Method: c.method,
+		Since: c.started.Add(-time.Duration(c.p.UserCorrection.WindowSeconds) * time.Second)})
+	if err != nil || len(page.Records) == 0 {
+		return recentCall{}, false
+	}
+	var rec agent.Record
+	if json.Unmarshal(page.Records[0], &rec) != nil {
+		return recentCall{}, false
+	}
+	at, err := time.Parse(time.RFC3339, rec.Timestamp)
+	if err != nil {
+		return recentCall{}, false
+	}
+	was := recentCall{id: rec.CallID, at: at, troubled: rec.OutcomeSummary.Status != agent.StatusOK}
+	was.args, was.kwargs = c.r.recent.remembered(rec.Args, rec.Kwargs)
+	if logged, err := c.r.store.Call(ctx, rec.CallID); err == nil && logged.Log.WeakSuccess {
+		was.troubled = true
+	}
+	return was, true
+}
+
+// remembered is what is kept of a call's arguments: all where they are short, else their beginning and a hash, which
+// tells the same from another all the same.
+func (rc *recentCalls) remembered(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
+	size := len(kwargs)
+	for _, a := range args {
+		size += len(a)
+	}
+	if size <= maxRecentArgs {
+		return args, kwargs
+	}
+	rc.once.Do(func() { rc.seed = maphash.MakeSeed() })
+	var h maphash.Hash
+	h.SetSeed(rc.seed)
+	begin := make([]byte, 0, maxRecentArgs)
+	for _, a := range append(slices.Clip(args), kwargs) {
+		_, _ = h.Write(a) // a hash takes everything
+		_ = h.WriteByte(0)
+		begin = append(begin, a[:min(len(a), maxRecentArgs-len(begin))]...)
+		if len(begin) < maxRecentArgs {
+			begin = append(begin, ' ')
+		}
+	}
+	return []json.RawMessage{begin}, json.RawMessage(strconv.FormatUint(h.Sum64(), 10))
 }

@@ -12,9 +12,8 @@ import (
 
 // Bounds of reports.
 const (
-	maxReportCalls  = 10_000 // the newest calls of the log
-	maxPatternCalls = 2000   // the newest, to find corrections
-	trendBuckets    = 12
+	maxReportCalls = 10_000 // the newest calls of the log
+	trendBuckets   = 12
 )
 
 // PatternReport is the pattern memory of a role.
@@ -38,20 +37,11 @@ func (r *Runtime) PatternReport(ctx context.Context, role string) (PatternReport
 		report.Events = []agent.PatternEvent{}
 		return report, nil
 	}
-	since, _ := time.Parse(time.RFC3339, kept[0].Timestamp) // zero is no bound
-	entries, _, err := r.newestCalls(ctx, since, maxPatternCalls)
-	if err != nil {
-		return PatternReport{}, err
-	}
-	corrected := map[string]string{}
-	for _, e := range entries {
-		if e.Role == role && e.UserCorrectionDetected {
-			corrected[e.UserCorrectionReferenceCallID] = e.CallID
-		}
-	}
 	for i := range report.Events {
 		e := &report.Events[i]
-		e.Corrected = cmp.Or(e.Corrected, corrected[e.CallID])
+		if c, err := r.store.Call(ctx, e.CallID); err == nil { // an entry that retention dropped tells nothing
+			e.Corrected = c.Log.CorrectedBy
+		}
 		if e.Capabilities == nil {
 			e.Capabilities = []string{}
 		}

@@ -37,7 +37,6 @@ type Call struct {
 	Class       agent.Class // of a failure on the way, mended or not
 	Weak        []string    // reasons
 	CorrectedBy string      // the call that asked again, or ""
-	Value       json.RawMessage
 }
 
 // Method is the evidence on one role's method. Calls are oldest first.
@@ -46,6 +45,10 @@ type Method struct {
 	Method      string
 	Deliverable json.RawMessage // of the registered contract, or nil
 	Calls       []Call
+
+	// Value returns the value of an ok call while it is kept, else nil. It is asked only where there is something to
+	// simulate. It may be nil.
+	Value func(callID string) json.RawMessage
 }
 
 // Recommendation is advice to a person. Nothing acts on it by itself.
@@ -72,13 +75,14 @@ type Proposal struct {
 // Simulation says what the new deliverable would have done to the recorded calls.
 type Simulation struct {
 	Calls             int `json:"calls"`               // recorded ok calls looked at
+	Checked           int `json:"checked"`             // of these, by their value; the others, whose value is kept no more, by what was noted of it
 	WouldFail         int `json:"would_fail"`          // of these
 	WouldFailReasked  int `json:"would_fail_reasked"`  // of these, the user asked again
 	WouldFailAccepted int `json:"would_fail_accepted"` // and these the user took
 }
 
-// Collect groups log entries, in any order, by role and method, and links corrections both ways. Calls that are still
-// running and those that ran no program are left out. value returns an outcome's value while it is kept, else nil;
+// Collect groups log entries, in any order, by role and method, and links each re-ask with the call that it corrects.
+// Calls that are still running and those that ran no program are left out. value returns an outcome's value while it is kept, else nil;
 // deliverable returns that of the registered contract. Both may be nil.
 func Collect(entries []agent.LogEntry, value func(callID string) json.RawMessage, deliverable func(role, method string) json.RawMessage) []Method {
 	entries = slices.Clone(entries)
@@ -99,18 +103,14 @@ func Collect(entries []agent.LogEntry, value func(callID string) json.RawMessage
 		key := [2]string{e.Role, e.Method}
 		m := groups[key]
 		if m == nil {
-			m = &Method{Role: e.Role, Method: e.Method}
+			m = &Method{Role: e.Role, Method: e.Method, Value: value}
 			if deliverable != nil {
 				m.Deliverable = deliverable(e.Role, e.Method)
 			}
 			groups[key] = m
 		}
-		c := Call{CallID: e.CallID, Status: e.OutcomeStatus, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: e.FailureClass,
-			Weak: e.WeakSuccessReasons, CorrectedBy: corrected[e.CallID]}
-		if value != nil && c.Status == agent.StatusOK {
-			c.Value = value(e.CallID)
-		}
-		m.Calls = append(m.Calls, c)
+		m.Calls = append(m.Calls, Call{CallID: e.CallID, Status: e.OutcomeStatus, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: failureOf(&e),
+			Weak: e.WeakSuccessReasons, CorrectedBy: corrected[e.CallID]})
 	}
 	out := make([]Method, 0, len(groups))
 	for _, m := range groups {
@@ -119,6 +119,15 @@ func Collect(entries []agent.LogEntry, value func(callID string) json.RawMessage
 	}
 	slices.SortFunc(out, func(a, b Method) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method)) })
 	return out
+}
+
+// failureOf is the class of the failure that the call met: its own, or that of the stored program which failed first and
+// was mended within the call. What failed of a program that was not kept yet is no evidence against the one that is.
+func failureOf(e *agent.LogEntry) agent.Class {
+	if e.FailureClass != agent.ClassNone || e.Selection.Decision != "run" || len(e.AttemptFailures) == 0 {
+		return e.FailureClass
+	}
+	return e.AttemptFailures[0].FailureClass
 }
 
 // Recommend turns evidence into advice: best first, and the same bytes for the same evidence. It is never nil.
@@ -207,13 +216,14 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 		}
 	}
 	var out []Recommendation
+	var trials []trial
 	for _, reason := range sortedKeys(fields) {
 		t := fields[reason]
 		if !t.enough(ok, p) {
 			continue
 		}
 		key, whole, _ := emptyField(reason)
-		proposal, err := constrain(m.Deliverable, key, whole)
+		proposal, schema, err := constrain(m.Deliverable, key, whole)
 		if err != nil {
 			continue // the contract demands it already, or is none that could be added to
 		}
@@ -222,8 +232,11 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 			what = fmt.Sprintf("%q", key)
 		}
 		out = append(out, Recommendation{Role: m.Role, Method: m.Method, Kind: StrengthenContract, Score: t.score(ok), Evidence: t.evidence(), Proposal: proposal,
-			Reason:     fmt.Sprintf("%d of %d ok calls returned %s empty, and %d of them were asked again: let the contract demand at least one item", len(t.ids), ok, what, t.corrected),
-			Simulation: simulate(m, proposal.Deliverable, reason)})
+			Reason: fmt.Sprintf("%d of %d ok calls returned %s empty, and %d of them were asked again: let the contract demand at least one item", len(t.ids), ok, what, t.corrected)})
+		trials = append(trials, trial{reason, schema})
+	}
+	for i, s := range simulate(m, trials) {
+		out[i].Simulation = s
 	}
 	return out
 }
@@ -231,26 +244,27 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 // errAlready is for a deliverable that demands already what would be proposed.
 var errAlready = errors.New("the deliverable demands it already")
 
-// constrain adds min_items: 1 for a key, or for the whole value, to a deliverable.
-func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, error) {
+// constrain adds min_items: 1 for a key, or for the whole value, to a deliverable, and compiles the result.
+func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, *contract.Schema, error) {
 	d := map[string]any{}
 	if raw := strings.TrimSpace(string(deliverable)); raw != "" && raw != "null" {
 		v, err := contract.Decode(deliverable)
 		if err != nil {
-			return Proposal{}, err
+			return Proposal{}, nil, err
 		}
 		object, ok := v.(map[string]any)
 		if !ok {
-			return Proposal{}, errors.New("the deliverable is no object")
+			return Proposal{}, nil, errors.New("the deliverable is no object")
 		}
 		d = object
 	}
 	p := Proposal{Value: 1, Action: "put_contract"}
 	if whole {
-		if atLeastOne(d) {
-			return Proposal{}, errAlready
+		constraints, _ := d["constraints"].(map[string]any)
+		if atLeastOne(d) || atLeastOne(constraints) {
+			return Proposal{}, nil, errAlready
 		}
-		d["type"], d["min_items"] = "array", 1
+		demandOne(d)
 		p.Constraint = "deliverable.min_items"
 	} else {
 		properties := within(within(d, "constraints"), "properties")
@@ -258,9 +272,9 @@ func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, e
 		declared, _ := d["properties"].(map[string]any)
 		schema, _ := declared[key].(map[string]any)
 		if atLeastOne(field) || atLeastOne(schema) {
-			return Proposal{}, errAlready
+			return Proposal{}, nil, errAlready
 		}
-		field["type"], field["min_items"] = "array", 1
+		demandOne(field)
 		if _, ok := d["type"]; !ok {
 			d["type"] = "object"
 		}
@@ -268,13 +282,22 @@ func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, e
 	}
 	raw, err := json.Marshal(d)
 	if err != nil {
-		return Proposal{}, err
+		return Proposal{}, nil, err
 	}
-	if _, err := contract.Compile(raw); err != nil {
-		return Proposal{}, err
+	compiled, err := contract.Compile(raw)
+	if err != nil {
+		return Proposal{}, nil, err
 	}
 	p.Deliverable = raw
-	return p, nil
+	return p, compiled, nil
+}
+
+// demandOne adds the constraint. A type that is there stays: one that lets null through goes on to.
+func demandOne(schema map[string]any) {
+	if _, ok := schema["type"]; !ok {
+		schema["type"] = "array"
+	}
+	schema["min_items"] = 1
 }
 
 // within returns the object under a key, putting one there when there is none.
@@ -296,33 +319,46 @@ func atLeastOne(schema map[string]any) bool {
 	return false
 }
 
-// simulate applies the proposed deliverable to the recorded ok calls: by their value while it is kept, else by what the
-// detector noted.
-func simulate(m Method, deliverable json.RawMessage, reason string) *Simulation {
-	s := &Simulation{}
-	schema, err := contract.Compile(deliverable)
-	if err != nil {
-		return s
+// trial is a proposed deliverable, and the reason whose calls it is to catch.
+type trial struct {
+	reason string
+	schema *contract.Schema
+}
+
+// simulate applies each proposed deliverable to the method's recorded ok calls: by their value while it is kept, else by
+// what the detector noted of it. Each value is looked up once.
+func simulate(m Method, trials []trial) []*Simulation {
+	out := make([]*Simulation, len(trials))
+	for i := range out {
+		out[i] = &Simulation{}
 	}
 	for _, c := range m.Calls {
-		if c.Status != agent.StatusOK {
+		if c.Status != agent.StatusOK || len(trials) == 0 {
 			continue
 		}
-		s.Calls++
-		fails := slices.Contains(c.Weak, reason)
-		if c.Value != nil {
-			fails = schema.Check(c.Value) != nil
+		var value json.RawMessage
+		if m.Value != nil {
+			value = m.Value(c.CallID)
 		}
-		switch {
-		case fails && c.CorrectedBy != "":
-			s.WouldFail++
-			s.WouldFailReasked++
-		case fails:
-			s.WouldFail++
-			s.WouldFailAccepted++
+		for i, t := range trials {
+			s := out[i]
+			s.Calls++
+			fails := slices.Contains(c.Weak, t.reason)
+			if value != nil {
+				s.Checked++
+				fails = t.schema.Check(value) != nil
+			}
+			switch {
+			case fails && c.CorrectedBy != "":
+				s.WouldFail++
+				s.WouldFailReasked++
+			case fails:
+				s.WouldFail++
+				s.WouldFailAccepted++
+			}
 		}
 	}
-	return s
+	return out
 }
 
 // reforge recommends a new program where the present one keeps failing by its own fault, or keeps saying itself that it

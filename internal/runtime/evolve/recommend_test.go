@@ -100,10 +100,14 @@ func TestRecommend(t *testing.T) {
 // C-27: the proposal is the registered deliverable with one constraint more, and the simulation counts what it would
 // have done.
 func TestStrengthenAndSimulate(t *testing.T) {
-	value := func(c Call, v string) Call { c.Value = json.RawMessage(v); return c }
 	empty, full := `{"status":"ok","movies":[]}`, `{"status":"ok","movies":["A"]}`
-	m := method(value(reasked(weak("empty_array:/movies")), empty), value(weak("empty_array:/movies"), empty), reasked(weak("empty_array:/movies")),
-		value(Call{}, full), Call{}, value(Call{}, `{"status":"ok"}`), Call{Status: agent.StatusError, ErrorType: "timeout"})
+	m := method(reasked(weak("empty_array:/movies")), weak("empty_array:/movies"), reasked(weak("empty_array:/movies")),
+		Call{}, Call{}, Call{}, Call{Status: agent.StatusError, ErrorType: "timeout"})
+	asked := map[string]int{}
+	m.Value = func(id string) json.RawMessage {
+		asked[id]++
+		return map[string]json.RawMessage{"call_00": json.RawMessage(empty), "call_01": json.RawMessage(empty), "call_03": json.RawMessage(full), "call_05": json.RawMessage(`{"status":"ok"}`)}[id]
+	}
 	m.Deliverable = json.RawMessage(`{"type": "object", "required": ["status", "movies"], "constraints": {"properties": {"n": {"type": "number"}}}}`)
 	r := Recommend([]Method{m}, agent.DefaultPolicy().Recommendations)
 	if len(r) != 1 {
@@ -117,15 +121,82 @@ func TestStrengthenAndSimulate(t *testing.T) {
 	if err != nil || s.Check(json.RawMessage(empty)) == nil || s.Check(json.RawMessage(full)) != nil {
 		t.Errorf("the proposal does not bite: %v", err)
 	}
-	if diff := cmp.Diff(&Simulation{Calls: 6, WouldFail: 4, WouldFailReasked: 2, WouldFailAccepted: 2}, r[0].Simulation); diff != "" {
+	if diff := cmp.Diff(&Simulation{Calls: 6, Checked: 4, WouldFail: 4, WouldFailReasked: 2, WouldFailAccepted: 2}, r[0].Simulation); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"call_02", "call_01", "call_00"}, r[0].Evidence); diff != "" {
 		t.Error(diff)
 	}
+	if asked["call_06"] > 0 || asked["call_00"] != 1 {
+		t.Errorf("values are looked up once, and of ok calls only: %v", asked)
+	}
 	m.Deliverable = r[0].Proposal.Deliverable
 	if again := Recommend([]Method{m}, agent.DefaultPolicy().Recommendations); len(again) != 0 {
 		t.Errorf("what is in force is not recommended again: %+v", again)
+	}
+}
+
+// What a proposal adds leaves the rest of the deliverable as it was, and nothing is proposed that is in force or fits none.
+func TestConstrain(t *testing.T) {
+	for _, tt := range []struct{ name, deliverable, key, want string }{
+		{"nothing yet", ``, "movies", `{"constraints":{"properties":{"movies":{"min_items":1,"type":"array"}}},"type":"object"}`},
+		{"null may stay null", `{"type":"object","constraints":{"properties":{"movies":{"type":["array","null"]}}}}`, "movies",
+			`{"constraints":{"properties":{"movies":{"min_items":1,"type":["array","null"]}}},"type":"object"}`},
+		{"a bound of 0 is none", `{"constraints":{"properties":{"m":{"min_items":0}}}}`, "m", `{"constraints":{"properties":{"m":{"min_items":1,"type":"array"}}},"type":"object"}`},
+		{"the whole", `{"type":"Array"}`, "", `{"min_items":1,"type":"Array"}`},
+		{"the whole, demanded", `{"type":"array","min_items":2}`, "", ``},
+		{"the whole, demanded in constraints", `{"type":"array","constraints":{"min_items":1}}`, "", ``},
+		{"demanded as schema", `{"properties":{"m":{"type":"array","minItems":1}}}`, "m", ``},
+		{"of another type", `{"constraints":{"properties":{"m":{"type":"string"}}}}`, "m", ``},
+		{"prose", `"a list"`, "m", ``},
+		{"no JSON", `{`, "m", ``},
+	} {
+		p, schema, err := constrain(json.RawMessage(tt.deliverable), tt.key, tt.key == "")
+		if string(p.Deliverable) != tt.want || (err == nil) != (tt.want != "") || err == nil && schema.Empty() {
+			t.Errorf("%s: got %s, %v, want %s", tt.name, p.Deliverable, err, tt.want)
+		}
+	}
+}
+
+// C-24, C-25: the score grows with the share, with the corrections among it and with the evidence, and with nothing else.
+func TestScore(t *testing.T) {
+	movies := "empty_array:/movies"
+	calls := func(weakN, reaskedN, fine int) Method {
+		var all []Call
+		for i := range weakN {
+			c := weak(movies)
+			if i < reaskedN {
+				c = reasked(c)
+			}
+			all = append(all, c)
+		}
+		return method(append(all, make([]Call, fine)...)...)
+	}
+	for _, tt := range []struct {
+		weak, reasked, fine int
+		want                float64
+	}{{3, 0, 3, 0.26}, {3, 0, 0, 0.46}, {3, 3, 0, 0.86}, {10, 0, 0, 0.6}, {10, 5, 0, 0.8}, {10, 10, 0, 1}, {20, 20, 0, 1}} {
+		r := Recommend([]Method{calls(tt.weak, tt.reasked, tt.fine)}, agent.DefaultPolicy().Recommendations)
+		if len(r) != 1 || r[0].Score != tt.want {
+			t.Errorf("%d weak, %d of them asked again, %d fine: got %+v, want a score of %v", tt.weak, tt.reasked, tt.fine, r, tt.want)
+		}
+	}
+}
+
+// Failure classes (issue 7.5): a stored program that failed counts, though the call mended it; a first program that was
+// refused on the way does not.
+func TestFailuresOnTheWay(t *testing.T) {
+	entry := func(i int, decision string) agent.LogEntry {
+		return agent.LogEntry{CallID: fmt.Sprintf("call_%02d", i), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", i), Role: "r", Method: decision, OutcomeStatus: "ok", ProgramSource: "repaired",
+			Selection: agent.Selection{Decision: decision}, AttemptFailures: []agent.AttemptFailure{{FailureClass: agent.ClassIntrinsic}}}
+	}
+	var entries []agent.LogEntry
+	for i := range 3 {
+		entries = append(entries, entry(i, "run"), entry(i, "forge"))
+	}
+	got := Recommend(Collect(entries, nil, nil), agent.DefaultPolicy().Recommendations)
+	if len(got) != 1 || got[0].Method != "run" || got[0].Kind != Reforge || len(got[0].Evidence) != 3 {
+		t.Errorf("got %+v", got)
 	}
 }
 
