@@ -47,7 +47,7 @@ func (r *Runtime) Recommendations(ctx context.Context, status string) ([]Advice,
 	}
 	verdicts := maps.Clone(r.ledger.verdicts)
 	r.ledger.close() // an evaluation takes a while: others need not wait for it
-	all, e, err := r.evaluate(ctx, verdicts)
+	all, e, err := r.evaluate(ctx, verdicts, true)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (r *Runtime) OpenRecommendations(ctx context.Context) (int, error) {
 	if l.counted && (l.countCommits == commits || began.Sub(l.countAt) < 20*l.countTook) {
 		return l.count, nil
 	}
-	all, e, err := r.evaluate(ctx, l.verdicts)
+	all, e, err := r.evaluate(ctx, l.verdicts, false)
 	if err != nil {
 		return 0, err
 	}
@@ -75,14 +75,18 @@ func (r *Runtime) OpenRecommendations(ctx context.Context) (int, error) {
 	return l.count, nil
 }
 
-// evaluate turns the log into recommendations. verdicts say what was applied when.
-func (r *Runtime) evaluate(ctx context.Context, verdicts map[string]verdict) ([]evolve.Recommendation, evidence, error) {
+// evaluate turns the log into recommendations. verdicts say what was applied when; exact is whether simulations are to
+// look at values.
+func (r *Runtime) evaluate(ctx context.Context, verdicts map[string]verdict, exact bool) ([]evolve.Recommendation, evidence, error) {
 	entries, _, err := r.newestCalls(ctx, time.Time{}, maxAdviceCalls)
 	if err != nil {
 		return nil, evidence{}, err
 	}
 	entries = sinceApplied(entries, verdicts)
 	e := r.evidence(ctx, entries)
+	if !exact {
+		e.value = nil
+	}
 	return evolve.Recommend(evolve.Collect(entries, e.value, e.deliverable), r.Policy().Recommendations), e, nil
 }
 
@@ -230,7 +234,7 @@ func (r *Runtime) DismissRecommendation(ctx context.Context, d AdviceDecision) (
 
 // findAdvice finds an open recommendation, store.ErrNotFound when there is none. The caller holds the ledger.
 func (r *Runtime) findAdvice(ctx context.Context, id string) (Advice, error) {
-	all, e, err := r.evaluate(ctx, r.ledger.verdicts)
+	all, e, err := r.evaluate(ctx, r.ledger.verdicts, true)
 	if err != nil {
 		return Advice{}, err
 	}
