@@ -185,6 +185,13 @@ func (d *daemon) sources(s store.Store, box sandbox.Sandbox) telemetry.Sources {
 			}
 			return states
 		},
+		Recommendations: func() int {
+			n, err := d.run.OpenRecommendations(context.Background())
+			if err != nil {
+				d.log.Warn().Err(err).Msg("cannot count the recommendations")
+			}
+			return n
+		},
 		Store: func() telemetry.Store {
 			f := s.Stats()
 			return telemetry.Store{Commits: f.Commits, Fsyncs: f.Fsyncs, JournalBytes: f.JournalBytes, Quarantined: f.Quarantined,

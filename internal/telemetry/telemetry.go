@@ -184,6 +184,12 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 			m.mismatches.inc(e.ContractValidationMismatch)
 		}
 	}
+	for i := range e.AttemptFailures {
+		if f := &e.AttemptFailures[i]; f.ErrorType == agent.ErrContractViolation && f.AttemptID != e.AttemptID {
+			mismatch, _ := f.Metadata["mismatch"].(string)
+			m.mismatches.inc(mismatch) // mended within the call: the last attempt was counted above
+		}
+	}
 	if e.WeakSuccess {
 		for _, reason := range e.WeakSuccessReasons {
 			m.weak.inc(weakReason(reason))
