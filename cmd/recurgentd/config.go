@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // Options holds every setting of the binary. Each has a name, which is its flag and its key in the configuration
@@ -49,6 +51,9 @@ type Options struct {
 	LogLevel  string `name:"log-level" env:"RECURGENT_LOG_LEVEL" for:"serve" value:"debug|info|warn|error" help:"what the daemon tells on stderr"`
 	LogFormat string `name:"log-format" env:"RECURGENT_LOG_FORMAT" for:"serve" value:"auto|json|text" help:"form of the daemon's log; auto is text on a terminal, else json"`
 
+	OTLPEndpoint string `name:"otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" for:"serve" value:"URL" default:"none: no traces" help:"OpenTelemetry collector that traces are sent to; see docs/observability.md for the other OTEL_* variables"`
+	OTLPProtocol string `name:"otlp-protocol" env:"OTEL_EXPORTER_OTLP_PROTOCOL" for:"serve" value:"http/protobuf|grpc" help:"how traces are sent"`
+
 	URL       string `name:"url" env:"RECURGENT_URL" for:"client" value:"URL" help:"the daemon that client commands speak to"`
 	Token     string `name:"token" env:"RECURGENT_TOKEN" secret:"yes" for:"client" value:"TOKEN" default:"none" help:"access token of client commands"`
 	TokenFile string `name:"token-file" env:"RECURGENT_TOKEN_FILE" for:"client" value:"FILE" default:"none" help:"file that holds the access token, instead of RECURGENT_TOKEN"`
@@ -60,7 +65,7 @@ func DefaultOptions() Options {
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1",
 		ProviderTimeout: 120 * time.Second,
 		Runners:         goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program",
-		LogLevel: "info", LogFormat: "auto", URL: "http://127.0.0.1:8420",
+		LogLevel: "info", LogFormat: "auto", OTLPProtocol: telemetry.ProtocolHTTP, URL: "http://127.0.0.1:8420",
 	}
 }
 

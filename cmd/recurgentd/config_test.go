@@ -93,7 +93,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
 		"runners": {"1", "2", "3"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "*.c.example,10.0.0.1"},
 		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "log-level": {"debug", "warn", "error"},
-		"log-format": {"json", "text", "auto"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
+		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
 	}
 	for _, s := range settings() {
 		v, ok := values[s.Name]

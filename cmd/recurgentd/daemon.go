@@ -54,7 +54,8 @@ type daemon struct {
 	server  *http.Server
 	served  chan error // what Serve ended with
 	hangUp  context.CancelCauseFunc
-	closers []func() error // in order of making; undone in reverse
+	tracer  *telemetry.Tracer // nil: no traces
+	closers []func() error    // in order of making; undone in reverse
 }
 
 // startDaemon wires the parts and serves. When it fails, what was made is undone. The error is one line.
@@ -85,6 +86,9 @@ func (d *daemon) wire(ctx context.Context, o Options, clock func() time.Time) (e
 	build := readBuild()
 	registry := telemetry.NewRegistry()
 	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision, GoVersion: build.Go})
+	if err := d.openTracer(ctx, o, metrics, build.Version); err != nil {
+		return err
+	}
 	memory, err := d.openStore(o, clock)
 	if err != nil {
 		return err
@@ -101,7 +105,7 @@ func (d *daemon) wire(ctx context.Context, o Options, clock func() time.Time) (e
 	if clock != nil {
 		ro.Now, ro.MaintenanceTick = clock, 20*time.Millisecond // only tests have a clock of their own
 	}
-	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Logger = memory, box, model, metrics, d.log
+	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = memory, box, model, metrics, d.tracer, d.log
 	ro.Model, ro.RunTimeout, ro.Version, ro.Revision = o.Model, o.CallTimeout, build.Version, build.Revision
 	if o.Provider == "replay" {
 		ro.Model = "recording" // what programs are said to be written by, unless the recording knows
@@ -233,10 +237,13 @@ func (d *daemon) stop() error {
 	end, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
 	d.hangUp(errStopping) // streams end
+	flushed := make(chan struct{})
+	go func() { defer close(flushed); d.flush(end) }()
 	if e := d.server.Shutdown(end); e != nil {
 		e = d.server.Close()
 		err = errors.Join(err, e)
 	}
+	<-flushed
 	if e := <-d.served; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)
 	}

@@ -76,6 +76,9 @@ func (s *server) postCall(w *reply, r *http.Request) error {
 		return err
 	}
 	q := runtime.CallRequest{SessionID: id, Owner: w.owner, TraceID: traceID(r)}
+	if q.TraceID != "" {
+		q.TraceParent = r.Header["Traceparent"][0]
+	}
 	if key, given := r.Header["Idempotency-Key"]; given {
 		bare, err := idempotencyKey(key)
 		if err != nil {

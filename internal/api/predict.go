@@ -14,6 +14,9 @@ const predictNames = "signature, inputs, demos, model, adapter, session_id, debu
 // predict answers POST /v1/predict and POST /v1/signatures/{name}/predict, which brings no signature of its own.
 func (s *server) predict(w *reply, r *http.Request) error { // D-01 to D-25
 	q := runtime.PredictRequest{Name: param(r, "name"), Owner: w.owner, TraceID: traceID(r)}
+	if q.TraceID != "" {
+		q.TraceParent = r.Header["Traceparent"][0]
+	}
 	named, inputs := q.Name != "", false
 	known := predictNames
 	if named {

@@ -65,7 +65,9 @@ func (c *call) try(ctx context.Context, p runnable) attempt {
 	c.stages.Run += a.result.Timing.Run
 	began := c.r.o.Now()
 	c.judge(ctx, &a, p, h.shapes)
-	c.stages.Judge += c.r.o.Now().Sub(began)
+	ended := c.r.o.Now()
+	c.stages.Judge += ended.Sub(began)
+	c.tellAttempt(&a, began, ended)
 	return a
 }
 

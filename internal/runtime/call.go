@@ -66,6 +66,7 @@ type call struct {
 	changes  []agent.ArtifactChange
 	adopting *adoption
 	stages   telemetry.Stages
+	span     *telemetry.Span // nil without traces
 }
 
 // nestedBudget bounds the nested calls of one root call.
@@ -146,6 +147,7 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (*call, *CallResult, 
 		r.releaseKey(c.key)
 		return nil, nil, err
 	}
+	c.beginSpan(q.TraceParent, nil)
 	return c, nil, nil
 }
 
@@ -278,7 +280,9 @@ func (r *Runtime) carry(ctx context.Context, c *call, timeout time.Duration) (Ca
 		return c.finish(c.cut(ctx))
 	}
 	defer r.sessions.leave(c.session.ID)
-	c.stages.Queue = r.o.Now().Sub(c.started)
+	turn := r.o.Now()
+	c.stages.Queue = turn.Sub(c.started)
+	c.span.Stage("queue", c.started, turn)
 	return c.finish(c.perform(ctx))
 }
 
@@ -332,7 +336,9 @@ func (c *call) prepare(ctx context.Context) error {
 		return err
 	}
 	c.selectProgram()
-	c.stages.Select = r.o.Now().Sub(began)
+	ended := r.o.Now()
+	c.stages.Select = ended.Sub(began)
+	c.span.Stage("select", began, ended)
 	return nil
 }
 

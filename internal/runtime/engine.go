@@ -24,6 +24,7 @@ type Options struct {
 	Sandbox  sandbox.Sandbox    // required
 	Provider provider.Provider  // required
 	Metrics  *telemetry.Metrics // required
+	Tracer   *telemetry.Tracer  // nil: no traces
 	Logger   zerolog.Logger
 	Now      func() time.Time // the clock of records and windows
 

@@ -109,9 +109,13 @@ func (c *call) commit(o agent.Outcome) (CallResult, error) {
 	c.content(o, &commit)
 	began := r.o.Now()
 	if err := r.store.CommitCall(context.Background(), &commit); err != nil {
+		c.span.EndFailed("commit", r.o.Now())
 		return CallResult{}, err
 	}
-	c.stages.Commit = r.o.Now().Sub(began)
+	ended := r.o.Now()
+	c.stages.Commit = ended.Sub(began)
+	c.span.Stage("commit", began, ended)
+	c.span.EndCall(&commit.Log, ended)
 	r.metrics.ObserveCall(&commit.Log, c.stages)
 	r.feed.publish(&commit.Log)
 	if c.found.source == agent.SourcePersisted && o.OK() {

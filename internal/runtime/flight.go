@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -27,9 +28,10 @@ type forgeResult struct {
 	attempts     []agent.AttemptFailure // programs that were refused on the way
 	last         string                 // checksum of the last refused program
 	usage        agent.Usage
-	requested    int    // programs asked for
-	guardrails   int    // recoveries used
-	system, user string // the last prompt
+	requested    int           // programs asked for
+	guardrails   int           // recoveries used
+	gated        time.Duration // parsing, checking and compiling what was written
+	system, user string        // the last prompt
 }
 
 // flights sees to it that calls which need the same program ask for it once. A flight ends for its waiters when the

@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // failing is what a model is told of the program that it shall mend.
@@ -240,7 +241,13 @@ func (c *call) settle(cand *candidate, a attempt) agent.Outcome {
 // could be had.
 func (c *call) obtain(ctx context.Context, o order) (*candidate, *agent.Outcome) {
 	began := c.r.o.Now()
-	defer func() { c.stages.Forge += c.r.o.Now().Sub(began) }()
+	span := c.span.Begin("forge", began)
+	span.Note("recurgent.trigger", o.trigger)
+	defer func() {
+		ended := c.r.o.Now()
+		c.stages.Forge += ended.Sub(began)
+		span.End(ended)
+	}()
 	for {
 		key := c.role + "\x00" + c.method + "\x00" + c.checked + "\x00" + o.kind + "\x00" + o.basis.checksum
 		if o.alone {
@@ -249,7 +256,7 @@ func (c *call) obtain(ctx context.Context, o order) (*candidate, *agent.Outcome)
 		left := c.budgets.guardrail
 		c.progress.tell(EventForging, map[string]any{"kind": o.kind, "trigger": o.trigger})
 		notes := c.found.attemptFailures
-		fl, leader, leave := c.r.flights.join(c.r.life, key, func(fctx context.Context) forgeResult { return c.write(fctx, o, left, notes) })
+		fl, leader, leave := c.r.flights.join(c.r.life, key, func(fctx context.Context) forgeResult { return c.write(fctx, o, left, notes, span) })
 		c.leaves = append(c.leaves, leave)
 		res, ok := fl.wait(ctx)
 		if !ok {
@@ -258,6 +265,8 @@ func (c *call) obtain(ctx context.Context, o order) (*candidate, *agent.Outcome)
 		}
 		if leader {
 			c.charge(res)
+		} else {
+			span.Note("recurgent.forge", "shared")
 		}
 		switch {
 		case res.candidate == nil:
@@ -281,6 +290,7 @@ func (c *call) charge(res forgeResult) {
 	c.found.usage.Add(res.usage)
 	c.found.requested += res.requested
 	c.found.guardrails += res.guardrails
+	c.stages.Gate += res.gated
 	c.budgets.guardrail -= res.guardrails
 	c.found.attemptFailures = appendBounded(c.found.attemptFailures, res.attempts)
 	if res.guardrails > 0 {
@@ -302,8 +312,8 @@ func appendBounded(to, more []agent.AttemptFailure) []agent.AttemptFailure {
 }
 
 // write asks the model until a program compiles or the budgets end. It runs in a flight: it must not touch what its
-// call changes.
-func (c *call) write(ctx context.Context, o order, guardrails int, earlier []agent.AttemptFailure) forgeResult {
+// call changes. What it does is told below span.
+func (c *call) write(ctx context.Context, o order, guardrails int, earlier []agent.AttemptFailure, span *telemetry.Span) forgeResult {
 	var res forgeResult
 	if o.predecessor == nil && o.kind == provider.KindForge {
 		if a := c.storedMeanwhile(ctx); a != nil {
@@ -314,13 +324,17 @@ func (c *call) write(ctx context.Context, o order, guardrails int, earlier []age
 	for {
 		messages := c.prompt(ctx, o, append(earlier[:len(earlier):len(earlier)], res.attempts...))
 		res.system, res.user = promptTexts(messages)
-		reply, err := c.ask(ctx, o.kind, messages, &res)
+		reply, err := c.ask(ctx, o.kind, messages, &res, span)
 		if err != nil {
 			res.failure, res.class = c.unanswered(ctx, err)
 			return res
 		}
 		checksum := agent.Checksum(reply.Code)
+		began := c.r.o.Now()
 		facts, refused := c.r.box.Load(ctx, sandbox.Program{Source: reply.Code, Checksum: checksum}, c.owner)
+		ended := c.r.o.Now()
+		res.gated += ended.Sub(began)
+		span.Stage("gate", began, ended)
 		if refused == nil {
 			res.candidate = c.candidate(o, reply, checksum, facts)
 			return res
@@ -358,24 +372,20 @@ func (c *call) exhausted(a attempt) agent.Outcome {
 }
 
 // ask has the model answer, again while its payload is blank or unreadable and the budget lasts.
-func (c *call) ask(ctx context.Context, kind string, messages []provider.Message, res *forgeResult) (provider.Reply, error) {
+func (c *call) ask(ctx context.Context, kind string, messages []provider.Message, res *forgeResult, span *telemetry.Span) (provider.Reply, error) {
 	for try := 1; ; try++ {
 		began := c.r.o.Now()
+		question := span.Ask(c.model(), began)
 		reply, err := c.r.model.Program(ctx, provider.Request{Kind: kind, Role: c.role, Method: c.method, Model: c.model(),
-			Messages: messages, TraceParent: "00-" + c.traceID + "-" + c.traceID[:16] + "-01"})
+			Messages: messages, TraceParent: traceParent(question, c.traceID)})
 		res.requested++
-		took := c.r.o.Now().Sub(began)
-		var failed *provider.Error
-		switch {
-		case err == nil:
-			res.usage.Add(reply.Usage)
-			c.r.metrics.ObserveProvider("ok", took, reply.Usage)
+		outcome, usage := asked(err, reply.Usage)
+		res.usage.Add(usage)
+		ended := c.r.o.Now()
+		question.Answered(outcome, reply.Model, usage, ended)
+		c.r.metrics.ObserveProvider(outcome, ended.Sub(began), usage, c.traceID)
+		if err == nil {
 			return reply, nil
-		case errors.As(err, &failed):
-			res.usage.Add(failed.Usage)
-			c.r.metrics.ObserveProvider(failed.Reason, took, failed.Usage)
-		default:
-			c.r.metrics.ObserveProvider("canceled", took, agent.Usage{})
 		}
 		if !errors.Is(err, provider.ErrInvalidPayload) || try >= c.p.MaxGenerationAttempts {
 			return provider.Reply{}, err

@@ -71,6 +71,7 @@ func (c *call) nest(ctx context.Context, attempt, role, method string, args []js
 	if _, err := c.r.store.Tool(ctx, role); err == nil {
 		n.speaker = agent.SpeakerTool
 	}
+	n.beginSpan("", c.span)
 	if refused := n.overBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
 		if n.nested.refused.Swap(true) {

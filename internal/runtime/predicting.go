@@ -15,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // turnsPrefix begins the context keys under which a session keeps its turns of a signature.
@@ -50,6 +51,8 @@ type PredictRequest struct {
 	Debug     bool   // tell the messages
 	Owner     string
 	TraceID   string
+
+	TraceParent string // the whole header that TraceID is from, or ""
 }
 
 // PredictReply is the answer.
@@ -86,7 +89,7 @@ func (r *Runtime) Predict(ctx context.Context, q PredictRequest) (PredictReply, 
 		q.TraceID = agent.NewTraceID()
 	}
 	p := predict.Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: orElse(q.Model, r.o.Model), Adapter: q.Adapter,
-		Limits: history.DefaultLimits(), TraceParent: "00-" + q.TraceID + "-" + q.TraceID[:16] + "-01"}
+		Limits: history.DefaultLimits()}
 	if q.SessionID == "" {
 		return r.predict(ctx, q, p)
 	}
@@ -107,17 +110,19 @@ func (r *Runtime) predict(ctx context.Context, q PredictRequest, p predict.Reque
 		return PredictReply{}, predictFault(err)
 	}
 	began := r.o.Now()
+	span := r.o.Tracer.Start(telemetry.SpanStart{Name: "predict", TraceID: q.TraceID, TraceParent: q.TraceParent, At: began})
+	question := span.Ask(p.Model, began)
+	p.TraceParent = traceParent(question, q.TraceID)
 	res, err := predict.Run(ctx, r.model, p)
-	took := r.o.Now().Sub(began)
+	outcome, usage := asked(err, res.Usage)
+	ended := r.o.Now()
+	question.Answered(outcome, "", usage, ended)
+	r.metrics.ObserveProvider(outcome, ended.Sub(began), usage, q.TraceID)
 	if err != nil {
-		err = predictFault(err)
-		var failed *PredictError
-		if errors.As(err, &failed) {
-			r.metrics.ObserveProvider(failed.Code, took, failed.Usage)
-		}
-		return PredictReply{}, err
+		span.EndFailed(outcome, ended)
+		return PredictReply{}, predictFault(err)
 	}
-	r.metrics.ObserveProvider("ok", took, res.Usage)
+	span.End(ended)
 	reply := PredictReply{Outputs: res.JSON, Usage: res.Usage, Attempts: res.Attempts}
 	if q.Debug {
 		for _, m := range res.Messages {

@@ -47,6 +47,7 @@ type CallRequest struct {
 
 	Owner          string // the access token's name, "local" without
 	TraceID        string // from traceparent, or ""
+	TraceParent    string // the whole header, when TraceID is from it
 	IdempotencyKey string // scoped by owner and session; "" for none
 	BodyHash       string // of the request, compared when the key comes again
 }

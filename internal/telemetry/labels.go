@@ -29,6 +29,8 @@ var (
 	correctionSignals = []string{"temporal_reask", "temporal_reask_no_tooling", other}
 	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
 
+	spanResults = []string{"sent", "failed", "dropped"}
+
 	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}
 	// What the pool gives as reasons, with _ for spaces.
 	runnerKills = []string{"died", "deadline", "canceled", "protocol", "flood", "leftovers", "refused", "failed", "busy_while_idle", "call_over",
@@ -75,6 +77,8 @@ type set struct {
 }
 
 func (s set) inc(v string) { s.counters[indexOf(s.values, v, len(s.values)-1)].Inc() }
+
+func (s set) add(v string, n int) { s.counters[indexOf(s.values, v, len(s.values)-1)].Add(float64(n)) }
 
 // factory makes metrics and registers them.
 type factory struct{ r prometheus.Registerer }

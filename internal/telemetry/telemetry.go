@@ -4,7 +4,8 @@
 // the figures of the busiest artifacts, and at most 100 pairs of them in a process's life.
 //
 // Observing costs a warm call no lock that others wait for long, no map and, but for one in 128 that carries an
-// exemplar, no allocation. All methods may be called concurrently. The package knows nothing of stores, runners or HTTP
+// exemplar, no allocation. Traces are optional: without a Tracer there are no spans, and nothing of them on the way of a
+// call but the test for nil. All methods may be called concurrently. The package knows nothing of stores, runners or HTTP
 // handlers: what it reads at scrape time comes through Sources.
 package telemetry
 
@@ -60,6 +61,7 @@ type Metrics struct {
 	httpInFlight prometheus.Gauge
 	problems     *prometheus.CounterVec
 
+	spans   set
 	busiest *busiest
 	sources *sources
 	warm    atomic.Uint32 // counts warm calls, to give one in 128 an exemplar
@@ -91,6 +93,7 @@ func New(r prometheus.Registerer, b Build) *Metrics {
 	m.newHTTP(f)
 	info := f.gaugeVec("recurgent_build_info", "The version that runs; always 1.", "version", "revision", "goversion")
 	info.WithLabelValues(b.Version, b.Revision, b.GoVersion).Set(1)
+	m.spans = f.set("recurgent_trace_spans_total", "Spans of traces, by what became of them: sent, failed at the collector, or dropped because too many waited for it.", "result", spanResults)
 	m.busiest = newBusiest(maxPairs, maxShown)
 	m.sources = newSources()
 	r.MustRegister(m.busiest, m.sources)
@@ -108,7 +111,7 @@ func (m *Metrics) newCalls(f factory) {
 		}
 		m.duration[i] = durations.WithLabelValues(source).(prometheus.Histogram)
 	}
-	stages := f.histogramVec("recurgent_call_stage_duration_seconds", "Time of a call by stage; a stage that did not take place is not observed.", stageBuckets, "stage")
+	stages := f.histogramVec("recurgent_call_stage_duration_seconds", "Time of a call by stage; a stage that did not take place is not observed, and forge includes the gating of what was written.", stageBuckets, "stage")
 	for i, stage := range stageNames {
 		m.stages[i] = stages.WithLabelValues(stage).(prometheus.Histogram)
 	}
@@ -153,11 +156,12 @@ func (m *Metrics) ObserveCall(e *agent.LogEntry, st Stages) {
 		m.errors.inc(e.OutcomeErrorType)
 	}
 	seconds := e.DurationMs / 1000
-	m.observeDuration(source, seconds, e.TraceID)
+	exemplar := m.exemplar(source, e.TraceID)
+	observe(m.duration[source], seconds, exemplar)
 	m.depth.Observe(float64(e.Depth))
 	for i, d := range [...]time.Duration{st.Queue, st.Select, st.Forge, st.Gate, st.Run, st.Judge, st.Commit} {
 		if d > 0 {
-			m.stages[i].Observe(d.Seconds())
+			observe(m.stages[i], d.Seconds(), exemplar)
 		}
 	}
 	m.observeQuality(e)
@@ -166,15 +170,29 @@ func (m *Metrics) ObserveCall(e *agent.LogEntry, st Stages) {
 	}
 }
 
-// observeDuration gives an exemplar to every call that asked a model and to one warm call in 128.
-func (m *Metrics) observeDuration(source int, seconds float64, traceID string) {
-	h := m.duration[source]
+// exemplar gives the trace to every call that asked a model and to one warm call in 128; nil to the others.
+func (m *Metrics) exemplar(source int, traceID string) prometheus.Labels {
 	warm := callSources[source] == agent.SourcePersisted || callSources[source] == agent.SourceNone
-	if traceID == "" || len(traceID) > 64 || warm && m.warm.Add(1)%128 != 1 {
+	if warm && m.warm.Add(1)%128 != 1 {
+		return nil
+	}
+	return traceLabel(traceID)
+}
+
+// traceLabel is nil for what cannot be an exemplar, which Prometheus bounds.
+func traceLabel(traceID string) prometheus.Labels {
+	if traceID == "" || len(traceID) > 64 {
+		return nil
+	}
+	return prometheus.Labels{"trace_id": traceID}
+}
+
+func observe(h prometheus.Histogram, seconds float64, exemplar prometheus.Labels) {
+	if exemplar == nil {
 		h.Observe(seconds)
 		return
 	}
-	h.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": traceID})
+	h.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, exemplar)
 }
 
 func (m *Metrics) observeQuality(e *agent.LogEntry) {
@@ -211,10 +229,11 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 }
 
 // ObserveProvider counts a question to the model: how it ended (one of ok, rate_limited, server_error, network, timeout,
-// rejected, no_answer, invalid_payload, canceled), how long it took with its retries, and what it cost.
-func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage) {
+// rejected, no_answer, invalid_payload, canceled), how long it took with its retries, what it cost, and the trace of the
+// call that asked ("" for none).
+func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage, traceID string) {
 	m.provider.inc(outcome)
-	m.providerDuration.Observe(d.Seconds())
+	observe(m.providerDuration, d.Seconds(), traceLabel(traceID))
 	m.modelRequests.Add(float64(max(u.ModelRequests, 0)))
 	m.promptTokens.Add(float64(max(u.PromptTokens, 0)))
 	m.completionTokens.Add(float64(max(u.CompletionTokens, 0)))

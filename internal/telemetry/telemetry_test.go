@@ -114,8 +114,8 @@ func TestObserveCall(t *testing.T) {
 	failed.UserCorrectionDetected, failed.UserCorrectionSignal = true, "temporal_reask"
 	failed.HistoryAccessDetected, failed.HistoryQueryPatterns = true, []string{"filter", "count"}
 	m.ObserveCall(failed, Stages{Forge: time.Second})
-	m.ObserveProvider("ok", time.Second, agent.Usage{ModelRequests: 2, PromptTokens: 100, CompletionTokens: 10})
-	m.ObserveProvider("something new", time.Second, agent.Usage{})
+	m.ObserveProvider("ok", time.Second, agent.Usage{ModelRequests: 2, PromptTokens: 100, CompletionTokens: 10}, "")
+	m.ObserveProvider("something new", time.Second, agent.Usage{}, "")
 	m.Saved(1, 1750)
 	m.ObserveRepair(true)
 	m.ObserveRepair(false)
@@ -260,7 +260,7 @@ func TestCardinality(t *testing.T) {
 			m.busiest.count(e.Role, e.Method, true, 0)
 		}
 		m.ObserveCall(e, Stages{Run: time.Second})
-		m.ObserveProvider(fmt.Sprint(i), 0, agent.Usage{})
+		m.ObserveProvider(fmt.Sprint(i), 0, agent.Usage{}, "")
 		m.Guardrail(fmt.Sprint(i))
 		if i%50 == 0 {
 			shown := 0

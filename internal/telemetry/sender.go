@@ -1,0 +1,68 @@
+package telemetry
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// sender is the SDK's batching span processor with its losses counted: it never waits, and it knows how many spans are
+// on their way, so that nothing is dropped unseen further down.
+type sender struct {
+	sdktrace.SpanProcessor
+	room    int64
+	waiting *atomic.Int64
+	spans   set
+}
+
+func newSender(e sdktrace.SpanExporter, o TraceOptions) *sender {
+	waiting := &atomic.Int64{}
+	counting := &countingExporter{SpanExporter: e, waiting: waiting, spans: o.Metrics.spans, log: o.Logger}
+	return &sender{SpanProcessor: sdktrace.NewBatchSpanProcessor(counting, sdktrace.WithMaxQueueSize(o.Queue)), room: int64(o.Queue),
+		waiting: waiting, spans: o.Metrics.spans}
+}
+
+// OnEnd puts the span where it is sent from, or drops it.
+func (s *sender) OnEnd(span sdktrace.ReadOnlySpan) {
+	if !span.SpanContext().IsSampled() {
+		return
+	}
+	if s.waiting.Add(1) > s.room {
+		s.waiting.Add(-1)
+		s.spans.inc("dropped")
+		return
+	}
+	s.SpanProcessor.OnEnd(span)
+}
+
+// countingExporter counts what was sent. A collector that fails is logged once, and again when it has come back: it may
+// fail for days. Only one goroutine exports.
+type countingExporter struct {
+	sdktrace.SpanExporter
+	waiting *atomic.Int64
+	spans   set
+	log     zerolog.Logger
+	failing bool
+}
+
+// ExportSpans returns no error: it has been told here, where the SDK would tell it to a global handler.
+func (c *countingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := c.SpanExporter.ExportSpans(ctx, spans)
+	c.waiting.Add(int64(-len(spans)))
+	if err != nil {
+		c.spans.add("failed", len(spans))
+		if !c.failing {
+			c.log.Warn().Err(err).Int("spans", len(spans)).Msg("traces could not be sent; calls go on without")
+		}
+		c.failing = true
+		return nil
+	}
+	c.spans.add("sent", len(spans))
+	if c.failing {
+		c.log.Info().Msg("traces are sent again")
+	}
+	c.failing = false
+	return nil
+}
