@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// actAsCurl stands in for curl where there is none, with the few flags that the documents use: -s, -X, -H, -d.
+// actAsCurl stands in for curl where there is none or an old one, with the few flags that the documents use.
 func actAsCurl(args []string) int {
 	method, body, address, header := "", "", "", http.Header{}
+	out, head := os.Stdout, false
 	for i := 0; i < len(args); i++ {
 		value := func() string {
 			if i++; i < len(args) {
@@ -19,7 +20,19 @@ func actAsCurl(args []string) int {
 			return ""
 		}
 		switch args[i] {
-		case "-s":
+		case "-s", "-N", "-sN", "-sS":
+		case "-i", "-si":
+			head = true
+		case "-I", "-sI":
+			method, head = http.MethodHead, true
+		case "-o":
+			f, err := os.Create(value())
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 23
+			}
+			defer f.Close()
+			out = f
 		case "-X":
 			method = value()
 		case "-H":
@@ -27,6 +40,10 @@ func actAsCurl(args []string) int {
 			header.Set(name, strings.TrimSpace(text))
 		case "-d":
 			body = value()
+		case "--json":
+			body = value()
+			header.Set("Content-Type", "application/json")
+			header.Set("Accept", "application/json")
 		default:
 			address = args[i]
 		}
@@ -48,7 +65,14 @@ func actAsCurl(args []string) int {
 		return 7
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(os.Stdout, resp.Body); err != nil {
+	if head {
+		fmt.Fprintf(out, "%s %s\r\n", resp.Proto, resp.Status)
+		if err := resp.Header.Write(out); err != nil {
+			return 23
+		}
+		fmt.Fprint(out, "\r\n")
+	}
+	if _, err := io.Copy(out, resp.Body); err != nil {
 		return 18
 	}
 	return 0

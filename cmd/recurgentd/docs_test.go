@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/api/apitest"
 )
 
 // A fence is a fenced block of a Markdown file.
@@ -57,29 +60,62 @@ func documents(t *testing.T) []string {
 	return append(list, "../../README.md", "../../CONTRIBUTING.md")
 }
 
-// A step is a command of a console block and what is printed of it.
+// A step is a command of a console block and what is printed of it. A command goes on in
+// the next line while a quote or a here-document (<<'END') is open, or behind a backslash.
 type step struct {
 	Line    int
 	Command string
 	Want    []string
 }
 
-func steps(blocks []fence) []step {
+// steps returns the commands of the console blocks for that daemon: "" for the usual one, else the word behind console.
+func steps(blocks []fence, daemon string) []step {
 	var all []step
 	for _, b := range blocks {
-		if b.Language != "console" {
+		if language, for_, _ := strings.Cut(b.Language, " "); language != "console" || for_ != daemon {
 			continue
 		}
+		unfinished := false
 		for i, line := range b.Text {
-			if command, ok := strings.CutPrefix(line, "$ "); ok {
+			command, isCommand := strings.CutPrefix(line, "$ ")
+			switch {
+			case unfinished:
+				all[len(all)-1].Command += "\n" + line
+			case isCommand:
 				all = append(all, step{Line: b.Line + 1 + i, Command: command})
-			} else if len(all) > 0 {
+			case len(all) > 0:
 				all[len(all)-1].Want = append(all[len(all)-1].Want, line)
+				continue
 			}
+			unfinished = goesOn(all[len(all)-1].Command)
 		}
 	}
 	return all
 }
+
+func goesOn(command string) bool {
+	if strings.Contains(command, "<<'END'") {
+		return !strings.HasSuffix(command, "\nEND")
+	}
+	return strings.HasSuffix(command, "\\") || strings.Count(command, "'")%2 == 1
+}
+
+// The daemons that documents speak to. Each document gets one of its own.
+func documentDaemon(t *testing.T, kind string) *proc {
+	t.Helper()
+	switch kind {
+	case "tokens":
+		return newDaemon(t, nil, "--auth-tokens-file", writeFile(t, "tokens", "alice  alices-secret-token-1\nbob    bobs-secret-token-22\n"))
+	case "model":
+		m := newModel(t, script{})
+		m.Answer("", "", text("Answer: Paris"))
+		return newDaemon(t, m)
+	}
+	return newDaemon(t, nil)
+}
+
+// daemonKinds are the words that may stand behind console.
+func daemonKinds() []string { return []string{"", "tokens", "model"} }
 
 const stepMark = "=== next step ==="
 
@@ -87,20 +123,22 @@ const stepMark = "=== next step ==="
 // what is printed there; "..." stands for anything.
 func TestDocumentsTellTheTruth(t *testing.T) {
 	for _, path := range documents(t) {
-		list := steps(fences(t, path))
-		if len(list) == 0 {
-			continue
-		}
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			d := newDaemon(t, nil)
-			outputs := runSteps(t, d, list)
-			for i, s := range list {
-				want := strings.Join(s.Want, "\n")
-				if !matches(want, strings.TrimSpace(outputs[i])) {
-					t.Errorf("%s:%d: $ %s\nprints:\n%s\nthe document has:\n%s", path, s.Line, s.Command, strings.TrimSpace(outputs[i]), want)
-				}
+		for _, kind := range daemonKinds() {
+			list := steps(fences(t, path), kind)
+			if len(list) == 0 {
+				continue
 			}
-		})
+			t.Run(strings.TrimSpace(filepath.Base(path)+" "+kind), func(t *testing.T) {
+				t.Parallel()
+				outputs := runSteps(t, documentDaemon(t, kind), list)
+				for i, s := range list {
+					want := strings.TrimSpace(strings.Join(s.Want, "\n"))
+					if !matches(want, strings.TrimSpace(outputs[i])) {
+						t.Errorf("%s:%d: $ %s\nprints:\n%s\nthe document has:\n%s", path, s.Line, s.Command, strings.TrimSpace(outputs[i]), want)
+					}
+				}
+			})
+		}
 	}
 }
 
@@ -108,7 +146,7 @@ func runSteps(t *testing.T, d *proc, list []step) []string {
 	t.Helper()
 	bin := t.TempDir()
 	for _, name := range []string{"recurgentd", "curl"} {
-		if _, err := exec.LookPath(name); name == "curl" && err == nil {
+		if help, err := exec.Command("curl", "--help", "all").Output(); name == "curl" && err == nil && strings.Contains(string(help), "--json") {
 			continue // the real one
 		}
 		if err := os.Symlink(absolute(t, os.Args[0]), filepath.Join(bin, name)); err != nil {
@@ -122,7 +160,7 @@ func runSteps(t *testing.T, d *proc, list []step) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(script.String(), "http://127.0.0.1:8420", d.url))
-	cmd.Dir = t.TempDir()
+	cmd.Dir, cmd.WaitDelay = t.TempDir(), patience // what a failed step left in the background must not hold the test
 	cmd.Env = append(cleanEnvironment(cmd.Dir), "RECURGENT_URL="+d.url, "PATH="+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -142,6 +180,71 @@ func matches(want, got string) bool {
 		parts[i] = regexp.QuoteMeta(parts[i])
 	}
 	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`).MatchString(got)
+}
+
+// What goes to a shell in the guides is all run: there is no other kind of block with commands in them, and none for a daemon that no test starts.
+func TestGuidesAreRun(t *testing.T) {
+	for _, path := range documents(t) {
+		for _, b := range fences(t, path) {
+			language, kind, _ := strings.Cut(b.Language, " ")
+			if language == "console" && !slices.Contains(daemonKinds(), kind) {
+				t.Errorf("%s:%d: no test runs blocks of %q", path, b.Line, b.Language)
+			}
+			if name := filepath.Base(path); language == "sh" && (name == "http-guide.md" || name == "operations.md") {
+				t.Errorf("%s:%d: an example that no test runs; make it a console block", path, b.Line)
+			}
+		}
+	}
+}
+
+// P-93 to P-97: each part of the playbook has commands, and TestDocumentsTellTheTruth runs them.
+func TestPlaybookIsWhole(t *testing.T) {
+	data, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range []string{"Diagnose", "Quarantine", "Recover", "Promote", "Maintain"} {
+		_, section, found := strings.Cut(string(data), fmt.Sprintf("\n## %d. %s\n", i+1, part))
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !found || !strings.Contains(section, "```console\n$ recurgentd ") {
+			t.Errorf("docs/operations.md has no commands to %s", part)
+		}
+	}
+}
+
+// X-14: every route of the OpenAPI document has an example in the guide.
+func TestGuideHasEveryRoute(t *testing.T) {
+	doc, err := apitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string][]string{} // paths by method
+	for _, kind := range daemonKinds() {
+		for _, s := range steps(fences(t, "../../docs/http-guide.md"), kind) {
+			for _, request := range strings.Split(s.Command, "curl ")[1:] {
+				path := regexp.MustCompile(`\$U(/[^\s"'?|)]*)`).FindStringSubmatch(request)
+				if path == nil {
+					continue
+				}
+				method := http.MethodGet
+				if strings.Contains(request, "--json") || strings.Contains(request, " -d ") {
+					method = http.MethodPost
+				}
+				if named := regexp.MustCompile(`-X ([A-Z]+)`).FindStringSubmatch(request); named != nil {
+					method = named[1]
+				}
+				shown[method] = append(shown[method], path[1])
+			}
+		}
+	}
+	for pattern, item := range doc.Paths.Map() {
+		form := regexp.MustCompile(`^` + regexp.MustCompile(`\\\{[a-z_]+\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), `[^/]+`) + `$`)
+		for method := range item.Operations() {
+			if !slices.ContainsFunc(shown[method], form.MatchString) {
+				t.Errorf("docs/http-guide.md has no example of %s %s", method, pattern)
+			}
+		}
+	}
 }
 
 // What stands in sh blocks is not run, but its syntax, its make targets, its commands and their flags exist.
@@ -177,9 +280,9 @@ func checkCommand(t *testing.T, at string, words []string) {
 	t.Helper()
 	root := rootCommand(shell{env: func(string) (string, bool) { return "", false }})
 	root.InitDefaultCompletionCmd()
-	c, _, err := root.Find(words[:1])
-	if err != nil {
-		t.Errorf("%s: %v", at, err)
+	c, _, err := root.Find(words)
+	if err != nil || c == root && !strings.HasPrefix(words[0], "-") {
+		t.Errorf("%s: there is no command %s (%v)", at, words[0], err)
 		return
 	}
 	for _, w := range words {
