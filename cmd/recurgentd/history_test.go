@@ -95,19 +95,10 @@ func TestHistoryEnds(t *testing.T) {
 			t.Errorf("%s: %d records, want %d", query, n, want)
 		}
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/v1/sessions/"+s+"/history", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept", "application/jsonl")
-	resp, err := (&http.Client{Timeout: patience}).Do(req) // bare: the document's validator reads no lines
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body := readAll(t, resp)
-	if resp.Header.Get("Content-Type") != "application/jsonl" || strings.Count(body, "\n") != 4 || !strings.Contains(body, all[3]["call_id"].(string)) {
-		t.Errorf("export (%s): %s", resp.Header.Get("Content-Type"), body)
+	export := d.send(http.MethodGet, "/v1/sessions/"+s+"/history", nil, map[string]string{"Accept": "application/jsonl"})
+	body := string(export.Body)
+	if export.Header.Get("Content-Type") != "application/jsonl" || strings.Count(body, "\n") != 4 || !strings.Contains(body, all[3]["call_id"].(string)) {
+		t.Errorf("export (%s): %s", export.Header.Get("Content-Type"), body)
 	}
 	lines, _, code := d.client("history", s, "--json")
 	if code != 0 || lines != body {

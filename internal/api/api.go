@@ -79,6 +79,7 @@ type Runtime interface {
 	Trends(ctx context.Context, window time.Duration) (runtime.Trends, error)
 
 	Predict(ctx context.Context, q runtime.PredictRequest) (runtime.PredictReply, error)
+	ListSignatures(ctx context.Context, after string, limit int) ([]runtime.NamedSignature, error)
 	Signature(ctx context.Context, name string) (runtime.NamedSignature, error)
 	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s runtime.NamedSignature, created bool, err error)
 	DeleteSignature(ctx context.Context, name, actor string) error
@@ -232,6 +233,7 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/v1/reports/trends", s.getTrends)
 
 	add("POST", "/v1/predict", s.predict, jsonBody)
+	add("GET", "/v1/signatures", s.listSignatures)
 	add("GET", "/v1/signatures/{name}", s.getSignature)
 	add("PUT", "/v1/signatures/{name}", s.putSignature, jsonBody)
 	add("DELETE", "/v1/signatures/{name}", s.deleteSignature)

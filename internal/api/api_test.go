@@ -78,6 +78,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/v1/reports/history-usage", "", 200},
 		{"GET", "/v1/reports/trends", "", 200},
 		{"POST", "/v1/predict", `{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`, 200},
+		{"GET", "/v1/signatures", "", 200},
 		{"GET", "/v1/signatures/qa", "", 200},
 		{"PUT", "/v1/signatures/qa", `{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]}`, 201},
 		{"DELETE", "/v1/signatures/qa", "", 204},
@@ -426,6 +427,15 @@ func TestHistoryPages(t *testing.T) {
 	last := g.ask("GET", path+"?after=1", "").json(t)
 	if last["next_cursor"] != nil || fmt.Sprint(last["data"]) != "[]" || g.fake.history.After != 1 || g.fake.history.Limit != 100 {
 		t.Errorf("last page: %v, asked for %+v", last, g.fake.history)
+	}
+}
+
+// An export is JSON lines, every one of them as the document says.
+func TestHistoryExport(t *testing.T) {
+	g := newRig(t, nil)
+	got := g.ask("GET", "/v1/sessions/"+knownSession+"/history?method=m", "", "Accept: text/html, application/jsonl;q=0.9")
+	if got.header.Get("Content-Type") != "application/jsonl" || strings.Count(string(got.body), knownCall) != 1 || g.fake.history.Method != "m" {
+		t.Errorf("%d %v %s, asked for %+v", got.status, got.header, got.body, g.fake.history)
 	}
 }
 

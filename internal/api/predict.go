@@ -80,6 +80,19 @@ func (f *fields) values(base string, v []byte) map[string]json.RawMessage {
 	return m
 }
 
+func (s *server) listSignatures(w *reply, r *http.Request) error {
+	q := readQuery(r)
+	limit, after := q.limit(), q.text("after")
+	if err := q.err(); err != nil {
+		return err
+	}
+	named, err := s.run.ListSignatures(r.Context(), after, limit+1)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, page(named, limit, func(n runtime.NamedSignature) string { return n.Name }))
+}
+
 func (s *server) getSignature(w *reply, r *http.Request) error {
 	name, err := nameParam(r, "name")
 	if err != nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -20,6 +21,20 @@ func (f *fake) Predict(_ context.Context, q runtime.PredictRequest) (runtime.Pre
 func (f *fake) Signature(_ context.Context, name string) (runtime.NamedSignature, error) {
 	s := contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}}, Outputs: []contract.Field{{Name: "answer", Type: "string"}}}
 	return runtime.NamedSignature{Name: name, Signature: s, CreatedAt: at, UpdatedAt: at}, f.known("Signature", name, "qa")
+}
+
+func (f *fake) ListSignatures(ctx context.Context, after string, limit int) ([]runtime.NamedSignature, error) {
+	if err := f.note("ListSignatures"); err != nil {
+		return nil, err
+	}
+	var all []runtime.NamedSignature
+	for _, name := range []string{"qa", "rank"} {
+		if name > after && len(all) < limit {
+			all = append(all, runtime.NamedSignature{Name: name, Signature: contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}}, Outputs: []contract.Field{{Name: "answer", Type: "string"}}},
+				Demos: []json.RawMessage{json.RawMessage(`{"question":"q","answer":"a"}`)}, CreatedAt: at, UpdatedAt: at})
+		}
+	}
+	return all, nil
 }
 
 func (f *fake) PutSignature(ctx context.Context, name string, _ json.RawMessage, _ string) (runtime.NamedSignature, bool, error) {
@@ -43,6 +58,8 @@ func TestPredictRoutes(t *testing.T) { // D-01, D-09
 		{"POST", "/v1/predict", `{"signature":5,"inputs":{}}`, 422},
 		{"POST", "/v1/predict", `{"signature":` + sig + `,"inputs":[]}`, 422},
 		{"POST", "/v1/predict", `{"signature":` + sig + `,"inputs":{},"temperature":1}`, 422},
+		{"GET", "/v1/signatures", "", 200},
+		{"GET", "/v1/signatures?limit=0", "", 400},
 		{"GET", "/v1/signatures/qa", "", 200},
 		{"PUT", "/v1/signatures/qa", sig, 201},
 		{"DELETE", "/v1/signatures/qa", "", 204},
@@ -54,5 +71,24 @@ func TestPredictRoutes(t *testing.T) { // D-01, D-09
 		if a := g.ask(c.method, c.path, c.body); a.status != c.want {
 			t.Errorf("%s %s %s: status %d, want %d: %.200s", c.method, c.path, c.body, a.status, c.want, a.body)
 		}
+	}
+}
+
+func TestSignaturesPage(t *testing.T) {
+	g := newRig(t, nil)
+	var names []string
+	for path := "/v1/signatures?limit=1"; ; {
+		page := g.ask("GET", path, "").json(t)
+		for _, n := range page["data"].([]any) {
+			names = append(names, n.(map[string]any)["name"].(string))
+		}
+		next, more := page["next_cursor"].(string)
+		if !more {
+			break
+		}
+		path = "/v1/signatures?limit=1&after=" + next
+	}
+	if got := strings.Join(names, " "); got != "qa rank" {
+		t.Errorf("pages hold %q", got)
 	}
 }

@@ -5,20 +5,29 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // maxSignatures bounds the named signatures: they are held in memory.
 const maxSignatures = 1000
 
-// NamedSignature is a signature under a name.
+// storedDemos bounds the examples that are kept with one of them.
+func storedDemos() history.Limits { return history.Limits{Elements: 100, Bytes: 64 << 10} }
+
+// NamedSignature is a signature under a name. Demos are examples, shaped as elements of a history input, which come
+// before the history in every prediction by that name.
 type NamedSignature struct {
 	Name      string             `json:"name"`
 	Signature contract.Signature `json:"signature"`
+	Demos     []json.RawMessage  `json:"demos,omitempty"`
 	CreatedAt time.Time          `json:"created_at"`
 	UpdatedAt time.Time          `json:"updated_at"`
 }
@@ -36,12 +45,29 @@ func (r *Runtime) Signature(ctx context.Context, name string) (NamedSignature, e
 	return s, nil
 }
 
-// PutSignature names a signature, or changes it; created tells which. It is durable in the audit trail.
+// ListSignatures returns at most limit named signatures behind the name after, in the order of their names.
+func (r *Runtime) ListSignatures(ctx context.Context, after string, limit int) ([]NamedSignature, error) {
+	if err := r.ledger.open(ctx, r); err != nil {
+		return nil, err
+	}
+	defer r.ledger.close()
+	all := make([]NamedSignature, 0, len(r.ledger.signatures))
+	for name, s := range r.ledger.signatures {
+		if name > after {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b NamedSignature) int { return strings.Compare(a.Name, b.Name) })
+	return all[:min(len(all), limit)], nil
+}
+
+// PutSignature names a signature, or changes it; created tells which. raw is the signature, with the member demos where
+// there are any. It is durable in the audit trail.
 func (r *Runtime) PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s NamedSignature, created bool, err error) {
 	if err := agent.CheckName("name", name); err != nil {
 		return s, false, err
 	}
-	parsed, err := parseSignature(raw, "")
+	parsed, demos, err := parseNamed(raw)
 	if err != nil {
 		return s, false, err
 	}
@@ -54,7 +80,7 @@ func (r *Runtime) PutSignature(ctx context.Context, name string, raw json.RawMes
 		return s, false, &InputError{Code: "too_large", Detail: "there are 1000 named signatures already", Hint: "delete one, or send the signature with the request"}
 	}
 	now := r.o.Now().UTC()
-	s = NamedSignature{Name: name, Signature: parsed, CreatedAt: now, UpdatedAt: now}
+	s = NamedSignature{Name: name, Signature: parsed, Demos: demos, CreatedAt: now, UpdatedAt: now}
 	entry := r.audit(actor, actSignaturePut, name, "")
 	entry.Undo = "DELETE /v1/signatures/" + name
 	if known {
@@ -80,6 +106,28 @@ func (r *Runtime) DeleteSignature(ctx context.Context, name, actor string) error
 	entry.Before, _ = json.Marshal(was) // plain data
 	entry.Undo = "PUT /v1/signatures/" + name + " with the signature of before"
 	return r.ledger.write(ctx, r, entry)
+}
+
+// parseNamed reads a signature and the demos beside its members.
+func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		members = nil // parseSignature says what is wrong
+	}
+	given, with := members["demos"]
+	if with {
+		delete(members, "demos")
+		raw, _ = json.Marshal(members) // raw JSON by name
+	}
+	sig, err := parseSignature(raw, "")
+	if err != nil || !with {
+		return sig, nil, err
+	}
+	var demos []json.RawMessage
+	if json.Unmarshal(given, &demos) != nil {
+		return sig, nil, &InputError{Code: predict.CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects", Hint: `[{"question": "q1", "answer": "a1"}]`}
+	}
+	return sig, demos, predictFault(predict.CheckDemos(&sig, demos, storedDemos()))
 }
 
 // parseSignature refuses a signature that makes no sense, with a pointer into the request below at.

@@ -44,11 +44,11 @@ type PredictRequest struct {
 	Name      string          // of a named signature, or "": then Signature is taken
 	Signature json.RawMessage // {instructions?, inputs, outputs}
 	Inputs    map[string]json.RawMessage
-	Demos     []json.RawMessage
-	Model     string // "" is the session's or the daemon's
-	Adapter   string // lines, json, json_schema
-	SessionID string // its earlier turns of the same signature are the history, and the new turn is kept; "" for none
-	Debug     bool   // tell the messages
+	Demos     []json.RawMessage // nil takes those of the named signature, an empty list none
+	Model     string            // "" is the session's or the daemon's
+	Adapter   string            // lines, json, json_schema
+	SessionID string            // its earlier turns of the same signature are the history, and the new turn is kept; "" for none
+	Debug     bool              // tell the messages
 	Owner     string
 	TraceID   string
 
@@ -76,7 +76,7 @@ func (r *Runtime) Predict(ctx context.Context, q PredictRequest) (PredictReply, 
 	if err := r.Ready(); err != nil {
 		return PredictReply{}, err
 	}
-	sig, err := r.predictSignature(ctx, q)
+	sig, err := r.predictSignature(ctx, &q)
 	if err != nil {
 		return PredictReply{}, err
 	}
@@ -96,11 +96,15 @@ func (r *Runtime) Predict(ctx context.Context, q PredictRequest) (PredictReply, 
 	return r.predictInSession(ctx, q, p)
 }
 
-func (r *Runtime) predictSignature(ctx context.Context, q PredictRequest) (contract.Signature, error) {
+// predictSignature returns the signature asked for; a named one brings its demos where the request has none of its own.
+func (r *Runtime) predictSignature(ctx context.Context, q *PredictRequest) (contract.Signature, error) {
 	if q.Name == "" {
 		return parseSignature(q.Signature, "/signature")
 	}
 	named, err := r.Signature(ctx, q.Name)
+	if q.Demos == nil {
+		q.Demos = named.Demos
+	}
 	return named.Signature, err
 }
 

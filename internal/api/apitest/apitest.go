@@ -1,6 +1,7 @@
 // Package apitest holds tests of the REST interface to its document: a transport that compares every exchange with
 // api/openapi.yaml. A reply that the document does not describe fails the test, and so does a request that the daemon
-// took although the document does not allow it. What the daemon refused may be as wrong as the test likes.
+// took although the document does not allow it. What the daemon refused may be as wrong as the test likes. Of JSON lines
+// every line is checked, by the schema that the document names as x-item-schema.
 //
 // It is for tests only: checking an exchange costs more than a warm call.
 package apitest
@@ -154,6 +155,12 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 			return fmt.Errorf("the status is not described")
 		}
 	}
+	if res.Header.Get("Content-Type") == mediaLines {
+		if err := v.checkLines(route.Operation, res.StatusCode, got); err != nil {
+			return err
+		}
+		options.ExcludeResponseBody = true // it would be read as one value
+	}
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header, Options: options}
 	out.SetBodyBytes(got)
 	if r.Method == http.MethodHead {
@@ -167,6 +174,36 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 		}
 	}
 	return openapi3filter.ValidateResponse(r.Context(), out)
+}
+
+const mediaLines = "application/jsonl"
+
+// checkLines holds each line of a reply of JSON lines to the schema of its items.
+func (v *Recorder) checkLines(op *openapi3.Operation, status int, got []byte) error {
+	described := op.Responses.Status(status)
+	if described == nil || described.Value.Content[mediaLines] == nil {
+		return fmt.Errorf("a reply of %s is not described", mediaLines)
+	}
+	at, _ := described.Value.Content[mediaLines].Extensions["x-item-schema"].(string)
+	schema := v.doc.Components.Schemas[strings.TrimPrefix(at, "#/components/schemas/")]
+	if schema == nil {
+		return fmt.Errorf("the reply of %s has no x-item-schema that is in the document: %q", mediaLines, at)
+	}
+	if len(got) > 0 && got[len(got)-1] != '\n' {
+		return fmt.Errorf("the last line does not end")
+	}
+	n := 0
+	for line := range bytes.Lines(got) {
+		n++
+		value, err := decodeJSON(line)
+		if err == nil {
+			err = schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+		}
+		if err != nil {
+			return fmt.Errorf("line %d, %.200s: %w", n, line, err)
+		}
+	}
+	return nil
 }
 
 func (v *Recorder) note(op string, status int) {

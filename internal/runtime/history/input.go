@@ -166,7 +166,7 @@ func Render(t Turn, fields []contract.Field) string {
 // Label renders a field's name: the first letter upper, the rest lower (requirements.md, decision 9).
 func Label(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
-	return string(unicode.ToUpper(first)) + strings.ToLower(name[size:])
+	return string(unicode.ToTitle(first)) + strings.ToLower(name[size:])
 }
 
 // Value renders a value: a string as it is, anything else as compact JSON with sorted keys, numbers digit by digit.

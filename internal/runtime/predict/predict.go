@@ -55,7 +55,7 @@ func (e *ReplyError) Error() string {
 type Request struct {
 	Signature   contract.Signature
 	Inputs      map[string]json.RawMessage // by field name; the history field holds a history input
-	Demos       []json.RawMessage          // examples, shaped as elements of a history input
+	Demos       []json.RawMessage          // examples, shaped as elements of a history input; they come before it
 	Model       string
 	Adapter     string // "" is AdapterLines
 	Limits      history.Limits
@@ -156,7 +156,7 @@ func Messages(r Request) ([]provider.Message, error) {
 	if err != nil {
 		return nil, moved(err, "/inputs/"+field)
 	}
-	demos, err := demoTurns(r)
+	demos, err := demoTurns(&r.Signature, r.Demos, r.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -180,20 +180,30 @@ func moved(err error, at string) error {
 	return &InputError{Code: e.Code, Pointer: at + e.Pointer, Detail: e.Detail, Meta: e.Meta}
 }
 
-func demoTurns(r Request) ([]history.Turn, error) {
-	if len(r.Demos) == 0 {
+// CheckDemos returns nil or the *InputError of the first demo that is no example of the signature, or of too many.
+func CheckDemos(s *contract.Signature, demos []json.RawMessage, lim history.Limits) error {
+	_, err := demoTurns(s, demos, lim)
+	return err
+}
+
+func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limits) ([]history.Turn, error) {
+	if len(demos) == 0 {
 		return nil, nil
 	}
-	raw, err := json.Marshal(map[string]any{"messages": r.Demos})
+	raw, err := json.Marshal(map[string]any{"messages": demos})
 	if err != nil {
 		return nil, &InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects"}
 	}
-	turns, err := history.Parse(raw, "demos", &r.Signature, r.Limits)
+	turns, err := history.Parse(raw, "demos", s, lim)
 	var e *history.Error
-	if errors.As(err, &e) {
-		return nil, &InputError{Code: CodeInvalidInput, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"), Detail: e.Detail, Meta: e.Meta}
+	if !errors.As(err, &e) {
+		return turns, err
 	}
-	return turns, err
+	code := CodeInvalidInput
+	if e.Code == history.CodeTooLarge {
+		code = e.Code
+	}
+	return nil, &InputError{Code: code, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"), Detail: e.Detail, Meta: e.Meta}
 }
 
 func checkInputs(r Request, historyField string) error {
