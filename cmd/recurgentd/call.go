@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,24 +11,27 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
 func callCommand(sh shell) *cobra.Command {
 	var kwargs []string
-	var session string
-	var whole bool
+	errand := &callErrand{sh: sh}
 	c := &cobra.Command{
 		Use:   "call ROLE METHOD [ARG...]",
 		Short: "Make one call and print its value",
 		Long: `Make one call and print its value on stdout. Arguments and keyword arguments are JSON where they
 parse as JSON, else text. Without --session the call gets a session of its own, whose id is told
-on stderr.
+on stderr. With --stream stderr tells what happens meanwhile: queued, forging, the gate, running,
+repairing.
 
 Exit status: 0 for a value, 1 for an error outcome, 2 for a wrong command line, 3 when no daemon
 answers or it refuses the request.`,
 		Example: `  recurgentd call calculator add 2 3
   recurgentd call calculator increment --kwargs amount=5 --session SESSION
-  recurgentd call text_tools slugify "Crème Brûlée" --json`,
+  recurgentd call text_tools slugify "Crème Brûlée" --output json
+  recurgentd call calculator solve "2x + 5 = 17" --stream`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := loadOptions(clientScope, cmd.Flags(), sh.env)
@@ -45,47 +47,71 @@ answers or it refuses the request.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return makeCall(ctx, sh, newClient(o), session, body, whole)
+			errand.c = newClient(o)
+			return errand.run(ctx, body.filled())
 		},
 	}
 	c.Flags().StringArrayVar(&kwargs, "kwargs", nil, "keyword argument NAME=VALUE, or a JSON object; may be repeated")
-	c.Flags().StringVar(&session, "session", "", "id of the session to call in")
-	c.Flags().BoolVar(&whole, "json", false, "print the whole reply as JSON")
+	c.Flags().StringVar(&errand.session, "session", "", "id of the session to call in")
+	c.Flags().BoolVar(&errand.stream, "stream", false, "tell on stderr what happens while the call runs")
+	errand.out = addOutput(c, sh)
 	addFlags(clientScope, c.Flags())
 	return c
 }
 
-func makeCall(ctx context.Context, sh shell, c *client, session string, body callBody, whole bool) error {
-	if session == "" {
-		id, err := c.createSession(ctx, body.Role, nil)
+// A callErrand is one run of the call command.
+type callErrand struct {
+	sh      shell
+	c       *client
+	out     *output
+	session string
+	stream  bool
+}
+
+func (t *callErrand) run(ctx context.Context, body callBody) error {
+	if t.session == "" {
+		id, err := t.c.createSession(ctx, body.Role, nil)
 		if err != nil {
 			return exitWith(exitUnreachable, err)
 		}
-		session = id
-		fmt.Fprintf(sh.stderr, "session %s\n", id)
+		t.session = id
+		fmt.Fprintf(t.sh.stderr, "session %s\n", clean(id, 0))
 	}
-	stop := startSpinner(sh, fmt.Sprintf("%s.%s: a new method is forged once, then kept", body.Role, body.Method))
-	reply, raw, err := c.call(ctx, session, body)
-	stop()
+	make := t.c.call
+	if t.stream {
+		make = t.streamed
+	}
+	spin := &spinner{stop: func() {}}
+	if !t.stream {
+		spin = startSpinner(t.sh, fmt.Sprintf("%s.%s: a new method is forged once, then kept", body.Role, body.Method))
+	}
+	reply, raw, err := make(ctx, t.session, body)
+	spin.stop()
 	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted; the call was canceled")
 		}
 		return exitWith(exitUnreachable, err)
 	}
-	if whole {
-		fmt.Fprintf(sh.stdout, "%s\n", bytes.TrimSpace(raw))
-	}
-	if o := reply.Outcome; !o.OK() {
-		if whole {
+	return t.tell(reply, raw)
+}
+
+// tell prints the value, or the whole reply for scripts. An error outcome is the exit code's business too.
+func (t *callErrand) tell(reply runtime.Reply, raw []byte) error {
+	o := reply.Outcome
+	switch {
+	case !t.out.human():
+		if err := t.out.document(raw); err != nil {
+			return exitWith(exitFailed, err)
+		}
+		if !o.OK() {
 			return &exitError{Code: exitFailed}
 		}
+		return nil
+	case !o.OK():
 		return exitWith(exitFailed, fmt.Errorf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType, o.ErrorMessage))
 	}
-	if !whole {
-		fmt.Fprintf(sh.stdout, "%s\n", reply.Outcome.Value)
-	}
-	return nil
+	return exitWith(exitFailed, t.out.line("%s", visibleJSON(o.Value)))
 }
 
 // jsonOrText takes an argument as JSON where it is JSON, else as text.

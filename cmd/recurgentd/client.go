@@ -54,9 +54,8 @@ func (r *refusal) Error() string {
 	return text
 }
 
-// do sends the request and reads the reply's body, which is nil only with an error: a *refusal for a status of 400
-// and more.
-func (c *client) do(ctx context.Context, method, path string, body any) ([]byte, error) {
+// send makes a request and returns the response, whose body the caller closes. A status of 300 and more is a *refusal.
+func (c *client) send(ctx context.Context, method, path string, header http.Header, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -69,6 +68,9 @@ func (c *client) do(ctx context.Context, method, path string, body any) ([]byte,
 	if err != nil {
 		return nil, err
 	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -79,19 +81,35 @@ func (c *client) do(ctx context.Context, method, path string, body any) ([]byte,
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	bad := &refusal{Title: http.StatusText(resp.StatusCode)}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what cannot be read has only its status to tell
+	_ = json.Unmarshal(text, bad)
+	bad.Status = resp.StatusCode
+	return nil, bad
+}
+
+// do sends the request and reads the reply's body, which is nil only with an error.
+func (c *client) do(ctx context.Context, method, path string, body any) ([]byte, error) {
+	resp, err := c.send(ctx, method, path, nil, body)
+	if err != nil {
+		return nil, err
+	}
+	return c.read(resp, method+" "+path)
+}
+
+// read reads the body to its end and closes it.
+func (c *client) read(resp *http.Response, what string) ([]byte, error) {
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
 	if len(data) > maxReply {
-		return nil, fmt.Errorf("the reply of %s %s is over %d bytes", method, path, maxReply)
-	}
-	if resp.StatusCode >= 300 {
-		bad := &refusal{Title: http.StatusText(resp.StatusCode)}
-		_ = json.Unmarshal(data, bad) // what is not a problem detail has only its status to tell
-		bad.Status = resp.StatusCode
-		return nil, bad
+		return nil, fmt.Errorf("the reply of %s is over %d bytes", what, maxReply)
 	}
 	return data, nil
 }
@@ -142,21 +160,32 @@ type callBody struct {
 	Kwargs json.RawMessage   `json:"kwargs"`
 }
 
+func (b callBody) filled() callBody {
+	if b.Args == nil {
+		b.Args = []json.RawMessage{}
+	}
+	if b.Kwargs == nil {
+		b.Kwargs = json.RawMessage("{}")
+	}
+	return b
+}
+
+func callsURL(session string) string { return "/v1/sessions/" + url.PathEscape(session) + "/calls" }
+
 // call makes one call and returns the reply, read and as it came.
 func (c *client) call(ctx context.Context, session string, body callBody) (runtime.Reply, []byte, error) {
-	if body.Args == nil {
-		body.Args = []json.RawMessage{}
-	}
-	if body.Kwargs == nil {
-		body.Kwargs = json.RawMessage("{}")
-	}
-	data, err := c.do(ctx, http.MethodPost, "/v1/sessions/"+url.PathEscape(session)+"/calls", body)
+	data, err := c.do(ctx, http.MethodPost, callsURL(session), body.filled())
 	if err != nil {
 		return runtime.Reply{}, nil, err
 	}
+	reply, err := readReply(data)
+	return reply, data, err
+}
+
+func readReply(data []byte) (runtime.Reply, error) {
 	var reply runtime.Reply
 	if err := json.Unmarshal(data, &reply); err != nil {
-		return reply, nil, fmt.Errorf("the reply of the call is not what a recurgentd answers: %w", err)
+		return reply, fmt.Errorf("the reply of the call is not what a recurgentd answers: %w", err)
 	}
-	return reply, data, nil
+	return reply, nil
 }

@@ -18,13 +18,15 @@ import (
 )
 
 func historyCommand(sh shell) *cobra.Command {
-	var asLines bool
 	var limit int
+	var out *output
 	c := &cobra.Command{
 		Use:   "history SESSION",
 		Short: "Print a session's history as a conversation",
 		Long: `Print a session's history as a conversation, oldest first: who asked what, and how it ended.
-Values are not part of a history, only their class. With --json it prints one record a line.`,
+Values are not part of a history, only their class. With --output json it prints one record a line.
+
+` + exitsOfClients,
 		Example: `  recurgentd history sess_06gzqwq081srb0e6zx42fm96t4
   recurgentd history sess_06gzqwq081srb0e6zx42fm96t4 --json > history.jsonl`,
 		Args: cobra.ExactArgs(1),
@@ -38,17 +40,17 @@ Values are not part of a history, only their class. With --json it prints one re
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return exitWith(exitUnreachable, printHistory(ctx, sh, newClient(o), args[0], limit, asLines))
+			return exitWith(exitUnreachable, printHistory(ctx, newClient(o), out, args[0], limit))
 		},
 	}
-	c.Flags().BoolVar(&asLines, "json", false, "print records as JSON lines")
+	out = addOutput(c, sh)
 	c.Flags().IntVar(&limit, "last", 0, "print only the newest records; 0 prints all")
 	addFlags(clientScope, c.Flags())
 	return c
 }
 
 // printHistory reads page after page, so that a long history needs no more memory than a short one.
-func printHistory(ctx context.Context, sh shell, c *client, session string, last int, asLines bool) error {
+func printHistory(ctx context.Context, c *client, out *output, session string, last int) error {
 	base := "/v1/sessions/" + url.PathEscape(session) + "/history?order=asc&limit=1000"
 	after := 0
 	if last > 0 {
@@ -69,15 +71,7 @@ func printHistory(ctx context.Context, sh shell, c *client, session string, last
 			return err
 		}
 		for _, raw := range page.Data {
-			line := string(raw)
-			if !asLines {
-				var r agent.Record
-				if err := json.Unmarshal(raw, &r); err != nil {
-					return fmt.Errorf("a record is not what a recurgentd answers: %w", err)
-				}
-				line = conversation(r)
-			}
-			if _, err := fmt.Fprintln(sh.stdout, line); err != nil {
+			if err := printRecord(out, raw); err != nil {
 				return err
 			}
 		}
@@ -92,27 +86,29 @@ func printHistory(ctx context.Context, sh shell, c *client, session string, last
 	}
 }
 
+func printRecord(out *output, raw json.RawMessage) error {
+	if !out.human() {
+		return out.document(raw)
+	}
+	var r agent.Record
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return fmt.Errorf("a record is not what a recurgentd answers: %w", err)
+	}
+	asked, end := conversation(r)
+	return out.line("%s\n%s", asked, out.colours().status(r.OutcomeSummary.Status, end))
+}
+
 // conversation tells a record in two lines: what was asked, and how it ended.
-func conversation(r agent.Record) string {
+func conversation(r agent.Record) (asked, ended string) {
 	indent := strings.Repeat("  ", min(r.Depth, 20))
-	asked := arguments(r)
+	args := arguments(r)
 	if len(r.Kwargs) > len("{}") {
-		asked = strings.TrimPrefix(asked+", "+oneLine(string(r.Kwargs)), ", ")
+		args = strings.TrimPrefix(args+", "+oneLine(string(r.Kwargs)), ", ")
 	}
 	end := r.OutcomeSummary.ValueClass
 	if !r.OutcomeSummary.OK {
 		end = r.ErrorType + ": " + oneLine(r.ErrorMessage)
 	}
-	return plainText(fmt.Sprintf("%s%4d  %s  %s: %s.%s(%s)\n%s      -> %s (%s, %.1f ms)", indent, r.Seq, r.Timestamp, r.Speaker, r.Role, r.MethodName, asked,
-		indent, end, r.ProgramSource, r.DurationMs))
-}
-
-// plainText replaces control characters: records hold strangers' text, and a terminal obeys it.
-func plainText(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
+	return plainText(fmt.Sprintf("%s%4d  %s  %s: %s.%s(%s)", indent, r.Seq, r.Timestamp, r.Speaker, r.Role, r.MethodName, args)),
+		plainText(fmt.Sprintf("%s      -> %s (%s, %.1f ms)", indent, end, r.ProgramSource, r.DurationMs))
 }

@@ -26,6 +26,13 @@ const (
 	exitUnreachable = 3 // no daemon answers, or it refuses the request
 )
 
+// What the help texts say of them.
+const (
+	exitsOfClients = `Exit status: 0 when it was done, 2 for a wrong command line, 3 when no daemon answers or it refuses
+the request.`
+	exitsOfAll = "Exit status: 0 when it was done, 1 when it failed, 2 for a wrong command line."
+)
+
 // An exitError is an error with the exit code it stands for.
 type exitError struct {
 	Code int
@@ -72,7 +79,7 @@ func run(sh shell, args []string) int {
 		exit = &exitError{exitUsage, fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
 	}
 	if exit.Err != nil {
-		fmt.Fprintf(sh.stderr, "recurgentd: %s\n", oneLine(exit.Err.Error()))
+		fmt.Fprintf(sh.stderr, "recurgentd: %s\n", plainText(oneLine(exit.Err.Error())))
 	}
 	return exit.Code
 }
@@ -95,7 +102,7 @@ first call, and from then on the program answers, confined, in under a milliseco
 	root.SetIn(sh.stdin)
 	root.SetOut(sh.stdout)
 	root.SetErr(sh.stderr)
-	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh))
+	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh), watchCommand(sh))
 	return root
 }
 

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,13 +17,16 @@ import (
 )
 
 func recommendCommand(sh shell) *cobra.Command {
-	var raw, undo bool
+	var undo bool
+	var out *output
 	var status, apply, dismiss, reason string
 	c := &cobra.Command{
 		Use:   "recommend",
 		Short: "Print what the daemon recommends from evidence, and decide about it",
 		Long: `Print the daemon's recommendations, best first: stronger contracts, new programs, split roles, each
-with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and --undo takes that back.`,
+with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and --undo takes that back.
+
+` + exitsOfClients,
 		Example: `  recurgentd recommend
   recurgentd recommend --apply rec_8c1f2b7a9d0e4c6b5a31 --reason "users keep asking again"
   recurgentd recommend --apply rec_8c1f2b7a9d0e4c6b5a31 --undo`,
@@ -42,15 +45,15 @@ with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and
 			case undo && apply == "" && dismiss == "":
 				return exitWith(exitUsage, fmt.Errorf("--undo needs --apply or --dismiss, which it takes back"))
 			case apply != "":
-				return exitWith(exitUnreachable, decide(ctx, sh.stdout, c, "apply", apply, reason, undo))
+				return exitWith(exitUnreachable, decide(ctx, out, c, "apply", apply, reason, undo))
 			case dismiss != "":
-				return exitWith(exitUnreachable, decide(ctx, sh.stdout, c, "dismiss", dismiss, reason, undo))
+				return exitWith(exitUnreachable, decide(ctx, out, c, "dismiss", dismiss, reason, undo))
 			}
-			return exitWith(exitUnreachable, printAdvice(ctx, sh.stdout, c, status, raw))
+			return exitWith(exitUnreachable, printAdvice(ctx, out, c, status))
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&raw, "json", false, "print the list as JSON")
+	out = addOutput(c, sh)
 	f.StringVar(&status, "status", "open", "which ones: open, applied or dismissed")
 	f.StringVar(&apply, "apply", "", "do what the recommendation of this id proposes")
 	f.StringVar(&dismiss, "dismiss", "", "take the recommendation of this id off the list")
@@ -60,14 +63,14 @@ with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and
 	return c
 }
 
-func printAdvice(ctx context.Context, out io.Writer, c *client, status string, raw bool) error {
+func printAdvice(ctx context.Context, out *output, c *client, status string) error {
 	path := "/v1/recommendations?limit=1000&status=" + url.QueryEscape(status)
-	if raw {
+	if !out.human() {
 		data, err := c.do(ctx, http.MethodGet, path, nil)
-		if err == nil {
-			_, err = out.Write(data)
+		if err != nil {
+			return err
 		}
-		return err
+		return out.document(data)
 	}
 	var list struct {
 		Data []runtime.Advice `json:"data"`
@@ -76,10 +79,12 @@ func printAdvice(ctx context.Context, out io.Writer, c *client, status string, r
 		return err
 	}
 	if len(list.Data) == 0 {
-		fmt.Fprintln(out, "nothing to recommend")
+		return out.line("nothing to recommend")
 	}
 	for _, a := range list.Data {
-		fmt.Fprint(out, plainText(describeAdvice(a)))
+		if err := out.line("%s", plainText(describeAdvice(a))); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -96,16 +101,21 @@ func describeAdvice(a runtime.Advice) string {
 	if a.CallerContracts > 0 {
 		fmt.Fprintf(&b, "    %d calls brought a deliverable of their own, which wins over the registry's: change it there too\n", a.CallerContracts)
 	}
-	fmt.Fprintf(&b, "    evidence: %s\n", strings.Join(a.Evidence, " "))
+	fmt.Fprintf(&b, "    evidence: %s", strings.Join(a.Evidence, " "))
 	return b.String()
 }
 
-func decide(ctx context.Context, out io.Writer, c *client, verb, id, reason string, undo bool) error {
-	var a runtime.Advice
-	body := map[string]any{"reason": reason, "undo": undo}
-	if err := c.json(ctx, http.MethodPost, "/v1/recommendations/"+url.PathEscape(id)+"/"+verb, body, &a); err != nil {
+func decide(ctx context.Context, out *output, c *client, verb, id, reason string, undo bool) error {
+	data, err := c.do(ctx, http.MethodPost, "/v1/recommendations/"+url.PathEscape(id)+"/"+verb, map[string]any{"reason": reason, "undo": undo})
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is %s\n", a.ID, a.Status)
-	return nil
+	if !out.human() {
+		return out.document(data)
+	}
+	var a runtime.Advice
+	if err := json.Unmarshal(data, &a); err != nil {
+		return fmt.Errorf("the reply is not what a recurgentd answers: %w", err)
+	}
+	return out.line("%s is %s", cell(a.ID), cell(a.Status))
 }

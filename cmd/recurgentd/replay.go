@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,7 +15,7 @@ import (
 )
 
 func replayCommand(sh shell) *cobra.Command {
-	var whole bool
+	var out *output
 	c := &cobra.Command{
 		Use:   "replay CALL_ID...",
 		Short: "Run recorded calls again and compare",
@@ -35,15 +34,15 @@ when no daemon answers or it does not know a call.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return replayCalls(ctx, sh, newClient(o), args, whole)
+			return replayCalls(ctx, newClient(o), out, args)
 		},
 	}
-	c.Flags().BoolVar(&whole, "json", false, "print reports as JSON lines")
+	out = addOutput(c, sh)
 	addFlags(clientScope, c.Flags())
 	return c
 }
 
-func replayCalls(ctx context.Context, sh shell, c *client, ids []string, whole bool) error {
+func replayCalls(ctx context.Context, c *client, out *output, ids []string) error {
 	unequal := 0
 	for _, id := range ids {
 		var report runtime.ReplayReport
@@ -53,15 +52,16 @@ func replayCalls(ctx context.Context, sh shell, c *client, ids []string, whole b
 		if !report.Equal {
 			unequal++
 		}
-		line := replayLine(report)
-		if whole {
-			raw, err := json.Marshal(report)
-			if err != nil {
-				return exitWith(exitFailed, err)
-			}
-			line = string(raw)
+		err := error(nil)
+		if out.human() {
+			id, verdict, detail := replayLine(report)
+			err = out.line("%s  %s: %s", cell(id), out.colours().status(verdict, verdict), plainText(oneLine(detail)))
+		} else {
+			err = out.value(report)
 		}
-		fmt.Fprintln(sh.stdout, line)
+		if err != nil {
+			return exitWith(exitFailed, err)
+		}
 	}
 	if unequal > 0 {
 		return exitWith(exitFailed, errors.New(plural(unequal, "call")+" did not replay equal"))
@@ -76,14 +76,15 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func replayLine(r runtime.ReplayReport) string {
+// replayLine tells a report in a word and a line.
+func replayLine(r runtime.ReplayReport) (id, verdict, detail string) {
 	switch {
 	case !r.Replayable:
-		return fmt.Sprintf("%s  not replayable: %s", r.CallID, r.Reason)
+		return r.CallID, "not replayable", r.Reason
 	case r.Equal:
-		return fmt.Sprintf("%s  equal: %s", r.CallID, r.Replayed)
+		return r.CallID, "equal", r.Replayed
 	case r.Reason != "":
-		return fmt.Sprintf("%s  differs: %s", r.CallID, r.Reason)
+		return r.CallID, "differs", r.Reason
 	}
-	return fmt.Sprintf("%s  differs: was %s, now %s", r.CallID, r.Recorded, r.Replayed)
+	return r.CallID, "differs", fmt.Sprintf("was %s, now %s", r.Recorded, r.Replayed)
 }

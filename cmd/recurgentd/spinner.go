@@ -2,25 +2,41 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
 )
 
-// startSpinner shows on stderr that something is under way, from a moment after the start on, so that quick calls
-// stay quiet. It shows nothing where stderr is no terminal. The returned function wipes it and may be called twice.
-func startSpinner(sh shell, text string) (stop func()) {
-	f, ok := sh.stderr.(*os.File)
-	if kind, _ := sh.env("TERM"); !ok || kind == "dumb" || !term.IsTerminal(int(f.Fd())) {
-		return func() {}
+// A spinner shows on stderr that something is under way, from a moment after the start on, so that quick calls stay
+// quiet. It shows nothing where stderr is no terminal. Its methods may be called from several goroutines.
+type spinner struct {
+	mu   sync.Mutex
+	text string // guarded by mu
+	stop func() // wipes it; may be called twice
+}
+
+// say changes what is shown.
+func (s *spinner) say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = text
+}
+
+func (s *spinner) said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
+func startSpinner(sh shell, text string) *spinner {
+	s := &spinner{text: text, stop: func() {}}
+	f, ok := sh.terminal(sh.stderr)
+	if !ok {
+		return s
 	}
-	bright, plain := "\x1b[36m", "\x1b[0m"
-	if v, _ := sh.env("NO_COLOR"); v != "" {
-		bright, plain = "", ""
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
+	colours, done, ended := sh.colours(sh.stderr), make(chan struct{}), make(chan struct{})
+	s.stop = sync.OnceFunc(func() { close(done); <-ended })
 	go func() {
 		defer close(ended)
 		ticker := time.NewTicker(120 * time.Millisecond)
@@ -32,11 +48,18 @@ func startSpinner(sh shell, text string) (stop func()) {
 				fmt.Fprint(f, "\r\x1b[K")
 				return
 			case <-ticker.C:
-				if i >= 2 {
-					fmt.Fprintf(f, "\r\x1b[K%s%c%s %s (%.0f s)", bright, frames[i%len(frames)], plain, text, time.Since(begin).Seconds())
-				}
 			}
+			if i < 2 {
+				continue
+			}
+			columns := 80
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+				columns = w
+			}
+			// A line that wraps would not be wiped.
+			line := clean(fmt.Sprintf("%s (%.0f s)", s.said(), time.Since(begin).Seconds()), max(1, columns-3))
+			fmt.Fprintf(f, "\r\x1b[K%s %s", colours.paint(styleLive, string(frames[i%len(frames)])), line)
 		}
 	}()
-	return sync.OnceFunc(func() { close(done); <-ended })
+	return s
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +20,14 @@ import (
 // exportPath is where a running daemon gives its export.
 const exportPath = "/v1/maintenance/export"
 
+// exitsOfStore is what the help texts say of the exit codes.
+const exitsOfStore = "Exit status: 0 when it was done, 1 when it failed or problems were found, 2 for a wrong command line."
+
 // storeCommand works on the data directory: of a stopped daemon, but for export, which asks a running one.
 func storeCommand(sh shell) *cobra.Command {
-	root := &cobra.Command{Use: "store", Short: "Export, import, verify and repair the data directory"}
+	root := &cobra.Command{Use: "store", Short: "Export, import, verify and repair the data directory",
+		Long:    "Export, import, verify and repair the data directory of a stopped daemon; export asks a running one, too.\n\n" + exitsOfStore,
+		Example: "  recurgentd store export backup.tar.gz\n  recurgentd store verify", Args: cobra.NoArgs}
 	root.AddCommand(storeExportCommand(sh), storeImportCommand(sh), storeVerifyCommand(sh), storeRepairCommand(sh))
 	return root
 }
@@ -70,7 +74,9 @@ func storeExportCommand(sh shell) *cobra.Command {
 		Short: "Write an archive of everything, also of a running daemon",
 		Long: `Write an archive (tar, gzip, with checksums) of everything to FILE, or to standard output when
 there is none. A daemon that holds the data directory is asked for it (--url) and goes on
-answering calls meanwhile.`}
+answering calls meanwhile.
+
+` + exitsOfStore, Example: "  recurgentd store export backup.tar.gz\n  recurgentd store export | ssh elsewhere recurgentd store import -"}
 	dir := dataDirFlag(c)
 	addFlags(clientScope, c.Flags())
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -104,25 +110,11 @@ func exportStore(cmd *cobra.Command, sh shell, dir string, w io.Writer) error {
 
 // download copies a reply of any length.
 func (c *client) download(ctx context.Context, path string, w io.Writer) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	resp, err := c.send(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return err
 	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	resp, err := c.http.Do(r)
-	if err != nil {
-		return c.unreachable(err)
-	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		bad := &refusal{Title: http.StatusText(resp.StatusCode)}
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what cannot be read has only its status to tell
-		_ = json.Unmarshal(text, bad)
-		bad.Status = resp.StatusCode
-		return bad
-	}
 	_, err = io.Copy(w, resp.Body)
 	return err
 }
@@ -146,8 +138,10 @@ func writeWhole(name string, write func(io.Writer) error) error {
 }
 
 func storeImportCommand(sh shell) *cobra.Command {
-	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory from an export (- for standard input)"}
-	dir := dataDirFlag(c)
+	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory from an export (- for standard input)",
+		Long:    "Fill an empty data directory from an export, and verify what came. An archive that is damaged changes nothing.\n\n" + exitsOfStore,
+		Example: "  recurgentd store import backup.tar.gz --data-dir /var/lib/recurgent\n  recurgentd store import - < backup.tar.gz"}
+	dir, out := dataDirFlag(c), addOutput(c, sh)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		where, err := dataDir(sh, *dir)
 		if err != nil {
@@ -166,60 +160,87 @@ func storeImportCommand(sh shell) *cobra.Command {
 			return exitWith(exitFailed, err)
 		}
 		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
-		return exitWith(exitFailed, tellReport(sh, where, r, err))
+		return exitWith(exitFailed, tellReport(out, where, r, err))
 	}
 	return c
 }
 
 func storeVerifyCommand(sh shell) *cobra.Command {
-	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs, Short: "Check a stopped store against all of its promises; changes nothing"}
-	dir := dataDirFlag(c)
+	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs, Short: "Check a stopped store against all of its promises; changes nothing",
+		Long:    "Check a stopped store against all of its promises: every file, record, counter and checksum. Nothing is changed.\n\n" + exitsOfStore,
+		Example: "  recurgentd store verify\n  recurgentd store verify --data-dir /var/lib/recurgent --output json"}
+	dir, out := dataDirFlag(c), addOutput(c, sh)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		where, err := existing(sh, *dir)
 		if err != nil {
 			return err
 		}
 		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
-		return exitWith(exitFailed, tellReport(sh, where, r, err))
+		return exitWith(exitFailed, tellReport(out, where, r, err))
 	}
 	return c
 }
 
 func storeRepairCommand(sh shell) *cobra.Command {
-	c := &cobra.Command{Use: "repair", Args: cobra.NoArgs, Short: "Replay the journal, set aside what cannot be read, make derived files again, verify"}
-	dir := dataDirFlag(c)
+	c := &cobra.Command{Use: "repair", Args: cobra.NoArgs, Short: "Replay the journal, set aside what cannot be read, make derived files again, verify",
+		Long:    "Replay the journal of a stopped store, set aside what cannot be read (nothing is deleted), make derived files again,\nand verify.\n\n" + exitsOfStore,
+		Example: "  recurgentd store repair"}
+	dir, out := dataDirFlag(c), addOutput(c, sh)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		where, err := existing(sh, *dir)
 		if err != nil {
 			return err
 		}
 		r, err := disk.Repair(cmd.Context(), where, diskOptions(sh))
-		return exitWith(exitFailed, tellReport(sh, where, r, err))
+		return exitWith(exitFailed, tellReport(out, where, r, err))
 	}
 	return c
 }
 
 // tellReport prints what was found; problems are an error, so that scripts see them.
-func tellReport(sh shell, dir string, r disk.Report, err error) error {
+func tellReport(out *output, dir string, r disk.Report, err error) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log\n", dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)
-	if r.Journal > 0 {
-		fmt.Fprintf(&b, "the journal holds %d commits that the next start writes to the files\n", r.Journal)
+	if out.human() {
+		err = out.line("%s", plainText(describeReport(dir, r)))
+	} else {
+		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...)})
 	}
-	for _, name := range r.Aside {
-		fmt.Fprintf(&b, "set aside before: %s\n", name)
-	}
-	for _, p := range r.Problems {
-		fmt.Fprintf(&b, "problem: %s\n", p)
-	}
-	if _, err := io.WriteString(sh.stdout, b.String()); err != nil {
+	if err != nil {
 		return err
 	}
 	if n := len(r.Problems); n > 0 {
 		return fmt.Errorf("%d problems; recurgentd store repair mends what can be mended", n)
 	}
 	return nil
+}
+
+// storeReport is a disk.Report as scripts read it.
+type storeReport struct {
+	Directory string   `json:"directory"`
+	Sessions  int      `json:"sessions"`
+	Records   int      `json:"records"`
+	Artifacts int      `json:"artifacts"`
+	Programs  int      `json:"programs"`
+	Tools     int      `json:"tools"`
+	Calls     int      `json:"calls"`
+	Journal   int      `json:"journal"`
+	Aside     []string `json:"set_aside"`
+	Problems  []string `json:"problems"`
+}
+
+// describeReport tells a report in lines.
+func describeReport(dir string, r disk.Report) string {
+	lines := []string{fmt.Sprintf("%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log", dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)}
+	if r.Journal > 0 {
+		lines = append(lines, fmt.Sprintf("the journal holds %d commits that the next start writes to the files", r.Journal))
+	}
+	for _, name := range r.Aside {
+		lines = append(lines, "set aside before: "+name)
+	}
+	for _, p := range r.Problems {
+		lines = append(lines, "problem: "+p)
+	}
+	return strings.Join(lines, "\n")
 }

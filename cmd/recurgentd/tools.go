@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,8 +11,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -25,9 +22,15 @@ func toolsCommand(sh shell) *cobra.Command {
 		Use:   "tools",
 		Short: "Look after known tools and their programs",
 		Long: `Look after known tools and their programs: what there is, how it does, and the playbook of an
-operator. Lists are tables, or the daemon's JSON with --json. What makes something go away only
-says what it would do until it is told --yes. Everything is audited; archive, prune and rollback can
-be undone to the byte.`,
+operator. Lists are tables, or the daemon's documents with --output json or yaml. What makes
+something go away only says what it would do until it is told --yes. Everything is audited;
+archive, prune and rollback can be undone to the byte.
+
+` + exitsOfClients,
+		Example: `  recurgentd tools list
+  recurgentd tools show calculator add
+  recurgentd tools quarantine calculator solve --reason "wrong for negative numbers"
+  recurgentd tools audit`,
 		Args: cobra.NoArgs,
 	}
 	root.AddCommand(lookCommands(sh)...)
@@ -41,15 +44,26 @@ type errand struct {
 	ctx    context.Context
 	c      *client
 	sh     shell
-	json   bool
+	out    *output
 	reason string
 	args   []string
 }
 
-// operatorCommand makes a subcommand that speaks to a daemon. between bounds its arguments.
-func operatorCommand(sh shell, use, short string, least, most int, run func(t *errand) error) *cobra.Command {
+// An operation says what an operator's subcommand is: least and most bound its arguments, the example is what follows the
+// command's name.
+type operation struct {
+	use, short, example string
+	least, most         int
+	audited             bool // takes --reason
+	run                 func(t *errand) error
+}
+
+// operatorCommand makes a subcommand of parent ("recurgentd tools") that speaks to a daemon.
+func operatorCommand(sh shell, parent string, op operation) *cobra.Command {
 	t := &errand{sh: sh}
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.RangeArgs(least, most),
+	name, _, _ := strings.Cut(op.use, " ")
+	c := &cobra.Command{Use: op.use, Short: op.short, Long: op.short + ".\n\n" + exitsOfClients,
+		Example: "  " + strings.TrimSpace(parent+" "+name+" "+op.example), Args: cobra.RangeArgs(op.least, op.most),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := loadOptions(clientScope, cmd.Flags(), sh.env)
 			if err != nil {
@@ -58,21 +72,26 @@ func operatorCommand(sh shell, use, short string, least, most int, run func(t *e
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			t.ctx, t.c, t.args = ctx, newClient(o), args
-			err = run(t)
+			err = op.run(t)
 			var exit *exitError
 			if errors.As(err, &exit) {
 				return err
 			}
 			return exitWith(exitUnreachable, err)
 		}}
-	c.Flags().BoolVar(&t.json, "json", false, "print the daemon's JSON")
+	t.out = addOutput(c, sh)
+	if op.audited {
+		c.Flags().StringVar(&t.reason, "reason", "", "why, for the audit trail")
+	}
 	addFlags(clientScope, c.Flags())
 	return c
 }
 
-// withReason adds the flag for what is written into the audit trail.
-func (t *errand) withReason(c *cobra.Command) {
-	c.Flags().StringVar(&t.reason, "reason", "", "why, for the audit trail")
+// withReason adds why to the body, where somebody said it.
+func (t *errand) withReason(body map[string]any) {
+	if t.reason != "" {
+		body["reason"] = t.reason
+	}
 }
 
 func toolURL(role string) string { return "/v1/tools/" + url.PathEscape(role) }
@@ -81,14 +100,14 @@ func methodURL(role, method string) string {
 	return toolURL(role) + "/methods/" + url.PathEscape(method)
 }
 
-// fetch reads a reply into v. With --json it is printed as it came and v stays empty; printed tells.
+// fetch reads a reply into v. For scripts it is printed as it came and v stays empty; printed tells.
 func (t *errand) fetch(path string, v any) (printed bool, err error) {
 	data, err := t.c.do(t.ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return false, err
 	}
-	if t.json {
-		return true, t.print(data)
+	if !t.out.human() {
+		return true, t.out.document(data)
 	}
 	return false, t.read(path, data, v)
 }
@@ -100,12 +119,7 @@ func (t *errand) read(path string, data []byte, v any) error {
 	return nil
 }
 
-func (t *errand) print(data []byte) error {
-	_, err := fmt.Fprintf(t.sh.stdout, "%s\n", bytes.TrimSpace(data))
-	return err
-}
-
-// pages reads all pages of a list, at most 100 of them. With --json they are printed, a page a line.
+// pages reads all pages of a list, at most 100 of them. For scripts they are printed, a page a document.
 func pages[T any](t *errand, path string) ([]T, error) {
 	const most = 100
 	var all []T
@@ -130,8 +144,8 @@ func pages[T any](t *errand, path string) ([]T, error) {
 		if err := t.read(at, data, &page); err != nil {
 			return nil, err
 		}
-		if t.json {
-			if err := t.print(data); err != nil {
+		if !t.out.human() {
+			if err := t.out.document(data); err != nil {
 				return nil, err
 			}
 		}
@@ -144,76 +158,41 @@ func pages[T any](t *errand, path string) ([]T, error) {
 	return all, nil
 }
 
-// table prints rows below a header, or says that there is nothing.
+// table prints rows for people; scripts have had the documents.
 func (t *errand) table(header string, rows [][]string) error {
-	if t.json {
+	if !t.out.human() {
 		return nil
 	}
-	if len(rows) == 0 {
-		_, err := fmt.Fprintln(t.sh.stdout, "nothing")
-		return err
-	}
-	w := tabwriter.NewWriter(t.sh.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
-	for _, row := range rows {
-		for i := range row {
-			row[i] = cell(row[i])
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
-}
-
-// cell makes text of strangers fit for one cell on a terminal.
-func cell(text string) string {
-	const most = 72
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most-1]) + "…"
-	}
-	if text == "" {
-		return "-"
-	}
-	return text
+	return t.out.table(header, rows)
 }
 
 // actCommands are the acts on one artifact.
 func actCommands(sh shell) []*cobra.Command {
-	acts := []struct{ name, short string }{
-		{"quarantine", "Do not run a program until it is released"},
-		{"release", "Let a quarantined program run again"},
-		{"regenerate", "Have the next call forge a new program, with a fresh repair budget"},
-		{"promote", "Bless a program as durable"},
-		{"rollback", "Go back to an earlier generation"},
-		{"pin", "Never repair or replace a program by itself"},
-		{"unpin", "Undo pin"},
-		{"approve", "Let a program that waits for a person run"},
+	acts := []struct{ name, short, example string }{
+		{"quarantine", "Do not run a program until it is released", `calculator solve --reason "wrong for negative numbers"`},
+		{"release", "Let a quarantined program run again", "calculator solve"},
+		{"regenerate", "Have the next call forge a new program, with a fresh repair budget", `calculator solve --reason "the API has changed"`},
+		{"promote", "Bless a program as durable", "calculator solve --reset-metrics"},
+		{"rollback", "Go back to an earlier generation", "calculator solve --generation gen-1"},
+		{"pin", "Never repair or replace a program by itself", "calculator solve"},
+		{"unpin", "Undo pin", "calculator solve"},
+		{"approve", "Let a program that waits for a person run", "calculator solve"},
 	}
 	var all []*cobra.Command
 	for _, act := range acts {
-		var t *errand
 		var reset bool
 		var generation string
-		c := operatorCommand(sh, act.name+" ROLE METHOD", act.short, 2, 2, func(run *errand) error {
-			body := map[string]any{}
-			if t.reason != "" {
-				body["reason"] = t.reason
-			}
-			if reset {
-				body["reset_metrics"] = true
-			}
-			if generation != "" {
-				body["generation"] = generation
-			}
-			return run.act(http.MethodPost, methodURL(run.args[0], run.args[1])+"/"+act.name, body)
-		})
-		t = &errand{}
-		t.withReason(c)
+		c := operatorCommand(sh, "recurgentd tools", operation{use: act.name + " ROLE METHOD", short: act.short, example: act.example, least: 2, most: 2, audited: true,
+			run: func(t *errand) error {
+				body := map[string]any{}
+				if reset {
+					body["reset_metrics"] = true
+				}
+				if generation != "" {
+					body["generation"] = generation
+				}
+				return t.act(http.MethodPost, methodURL(t.args[0], t.args[1])+"/"+act.name, body)
+			}})
 		switch act.name {
 		case "promote":
 			c.Flags().BoolVar(&reset, "reset-metrics", false, "start its counters anew")
@@ -222,39 +201,31 @@ func actCommands(sh shell) []*cobra.Command {
 		}
 		all = append(all, c)
 	}
-	return append(all, putCommand(sh))
+	return append(all, operatorCommand(sh, "recurgentd tools", operation{use: "put ROLE METHOD FILE", short: "Put in a program of your own, through the gate (FILE - is standard input)",
+		example: "calculator solve solve.go", least: 3, most: 3, audited: true, run: (*errand).put}))
 }
 
-func putCommand(sh shell) *cobra.Command {
-	flags := &errand{}
-	c := operatorCommand(sh, "put ROLE METHOD FILE", "Put in a program of your own, through the gate (FILE - is standard input)", 3, 3, func(t *errand) error {
-		code, err := readFileOrInput(t.sh, t.args[2])
-		if err != nil {
-			return exitWith(exitUsage, err)
-		}
-		body := map[string]any{"code": string(code)}
-		if flags.reason != "" {
-			body["reason"] = flags.reason
-		}
-		return t.act(http.MethodPut, methodURL(t.args[0], t.args[1]), body)
-	})
-	flags.withReason(c)
-	return c
+func (t *errand) put() error {
+	code, err := readFileOrInput(t.sh, t.args[2])
+	if err != nil {
+		return exitWith(exitUsage, err)
+	}
+	return t.act(http.MethodPut, methodURL(t.args[0], t.args[1]), map[string]any{"code": string(code)})
 }
 
 // act sends a change and tells in a line what is there after it.
-func (t *errand) act(method, path string, body any) error {
+func (t *errand) act(method, path string, body map[string]any) error {
+	t.withReason(body)
 	data, err := t.c.do(t.ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	if t.json {
-		return t.print(data)
+	if !t.out.human() {
+		return t.out.document(data)
 	}
 	var a artifactFields
 	if err := t.read(path, data, &a); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(t.sh.stdout, "%s.%s: %s\n", cell(a.Role), cell(a.MethodName), a.standing())
-	return err
+	return t.out.line("%s.%s: %s", cell(a.Role), cell(a.MethodName), a.standing())
 }

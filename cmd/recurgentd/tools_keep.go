@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,42 +32,38 @@ func pruneCommand(sh shell) *cobra.Command {
 	var days int
 	var mode string
 	var given func() bool
-	flags := &errand{}
-	c := operatorCommand(sh, "prune", "Archive or delete what nobody used for some days (a dry run without --yes)", 0, 0, func(t *errand) error {
-		body := map[string]any{"stale_days": days, "mode": mode, "dry_run": !given()}
-		if flags.reason != "" {
-			body["reason"] = flags.reason
-		}
-		data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/prune", body)
-		if err != nil || t.json {
-			return errors.Join(err, t.printAny(data))
-		}
-		var report runtime.PruneReport
-		if err := t.read("prune", data, &report); err != nil {
-			return err
-		}
-		if err := t.targets(report.Targets); err != nil {
-			return err
-		}
-		done := report.Mode + "d" // archived, deleted: both modes end in e
-		if report.DryRun {
-			done = "would be " + done + "; nothing has changed, --yes does it"
-		}
-		_, err = fmt.Fprintf(t.sh.stdout, "%d %s\n", len(report.Targets), done)
-		return err
-	})
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "prune", short: "Archive or delete what nobody used for some days (a dry run without --yes)",
+		example: "--days 90 --yes", audited: true, run: func(t *errand) error {
+			body := map[string]any{"stale_days": days, "mode": mode, "dry_run": !given()}
+			t.withReason(body)
+			data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/prune", body)
+			if err != nil {
+				return err
+			}
+			return t.pruned(data)
+		}})
 	c.Flags().IntVar(&days, "days", 90, "not used for that many days")
 	c.Flags().StringVar(&mode, "mode", "archive", "archive (can be restored) or delete (for good)")
-	flags.withReason(c)
 	given = consent(c)
 	return c
 }
 
-func (t *errand) printAny(data []byte) error {
-	if data == nil {
-		return nil
+func (t *errand) pruned(data []byte) error {
+	if !t.out.human() {
+		return t.out.document(data)
 	}
-	return t.print(data)
+	var report runtime.PruneReport
+	if err := t.read("prune", data, &report); err != nil {
+		return err
+	}
+	if err := t.targets(report.Targets); err != nil {
+		return err
+	}
+	done := report.Mode + "d" // archived, deleted: both modes end in e
+	if report.DryRun {
+		done = "would be " + done + "; nothing has changed, --yes does it"
+	}
+	return t.out.line("%d %s", len(report.Targets), done)
 }
 
 func (t *errand) stale(days int) error {
@@ -95,110 +90,103 @@ func (t *errand) targets(list []store.Target) error {
 
 func archiveCommand(sh shell) *cobra.Command {
 	var given func() bool
-	flags := &errand{}
-	c := operatorCommand(sh, "archive ROLE [METHOD]", "Move a tool, or one program, out of the way (a dry run without --yes)", 1, 2, func(t *errand) error {
-		path, name := toolURL(t.args[0]), t.args[0]
-		if len(t.args) == 2 {
-			path, name = methodURL(t.args[0], t.args[1]), t.args[0]+"."+t.args[1]
-		}
-		if _, err := t.c.do(t.ctx, http.MethodGet, path, nil); err != nil {
-			return err
-		}
-		done := "would be archived; nothing has changed, --yes does it"
-		if given() {
-			if flags.reason != "" {
-				path += "?reason=" + url.QueryEscape(flags.reason)
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "archive ROLE [METHOD]", short: "Move a tool, or one program, out of the way (a dry run without --yes)",
+		example: "calculator solve --yes", least: 1, most: 2, audited: true, run: func(t *errand) error {
+			path, name := toolURL(t.args[0]), t.args[0]
+			if len(t.args) == 2 {
+				path, name = methodURL(t.args[0], t.args[1]), t.args[0]+"."+t.args[1]
 			}
-			if _, err := t.c.do(t.ctx, http.MethodDelete, path, nil); err != nil {
+			if _, err := t.c.do(t.ctx, http.MethodGet, path, nil); err != nil {
 				return err
 			}
-			done = "archived; tools restore brings it back"
-		}
-		return t.say(name, done, map[string]any{"target": name, "dry_run": !given()})
-	})
-	flags.withReason(c)
+			done := "would be archived; nothing has changed, --yes does it"
+			if given() {
+				if t.reason != "" {
+					path += "?reason=" + url.QueryEscape(t.reason)
+				}
+				if _, err := t.c.do(t.ctx, http.MethodDelete, path, nil); err != nil {
+					return err
+				}
+				done = "archived; tools restore brings it back"
+			}
+			if !t.out.human() {
+				return t.out.value(map[string]any{"target": name, "dry_run": !given()})
+			}
+			return t.out.line("%s: %s", cell(name), done)
+		}})
 	given = consent(c)
 	return c
 }
 
-func (t *errand) say(name, done string, v any) error {
-	if t.json {
-		data, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		return t.print(data)
-	}
-	_, err := fmt.Fprintf(t.sh.stdout, "%s: %s\n", cell(name), done)
-	return err
-}
-
 func restoreCommand(sh shell) *cobra.Command {
-	flags := &errand{}
-	c := operatorCommand(sh, "restore ROLE [METHOD]", "Bring back what was archived, byte for byte", 1, 2, func(t *errand) error {
-		body := map[string]any{"role": t.args[0]}
-		if len(t.args) == 2 {
-			body["method"] = t.args[1]
-		}
-		if flags.reason != "" {
-			body["reason"] = flags.reason
-		}
-		data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/restore", body)
-		if err != nil || t.json {
-			return errors.Join(err, t.printAny(data))
-		}
-		return t.say(strings.Join(t.args, "."), "restored", nil)
-	})
-	flags.withReason(c)
-	return c
+	return operatorCommand(sh, "recurgentd tools", operation{use: "restore ROLE [METHOD]", short: "Bring back what was archived, byte for byte",
+		example: "calculator solve", least: 1, most: 2, audited: true, run: func(t *errand) error {
+			body := map[string]any{"role": t.args[0]}
+			if len(t.args) == 2 {
+				body["method"] = t.args[1]
+			}
+			t.withReason(body)
+			data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/restore", body)
+			if err != nil {
+				return err
+			}
+			if !t.out.human() {
+				return t.out.document(data)
+			}
+			return t.out.line("%s: restored", cell(strings.Join(t.args, ".")))
+		}})
 }
 
 // policyCommand shows and changes the switches and thresholds.
 func policyCommand(sh shell) *cobra.Command {
-	root := &cobra.Command{Use: "policy", Short: "Show and change switches and thresholds, effective on the next call", Args: cobra.NoArgs}
-	get := operatorCommand(sh, "get [NAME]", "Show the policy, or one part of it", 0, 1, func(t *errand) error {
-		var all map[string]json.RawMessage
-		data, err := t.c.do(t.ctx, http.MethodGet, "/v1/policy", nil)
-		if err != nil {
-			return err
-		}
-		if err := t.read("policy", data, &all); err != nil {
-			return err
-		}
-		if len(t.args) == 1 {
-			part, ok := all[t.args[0]]
-			if !ok {
-				return exitWith(exitUsage, fmt.Errorf("the policy has no %q", t.args[0]))
-			}
-			return t.print(part)
-		}
-		return t.showPolicy(data)
-	})
-	set := operatorCommand(sh, "set NAME=VALUE... | JSON", "Change the policy; values are JSON where they parse, names may have dots", 1, 64, func(t *errand) error {
-		patch, err := policyPatch(t.args)
-		if err != nil {
-			return exitWith(exitUsage, err)
-		}
-		data, err := t.c.do(t.ctx, http.MethodPatch, "/v1/policy", patch)
-		if err != nil {
-			return err
-		}
-		return t.showPolicy(data)
-	})
-	set.Example = "  recurgentd policy set artifact_read_enabled=false\n  recurgentd policy set maintenance.interval_hours=24 'artifact_read_roles=[\"calculator\"]'"
+	root := &cobra.Command{Use: "policy", Short: "Show and change switches and thresholds, effective on the next call",
+		Long: "Show and change switches and thresholds: budgets, retention, promotion, what a weak success is. A change is\neffective on the next call, survives a restart and stands in the audit trail.\n\n" + exitsOfClients,
+		Example: `  recurgentd policy get
+  recurgentd policy set repair_enabled=false`, Args: cobra.NoArgs}
+	get := operatorCommand(sh, "recurgentd policy", operation{use: "get [NAME]", short: "Show the policy, or one part of it", example: "degraded", most: 1, run: (*errand).policy})
+	set := operatorCommand(sh, "recurgentd policy", operation{use: "set NAME=VALUE... | JSON", short: "Change the policy; values are JSON where they parse, names may have dots",
+		example: "artifact_read_enabled=false", least: 1, most: 64, run: (*errand).setPolicy})
+	set.Example += "\n  recurgentd policy set maintenance.interval_hours=24 'artifact_read_roles=[\"calculator\"]'"
 	root.AddCommand(get, set)
 	return root
 }
 
-func (t *errand) showPolicy(data []byte) error {
-	if t.json {
-		return t.print(data)
-	}
-	pretty, err := json.MarshalIndent(json.RawMessage(data), "", "  ")
+func (t *errand) policy() error {
+	var all map[string]json.RawMessage
+	data, err := t.c.do(t.ctx, http.MethodGet, "/v1/policy", nil)
 	if err != nil {
 		return err
 	}
-	return t.print(pretty)
+	if err := t.read("policy", data, &all); err != nil {
+		return err
+	}
+	if len(t.args) == 1 {
+		part, ok := all[t.args[0]]
+		if !ok {
+			return exitWith(exitUsage, fmt.Errorf("the policy has no %q; recurgentd policy get shows what it has", t.args[0]))
+		}
+		data = part
+	}
+	return t.showPolicy(data)
+}
+
+func (t *errand) setPolicy() error {
+	patch, err := policyPatch(t.args)
+	if err != nil {
+		return exitWith(exitUsage, err)
+	}
+	data, err := t.c.do(t.ctx, http.MethodPatch, "/v1/policy", patch)
+	if err != nil {
+		return err
+	}
+	return t.showPolicy(data)
+}
+
+func (t *errand) showPolicy(data []byte) error {
+	if !t.out.human() {
+		return t.out.document(data)
+	}
+	return t.out.indented(data)
 }
 
 // policyPatch reads NAME=VALUE and whole objects to a merge patch.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -35,7 +34,7 @@ func (a artifactFields) standing() string {
 	if a.ForceRegenerate != "" {
 		words = append(words, "regenerates at the next call")
 	}
-	return strings.Join(words, ", ")
+	return clean(strings.Join(words, ", "), 100)
 }
 
 func day(t time.Time) string {
@@ -50,18 +49,22 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 // lookCommands only read.
 func lookCommands(sh shell) []*cobra.Command {
 	var days int
-	stale := operatorCommand(sh, "stale", "List what nobody used for some days", 0, 0, func(t *errand) error { return t.stale(days) })
-	stale.Flags().IntVar(&days, "days", 30, "not used for that many days")
-	return []*cobra.Command{
-		operatorCommand(sh, "list [ROLE]", "List the known tools, or the programs of one", 0, 1, (*errand).list),
-		operatorCommand(sh, "show ROLE [METHOD]", "Show a tool, or a program whole", 1, 2, (*errand).show),
-		operatorCommand(sh, "lineage ROLE METHOD", "Show a program's generations and what was not let in", 2, 2, (*errand).lineage),
-		operatorCommand(sh, "diff ROLE METHOD [FROM [TO]]", "Compare two generations; the current one with its parent by default", 2, 4, (*errand).diff),
-		operatorCommand(sh, "scorecards ROLE [METHOD]", "Show what the promotion gates look at", 1, 2, (*errand).scorecards),
-		operatorCommand(sh, "decisions [ROLE [METHOD]]", "Show what was decided for recent calls, and why", 0, 2, (*errand).decisions),
-		operatorCommand(sh, "audit", "Show who did what, when, why, and how to undo it", 0, 0, (*errand).audit),
-		stale,
+	list := []operation{
+		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1, run: (*errand).list},
+		{use: "show ROLE [METHOD]", short: "Show a tool, or a program whole", example: "calculator add", least: 1, most: 2, run: (*errand).show},
+		{use: "lineage ROLE METHOD", short: "Show a program's generations and what was not let in", example: "calculator add", least: 2, most: 2, run: (*errand).lineage},
+		{use: "diff ROLE METHOD [FROM [TO]]", short: "Compare two generations; the current one with its parent by default", example: "calculator add gen-1 gen-2", least: 2, most: 4, run: (*errand).diff},
+		{use: "scorecards ROLE [METHOD]", short: "Show what the promotion gates look at", example: "calculator", least: 1, most: 2, run: (*errand).scorecards},
+		{use: "decisions [ROLE [METHOD]]", short: "Show what was decided for recent calls, and why", example: "calculator add", most: 2, run: (*errand).decisions},
+		{use: "audit", short: "Show who did what, when, why, and how to undo it", example: "--output yaml", run: (*errand).audit},
+		{use: "stale", short: "List what nobody used for some days", example: "--days 30", run: func(t *errand) error { return t.stale(days) }},
 	}
+	all := make([]*cobra.Command, len(list))
+	for i, op := range list {
+		all[i] = operatorCommand(sh, "recurgentd tools", op)
+	}
+	all[len(all)-1].Flags().IntVar(&days, "days", 30, "not used for that many days")
+	return all
 }
 
 func (t *errand) list() error {
@@ -97,18 +100,10 @@ func (t *errand) show() error {
 		if err != nil {
 			return err
 		}
-		if t.json {
-			return t.print(data)
+		if !t.out.human() {
+			return t.out.document(data)
 		}
-		var tool json.RawMessage
-		if err := t.read("tool", data, &tool); err != nil {
-			return err
-		}
-		pretty, err := json.MarshalIndent(tool, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := t.print(pretty); err != nil {
+		if err := t.out.indented(data); err != nil {
 			return err
 		}
 		return t.programs(t.args[0])
@@ -124,23 +119,9 @@ last used %s, last failure %s
 
 %s
 `, cell(a.Role), cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
-		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, a.ContractFingerprint, a.CacheabilityReason, cell(a.Model), day(a.LastUsedAt),
+		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, cell(a.ContractFingerprint), cell(a.CacheabilityReason), cell(a.Model), day(a.LastUsedAt),
 		cell(string(a.LastFailureClass)+" "+a.LastFailureReason), printable(a.Code))
 	return err
-}
-
-// printable is code that cannot play with the terminal.
-func printable(code string) string {
-	lines := strings.Split(strings.TrimRight(code, "\n"), "\n")
-	for i, line := range lines {
-		lines[i] = strings.Map(func(r rune) rune {
-			if r != '\t' && !strconv.IsPrint(r) {
-				return '?'
-			}
-			return r
-		}, line)
-	}
-	return strings.Join(lines, "\n")
 }
 
 // generations is the reply of .../generations.
@@ -207,15 +188,19 @@ func (t *errand) diff() error {
 		return exitWith(exitUsage, fmt.Errorf("%s.%s keeps no two such generations; tools lineage lists them", a.Role, a.MethodName))
 	}
 	lines := diffLines(strings.Split(printable(from.Code), "\n"), strings.Split(printable(to.Code), "\n"))
-	if t.json {
-		data, err := json.Marshal(map[string]any{"from": from.ID, "to": to.ID, "diff": lines})
-		if err != nil {
-			return err
-		}
-		return t.print(data)
+	if !t.out.human() {
+		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines})
 	}
-	_, err := fmt.Fprintf(t.sh.stdout, "--- %s (%s)\n+++ %s (%s)\n%s\n", from.ID, from.Trigger, to.ID, to.Trigger, strings.Join(lines, "\n"))
-	return err
+	colours := t.out.colours()
+	for i, l := range lines {
+		switch l[0] {
+		case '-':
+			lines[i] = colours.paint(styleBad, l)
+		case '+':
+			lines[i] = colours.paint(styleGood, l)
+		}
+	}
+	return t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, cell(from.Trigger), to.ID, cell(to.Trigger), strings.Join(lines, "\n"))
 }
 
 // diffLines compares by the longest common subsequence, each line behind a space, - or +. Programs are short: at most
@@ -266,7 +251,7 @@ func (t *errand) scorecards() error {
 	role, methods := t.args[0], t.args[1:]
 	if len(methods) == 0 {
 		quiet := *t
-		quiet.json = false
+		quiet.out = &output{sh: t.sh, form: formTable}
 		all, err := pages[artifactFields](&quiet, toolURL(role)+"/methods")
 		if err != nil {
 			return err
@@ -282,12 +267,8 @@ func (t *errand) scorecards() error {
 			return err
 		}
 		s := a.Scorecard
-		if t.json {
-			data, err := json.Marshal(map[string]any{"role": a.Role, "method_name": a.MethodName, "lifecycle_state": a.LifecycleState, "scorecard": s})
-			if err != nil {
-				return err
-			}
-			if err := t.print(data); err != nil {
+		if !t.out.human() {
+			if err := t.out.value(map[string]any{"role": a.Role, "method_name": a.MethodName, "lifecycle_state": a.LifecycleState, "scorecard": s}); err != nil {
 				return err
 			}
 		}

@@ -9,11 +9,17 @@ import (
 )
 
 // A build is what the binary knows about how it was made.
-type build struct{ Version, Revision, Go string }
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
 
 // readBuild asks the toolchain's own stamp, so that there is no version to set by hand and none to forget.
 func readBuild() build {
-	b := build{Version: "devel", Go: goruntime.Version()}
+	b := build{Version: "devel", Go: goruntime.Version(), OS: goruntime.GOOS, Arch: goruntime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -45,9 +51,17 @@ func (b build) String() string {
 }
 
 func versionCommand(sh shell) *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Tell the version of this binary", Args: cobra.NoArgs,
+	var out *output
+	c := &cobra.Command{Use: "version", Short: "Tell the version of this binary", Args: cobra.NoArgs,
+		Long:    "Tell the version of this binary: of the release, of Go, and of the source it was built from.\n\n" + exitsOfAll,
+		Example: "  recurgentd version\n  recurgentd version --output yaml",
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(sh.stdout, readBuild())
-			return exitWith(exitFailed, err)
+			b := readBuild()
+			if out.human() {
+				return exitWith(exitFailed, out.line("%s", b))
+			}
+			return exitWith(exitFailed, out.value(b))
 		}}
+	out = addOutput(c, sh)
+	return c
 }
