@@ -85,8 +85,12 @@ type Artifact struct {
 	Sequence    int           `json:"sequence"` // number of the newest generation ever made
 	Scorecard   Scorecard     `json:"scorecard"`
 	Rejections  []Rejection   `json:"rejections,omitempty"` // programs that were not let in, newest first, at most 5
+	Displaced   []Displaced   `json:"displaced,omitempty"`  // by operators' programs, newest first; kept until the next call counts
 	Revision    int64         `json:"revision"`
 }
+
+// maxSessions bounds the sessions that a scorecard names.
+const maxSessions = 200
 
 // Scorecard holds what the promotion gates look at beside the counters of the current generation; it starts anew with
 // each generation that becomes the current one, and with a promotion's reset.
@@ -133,6 +137,12 @@ type Generation struct {
 
 	Shapes   map[string]string `json:"shapes,omitempty"` // of fetched bodies at the last ok run, by URL without query
 	Fixtures []Fixture         `json:"fixtures,omitempty"`
+}
+
+// Displaced are the generations that an operator's program pushed out.
+type Displaced struct {
+	By          string        `json:"by"`
+	Generations []*Generation `json:"generations"`
 }
 
 // Fixture is an ok call kept as a proof for successors: at most 8 a generation.
@@ -198,10 +208,20 @@ type ArtifactChange struct {
 	ResetRepairs    bool    `json:"reset_repairs,omitempty"`
 	Current         string  `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
 	ForgetSession   string  `json:"forget_session,omitempty"` // drop what fixtures keep of that session
+	Revert          *Revert `json:"revert,omitempty"`         // undo an act
 }
 
 // Current returns the current generation, or nil when none is kept.
 func (a *Artifact) Current() *Generation { return a.Find(a.CurrentID) }
+
+// Held returns every generation that the artifact holds: the kept ones, and those that an undo would bring back.
+func (a *Artifact) Held() []*Generation {
+	all := a.Generations[:len(a.Generations):len(a.Generations)]
+	for _, d := range a.Displaced {
+		all = append(all, d.Generations...)
+	}
+	return all
+}
 
 // Find returns the kept generation of that id, or nil.
 func (a *Artifact) Find(id string) *Generation {
@@ -261,6 +281,9 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.Generations = slices.Clone(a.Generations)
 	}
 	next.Revision++
+	if c.Revert != nil {
+		next.revert(c.Revert)
+	}
 	next.operate(c)
 	if c.ResultOf != "" || c.Generation == nil {
 		next.count(c) // the predecessor's result goes to the predecessor
@@ -314,7 +337,28 @@ func (a *Artifact) adopt(c ArtifactChange) {
 	default:
 		a.RepairCountSinceRegen = 0
 	}
+	a.displace(g)
+}
+
+// displace prunes. What an operator's program pushes out is held for its undo, and no longer than nothing else happens.
+func (a *Artifact) displace(g Generation) {
+	const most = 8 // programs put in one after another without a call
+	all := a.Generations
 	a.prune()
+	if !strings.HasPrefix(g.Trigger, "operator:") {
+		a.Displaced = nil
+		return
+	}
+	var gone []*Generation
+	for _, old := range all {
+		if a.Find(old.ID) == nil {
+			gone = append(gone, old)
+		}
+	}
+	if len(gone) > 0 {
+		a.Displaced = append([]Displaced{{g.ID, gone}}, a.Displaced...)
+		a.Displaced = a.Displaced[:min(most, len(a.Displaced))]
+	}
 }
 
 // prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
@@ -361,6 +405,7 @@ func (a *Artifact) count(c ArtifactChange) {
 	if c.Result == ClassNone && c.Fixture == nil && c.Shapes == nil && c.ErrorType == "" {
 		return
 	}
+	a.Displaced = nil
 	g := a.change(c.ResultOf)
 	if g == nil {
 		g = &Generation{} // pruned meanwhile: the totals still count it
@@ -407,9 +452,8 @@ func (a *Artifact) count(c ArtifactChange) {
 }
 
 func (a *Artifact) score(c ArtifactChange) {
-	const sessions = 200
 	s := &a.Scorecard
-	if c.SessionID != "" && c.Result == ClassOK && len(s.Sessions) < sessions && !slices.Contains(s.Sessions, c.SessionID) {
+	if c.SessionID != "" && c.Result == ClassOK && len(s.Sessions) < maxSessions && !slices.Contains(s.Sessions, c.SessionID) {
 		s.Sessions = append(slices.Clip(s.Sessions), c.SessionID)
 	}
 	if c.Checked {
@@ -485,6 +529,15 @@ func (a *Artifact) forget(session string) {
 		if slices.ContainsFunc(g.Fixtures, func(f Fixture) bool { return f.SessionID == session }) {
 			g2 := a.change(g.ID)
 			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures), func(f Fixture) bool { return f.SessionID == session })
+		}
+	}
+	a.Displaced = slices.Clone(a.Displaced)
+	for i, d := range a.Displaced {
+		a.Displaced[i].Generations = make([]*Generation, len(d.Generations))
+		for k, g := range d.Generations {
+			g2 := *g
+			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures), func(f Fixture) bool { return f.SessionID == session })
+			a.Displaced[i].Generations[k] = &g2
 		}
 	}
 }

@@ -40,6 +40,7 @@ type AttemptFailure struct {
 	ErrorMessage string         `json:"error_message"`
 	FailureClass Class          `json:"failure_class,omitempty"`
 	Metadata     map[string]any `json:"metadata,omitempty"`
+	Hint         string         `json:"-"` // for the next prompt only: it may hold what other sessions said
 }
 
 // LogEntry is the call log's line of one call (design.md section 11).
@@ -140,7 +141,8 @@ type AuditEntry struct {
 	Reason    string          `json:"reason,omitempty"`
 	Before    json.RawMessage `json:"before,omitempty"`
 	After     json.RawMessage `json:"after,omitempty"`
-	Undo      string          `json:"undo,omitempty"` // the request or command that takes it back
+	Undo      string          `json:"undo,omitempty"`   // the request that takes it back
+	Undoes    string          `json:"undoes,omitempty"` // the id of the entry that this act took back
 }
 
 // PatternEvent is one entry of a role's pattern memory: what a depth-0 call's program was able to do.

@@ -66,6 +66,7 @@ type Runtime interface {
 	Prune(ctx context.Context, q runtime.PruneRequest) (runtime.PruneReport, error)
 	Restore(ctx context.Context, t store.Target, actor, reason string) error
 	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
+	Undo(ctx context.Context, auditID, reason, actor string) (agent.AuditEntry, error)
 	Export(ctx context.Context, w io.Writer) error
 
 	CallEvents(ctx context.Context, callID, after string, emit func(runtime.Event) error) error
@@ -221,6 +222,7 @@ func (s *server) router() *chi.Mux {
 	add("POST", "/v1/maintenance/prune", s.prune, jsonBody)
 	add("POST", "/v1/maintenance/restore", s.restore, jsonBody)
 	add("GET", "/v1/maintenance/audit", s.getAudit)
+	add("POST", "/v1/maintenance/audit/{id}/undo", s.undo, optionalBody)
 	add("GET", "/v1/maintenance/export", s.export, streaming)
 	add("GET", "/v1/policy", s.getPolicy)
 	add("PATCH", "/v1/policy", s.patchPolicy, patchBody)

@@ -240,6 +240,13 @@ func (f *fake) Audit(_ context.Context, _ string, _ int) ([]agent.AuditEntry, er
 	return []agent.AuditEntry{{ID: "audit_1", Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}}, f.note("Audit")
 }
 
+func (f *fake) Undo(_ context.Context, id, reason, actor string) (agent.AuditEntry, error) {
+	if id == "audit_gone" {
+		return agent.AuditEntry{}, &runtime.InputError{Code: "cannot_undo", Detail: "it is undone already"}
+	}
+	return agent.AuditEntry{ID: "audit_2", Timestamp: agent.FormatTime(at), Actor: actor, Action: "artifact.undo", Target: "calculator.add", Reason: reason, Undoes: id}, f.known("Undo", id, "audit_1")
+}
+
 func (f *fake) CallEvents(_ context.Context, callID, after string, emit func(runtime.Event) error) error {
 	if err := f.known("CallEvents", callID, knownCall); err != nil {
 		return err

@@ -114,6 +114,26 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.AuditEntry) string { return e.ID }))
 }
 
+// undo takes back an act of the audit trail.
+func (s *server) undo(w *reply, r *http.Request) error {
+	var reason string
+	err := s.decode(w, r, true, func(f *fields, name, v []byte) {
+		if string(name) != "reason" {
+			f.unknown("", name, "reason")
+			return
+		}
+		f.short("/reason", v, &reason, maxReason)
+	})
+	if err != nil {
+		return err
+	}
+	entry, err := s.run.Undo(r.Context(), chi.URLParam(r, "id"), reason, w.owner)
+	if err != nil {
+		return missing(err, "audit entry of that id")
+	}
+	return s.send(w, http.StatusOK, entry)
+}
+
 func (s *server) getPolicy(w *reply, _ *http.Request) error {
 	return s.send(w, http.StatusOK, s.run.Policy())
 }

@@ -200,6 +200,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 type artifactView struct {
 	*agent.Artifact
 	Generations []generationView `json:"history"`
+	Displaced   *struct{}        `json:"displaced,omitempty"` // hides what is kept for an undo only
 }
 
 type generationView struct {
@@ -217,7 +218,7 @@ func generationViews(a *agent.Artifact) []generationView {
 }
 
 func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
-	return s.sendRevision(w, status, a.Revision, artifactView{a, generationViews(a)})
+	return s.sendRevision(w, status, a.Revision, artifactView{Artifact: a, Generations: generationViews(a)})
 }
 
 // target returns the role and the method of the path.

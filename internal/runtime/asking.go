@@ -23,7 +23,11 @@ func (c *call) prompt(ctx context.Context, o order, failures []agent.AttemptFail
 		in.FailureMetadata = o.basis.attempt.outcome.Metadata
 	}
 	for _, f := range failures {
-		in.Feedback = append(in.Feedback, f.Stage+": "+f.ErrorType+": "+f.ErrorMessage)
+		text := f.Stage + ": " + f.ErrorType + ": " + f.ErrorMessage
+		if f.Hint != "" {
+			text += ": " + f.Hint
+		}
+		in.Feedback = append(in.Feedback, text)
 	}
 	return prompt.Program(in)
 }

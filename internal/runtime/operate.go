@@ -46,13 +46,11 @@ func (r *Runtime) PutTool(ctx context.Context, role string, k agent.Contract, me
 		return agent.Tool{}, false, err
 	}
 	created = err != nil
-	entry := r.audit(actor, "tool.put", role, "")
+	entry := r.audit(actor, actToolPut, role, "")
 	next := agent.Tool{Role: role, Contract: k, Methods: methods, CreatedAt: r.o.Now().UTC()}
-	entry.Undo = "DELETE /v1/tools/" + role
 	if !created {
 		next.CreatedAt, next.LastUsedAt, next.UsageCount = was.CreatedAt, was.LastUsedAt, was.UsageCount
 		entry.Before, _ = json.Marshal(was) // our own value: it has a JSON form
-		entry.Undo = "PUT /v1/tools/" + role + " with the contract of before"
 	}
 	entry.After, _ = json.Marshal(next)
 	t, err = r.store.PutTool(ctx, next, revision, &entry)
@@ -71,16 +69,18 @@ func (r *Runtime) ListArtifacts(ctx context.Context, role string) ([]*agent.Arti
 
 // ArchiveTool moves the tool and all its artifacts out of the way; Restore brings them back.
 func (r *Runtime) ArchiveTool(ctx context.Context, role, reason, actor string) error {
-	entry := r.audit(actor, "tool.archive", role, reason)
-	entry.Undo = fmt.Sprintf(`POST /v1/maintenance/restore {"role": %q}`, role)
-	return r.store.Archive(ctx, []store.Target{{Role: role}}, entry)
+	entry := r.audit(actor, actToolArchive, role, reason)
+	targets := []store.Target{{Role: role}}
+	entry.After = encoded(targets)
+	return r.store.Archive(ctx, targets, entry)
 }
 
 // ArchiveArtifact moves one artifact out of the way.
 func (r *Runtime) ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error {
-	entry := r.audit(actor, "artifact.archive", role+"."+method, reason)
-	entry.Undo = fmt.Sprintf(`POST /v1/maintenance/restore {"role": %q, "method": %q}`, role, method)
-	return r.store.Archive(ctx, []store.Target{{Role: role, Method: method}}, entry)
+	entry := r.audit(actor, actArchive, role+"."+method, reason)
+	targets := []store.Target{{Role: role, Method: method}}
+	entry.After = encoded(targets)
+	return r.store.Archive(ctx, targets, entry)
 }
 
 // Operation is an operator's act on an artifact. Action is quarantine, release, regenerate, promote, rollback, pin, unpin
@@ -95,66 +95,46 @@ type Operation struct {
 func (r *Runtime) Operate(ctx context.Context, role, method string, o Operation) (*agent.Artifact, error) {
 	unlock := r.adoption.lock(role + "\x00" + method) // no candidate slips in between the look and the act
 	defer unlock()
-	a, err := r.store.Artifact(ctx, role, method)
-	if err != nil {
-		return nil, err
-	}
-	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now()}
-	entry := r.audit(o.Actor, "artifact."+o.Action, role+"."+method, o.Reason)
-	at := "POST " + toolPath(role, method) + "/"
+	entry := r.audit(o.Actor, onArtifacts+o.Action, role+"."+method, o.Reason)
+	return r.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+		if a == nil {
+			return agent.ArtifactChange{}, store.ErrNotFound
+		}
+		return o.on(a)
+	})
+}
+
+// on is the change that the act makes of the artifact.
+func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err error) {
 	yes, no := true, false
 	switch o.Action {
 	case "quarantine":
-		reason := o.Reason
-		change.Quarantine, entry.Undo = &reason, at+"release"
+		change.Quarantine = &o.Reason
 	case "release":
-		change.Release, entry.Undo = true, at+"quarantine"
+		change.Release = true
 	case "regenerate":
-		reason := o.Reason
-		if reason == "" {
-			reason = "requested"
-		}
+		reason := orElse(o.Reason, "requested")
 		change.ForceRegenerate, change.ResetRepairs = &reason, true
-		entry.Undo = at + fmt.Sprintf(`rollback {"generation": %q}`, a.CurrentID)
 	case "promote":
 		change.State, change.ResetMetrics = agent.StateDurable, o.ResetMetrics
-		entry.Undo = "none: counters that were reset are gone; before holds them"
-		if !o.ResetMetrics {
-			entry.Undo = "the lifecycle state goes on from what the calls show"
-		}
 	case "rollback":
-		to, err := rollbackTarget(a, o.Generation)
-		if err != nil {
-			return nil, err
-		}
-		change.Current = to
-		entry.Undo = at + fmt.Sprintf(`rollback {"generation": %q}`, a.CurrentID)
+		change.Current, err = rollbackTarget(a, o.Generation)
 	case "pin":
-		change.Pin, entry.Undo = &yes, at+"unpin"
+		change.Pin = &yes
 	case "unpin":
-		change.Pin, entry.Undo = &no, at+"pin"
+		change.Pin = &no
 	case "approve":
-		change.Approve, entry.Undo = &yes, at+"quarantine"
+		change.Approve = &yes
 	default:
-		return nil, &InputError{Code: "invalid_operation", Detail: "unknown operation " + o.Action,
+		err = &InputError{Code: "invalid_operation", Detail: "unknown operation " + o.Action,
 			Hint: "quarantine, release, regenerate, promote, rollback, pin, unpin or approve"}
 	}
-	entry.Before = summary(a)
-	return r.store.ChangeArtifact(ctx, store.AnyRevision, change, &entry)
+	return change, err
 }
 
 // toolPath is the path of an artifact in the REST interface, for people who undo something.
 func toolPath(role, method string) string {
 	return "/v1/tools/" + url.PathEscape(role) + "/methods/" + url.PathEscape(method)
-}
-
-// summary is what the audit trail keeps of an artifact.
-func summary(a *agent.Artifact) json.RawMessage {
-	raw, _ := json.Marshal(map[string]any{"current_generation": a.CurrentID, "code_checksum": a.CodeChecksum, "lifecycle_state": a.LifecycleState,
-		"success_count": a.SuccessCount, "intrinsic_failure_count": a.IntrinsicFailureCount, "adaptive_failure_count": a.AdaptiveFailureCount,
-		"extrinsic_failure_count": a.ExtrinsicFailureCount, "repair_count_since_regen": a.RepairCountSinceRegen, "quarantined": a.Quarantined,
-		"pinned": a.Pinned, "approved": a.Approved})
-	return raw // plain data: it has a JSON form
 }
 
 func rollbackTarget(a *agent.Artifact, want string) (string, error) {
@@ -186,29 +166,23 @@ func (r *Runtime) PutProgram(ctx context.Context, role, method, source, reason, 
 	}
 	unlock := r.adoption.lock(role + "\x00" + method)
 	defer unlock()
-	now := &agent.Artifact{}
-	if a, err := r.store.Artifact(ctx, role, method); err == nil {
-		now = a
-	} else if !errors.Is(err, store.ErrNotFound) {
-		return nil, err
-	}
 	var ofRole, ofMethod agent.Contract
 	if t, err := r.store.Tool(ctx, role); err == nil {
 		ofRole, ofMethod = t.Contract, t.Methods[method]
 	}
 	k := r.compiled.resolve(&ofRole, &ofMethod, nil, nil)
-	g := agent.Generation{ID: now.NextGenerationID(), Trigger: "operator:" + orElse(reason, "put"), Code: source, CodeChecksum: checksum, Dependencies: facts.Imports,
+	g := agent.Generation{Trigger: "operator:" + orElse(reason, "put"), Code: source, CodeChecksum: checksum, Dependencies: facts.Imports,
 		ContractFingerprint: k.Fingerprint, CheckedFingerprint: k.Checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: facts.Engine,
 		Model: "operator", CreatedAt: r.o.Now(), Facts: encodeFacts(facts), Cacheable: true, CacheabilityReason: cacheStable}
-	yes := true
-	change := agent.ArtifactChange{Role: role, MethodName: method, At: r.o.Now(), Generation: &g, Approve: &yes}
-	entry := r.audit(actor, "artifact.put", role+"."+method, reason)
-	entry.Before = summary(now)
-	entry.Undo = "DELETE " + toolPath(role, method)
-	if now.CurrentID != "" {
-		entry.Undo = fmt.Sprintf(`POST %s/rollback {"generation": %q}`, toolPath(role, method), now.CurrentID)
-	}
-	return r.store.ChangeArtifact(ctx, store.AnyRevision, change, &entry)
+	entry := r.audit(actor, actPut, role+"."+method, reason)
+	return r.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+		if a == nil {
+			a = &agent.Artifact{} // the first program of that name
+		}
+		yes, next := true, g
+		next.ID = a.NextGenerationID()
+		return agent.ArtifactChange{Generation: &next, Approve: &yes}, nil
+	})
 }
 
 func orElse(s, otherwise string) string {
@@ -250,13 +224,12 @@ func (r *Runtime) Prune(ctx context.Context, q PruneRequest) (PruneReport, error
 		return report, err
 	}
 	report.Targets = targets
-	entry := r.audit(q.Actor, "maintenance.prune", fmt.Sprintf("%d targets", len(targets)), q.Reason)
+	entry := r.audit(q.Actor, actPrune, fmt.Sprintf("%d targets", len(targets)), q.Reason)
 	entry.After, _ = json.Marshal(targets) // plain data
 	if q.Mode == "delete" {
-		entry.Undo = "none: deleted for good"
+		entry.Undo = irreversible + "deleted for good"
 		return report, r.store.Remove(ctx, targets, entry)
 	}
-	entry.Undo = "POST /v1/maintenance/restore with each of after's targets"
 	return report, r.store.Archive(ctx, targets, entry)
 }
 
@@ -266,11 +239,8 @@ func (r *Runtime) Restore(ctx context.Context, t store.Target, actor, reason str
 	if t.Method != "" {
 		name += "." + t.Method
 	}
-	entry := r.audit(actor, "maintenance.restore", name, reason)
-	entry.Undo = "DELETE /v1/tools/" + t.Role
-	if t.Method != "" {
-		entry.Undo += "/methods/" + t.Method
-	}
+	entry := r.audit(actor, actRestore, name, reason)
+	entry.After = encoded([]store.Target{t})
 	return r.store.Restore(ctx, []store.Target{t}, entry)
 }
 

@@ -33,9 +33,11 @@ func (r *Runtime) PatchPolicy(ctx context.Context, patch json.RawMessage, actor 
 	if err != nil {
 		return agent.Policy{}, err
 	}
-	entry := r.audit(actor, "policy.change", "policy", "")
+	entry := r.audit(actor, actPolicy, "policy", "")
+	if after, err = json.Marshal(p); err != nil {
+		return agent.Policy{}, fmt.Errorf("encode the policy: %w", err)
+	}
 	entry.Before, entry.After = before, after
-	entry.Undo = "PATCH /v1/policy with the fields of before"
 	if err := r.store.SetPolicy(ctx, p, &entry); err != nil {
 		return agent.Policy{}, err
 	}
@@ -43,6 +45,11 @@ func (r *Runtime) PatchPolicy(ctx context.Context, patch json.RawMessage, actor 
 	return p, nil
 }
 
+// audit begins an entry of the trail, with how to undo the act; acts that have another way, or none, say so themselves.
 func (r *Runtime) audit(actor, action, target, reason string) agent.AuditEntry {
-	return agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: action, Target: target, Reason: reason}
+	e := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: action, Target: target, Reason: reason}
+	if undoable(action) {
+		e.Undo = undoPath(e.ID)
+	}
+	return e
 }

@@ -105,10 +105,11 @@ func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i in
 	default:
 		got = string(res.Value)
 	}
-	text := fmt.Sprintf("it broke an earlier call that was right: for args %s kwargs %s the answer was %s, now it is %s",
-		clip(string(rawArray(f.Args)), 300), clip(string(f.Kwargs), 300), clip(string(f.Value), 300), clip(got, 300))
-	a.outcome = agent.Failed(agent.ErrExecution, text)
+	a.outcome = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right")
 	a.outcome.Metadata = map[string]any{"fixture": f.CallID}
+	// For the model only: the fixture may be another session's, whose arguments and values this call's record must not keep.
+	a.hint = fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
+		clip(string(rawArray(f.Args)), 300), clip(string(f.Kwargs), 300), clip(string(f.Value), 300), clip(got, 300))
 	return a, false
 }
 

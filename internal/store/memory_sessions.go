@@ -103,7 +103,7 @@ func Remembers(a *agent.Artifact, session string) bool {
 	if slices.Contains(a.Scorecard.Sessions, session) {
 		return true
 	}
-	for _, g := range a.Generations {
+	for _, g := range a.Held() {
 		if slices.ContainsFunc(g.Fixtures, func(f agent.Fixture) bool { return f.SessionID == session }) {
 			return true
 		}

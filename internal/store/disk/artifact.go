@@ -106,7 +106,7 @@ func checkArtifact(a *agent.Artifact, k artifactKey) error {
 	if agent.Checksum(a.Code) != a.CodeChecksum {
 		return errors.New("the code's checksum is wrong")
 	}
-	for _, g := range a.Generations {
+	for _, g := range a.Held() {
 		if g == nil || agent.Checksum(g.Code) != g.CodeChecksum {
 			return errors.New("a generation's checksum is wrong")
 		}

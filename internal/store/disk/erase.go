@@ -187,7 +187,7 @@ func (s *Store) referenced(ctx context.Context) (map[string]bool, error) {
 		if x.a == nil {
 			continue
 		}
-		for _, g := range x.a.Generations {
+		for _, g := range x.a.Held() {
 			used[strings.TrimPrefix(g.CodeChecksum, "sha256:")] = true
 		}
 	}

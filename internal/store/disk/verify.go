@@ -201,7 +201,7 @@ func (v *verifier) artifacts() error {
 		if sum := doc.IntrinsicFailureCount + doc.AdaptiveFailureCount + doc.ExtrinsicFailureCount; sum != doc.FailureCount {
 			v.problem(name, "failure_count is %d, its classes add up to %d", doc.FailureCount, sum)
 		}
-		for _, g := range doc.Generations {
+		for _, g := range doc.Held() {
 			if g != nil {
 				v.programs[g.CodeChecksum] = true
 			}
@@ -398,7 +398,7 @@ func (s *Store) repair(ctx context.Context) error {
 		}
 		s.mu.Lock()
 		for _, a := range list {
-			for _, g := range a.Generations {
+			for _, g := range a.Held() {
 				s.programs[g.CodeChecksum] = g.Code
 			}
 		}

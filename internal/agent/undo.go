@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Standing is what an operator's act can change of an artifact, as it stood at one moment. The audit trail keeps it from
+// before and after each act, so that the act can be undone. It holds no arguments and no values.
+type Standing struct {
+	Role                  string    `json:"role"`
+	MethodName            string    `json:"method_name"`
+	Revision              int64     `json:"revision"`
+	CurrentID             string    `json:"current_generation"`
+	Sequence              int       `json:"sequence"`
+	CodeChecksum          string    `json:"code_checksum"`
+	LifecycleState        string    `json:"lifecycle_state"`
+	GenerationState       string    `json:"generation_state,omitempty"` // of the current generation; "" in older files
+	Quarantined           bool      `json:"quarantined"`
+	QuarantineReason      string    `json:"quarantine_reason,omitempty"`
+	Pinned                bool      `json:"pinned"`
+	Approved              bool      `json:"approved"`
+	ForceRegenerate       string    `json:"force_regenerate,omitempty"`
+	RepairCountSinceRegen int       `json:"repair_count_since_regen"`
+	LastFailureReason     string    `json:"last_failure_reason,omitempty"`
+	LastFailureClass      Class     `json:"last_failure_class,omitempty"`
+	Scorecard             Scorecard `json:"scorecard"`
+	Counters
+	Generation GenerationCounters `json:"generation"` // of the current one
+}
+
+// Counters are an artifact's totals.
+type Counters struct {
+	SuccessCount          int64 `json:"success_count"`
+	IntrinsicFailureCount int64 `json:"intrinsic_failure_count"`
+	AdaptiveFailureCount  int64 `json:"adaptive_failure_count"`
+	ExtrinsicFailureCount int64 `json:"extrinsic_failure_count"`
+	AuthoredErrorCount    int64 `json:"authored_error_count"`
+}
+
+// GenerationCounters are a generation's own.
+type GenerationCounters struct {
+	Counters
+	Window string `json:"window"`
+}
+
+// A Revert undoes an operator's act: From is how the artifact stood after it, To how it stood before. Where nothing
+// happened since, the artifact is afterwards to the byte what it was, its revision included. Where calls came in between,
+// what the act changed goes back and what the calls counted stays: counters always equal the sum of the calls.
+type Revert struct {
+	From Standing `json:"from"`
+	To   Standing `json:"to"`
+}
+
+// Standing returns how the artifact stands; a nil one does not.
+func (a *Artifact) Standing() *Standing {
+	if a == nil {
+		return nil
+	}
+	s := &Standing{Role: a.Role, MethodName: a.MethodName, Revision: a.Revision, CurrentID: a.CurrentID, Sequence: a.Sequence, CodeChecksum: a.CodeChecksum,
+		LifecycleState: a.LifecycleState, Quarantined: a.Quarantined, QuarantineReason: a.QuarantineReason, Pinned: a.Pinned, Approved: a.Approved,
+		ForceRegenerate: a.ForceRegenerate, RepairCountSinceRegen: a.RepairCountSinceRegen, LastFailureReason: a.LastFailureReason,
+		LastFailureClass: a.LastFailureClass, Scorecard: a.Scorecard,
+		Counters: Counters{a.SuccessCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount}}
+	if g := a.Current(); g != nil {
+		s.GenerationState, s.Generation.Window = g.State, g.Window
+		s.Generation.Counters = Counters{g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount, g.AuthoredErrorCount}
+	}
+	return s
+}
+
+// moves reports whether the act went to another generation, or asked for one that has come since.
+func (r *Revert) moves(a *Artifact) bool {
+	return r.From.CurrentID != r.To.CurrentID || r.From.ForceRegenerate != r.To.ForceRegenerate && a.ForceRegenerate != r.From.ForceRegenerate
+}
+
+// Hinders says why the revert cannot be made of the artifact as it is now, or "": something later changed again what the
+// act had changed.
+func (r *Revert) Hinders(a *Artifact) string {
+	from, to := &r.From, &r.To
+	switch {
+	case from.Quarantined != to.Quarantined && a.Quarantined != from.Quarantined:
+		return "it was quarantined or released again since"
+	case from.Pinned != to.Pinned && a.Pinned != from.Pinned:
+		return "it was pinned or unpinned again since"
+	case from.Approved != to.Approved && a.Approved != from.Approved:
+		return "it was approved again, or has another program, since"
+	case from.CurrentID != to.CurrentID && a.CurrentID != from.CurrentID:
+		return "another program, " + a.CurrentID + ", has come since"
+	case r.moves(a) && !slices.ContainsFunc(a.Held(), func(g *Generation) bool { return g.ID == to.CurrentID }):
+		return to.CurrentID + " is not kept any more"
+	}
+	return ""
+}
+
+// revert makes the revert on the artifact, which is a copy.
+func (a *Artifact) revert(r *Revert) {
+	from, to := &r.From, &r.To
+	exact := a.Revision == from.Revision+1 // the copy counts already
+	moves := r.moves(a)
+	if from.Quarantined != to.Quarantined || from.QuarantineReason != to.QuarantineReason {
+		a.Quarantined, a.QuarantineReason = to.Quarantined, to.QuarantineReason
+	}
+	if from.Pinned != to.Pinned {
+		a.Pinned = to.Pinned
+	}
+	if from.Approved != to.Approved {
+		a.Approved = to.Approved
+	}
+	if a.ForceRegenerate == from.ForceRegenerate {
+		a.ForceRegenerate = to.ForceRegenerate
+	}
+	if from.RepairCountSinceRegen != to.RepairCountSinceRegen {
+		a.RepairCountSinceRegen = max(0, a.RepairCountSinceRegen+to.RepairCountSinceRegen-from.RepairCountSinceRegen)
+	}
+	a.revertTotals(from, to)
+	if moves {
+		a.revertCurrent(r, exact)
+	} else {
+		a.revertGeneration(from, to)
+	}
+	if exact {
+		a.Revision = to.Revision
+	}
+}
+
+// revertCurrent goes back to the generation that was the current one. When nothing happened since, the one that came
+// instead goes too, and what it had pushed out comes back.
+func (a *Artifact) revertCurrent(r *Revert, exact bool) {
+	if exact && r.To.Sequence < r.From.Sequence {
+		a.Generations = slices.DeleteFunc(a.Generations, func(g *Generation) bool { return g.ID == r.From.CurrentID })
+		a.bringBack(func(g *Generation, by string) bool { return by == r.From.CurrentID })
+		a.Sequence = r.To.Sequence
+	}
+	a.bringBack(func(g *Generation, _ string) bool { return g.ID == r.To.CurrentID })
+	if a.Find(r.To.CurrentID) != nil {
+		a.CurrentID, a.Scorecard = r.To.CurrentID, r.To.Scorecard
+		if a.Current().State == "" {
+			a.LifecycleState = r.To.LifecycleState
+		}
+	}
+}
+
+// bringBack puts displaced generations into their places again.
+func (a *Artifact) bringBack(wanted func(g *Generation, by string) bool) {
+	var left []Displaced
+	for _, d := range a.Displaced {
+		var stay []*Generation
+		for _, g := range d.Generations {
+			if wanted(g, d.By) {
+				a.Generations = append(a.Generations, g)
+			} else {
+				stay = append(stay, g)
+			}
+		}
+		if len(stay) > 0 {
+			left = append(left, Displaced{d.By, stay})
+		}
+	}
+	a.Displaced = left
+	slices.SortStableFunc(a.Generations, func(x, y *Generation) int { return y.number() - x.number() })
+}
+
+func (g *Generation) number() int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")) // 0 for a strange one: it is the oldest
+	return n
+}
+
+func (a *Artifact) revertTotals(from, to *Standing) {
+	a.SuccessCount += to.SuccessCount - from.SuccessCount
+	a.IntrinsicFailureCount += to.IntrinsicFailureCount - from.IntrinsicFailureCount
+	a.AdaptiveFailureCount += to.AdaptiveFailureCount - from.AdaptiveFailureCount
+	a.ExtrinsicFailureCount += to.ExtrinsicFailureCount - from.ExtrinsicFailureCount
+	a.AuthoredErrorCount += to.AuthoredErrorCount - from.AuthoredErrorCount
+	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
+	if a.LastFailureReason == from.LastFailureReason && a.LastFailureClass == from.LastFailureClass {
+		a.LastFailureReason, a.LastFailureClass = to.LastFailureReason, to.LastFailureClass
+	}
+}
+
+// revertGeneration gives the generation back what the act took from it; it may not be the current one any more.
+func (a *Artifact) revertGeneration(from, to *Standing) {
+	g := a.change(to.CurrentID)
+	if g == nil {
+		return // pruned meanwhile: the totals have it
+	}
+	was, is := &from.Generation, &to.Generation
+	g.SuccessCount += is.SuccessCount - was.SuccessCount
+	g.IntrinsicFailureCount += is.IntrinsicFailureCount - was.IntrinsicFailureCount
+	g.AdaptiveFailureCount += is.AdaptiveFailureCount - was.AdaptiveFailureCount
+	g.ExtrinsicFailureCount += is.ExtrinsicFailureCount - was.ExtrinsicFailureCount
+	g.AuthoredErrorCount += is.AuthoredErrorCount - was.AuthoredErrorCount
+	if was.Window != is.Window {
+		g.Window = is.Window + strings.TrimPrefix(g.Window, was.Window)
+		g.Window = g.Window[max(0, len(g.Window)-Window):]
+	}
+	if from.GenerationState != to.GenerationState && g.State == from.GenerationState {
+		g.State = to.GenerationState
+		if g.ID == a.CurrentID {
+			a.LifecycleState = to.LifecycleState
+		}
+	}
+	if g.ID == a.CurrentID && !reflect.DeepEqual(from.Scorecard, to.Scorecard) {
+		a.Scorecard = a.Scorecard.with(from.Scorecard, to.Scorecard)
+	}
+}
+
+// with returns the scorecard with what it has beyond from added to to.
+func (s Scorecard) with(from, to Scorecard) Scorecard {
+	next := to
+	next.ContractChecked += s.ContractChecked - from.ContractChecked
+	next.ContractPassed += s.ContractPassed - from.ContractPassed
+	next.GuardrailExhausted += s.GuardrailExhausted - from.GuardrailExhausted
+	next.OutcomeRepairExhausted += s.OutcomeRepairExhausted - from.OutcomeRepairExhausted
+	next.WrongToolBoundary += s.WrongToolBoundary - from.WrongToolBoundary
+	next.ProvenanceViolations += s.ProvenanceViolations - from.ProvenanceViolations
+	next.Sessions = slices.Clone(to.Sessions)
+	for _, id := range s.Sessions {
+		if !slices.Contains(from.Sessions, id) && !slices.Contains(next.Sessions, id) && len(next.Sessions) < maxSessions {
+			next.Sessions = append(next.Sessions, id)
+		}
+	}
+	return next
+}
