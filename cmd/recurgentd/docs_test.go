@@ -212,6 +212,27 @@ func TestPlaybookIsWhole(t *testing.T) {
 	}
 }
 
+// The answer to "why was it forged again" knows every reason that a selection can have.
+func TestEveryReasonIsExplained(t *testing.T) {
+	source, err := os.ReadFile("../../internal/runtime/selection.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := os.ReadFile("../../docs/faq.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := regexp.MustCompile(`(?m)^\tReason[A-Za-z]+ += "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(reasons) < 10 {
+		t.Fatalf("only %d reasons found in selection.go", len(reasons))
+	}
+	for _, r := range reasons {
+		if !strings.Contains(string(answers), "`"+r[1]+"`") {
+			t.Errorf("docs/faq.md does not explain the reason %s", r[1])
+		}
+	}
+}
+
 // X-14: every route of the OpenAPI document has an example in the guide.
 func TestGuideHasEveryRoute(t *testing.T) {
 	doc, err := apitest.Load()
