@@ -61,8 +61,23 @@ func shapeOf(value json.RawMessage) string {
 
 // nest is a call by this call's program: of the same session, one deeper, with an empty context that is not kept.
 func (c *call) nest(ctx context.Context, attempt, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+	n, o := c.openNested(ctx, attempt, role, method, args, kwargs)
+	if n == nil {
+		return o
+	}
+	if err := c.r.enter(n); err != nil {
+		return agent.Failed(agent.ErrCanceled, err.Error())
+	}
+	defer c.r.leave(n)
+	ctx, n.cancel = context.WithCancelCause(ctx)
+	defer n.cancel(nil)
+	return n.finishNested(n.perform(ctx))
+}
+
+// openNested opens a nested call within the budget, or returns nil and the outcome of one that is not made.
+func (c *call) openNested(ctx context.Context, attempt, role, method string, args []json.RawMessage, kwargs json.RawMessage) (*call, agent.Outcome) {
 	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
-		return agent.Failed(agent.ErrInvalidInput, err.Error())
+		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
 	}
 	n := &call{r: c.r, p: c.p, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, attempt: attempt, depth: c.depth + 1,
 		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: c.delegated[role],
@@ -75,18 +90,26 @@ func (c *call) nest(ctx context.Context, attempt, role, method string, args []js
 	if refused := n.overBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
 		if n.nested.refused.Swap(true) {
-			return o // one refusal is on record: a program that goes on asking gets no more
+			return nil, o // one refusal is on record: a program that goes on asking gets no more
 		}
 		n.found.source = agent.SourceNone
-		return n.finishNested(o)
+		return nil, n.finishNested(o)
 	}
-	if err := c.r.enter(n); err != nil {
-		return agent.Failed(agent.ErrCanceled, err.Error())
+	return n, agent.Outcome{}
+}
+
+// Refuse notes a nested call that cannot be made because an argument has no JSON form: its record tells the others, and a
+// text in the place of that one (H-29, H-30).
+func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome {
+	if h.recorded {
+		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
 	}
-	defer c.r.leave(n)
-	ctx, n.cancel = context.WithCancelCause(ctx)
-	defer n.cancel(nil)
-	return n.finishNested(n.perform(ctx))
+	n, o := h.c.openNested(ctx, h.attempt, role, method, args, kwargs)
+	if n == nil {
+		return o
+	}
+	n.found.source = agent.SourceNone
+	return n.finishNested(agent.Failed(agent.ErrNonSerializable, reason))
 }
 
 func (c *call) finishNested(o agent.Outcome) agent.Outcome {

@@ -387,6 +387,10 @@ type childHost struct {
 // Ask implements recurgent.Host.
 func (h *childHost) Ask(op string, params, result any) error {
 	raw, err := h.loop.engine.Encode(params)
+	if call, nested := params.(callParams); nested && (err != nil || checkValue(raw, h.loop.cfg.MaxDepth) != nil) {
+		within := func(raw json.RawMessage) error { return checkValue(raw, h.loop.cfg.MaxDepth-2) }
+		raw, err = h.loop.engine.Encode(refuse(call, h.loop.engine.Encode, within))
+	}
 	if err != nil {
 		return &recurgent.Failure{Type: agent.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
 	}

@@ -148,11 +148,15 @@ func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMe
 		Role, Method string
 		Args         []json.RawMessage
 		Kwargs       json.RawMessage
+		Unsafe       string
 	}
 	if json.Unmarshal(params, &q) != nil {
 		return nil, denied("call: bad parameters")
 	}
 	x.nested++
+	if q.Unsafe != "" {
+		return plain(json.Marshal(x.h.Refuse(ctx, q.Role, q.Method, q.Args, q.Kwargs, boundText([]byte(q.Unsafe), maxMessage))))
+	}
 	x.pool.admission.pause(x.req)
 	outcome := x.h.Call(ctx, q.Role, q.Method, q.Args, q.Kwargs)
 	x.pool.admission.resume(x.req)

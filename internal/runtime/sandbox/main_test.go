@@ -112,6 +112,12 @@ func (h *fakeHost) Call(ctx context.Context, role, method string, args []json.Ra
 	return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(`"nested"`), ToolRole: role, MethodName: method}
 }
 
+func (h *fakeHost) Refuse(_ context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome {
+	all, _ := json.Marshal(args) // came as JSON
+	h.note("refuse " + role + "." + method + string(all) + string(kwargs))
+	return agent.Failed(agent.ErrNonSerializable, reason)
+}
+
 func (h *fakeHost) Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError {
 	h.note("delegate " + role)
 	if role == "bad" {

@@ -91,6 +91,8 @@ type Timing struct{ Queue, Spawn, Gate, Run, Host time.Duration }
 // and must end soon after ctx does.
 type Host interface {
 	Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
+	// Refuse notes a call that cannot be made, for arguments without a JSON form; a text stands in the place of each.
+	Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome
 	// Delegate registers or reuses the role with the contract; an error is told to the program.
 	Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError
 	Tools(ctx context.Context) (json.RawMessage, error)

@@ -242,6 +242,9 @@ type host struct{}
 func (host) Call(context.Context, string, string, []json.RawMessage, json.RawMessage) agent.Outcome {
 	return agent.Failed(agent.ErrDenied, "no")
 }
+func (host) Refuse(context.Context, string, string, []json.RawMessage, json.RawMessage, string) agent.Outcome {
+	return agent.Outcome{}
+}
 func (host) Delegate(context.Context, string, json.RawMessage) *sandbox.AuthoredError {
 	return &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "no"}
 }
