@@ -30,11 +30,14 @@ func (s *Schema) CheckDecoded(v any) *Violation {
 	if s.Empty() {
 		return nil
 	}
-	size, odd := measure(v)
-	if limit := s.checkable(); size > limit {
-		return s.tooLarge(v, size, limit)
+	l := measure(v)
+	if limit := s.checkable(); l.values > limit {
+		return s.tooLarge(v, fmt.Sprintf("at most %d values", limit), fmt.Sprintf("%d values", l.values))
 	}
-	if odd {
+	if !s.affordable(v, l) {
+		return s.tooLarge(v, fmt.Sprintf("a check of at most %d steps", MaxSteps), fmt.Sprintf("%d values, %d bytes of text", l.values, l.text))
+	}
+	if l.odd {
 		v = tame(v)
 	}
 	err := s.validate(v)
@@ -76,29 +79,6 @@ func (s *Schema) validate(v any) (err error) {
 		}
 	}()
 	return s.compiled.Validate(v)
-}
-
-// measure counts the values in v and reports whether a number in it is too large to reckon with.
-func measure(v any) (size int, odd bool) {
-	switch v := v.(type) {
-	case json.Number:
-		return 1, oddNumber(v)
-	case []any:
-		size = 1
-		for _, e := range v {
-			n, o := measure(e)
-			size, odd = size+n, odd || o
-		}
-		return size, odd
-	case map[string]any:
-		size = 1
-		for _, e := range v {
-			n, o := measure(e)
-			size, odd = size+n, odd || o
-		}
-		return size, odd
-	}
-	return 1, false
 }
 
 func oddNumber(n json.Number) bool {

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
@@ -57,6 +58,10 @@ type Schema struct {
 	root      map[string]any     // as translated, for what violations tell
 	origin    origins
 	unbounded bool // uses keywords whose failures cannot be cut short
+
+	weight      int            // what it may cost each value, in steps: see work.go
+	patternSize int            // the same for text, per byte
+	patterns    map[string]int // cost of each pattern
 }
 
 // Empty reports whether the schema checks nothing.
@@ -93,7 +98,7 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &translator{mode: m, anchors: map[string]string{}, places: map[string]any{}, evaluates: bytes.Contains(deliverable, []byte("unevaluated")),
+	t := &translator{mode: m, anchors: map[string]string{}, places: map[string]any{}, evaluates: uses(doc, "unevaluatedItems", "unevaluatedProperties"), patterns: map[string]int{},
 		origin: origins{hoisted: map[string]string{}, renamed: map[string]bool{}, implied: map[string]bool{}}}
 	root, err := t.document(doc)
 	if err != nil {
@@ -106,7 +111,22 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 	if err != nil {
 		return nil, nil, &InvalidError{Reason: "is not a usable schema: " + err.Error()}
 	}
-	return &Schema{compiled: compiled, root: root, origin: t.origin, unbounded: t.unbounded}, t.reports, nil
+	return &Schema{compiled: compiled, root: root, origin: t.origin, unbounded: t.unbounded, weight: t.weight, patternSize: t.patternSize, patterns: t.patterns}, t.reports, nil
+}
+
+// uses reports whether one of the keys stands anywhere in the document.
+func uses(doc any, keys ...string) bool {
+	switch d := doc.(type) {
+	case []any:
+		return slices.ContainsFunc(d, func(e any) bool { return uses(e, keys...) })
+	case map[string]any:
+		for k, e := range d {
+			if slices.Contains(keys, k) || uses(e, keys...) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // decodeDeliverable returns nil for an absent deliverable.

@@ -40,10 +40,11 @@ func (t *translator) link(root map[string]any) (map[string]any, error) {
 		clear(m) // the place itself becomes a reference
 		m["$ref"] = "#/$defs/" + name
 	}
-	e := &expansion{defs: defs, active: map[string]bool{}}
+	e := &expansion{defs: defs, active: map[string]bool{}, patterns: t.patterns}
 	if err := e.schema(root, nil); err != nil {
 		return nil, err
 	}
+	t.weight, t.patternSize = e.weight, e.patternSize
 	if err := e.unambiguous(); err != nil {
 		return nil, err
 	}
@@ -86,7 +87,11 @@ type expansion struct {
 	defs   map[string]any
 	active map[string]bool
 	nodes  int
-	back   [][]string // paths of the values at which a reference leads back to where it came from
+
+	weight, patternSize int // see work.go
+	patterns            map[string]int
+
+	back [][]string // paths of the values at which a reference leads back to where it came from
 }
 
 func (e *expansion) schema(node any, path []string) error {
@@ -95,8 +100,10 @@ func (e *expansion) schema(node any, path []string) error {
 	}
 	m, ok := node.(map[string]any)
 	if !ok {
+		e.weight++
 		return nil
 	}
+	e.weigh(m)
 	if ref, ok := m["$ref"].(string); ok {
 		if err := e.follow(strings.TrimPrefix(ref, "#/$defs/"), path); err != nil {
 			return err
@@ -109,6 +116,18 @@ func (e *expansion) schema(node any, path []string) error {
 		}
 		return e.schema(child, next)
 	})
+}
+
+func (e *expansion) weigh(m map[string]any) {
+	e.weight += weigh(m)
+	if p, ok := m["pattern"].(string); ok {
+		e.patternSize += e.patterns[p]
+	}
+	if all, ok := m["patternProperties"].(map[string]any); ok {
+		for p := range all {
+			e.patternSize += e.patterns[p]
+		}
+	}
 }
 
 func (e *expansion) follow(name string, path []string) error {

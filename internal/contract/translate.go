@@ -96,7 +96,11 @@ type translator struct {
 	nodes     int
 	unbounded bool
 	evaluates bool // the document has unevaluated keywords
+	patterns  map[string]int
+	size      int // of the patterns, in instructions
 	origin    origins
+
+	weight, patternSize int // of the whole, every $ref expanded: see work.go
 }
 
 type reference struct {
@@ -253,7 +257,7 @@ func (t *translator) value(k keyword, out map[string]any, name string, v any, he
 	case number, positive:
 		n, ok := v.(json.Number)
 		f := floatOf(v)
-		if !ok || math.IsInf(f, 0) || len(n) > 64 || f != 0 && math.Abs(f) < 1e-300 {
+		if !ok || math.IsInf(f, 0) || len(n) > 64 || oddNumber(n) || f != 0 && math.Abs(f) < 1e-300 {
 			return "must be a number", nil
 		}
 		if k.kind == positive && f <= 0 {
@@ -264,7 +268,7 @@ func (t *translator) value(k keyword, out map[string]any, name string, v any, he
 			return "must be true or false", nil
 		}
 	case pattern:
-		return badPattern(v), nil
+		return t.pattern(v), nil
 	case names:
 		out[name], reason = stringList(v, t.tolerant)
 		return reason, nil
@@ -324,11 +328,13 @@ func (t *translator) nested(k keyword, out map[string]any, name string, v any, h
 		copied := make(map[string]any, len(obj))
 		for _, key := range sortedKeys(obj) {
 			at := here + "/" + escapeToken(key)
-			if k.kind == patterns && badPattern(key) != "" {
-				if err := t.problem(at, badPattern(key)); err != nil {
-					return "", err
+			if k.kind == patterns {
+				if reason := t.pattern(key); reason != "" {
+					if err := t.problem(at, reason); err != nil {
+						return "", err
+					}
+					continue
 				}
-				continue
 			}
 			if copied[key], err = one(obj[key], at); err != nil {
 				return "", err
@@ -428,14 +434,27 @@ func floatOf(v any) float64 {
 	return f
 }
 
-func badPattern(v any) string {
+// pattern says why a pattern cannot be used, and counts it.
+func (t *translator) pattern(v any) string {
 	s, ok := v.(string)
-	if !ok || len(s) > 4096 {
-		return "must be a regular expression of at most 4096 bytes"
+	if !ok {
+		return "must be a regular expression"
+	}
+	if _, known := t.patterns[s]; known {
+		return ""
+	}
+	n, err := patternCost(s)
+	if err != nil {
+		return "must be a regular expression (RE2): " + err.Error()
+	}
+	if t.size+n > MaxPatternSize {
+		return fmt.Sprintf("makes the patterns too large: all together they may have %d instructions, and a counted repeat has as many as it counts", MaxPatternSize)
 	}
 	if _, err := regexp.Compile(s); err != nil {
 		return "must be a regular expression (RE2): " + err.Error()
 	}
+	t.size += n
+	t.patterns[s] = n
 	return ""
 }
 
@@ -444,7 +463,7 @@ func badNumbers(v any) string {
 	ok := true
 	walkNumbers(v, func(n json.Number) {
 		f := floatOf(n)
-		ok = ok && !math.IsInf(f, 0) && len(n) <= maxDigits && (f == 0 || math.Abs(f) > 1e-300)
+		ok = ok && !math.IsInf(f, 0) && !oddNumber(n) && (f == 0 || math.Abs(f) > 1e-300)
 	})
 	if !ok {
 		return "holds a number that is out of range"

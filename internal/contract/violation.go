@@ -244,11 +244,12 @@ func (o *Violation) broken(where, keyword string, limit, actual any) {
 	o.Message += ", got " + brief(actual)
 }
 
-func (s *Schema) tooLarge(v any, size, limit int) *Violation {
-	return &Violation{Mismatch: MismatchSchema, Message: fmt.Sprintf("the value holds %d values; a check looks at %d at most", size, limit),
+// tooLarge is the violation of a value that cannot be checked within bounds.
+func (s *Schema) tooLarge(v any, expected, actual string) *Violation {
+	return &Violation{Mismatch: MismatchSchema, Message: fmt.Sprintf("the value is too large for its contract: it holds %s, and the contract takes %s", actual, expected),
 		Metadata: map[string]any{"mismatch": MismatchSchema, "expected_shape": shapes(s.root["type"]), "actual_shape": shapeOf(v),
 			"expected_keys": []string{}, "actual_keys": []string{}, "constraint_path": "deliverable", "value_path": "",
-			"expected": fmt.Sprintf("at most %d values", limit), "actual": fmt.Sprintf("%d values", size)}}
+			"expected": expected, "actual": actual}}
 }
 
 func shapes(declared any) string {
@@ -286,7 +287,7 @@ func keyList(v any) []string {
 	out := make([]string, 0, len(l))
 	for _, e := range l {
 		if s, ok := e.(string); ok && len(out) < maxShownKeys {
-			out = append(out, s)
+			out = append(out, cut(s, 200))
 		}
 	}
 	return out

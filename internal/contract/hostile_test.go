@@ -1,0 +1,142 @@
+package contract
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func list(n int, element string) string {
+	return "[" + strings.Repeat(element+",", n-1) + element + "]"
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"%x",`, i)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
+
+// Issue 7.1: contracts that are made to cost. Each is refused at the door, or its check is refused for a value that
+// would take too long, or it is cheap; before, each of them took seconds to minutes.
+func TestHostileContracts(t *testing.T) {
+	chain := `{"$ref":"#/$defs/d0","$defs":{`
+	for i := range 300 {
+		chain += fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"},`, i, i+1)
+	}
+	tests := []struct {
+		name, deliverable, value string
+		refused                  string // at the door: part of the reason
+		mismatch                 string // of the check
+		message                  string
+	}{
+		{"a tiny minimum", `{"items":{"minimum":1e-999999}}`, ``, "must be a number", "", ""},
+		{"a minimum beyond big numbers", `{"minimum":1e-999999999}`, ``, "must be a number", "", ""},
+		{"a zero of many digits", `{"minimum":0e999999999}`, ``, "must be a number", "", ""},
+		{"a tiny multipleOf", `{"multipleOf":1e-999999}`, ``, "must be a number", "", ""},
+		{"a tiny enumerated value", `{"enum":[1e-999999]}`, ``, "out of range", "", ""},
+		{"a tiny number deep in a const", `{"const":{"a":[1e-401]}}`, ``, "out of range", "", ""},
+		{"a small multipleOf and a huge value", `{"multipleOf":1e-299}`, `1e999999999`, "", "", ""},
+		{"numbers beyond reckoning in a value", `{"items":{"minimum":1}}`, `[1,1e-999999999]`, "", MismatchSchema, "breaks minimum"},
+		{"a repeat of repeats", `{"pattern":"(((x{100}){10}){10})"}`, ``, "must be a regular expression", "", ""},
+		{"many counted repeats", `{"pattern":"` + strings.Repeat(`.{1000}`, 500) + `"}`, ``, "patterns too large", "", ""},
+		{"many large patterns", `{"items":{"allOf":[{"pattern":"a{900}"},{"pattern":"b{900}.{900}"},` + strings.Repeat(`{"pattern":"c{900}d{900}e{900}"},{"pattern":"f{900}g{900}h{900}"},`, 50) + `{"pattern":".{900}i{900}j{900}k{900}"}]}}`, ``, "patterns too large", "", ""},
+		{"the same pattern often", `{"items":{"allOf":[` + strings.Repeat(`{"pattern":"^[a-z]{1,100}$"},`, 100) + `{}]}}`, `["abc"]`, "", "", ""},
+		{"many classes", `{"pattern":"` + strings.Repeat(`\\pL`, 1000) + `"}`, ``, "patterns too large", "", ""},
+		{"patterns as keys", `{"patternProperties":{"` + strings.Repeat(`.{1000}`, 20) + `":{}}}`, ``, "patterns too large", "", ""},
+		{"a slow pattern over much text", `{"pattern":"(.*a){300}b.*c"}`, `"` + strings.Repeat("a", 4<<20) + `"`, "", MismatchSchema, "too large"},
+		{"a slow pattern over many keys", `{"propertyNames":{"pattern":"(.*a){900}b"}}`, `{"` + strings.Repeat("a", 4<<20) + `":1}`, "", MismatchSchema, "too large"},
+		{"many schemas over many values", `{"items":{"allOf":[` + strings.Repeat(`{"minimum":0},`, 300) + `{}]}}`, list(50_000, "1"), "", MismatchSchema, "too large"},
+		{"many required keys over many values", `{"items":{"anyOf":[{"required":[` + manyKeys(20_000) + `]},true]}}`, list(1000, "{}"), "", MismatchSchema, "too large"},
+		{"many dependent keys over many values", `{"items":{"anyOf":[{"dependentRequired":{"a":[` + manyKeys(20_000) + `]}},true]}}`, list(1000, `{"a":1}`), "", MismatchSchema, "too large"},
+		{"many enumerated values over many values", `{"items":{"anyOf":[{"enum":[` + manyKeys(5000) + `]},true]}}`, list(10_000, `"no"`), "", MismatchSchema, "too large"},
+		{"a large const over many values", `{"items":{"anyOf":[{"const":` + list(20_000, "1") + `},true]}}`, list(1000, `1`), "", MismatchSchema, "too large"},
+		{"many schemas that look at different members", `{"type":"array","items":{"properties":{` + strings.ReplaceAll(manyKeys(300), ",", `:{"type":"number"},`) + `:{}}}}`, list(10_000, `{"1":1,"2":2}`), "", "", ""},
+		{"a tree of few schemas and many values", tree, `{"v":1,"left":` + strings.Repeat(`{"v":1,"right":`, 2000) + `{"v":2}` + strings.Repeat(`}`, 2001), "", "", ""},
+		{"unique items", `{"uniqueItems":true}`, list(2, `[1,{"a":2}]`), "", MismatchSchema, "uniqueItems"},
+		{"a chain of references", chain + `"d300":{"type":"number"}}}`, `"x"`, "", MismatchType, "must be number"},
+		{"a chain in a circle", strings.Replace(chain, `"d5":{"$ref":"#/$defs/d6"}`, `"d5":{"$ref":"#/$defs/d0"}`, 1) + `"d300":{}}}`, ``, "", "", ""},
+		{"an array as deep as JSON goes", `{"type":"array","items":{"$ref":"#"}}`, strings.Repeat("[", 3000) + strings.Repeat("]", 3000), "", "", ""},
+		{"a const as deep as JSON goes", `{"const":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`, `[]`, "", MismatchSchema, "breaks const"},
+		{"unevaluated, in disguise", `{"properties":{"a":true},"additionalProperties":{"type":"number"},"unevalu\u0061tedProperties":false}`, `{"b":1}`, "", "", ""},
+		{"a dynamic reference that leaves", `{"$dynamicRef":"https://example.com/s#node"}`, ``, "leaves the document", "", ""},
+		{"a relative reference", `{"$ref":"other.json#/a"}`, ``, "leaves the document", "", ""},
+		{"an id to be referred to", `{"properties":{"a":{"$id":"https://example.com/s","type":"string"}}}`, ``, "not supported below the top", "", ""},
+		{"the same key twice", `{"type":"object","type":"array"}`, `[]`, "", "", ""},
+		{"keys that are not UTF-8", "{\"required\":[\"\xff\"]}", `{}`, "", MismatchRequired, "lacks required keys"},
+		{"a lone surrogate", `{"required":["\ud800"]}`, `{"\ud800":1}`, "", "", ""},
+		{"a key of a megabyte's tenth", `{"required":["` + strings.Repeat("k", 100_000) + `"]}`, `{}`, "", MismatchRequired, "lacks required keys"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := Compile(json.RawMessage(tt.deliverable))
+			var invalid *InvalidError
+			if tt.refused != "" {
+				if !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, tt.refused) {
+					t.Fatalf("got %v, want an InvalidError with %q", err, tt.refused)
+				}
+				// A program's contract loses what makes no sense, and is refused for a reference: neither costs more.
+				if s, reports, err := CompileTolerant(json.RawMessage(tt.deliverable)); err == nil && len(reports) == 0 {
+					t.Errorf("a program's contract: nothing is reported of %v", s.root)
+				}
+				return
+			}
+			if tt.value == "" {
+				if err == nil {
+					t.Fatal("it should be refused")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := s.Check(json.RawMessage(tt.value))
+			switch {
+			case v == nil && tt.mismatch != "":
+				t.Fatalf("it fits, want %s", tt.mismatch)
+			case v != nil && (v.Mismatch != tt.mismatch || !strings.Contains(v.Message, tt.message)):
+				t.Fatalf("got %s: %.300s, want %q: %q", v.Mismatch, v.Message, tt.mismatch, tt.message)
+			case v != nil:
+				if text, err := json.Marshal(v); err != nil || len(text) > 40_000 {
+					t.Errorf("a violation of %d bytes, %v", len(text), err)
+				}
+			}
+		})
+	}
+}
+
+// The walk over a check agrees with what the check looks at: it never counts less than the weight of what is there, and
+// a schema that looks at nothing below costs nothing below.
+func TestWalker(t *testing.T) {
+	for _, tt := range []struct {
+		deliverable, value string
+		steps              int
+	}{
+		{`{"type":"object"}`, `{"a":[1,2,3]}`, 1},
+		{`{"items":{"type":"number"}}`, `[1,2,3]`, 4},
+		{`{"prefixItems":[true,{"type":"number"}],"items":{"type":"number"}}`, `[1,2,3]`, 4},
+		{`{"properties":{"a":{"items":{"required":["x","y"]}}}}`, `{"a":[1,2],"b":[1,2]}`, 9},
+		{`{"allOf":[{"type":"number"},{"anyOf":[{"minimum":1},{"enum":[1,2,3]}]}]}`, `5`, 8},
+		{`{"additionalProperties":{"type":"number"},"properties":{"a":true}}`, `{"a":1,"b":2,"c":3}`, 5},
+		{`{"patternProperties":{"^a":{}}}`, `{"a":1,"b":2}`, 3},
+		{`{"$defs":{"n":{"items":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`, `[[],[[]]]`, 8},
+	} {
+		s, err := Compile(json.RawMessage(tt.deliverable))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := Decode(json.RawMessage(tt.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const budget = 1000
+		w := walker{schema: s, left: budget}
+		w.defs, _ = s.root["$defs"].(map[string]any)
+		if !w.visit(s.root, v) || budget-w.left != tt.steps {
+			t.Errorf("%s of %s: %d steps, want %d", tt.value, tt.deliverable, budget-w.left, tt.steps)
+		}
+	}
+}
