@@ -151,8 +151,26 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// A process runs until the test ends, or until end.
+type process struct {
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	ended  chan struct{}
+	err    error // what it ended with; set before ended is closed
+}
+
+// end asks the process to end, and returns nil if it did so with the status 0.
+func (p *process) end() error {
+	p.cancel()
+	<-p.ended
+	if p.cmd.ProcessState.Success() {
+		return nil // with a context that is canceled, Wait tells of that
+	}
+	return p.err
+}
+
 // start runs a command until the test ends.
-func start(t *testing.T, dir, name string, args ...string) {
+func start(t *testing.T, dir, name string, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -163,13 +181,15 @@ func start(t *testing.T, dir, name string, args ...string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p := &process{cmd: cmd, cancel: cancel, ended: make(chan struct{})}
+	go func() { defer close(p.ended); p.err = cmd.Wait() }()
 	t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait()
+		_ = p.end()
 		if t.Failed() {
 			t.Logf("%s said:\n%s", name, out.String())
 		}
 	})
+	return p
 }
 
 // startDaemon builds the daemon and starts it on the embedded recording.
@@ -178,44 +198,55 @@ func startDaemon(t *testing.T) (address string) {
 	dir := t.TempDir()
 	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")
 	address = freeAddress(t)
-	start(t, dir, dir+"/recurgentd", "serve", "--provider", "replay", "--listen", address, "--data-dir", dir+"/state")
+	p := start(t, dir, dir+"/recurgentd", "serve", "--provider", "replay", "--listen", address, "--data-dir", dir+"/state")
+	waitReady(t, address, p)
+	return address
+}
+
+func waitReady(t *testing.T, address string, p *process) {
+	t.Helper()
 	end := time.Now().Add(patience)
 	for time.Now().Before(end) {
 		if res, err := http.Get("http://" + address + "/readyz"); err == nil {
 			_ = res.Body.Close()
 			if res.StatusCode == http.StatusOK {
-				return address
+				return
 			}
 		}
-		<-time.After(50 * time.Millisecond)
+		select {
+		case <-p.ended:
+			t.Fatalf("the daemon ended before it was ready: %v", p.err)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	t.Fatal("the daemon did not become ready")
-	return ""
+}
+
+// post sends a body and returns the answer's; nil where there is none.
+func post(ctx context.Context, address, path string, body any) map[string]any {
+	data, _ := json.Marshal(body)
+	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+path, bytes.NewReader(data))
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil
+	}
+	defer res.Body.Close()
+	v := map[string]any{}
+	_ = json.NewDecoder(res.Body).Decode(&v)
+	return v
 }
 
 // load makes cold, warm and failing calls until ctx ends.
 func load(ctx context.Context, address string) {
-	post := func(path string, body any) map[string]any {
-		data, _ := json.Marshal(body)
-		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+path, bytes.NewReader(data))
-		r.Header.Set("Content-Type", "application/json")
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return nil
-		}
-		defer res.Body.Close()
-		v := map[string]any{}
-		_ = json.NewDecoder(res.Body).Decode(&v)
-		return v
-	}
 	number := map[string]any{"deliverable": map[string]any{"type": "number"}}
-	id, _ := post("/v1/sessions", map[string]any{"role": "calculator", "contract": number})["id"].(string)
+	id, _ := post(ctx, address, "/v1/sessions", map[string]any{"role": "calculator", "contract": number})["id"].(string)
 	calls := "/v1/sessions/" + id + "/calls"
 	for i := 0; ctx.Err() == nil; i++ {
-		post(calls, map[string]any{"method": "add", "args": []int{i, 1}})
-		post(calls, map[string]any{"method": "recap", "contract": map[string]any{"deliverable": map[string]any{}}})
-		post(calls, map[string]any{"method": fmt.Sprintf("nobody_recorded_%d", i)})
-		post(calls, map[string]any{"nonsense": i})
+		post(ctx, address, calls, map[string]any{"method": "add", "args": []int{i, 1}})
+		post(ctx, address, calls, map[string]any{"method": "recap", "contract": map[string]any{"deliverable": map[string]any{}}})
+		post(ctx, address, calls, map[string]any{"method": fmt.Sprintf("nobody_recorded_%d", i)})
+		post(ctx, address, calls, map[string]any{"nonsense": i})
 		select {
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):

@@ -62,11 +62,13 @@ func serve(ctx context.Context, sh shell, o Options) error {
 	}
 	fmt.Fprint(sh.stdout, firstScreen(d.url(), o, commandName(os.Args[0])))
 
+	notify(sh.env, "READY=1")
 	select {
 	case <-signals:
 	case err := <-d.served:
 		return exitWith(exitFailed, errors.Join(fmt.Errorf("the server ended: %w", err), d.close()))
 	}
+	notify(sh.env, "STOPPING=1")
 	stopped := make(chan error, 1)
 	go func() { stopped <- d.stop() }()
 	select {
