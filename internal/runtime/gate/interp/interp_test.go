@@ -17,6 +17,14 @@ import (
 
 func compile(t testing.TB, decls, body string) *Compiled {
 	t.Helper()
+	c := compileAlone(t, decls, body)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// compileAlone compiles a program that nothing holds.
+func compileAlone(t testing.TB, decls, body string) *Compiled {
+	t.Helper()
 	g, err := gate.New(gate.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +37,6 @@ func compile(t testing.TB, decls, body string) *Compiled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
 	return c
 }
 
@@ -279,4 +286,25 @@ func TestCloseFreesStubs(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+// A frame that is found when its program is gone, as the collector may find one on a stack, still has its type.
+func TestTypesOutliveTheirObjects(t *testing.T) {
+	locals := "s := []string{}\n"
+	for i := range 100 { // more than 512 bytes: such an object points to its type
+		locals += fmt.Sprintf("v%d := fmt.Sprint(call.Args, %d)\ns = append(s, v%d)\n", i, i, i)
+	}
+	frames := make([]unsafe.Pointer, 50)
+	for i := range frames {
+		frames[i] = compileAlone(t, "import \"fmt\"", locals+"return s, nil").run.template
+	}
+	for range 10 {
+		runtime.GC()
+		junk := make([]*[6]uint64, 10000)
+		for i := range junk {
+			junk[i] = &[6]uint64{1 << 40, 1 << 40, ^uint64(0), ^uint64(0), 1, 1}
+		}
+		runtime.KeepAlive(junk)
+	}
+	runtime.KeepAlive(frames)
 }

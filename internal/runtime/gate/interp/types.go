@@ -243,7 +243,8 @@ func (tt *typeTable) setHeader(t *rtype, lay reflect.Type, name string) {
 		reflect.New(lay) // has the runtime build the mask from lay, which is complete; t is not yet
 	}
 	str := encodeName(name, "", true, false, 0)
-	tt.kept = append(tt.kept, str, t)
+	tt.kept = append(tt.kept, str)
+	keepType(t)
 	tt.serial++
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s#%d", name, tt.serial)
@@ -251,6 +252,10 @@ func (tt *typeTable) setHeader(t *rtype, lay reflect.Type, name string) {
 	*t = rtype{Size: src.Size, PtrBytes: src.PtrBytes, Hash: h.Sum32(), TFlag: flags, Align: src.Align,
 		FieldAlign: src.FieldAlign, Kind: src.Kind, Equal: src.Equal, GCData: src.GCData, Str: tt.off(str)}
 }
+
+// keepType keeps t for the life of the process. Objects, method tables and interfaces point to their types where the collector does
+// not look, and it may still come upon a dead object when its type is gone.
+func keepType(t *rtype) { addReflectOff(unsafe.Pointer(t)) }
 
 // off registers name bytes with the runtime.
 func (tt *typeTable) off(b []byte) int32 {
