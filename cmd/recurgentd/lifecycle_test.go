@@ -136,7 +136,7 @@ func TestProofOverHTTP(t *testing.T) {
 	s := d.session("pf")
 	first := d.call(s, "m", 1)
 	refused := d.call(s, "m", "bad")
-	d.wantError(refused, "execution")
+	d.wantError(refused, "outcome_repair_retry_exhausted")
 	list := d.get("/v1/tools/pf/methods/m/generations")
 	if n := len(list["data"].([]any)); n != 1 {
 		t.Errorf("%d generations, want the predecessor alone", n)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // keepCommands make tools and programs go away and come back.
 func keepCommands(sh shell) []*cobra.Command {
-	return []*cobra.Command{pruneCommand(sh), archiveCommand(sh), restoreCommand(sh)}
+	return []*cobra.Command{pruneCommand(sh), archiveCommand(sh), restoreCommand(sh), undoCommand(sh)}
 }
 
 // consent adds the flags that turn a dry run into the act.
@@ -134,6 +135,27 @@ func restoreCommand(sh shell) *cobra.Command {
 				return t.out.document(data)
 			}
 			return t.out.line("%s: restored", cell(strings.Join(t.args, ".")))
+		}})
+}
+
+// undoCommand takes back whatever stands in the audit trail: acts on programs, contracts and the policy.
+func undoCommand(sh shell) *cobra.Command {
+	return operatorCommand(sh, "recurgentd tools", operation{use: "undo ID", short: "Take back an act of the audit trail, to the byte (tools audit lists them)",
+		example: "aud_06gzqwq081srb0e6zx42fm96t6 --reason mistaken", least: 1, most: 1, audited: true, run: func(t *errand) error {
+			body, path := map[string]any{}, "/v1/maintenance/audit/"+url.PathEscape(t.args[0])+"/undo"
+			t.withReason(body)
+			data, err := t.c.do(t.ctx, http.MethodPost, path, body)
+			if err != nil {
+				return err
+			}
+			if !t.out.human() {
+				return t.out.document(data)
+			}
+			var e agent.AuditEntry
+			if err := t.read(path, data, &e); err != nil {
+				return err
+			}
+			return t.out.line("%s: undone; tools undo %s has it again", cell(e.Target), cell(e.ID))
 		}})
 }
 

@@ -141,7 +141,8 @@ func (c *call) note(a attempt) {
 	c.progress.tell(EventAttemptFailed, map[string]any{"attempt_id": a.id, "stage": a.stage, "error_type": a.outcome.ErrorType,
 		"error_message": clip(a.outcome.ErrorMessage, 400), "failure_class": a.class})
 	c.found.attemptFailures = append(c.found.attemptFailures, agent.AttemptFailure{AttemptID: a.id, Stage: a.stage,
-		ErrorType: a.outcome.ErrorType, ErrorMessage: clip(a.outcome.ErrorMessage, 400), FailureClass: a.class, Metadata: a.outcome.Metadata})
+		ErrorType: a.outcome.ErrorType, ErrorMessage: clip(a.outcome.ErrorMessage, 400), FailureClass: a.class, Metadata: a.outcome.Metadata,
+		Hint: a.hint})
 	if a.stage == stageExecution || a.stage == stageOutcome {
 		c.found.rolledBack = true // it ran: what it did to the context is dropped
 	}

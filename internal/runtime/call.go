@@ -81,7 +81,7 @@ type budgets struct{ guardrail, execution, outcome int }
 // Call takes one client's call and returns when it is durable. ctx ends with the client: the call is then
 // canceled. Errors mean that no call took place.
 func (r *Runtime) Call(ctx context.Context, q CallRequest) (CallResult, error) {
-	c, replay, err := r.open(ctx, q)
+	ctx, c, replay, err := r.open(ctx, q)
 	if err != nil || replay != nil {
 		return deref(replay), err
 	}
@@ -97,7 +97,7 @@ func deref(c *CallResult) CallResult {
 
 // Start takes a call that nobody waits for: it outlives its request. done gets the one result.
 func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, err error) {
-	c, replay, err := r.open(r.life, q)
+	ctx, c, replay, err := r.open(r.life, q)
 	if err != nil {
 		return "", nil, err
 	}
@@ -107,7 +107,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 		return replay.CallID, result, nil
 	}
 	go func() {
-		res, err := r.carry(r.life, c, q.Timeout)
+		res, err := r.carry(ctx, c, q.Timeout)
 		if err != nil {
 			r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("an asynchronous call could not be kept")
 		}
@@ -118,37 +118,39 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 }
 
 // open checks the request and makes the call known as running. A request whose idempotency key was answered before
-// gets that answer.
-func (r *Runtime) open(ctx context.Context, q CallRequest) (*call, *CallResult, error) {
+// gets that answer. The call's context is its own from here on, since whoever knows of a call may cancel it.
+func (r *Runtime) open(ctx context.Context, q CallRequest) (context.Context, *call, *CallResult, error) {
 	if err := r.store.Ready(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	session, err := r.store.Session(ctx, q.SessionID)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if q.Role == "" {
 		q.Role = session.Role
 	}
 	if err := r.checkCall(&q); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	c := r.newCall(q, session)
 	if err := c.checkInputHistory(ctx); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if q.IdempotencyKey != "" {
 		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.id}
 		if replay, err := r.claimKey(ctx, c.key); err != nil || replay != nil {
-			return nil, replay, err
+			return nil, nil, replay, err
 		}
 	}
+	ctx, c.cancel = withCause(ctx)
 	if err := r.enter(c); err != nil {
+		c.cancel(nil)
 		r.releaseKey(c.key)
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	c.beginSpan(q.TraceParent, nil)
-	return c, nil, nil
+	return ctx, c, nil, nil
 }
 
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *call {
@@ -268,7 +270,6 @@ func (r *Runtime) carry(ctx context.Context, c *call, timeout time.Duration) (Ca
 	if timeout == 0 {
 		timeout = r.o.CallTimeout
 	}
-	ctx, c.cancel = withCause(ctx)
 	defer c.cancel(nil)
 	ctx, stop := context.WithTimeoutCause(ctx, timeout, errCallTimeout)
 	defer stop()

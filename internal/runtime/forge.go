@@ -120,14 +120,10 @@ func (c *call) reject(r rejected, repairFailed bool) {
 		return
 	}
 	o := r.attempt.outcome
-	reason := o.ErrorMessage
-	if raw, ok := o.Metadata["raw_error_message"].(string); ok {
-		reason = raw
-	}
 	change := agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, RepairFailed: repairFailed, Rejected: &agent.Rejection{At: c.started,
-		CallID: c.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: clip(o.ErrorType+": "+reason, 400), Fixture: brokenFixture(r.attempt)}}
-	if o.ErrorType == agent.ErrGuardrailExhausted {
-		change.ErrorType = o.ErrorType // the promotion gates look at it
+		CallID: c.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: clip(o.ErrorType+": "+o.ErrorMessage, 400), Fixture: brokenFixture(r.attempt)}}
+	if policyBreach(o.ErrorType) {
+		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates look at it
 	}
 	c.changes = append(c.changes, change)
 }
@@ -155,7 +151,9 @@ func (c *call) forge(ctx context.Context, predecessor *agent.Generation, trigger
 		cand, out := c.obtain(ctx, o)
 		if cand == nil {
 			if c.found.class == agent.ClassIntrinsic {
-				c.reject(rejected{trigger, c.found.refused, attempt{stage: stageValidation, outcome: *out}}, false)
+				refused := attempt{stage: stageValidation, outcome: *out}
+				c.reject(rejected{trigger, c.found.refused, refused}, false)
+				return c.exhausted(refused)
 			}
 			return *out
 		}
@@ -176,7 +174,8 @@ func (c *call) forge(ctx context.Context, predecessor *agent.Generation, trigger
 		c.reject(rejected{trigger, cand.generation.CodeChecksum, a}, false)
 		if !c.spend(a.stage) {
 			c.exhaustedRepairs(a.stage)
-			return c.raw(a)
+			a.outcome = c.raw(a)
+			return c.exhausted(a)
 		}
 		c.found.feedback = true
 		o = order{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: o.alone, basis: failing{code: cand.generation.Code,
@@ -349,8 +348,7 @@ func (c *call) write(ctx context.Context, o order, guardrails int, earlier []age
 			ErrorMessage: clip(refused.Message, 400), FailureClass: agent.ClassIntrinsic})
 		c.r.metrics.Guardrail(refused.Type)
 		if guardrails == 0 {
-			out := c.exhausted(a)
-			res.failure, res.class, res.last = &out, agent.ClassIntrinsic, checksum
+			res.failure, res.class, res.last = &a.outcome, agent.ClassIntrinsic, checksum
 			return res
 		}
 		guardrails--
@@ -358,17 +356,6 @@ func (c *call) write(ctx context.Context, o order, guardrails int, earlier []age
 		o = order{kind: provider.KindRepair, trigger: o.trigger, predecessor: o.predecessor, basis: failing{code: reply.Code, checksum: checksum,
 			class: string(agent.ClassIntrinsic), reason: refused.Type, attempt: a}}
 	}
-}
-
-// exhausted is the outcome of a call whose programs were all refused. A breach of policy is told to the top-level caller
-// in words that hold nothing of the program; the raw one stays in the metadata and the log (ADR 0022).
-func (c *call) exhausted(a attempt) agent.Outcome {
-	if a.outcome.ErrorType == agent.ErrInvalidCode || c.depth > 0 {
-		return a.outcome
-	}
-	o := agent.Failed(agent.ErrGuardrailExhausted, "This request couldn't be completed after multiple attempts.")
-	o.Metadata = map[string]any{"guardrail_class": a.outcome.ErrorType, "raw_error_message": clip(a.outcome.ErrorMessage, 400), "boundary": "guardrail_exhaustion_boundary_v1"}
-	return o
 }
 
 // ask has the model answer, again while its payload is blank or unreadable and the budget lasts.

@@ -70,9 +70,11 @@ func (r *Runtime) ListArtifacts(ctx context.Context, role string) ([]*agent.Arti
 // ArchiveTool moves the tool and all its artifacts out of the way; Restore brings them back.
 func (r *Runtime) ArchiveTool(ctx context.Context, role, reason, actor string) error {
 	entry := r.audit(actor, actToolArchive, role, reason)
-	targets := []store.Target{{Role: role}}
-	entry.After = encoded(targets)
-	return r.store.Archive(ctx, targets, entry)
+	var err error
+	if entry.After, err = r.present(ctx, role, nil); err != nil {
+		return err
+	}
+	return r.store.Archive(ctx, []store.Target{{Role: role}}, entry)
 }
 
 // ArchiveArtifact moves one artifact out of the way.
@@ -240,6 +242,10 @@ func (r *Runtime) Restore(ctx context.Context, t store.Target, actor, reason str
 		name += "." + t.Method
 	}
 	entry := r.audit(actor, actRestore, name, reason)
+	var err error
+	if entry.Before, err = r.present(ctx, t.Role, nil); err != nil {
+		return err
+	}
 	entry.After = encoded([]store.Target{t})
 	return r.store.Restore(ctx, []store.Target{t}, entry)
 }

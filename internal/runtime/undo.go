@@ -173,9 +173,9 @@ func (r *Runtime) undoToolPut(ctx context.Context, was agent.AuditEntry, entry *
 		return cannotUndo("its contract was changed again since", "undo the later change first, or PUT the contract of before")
 	}
 	if was.Before == nil {
-		target := store.Target{Role: was.Target}
-		entry.Action, entry.After = actToolArchive, encoded([]store.Target{target})
-		return r.store.Archive(ctx, []store.Target{target}, *entry)
+		target := []store.Target{{Role: was.Target, ToolOnly: true}}
+		entry.Action, entry.After = actToolArchive, encoded(target)
+		return r.store.Archive(ctx, target, *entry)
 	}
 	var old agent.Tool
 	if err := json.Unmarshal(was.Before, &old); err != nil {
@@ -202,18 +202,22 @@ func encoded(v any) json.RawMessage {
 	return raw
 }
 
+// undoArchive brings back what the act moved, and nothing that was archived before it.
 func (r *Runtime) undoArchive(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
-	targets, err := targetsOf(was)
+	targets, err := targetsOf(was.After, was)
 	if err != nil {
 		return err
 	}
-	// A tool comes back with all its artifacts: those that are named beside it come with it.
-	roles := map[string]bool{}
-	for _, t := range targets {
-		roles[t.Role] = roles[t.Role] || t.Method == ""
+	for i := range targets {
+		targets[i].ToolOnly = targets[i].Method == "" // its artifacts are named beside it
 	}
-	targets = slices.DeleteFunc(targets, func(t store.Target) bool { return t.Method != "" && roles[t.Role] })
-	entry.Action, entry.After = actRestore, encoded(targets)
+	entry.Action = actRestore
+	for _, t := range targets {
+		if entry.Before, err = r.present(ctx, t.Role, entry.Before); err != nil {
+			return err
+		}
+	}
+	entry.After = encoded(targets)
 	err = r.store.Restore(ctx, targets, *entry)
 	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
 		return cannotUndo(err.Error(), "move what is in its place out of the way first")
@@ -221,18 +225,58 @@ func (r *Runtime) undoArchive(ctx context.Context, was agent.AuditEntry, entry *
 	return err
 }
 
+// undoRestore archives what the act brought back: what is there of its roles now, but for what was there before it.
 func (r *Runtime) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
-	targets, err := targetsOf(was)
+	targets, err := targetsOf(was.After, was)
 	if err != nil {
 		return err
 	}
+	var before []store.Target
+	if was.Before != nil && json.Unmarshal(was.Before, &before) != nil {
+		return cannotUndo("the entry does not say what was there before", was.Undo)
+	}
+	var now json.RawMessage
+	for _, t := range targets {
+		if now, err = r.present(ctx, t.Role, now); err != nil {
+			return err
+		}
+	}
+	if targets, err = targetsOf(now, was); err != nil {
+		return err
+	}
+	targets = slices.DeleteFunc(targets, func(t store.Target) bool { return slices.Contains(before, t) })
 	entry.Action, entry.After = actArchive, encoded(targets)
 	return r.store.Archive(ctx, targets, *entry)
 }
 
-func targetsOf(was agent.AuditEntry) ([]store.Target, error) {
+// present adds to the list what there is of the role: each artifact, and the tool.
+func (r *Runtime) present(ctx context.Context, role string, list json.RawMessage) (json.RawMessage, error) {
+	var out []store.Target
+	_ = json.Unmarshal(list, &out) // our own, or nothing yet
+	if slices.ContainsFunc(out, func(t store.Target) bool { return t.Role == role }) {
+		return list, nil
+	}
+	artifacts, err := r.store.ListArtifacts(ctx, role)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range artifacts {
+		out = append(out, store.Target{Role: role, Method: a.MethodName})
+	}
+	if _, err := r.store.Tool(ctx, role); err == nil {
+		out = append(out, store.Target{Role: role, ToolOnly: true})
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return encoded(out), nil
+}
+
+func targetsOf(list json.RawMessage, was agent.AuditEntry) ([]store.Target, error) {
 	var targets []store.Target
-	if json.Unmarshal(was.After, &targets) != nil || len(targets) == 0 {
+	if json.Unmarshal(list, &targets) != nil || len(targets) == 0 {
 		return nil, cannotUndo("the entry does not say what was moved", orElse(was.Undo, "POST /v1/maintenance/restore"))
 	}
 	return targets, nil

@@ -19,6 +19,9 @@ func (m *Memory) splitTargets(targets []Target) (artifacts []Target, roles []str
 			continue
 		}
 		roles = append(roles, t.Role)
+		if t.ToolOnly {
+			continue
+		}
 		for _, method := range m.ranking.Methods(t.Role) {
 			artifacts = append(artifacts, Target{Role: t.Role, Method: method})
 		}
@@ -89,7 +92,7 @@ func (m *Memory) Restore(ctx context.Context, targets []Target, audit agent.Audi
 	for _, t := range targets {
 		found := false
 		for key := range m.archive {
-			if key.Role == t.Role && (t.Method == "" || key.Method == t.Method) {
+			if key.Role == t.Role && (t.Method == "" && !t.ToolOnly || key.Method == t.Method) {
 				found = true
 				if m.artifacts[key] != nil || key.Method == "" && m.ranking.Tool(key.Role) != nil {
 					return fmt.Errorf("%w: %s", ErrExists, strings.TrimSuffix(key.Role+"."+key.Method, "."))

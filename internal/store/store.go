@@ -224,10 +224,11 @@ type Keeper interface {
 	Expire(ctx context.Context, now time.Time) (int, error)
 }
 
-// Target names a tool (Method empty) or an artifact.
+// Target names a tool with its artifacts (Method empty), the tool alone, or one artifact.
 type Target struct {
 	Role       string    `json:"role"`
 	Method     string    `json:"method,omitempty"`
+	ToolOnly   bool      `json:"tool_only,omitempty"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
 }
 

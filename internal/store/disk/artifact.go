@@ -202,7 +202,7 @@ func (s *Store) archivedNames(t store.Target) ([]string, error) {
 		return err
 	}
 	if err := collect("tools/archive/"+slug(t.Role), func(base string) (string, bool) {
-		return base, t.Method == "" || base == slug(t.Method)
+		return base, t.Method == "" && !t.ToolOnly || base == slug(t.Method)
 	}); err != nil {
 		return nil, err
 	}

@@ -59,6 +59,9 @@ func (s *Store) resolve(targets []store.Target) []store.Target {
 			continue
 		}
 		for _, m := range s.ranking.Methods(t.Role) {
+			if t.ToolOnly {
+				break
+			}
 			out = append(out, store.Target{Role: t.Role, Method: m})
 		}
 		if s.ranking.Tool(t.Role) != nil {

@@ -1,0 +1,75 @@
+package runtime
+
+import (
+	"maps"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// exhaustedMessage is what a client is told of a call whose recoveries were used up (ADR 0022 of the original): words of
+// our own, that hold nothing of a program and nothing of other calls.
+const exhaustedMessage = "This request couldn't be completed after multiple attempts."
+
+// Boundaries that normalise, as metadata names them.
+const (
+	guardrailBoundary = "guardrail_exhaustion_boundary_v1"
+	outcomeBoundary   = "outcome_exhaustion_boundary_v1"
+	executionBoundary = "execution_exhaustion_boundary_v1"
+)
+
+// exhausted is the outcome of a call whose recoveries of the attempt's lane are used up, as its caller is told it. A program
+// that calls another is told what happened, so that it can act on it. A client is told that it did not work, in the same
+// words whatever happened; what happened stands beside, in the metadata and in the log.
+//
+// The type stays what the evidence says: a contract that was broken is a contract_violation with all that the contract's
+// check found (C-02, C-10), an invalid_code or a panic what it is. Two ends have a type of their own, for what ended them is
+// no client's business: programs that the gate's policy refused, and programs that answered earlier calls otherwise than
+// their predecessor.
+func (c *call) exhausted(a attempt) agent.Outcome {
+	o := a.outcome
+	if c.depth > 0 || !policyBreach(o.ErrorType) && !c.recovered() {
+		return o
+	}
+	told := o
+	told.ErrorMessage, told.Metadata = exhaustedMessage, map[string]any{}
+	maps.Copy(told.Metadata, o.Metadata)
+	told.Metadata["raw_error_type"], told.Metadata["raw_error_message"] = o.ErrorType, clip(o.ErrorMessage, 400)
+	switch a.stage {
+	case stageValidation:
+		told.Metadata["boundary"] = guardrailBoundary
+		told.Metadata["guardrail_class"], told.Metadata["guardrail_subtype"] = o.ErrorType, guardrailSubtype(o.ErrorType)
+		if policyBreach(o.ErrorType) {
+			told.ErrorType, told.Retriable = agent.ErrGuardrailExhausted, agent.Retriable(agent.ErrGuardrailExhausted)
+		}
+	case stageProof:
+		told.Metadata["boundary"] = outcomeBoundary
+		told.ErrorType, told.Retriable = agent.ErrOutcomeRepairExhausted, agent.Retriable(agent.ErrOutcomeRepairExhausted)
+	case stageOutcome:
+		told.Metadata["boundary"] = outcomeBoundary
+	default:
+		told.Metadata["boundary"] = executionBoundary
+	}
+	return told
+}
+
+// recovered reports whether the call tried more than once.
+func (c *call) recovered() bool {
+	f := &c.found
+	return f.repairAttempted || f.guardrails+f.executionRepairs+f.outcomeRepairs > 0 || len(f.attemptFailures) > 1
+}
+
+// policyBreach reports whether the gate refused a program for what it wanted to do, not for being no Go.
+func policyBreach(errorType string) bool {
+	return errorType == agent.ErrToolRegistry || errorType == agent.ErrDependencyPolicy
+}
+
+// guardrailSubtype says which of the gate's rules a program broke.
+func guardrailSubtype(errorType string) string {
+	switch errorType {
+	case agent.ErrDependencyPolicy:
+		return "import_not_allowed"
+	case agent.ErrToolRegistry:
+		return "foreign_state_mutation"
+	}
+	return "does_not_compile"
+}
