@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/hostile"
 )
 
 // A fence is a fenced block of a Markdown file.
@@ -57,7 +60,7 @@ func documents(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(list, "../../README.md", "../../CONTRIBUTING.md")
+	return append(list, "../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md")
 }
 
 // A step is a command of a console block and what is printed of it. A command goes on in
@@ -312,6 +315,60 @@ func checkCommand(t *testing.T, at string, words []string) {
 			if c.Flags().Lookup(name) == nil && name != "help" {
 				t.Errorf("%s: %s has no flag --%s", at, c.CommandPath(), name)
 			}
+		}
+	}
+}
+
+// Tests, files and figures that the documents name are there.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	tests := map[string]bool{}
+	for _, top := range []string{"../../cmd", "../../internal", "../../deploy"} {
+		err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllSubmatch(data, -1) {
+				tests[string(m[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range append(documents(t), "../../docs/baselines/README.md") {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(string(data), -1) {
+			if !tests[name] {
+				t.Errorf("%s: there is no test %s", path, name)
+			}
+		}
+		for _, m := range regexp.MustCompile("`((?:internal|cmd|api|deploy|docs|scripts)/[\\w./-]+)`").FindAllStringSubmatch(string(data), -1) {
+			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
+				t.Errorf("%s: there is no %s", path, m[1])
+			}
+		}
+	}
+}
+
+// The figures of docs/security.md are those of the code.
+func TestSecurityFigures(t *testing.T) {
+	data, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := hostile.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := sandbox.DefaultOptions()
+	for _, want := range []string{fmt.Sprintf("(%d programs over HTTP", len(programs)), "data " + size(int(box.Memory)) + " ("} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("docs/security.md does not say %q", want)
 		}
 	}
 }
