@@ -138,6 +138,9 @@ type historyList struct {
 	Size int `json:"size"`
 }
 
+// maxLook bounds how many records a page of a filtered history looks at, so that it costs the same in a long one.
+const maxLook = 20_000
+
 func (s *server) getHistory(w *reply, r *http.Request) error { // H-62
 	id, err := sessionID(r)
 	if err != nil {
@@ -145,7 +148,7 @@ func (s *server) getHistory(w *reply, r *http.Request) error { // H-62
 	}
 	q := readQuery(r)
 	h := store.HistoryQuery{
-		Limit: q.limit(), After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
+		Limit: q.limit(), Look: maxLook, After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
 		Method: q.text("method"), Status: q.oneOf("status", "ok", "error"), Role: q.text("role"),
 		Since: q.time("since"), Until: q.time("until"),
 	}

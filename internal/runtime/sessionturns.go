@@ -17,7 +17,8 @@ import (
 const (
 	defaultSessionTurns = 10
 	maxSessionTurns     = 100
-	maxTurnRecords      = 1000 // records looked at
+	maxTurnRecords      = 1000   // calls of the method, looked at for one whose value is kept
+	maxTurnLook         = 20_000 // records looked at for those
 )
 
 // fromSession is a history input that asks for the session's own turns (D-24).
@@ -37,7 +38,7 @@ func (c *call) sessionTurns(ctx context.Context, sig *contract.Signature) error 
 		return err
 	}
 	var elements []json.RawMessage
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Look: maxTurnLook, Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
 	if err != nil {
 		return err
 	}

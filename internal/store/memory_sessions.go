@@ -151,8 +151,16 @@ func (m *Memory) History(_ context.Context, sessionID string, q HistoryQuery) (H
 		q.Limit = DefaultLimit
 	}
 	page := HistoryPage{Records: []json.RawMessage{}, Size: len(s.records)}
-	last := 0
+	last, looked := 0, 0
 	add := func(r *memoryRecord) (full bool) {
+		if q.Look > 0 && looked == q.Look {
+			page.Next = r.record.Seq + 1
+			if !q.Desc {
+				page.Next = r.record.Seq - 1
+			}
+			return true
+		}
+		looked++
 		if !q.Match(&r.record) {
 			return false
 		}

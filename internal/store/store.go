@@ -74,6 +74,7 @@ type Sessions interface {
 type HistoryQuery struct {
 	After  int // seq: greater than it when ascending, less than it when Desc (0: from the end)
 	Limit  int // 0 means 100
+	Look   int // records looked at for a page, at most: it may end, with Next, before it is full; 0 for no bound
 	Desc   bool
 	Depth0 bool // depth-0 records only
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -37,11 +38,11 @@ func (s *Store) History(ctx context.Context, sessionID string, q store.HistoryQu
 		return page, nil
 	}
 	page = store.HistoryPage{Records: []json.RawMessage{}, Size: v.size}
-	p := pager{q: &q, page: &page}
+	p := newPager(&q, &page)
 	if q.Desc {
-		err = s.walkBack(ctx, v, &p)
+		err = s.walkBack(ctx, v, p)
 	} else {
-		err = s.walkForward(ctx, v, &p)
+		err = s.walkForward(ctx, v, p)
 	}
 	return page, err
 }
@@ -70,29 +71,67 @@ func (x *session) lastOf(q *store.HistoryQuery) (page store.HistoryPage, done bo
 
 // pager collects a page.
 type pager struct {
-	q    *store.HistoryQuery
-	page *store.HistoryPage
-	last int
+	q      *store.HistoryQuery
+	page   *store.HistoryPage
+	last   int // seq of the last record in the page
+	seen   int // seq of the last record looked at
+	looked int // how many were
+
+	needles [][]byte // what a line must hold to be selected
+}
+
+func newPager(q *store.HistoryQuery, page *store.HistoryPage) *pager {
+	p := &pager{q: q, page: page}
+	for _, name := range []string{q.Method, q.Role, q.Status} {
+		if name != "" {
+			needle, _ := json.Marshal(name) // a string always encodes
+			p.needles = append(p.needles, needle)
+		}
+	}
+	return p
+}
+
+// passesOver reports whether the line can be told without decoding it to be none that is asked for: a name is not in it, nor
+// anything that could spell it in another way, or its time is another.
+func (p *pager) passesOver(line []byte) bool {
+	for _, needle := range p.needles {
+		if !bytes.Contains(line, needle) && !bytes.Contains(line, []byte(`\u`)) {
+			return true
+		}
+	}
+	if p.q.Since.IsZero() && p.q.Until.IsZero() {
+		return false
+	}
+	at, ok := writtenTime(line)
+	return ok && (at.Before(p.q.Since) || !p.q.Until.IsZero() && !at.Before(p.q.Until))
 }
 
 // add takes a line and reports whether the page is full and complete.
 func (p *pager) add(line []byte) (full bool, err error) {
-	m := recordMeta{}
-	plain := p.q.Plain()
-	if plain {
-		m.Seq = seqOf(line)
-	} else if err := json.Unmarshal(line, &m); err != nil {
-		return false, err
+	if p.q.Look > 0 && p.looked == p.q.Look {
+		p.page.Next = p.seen
+		return true, nil
 	}
-	if !plain && !m.match(p.q) {
-		return false, nil
+	p.looked++
+	p.seen = seqOf(line)
+	if !p.q.Plain() {
+		if p.passesOver(line) {
+			return false, nil
+		}
+		m := recordMeta{}
+		if err := json.Unmarshal(line, &m); err != nil {
+			return false, err
+		}
+		if !m.match(p.q) {
+			return false, nil
+		}
 	}
 	if len(p.page.Records) == p.q.Limit {
 		p.page.Next = p.last
 		return true, nil
 	}
 	p.page.Records = append(p.page.Records, bytes.Clone(line))
-	p.last = m.Seq
+	p.last = p.seen
 	return false, nil
 }
 
@@ -128,7 +167,19 @@ func (s *Store) walkForward(ctx context.Context, v view, p *pager) error {
 		if err != nil {
 			return err
 		}
-		full, err := forward(ctx, f, off, v.bytes, p.add)
+		if !p.q.Since.IsZero() {
+			from, err := findTime(f, v.bytes, p.q.Since.Add(-commitSlack))
+			if err != nil {
+				return err
+			}
+			off = max(off, from)
+		}
+		full, err := forward(ctx, f, off, v.bytes, func(line []byte) (bool, error) {
+			if !p.q.Until.IsZero() && !timeOf(line).Before(p.q.Until.Add(commitSlack)) {
+				return true, nil
+			}
+			return p.add(line)
+		})
 		if full || err != nil {
 			return err
 		}
@@ -166,19 +217,20 @@ func (s *Store) walkBack(ctx context.Context, v view, p *pager) error {
 			return err
 		}
 	}
+	if !p.q.Until.IsZero() {
+		behind, err := findTime(f, v.bytes, p.q.Until.Add(commitSlack))
+		if err != nil {
+			return err
+		}
+		end = min(end, behind)
+	}
 	stop := time.Time{}
 	if !p.q.Since.IsZero() {
 		stop = p.q.Since.Add(-commitSlack)
 	}
 	_, err = backward(ctx, f, end, func(line []byte, _ int64) (bool, error) {
-		if !stop.IsZero() && len(line) > 0 {
-			m := recordMeta{}
-			if err := json.Unmarshal(line, &m); err != nil {
-				return false, err
-			}
-			if at, err := time.Parse(time.RFC3339, m.Timestamp); err == nil && at.Before(stop) {
-				return true, nil
-			}
+		if !stop.IsZero() && len(line) > 0 && timeOf(line).Before(stop) {
+			return true, nil
 		}
 		return p.add(line)
 	})
@@ -189,8 +241,45 @@ func (s *Store) walkBack(ctx context.Context, v view, p *pager) error {
 // before it: no call lasts longer.
 const commitSlack = 2 * time.Hour
 
+// writtenTime finds a record's timestamp without decoding the record, where it stands as the store writes it.
+func writtenTime(line []byte) (time.Time, bool) {
+	const key = `"timestamp":"`
+	head := line[:min(len(line), 256)]
+	i := bytes.Index(head, []byte(key))
+	if i < 0 || len(head) < i+len(key)+len(agent.TimeFormat)+1 || head[i+len(key)+len(agent.TimeFormat)] != '"' {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(agent.TimeFormat, string(head[i+len(key):i+len(key)+len(agent.TimeFormat)]))
+	return at, err == nil
+}
+
+// timeOf returns a record's timestamp; one that cannot be read is the end of time, which no search by time stops at early.
+func timeOf(line []byte) time.Time {
+	if at, ok := writtenTime(line); ok {
+		return at
+	}
+	m := recordMeta{}
+	if json.Unmarshal(line, &m) == nil {
+		if at, err := time.Parse(time.RFC3339, m.Timestamp); err == nil {
+			return at
+		}
+	}
+	return time.Unix(1<<40, 0)
+}
+
 // findSeq returns the offset of the first line whose seq is at least seq, by bisection; size when there is none.
 func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
+	return bisect(f, size, func(line []byte) bool { return seqOf(line) >= seq })
+}
+
+// findTime returns the offset of a line such that no line before it was committed at or after at plus commitSlack, and every
+// line from it on was committed at or after at: timestamps are those of calls' starts and out of order by up to commitSlack.
+func findTime(f io.ReaderAt, size int64, at time.Time) (int64, error) {
+	return bisect(f, size, func(line []byte) bool { return !timeOf(line).Before(at) })
+}
+
+// bisect returns the offset of a line that is reached while the one before it is not; size when none is.
+func bisect(f io.ReaderAt, size int64, reached func(line []byte) bool) (int64, error) {
 	lo, hi := int64(0), size // the line starts in [lo, hi]
 	for lo < hi {
 		mid := lo + (hi-lo)/2
@@ -203,7 +292,7 @@ func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
 			if err != nil {
 				return 0, err
 			}
-			if seqOf(line) >= seq {
+			if reached(line) {
 				return lo, nil
 			}
 			next := lo + int64(len(line)) + 1
@@ -213,7 +302,7 @@ func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
 			lo = next
 			continue
 		}
-		if seqOf(line) >= seq {
+		if reached(line) {
 			if mid == lo && start == lo {
 				return lo, nil
 			}
