@@ -163,24 +163,31 @@ func (o *output) table(header string, rows [][]string) error {
 	return err
 }
 
-// visibleJSON writes the characters that a terminal could obey or that nobody can see, and broken UTF-8, as escapes. They stand
-// in strings only, where that means the same.
+// hidden reports whether a terminal could obey the character, or nobody can see it. ASCII's own are escaped by JSON.
+func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
+
+// visibleJSON writes hidden characters as escapes. They stand in strings only, where that means the same.
 func visibleJSON(data []byte) []byte {
-	hidden := func(r rune) bool { return r >= 0x7f && (r == utf8.RuneError || !unicode.IsPrint(r)) }
-	if !bytes.ContainsFunc(data, hidden) {
+	return visible(data, func(out []byte, r rune) []byte {
+		if r > 0xffff {
+			a, b := utf16.EncodeRune(r)
+			return fmt.Appendf(out, `\u%04x\u%04x`, a, b)
+		}
+		return fmt.Appendf(out, `\u%04x`, r)
+	})
+}
+
+func visible(data []byte, escape func([]byte, rune) []byte) []byte {
+	if utf8.Valid(data) && !bytes.ContainsFunc(data, hidden) {
 		return data
 	}
 	out := make([]byte, 0, len(data)+64)
 	for len(data) > 0 {
 		r, n := utf8.DecodeRune(data)
-		switch {
-		case !hidden(r):
-			out = append(out, data[:n]...)
-		case r > 0xffff:
-			a, b := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, a, b)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
+		if hidden(r) {
+			out = escape(out, r)
+		} else {
+			out = utf8.AppendRune(out, r) // broken bytes become U+FFFD
 		}
 		data = data[n:]
 	}
@@ -204,7 +211,8 @@ func yamlOf(data []byte) ([]byte, error) {
 	if err := errors.Join(e.Encode(node), e.Close()); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	// Strings with hidden characters are double-quoted, where \U is an escape.
+	return visible(b.Bytes(), func(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) }), nil
 }
 
 // yamlNode reads the next JSON value.

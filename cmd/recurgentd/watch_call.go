@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -99,7 +100,11 @@ func (f filter) String() string {
 	var parts []string
 	for _, x := range f.fields() {
 		if *x.at != "" {
-			parts = append(parts, x.name+"="+*x.at)
+			value := *x.at
+			if strings.ContainsFunc(value, unicode.IsSpace) {
+				value = `"` + value + `"`
+			}
+			parts = append(parts, x.name+"="+value)
 		}
 	}
 	return strings.Join(parts, " ")
@@ -112,12 +117,18 @@ func (f filter) validate() error {
 	return nil
 }
 
-// parseFilter reads "role=calculator status=error". A word without = is a role.
+// parseFilter reads "role=calculator status=error". A word without = is a role; quotes hold a value with blanks together.
 func parseFilter(text string) (filter, error) {
 	var f filter
+	quoted := false
 words:
-	for _, word := range strings.Fields(text) {
-		name, value, ok := strings.Cut(word, "=")
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
+		if r == '"' {
+			quoted = !quoted
+		}
+		return unicode.IsSpace(r) && !quoted
+	}) {
+		name, value, ok := strings.Cut(strings.ReplaceAll(word, `"`, ""), "=")
 		if !ok {
 			name, value = "role", word
 		}

@@ -19,7 +19,7 @@ type branch struct {
 // stands as running until it comes.
 type forest struct {
 	byID  map[string]*branch
-	roots []*branch // in the order in which the first call of each came
+	roots []*branch // in the order of their starts
 }
 
 func newForest() *forest { return &forest{byID: map[string]*branch{}} }
@@ -39,24 +39,27 @@ func (f *forest) add(w watched) {
 		f.attach(b, w.Parent)
 	}
 	b.call, b.seen = w, true
-	if p := f.byID[w.Parent]; p != nil {
-		slices.SortStableFunc(p.children, func(x, y *branch) int { return strings.Compare(x.call.ID, y.call.ID) }) // ids are in the order of time
-	}
 	f.trim()
 }
 
 func (f *forest) attach(b *branch, parent string) {
 	if parent == "" || f.leadsTo(parent, b.call.ID) {
-		f.roots = append(f.roots, b)
+		f.roots = inOrder(f.roots, b)
 		return
 	}
 	p := f.byID[parent]
 	if p == nil {
 		p = &branch{call: watched{ID: parent, Status: statusRunning, Time: "--:--:--", Text: "…"}}
 		f.byID[parent] = p
-		f.roots = append(f.roots, p)
+		f.roots = inOrder(f.roots, p)
 	}
-	p.children = append(p.children, b)
+	p.children = inOrder(p.children, b)
+}
+
+// inOrder puts b where its start belongs: ids are in the order of time.
+func inOrder(list []*branch, b *branch) []*branch {
+	i, _ := slices.BinarySearchFunc(list, b.call.ID, func(x *branch, id string) int { return strings.Compare(x.call.ID, id) })
+	return slices.Insert(list, i, b)
 }
 
 // leadsTo reports whether the call, or one that it stands below, is the one of that id. Only a daemon that lies has circles.

@@ -101,16 +101,16 @@ func (s *screen) footer(lines int) string {
 	case s.typing:
 		return s.fit("filter: " + clean(s.typed, s.width) + "▏")
 	}
-	text := "q end  / filter  t list  ↑↓ move"
-	if s.flat {
-		text = "q end  / filter  t trees  ↑↓ move"
-	}
+	var parts []string
 	if f := s.want.String(); f != "" {
-		text += "  Esc all"
-		text = s.colours.paint(styleLive, clean(f, 60)) + "  " + text
+		parts = append(parts, s.colours.paint(styleLive, clean(f, 60)), "Esc all")
 	}
 	if !s.follow {
-		text += fmt.Sprintf("  line %d of %d, End follows", s.top+1, lines)
+		parts = append(parts, fmt.Sprintf("line %d of %d, End follows", s.top+1, lines))
 	}
-	return s.fit(text)
+	shape := "t list"
+	if s.flat {
+		shape = "t trees"
+	}
+	return s.fit(strings.Join(append(parts, "q end", "/ filter", shape, "↑↓ move"), "  "))
 }
