@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -78,7 +79,11 @@ func (d *daemon) wire(ctx context.Context, o Options, clock func() time.Time) (e
 	// The port first: that it is taken is the commonest fault and the cheapest to find.
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", o.Listen, shorter(err))
+		hint := "name another --listen"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			hint = "stop what holds it, or " + hint
+		}
+		return fmt.Errorf("cannot listen on %s: %w; %s", o.Listen, shorter(err), hint)
 	}
 	d.closers = append(d.closers, func() error { return ignoreClosed(listener.Close()) })
 	d.address = listener.Addr().String()
@@ -129,7 +134,7 @@ func (d *daemon) wire(ctx context.Context, o Options, clock func() time.Time) (e
 	}
 	d.log.Info().Msg(status.String())
 	d.log.Info().Str("version", build.Version).Str("address", d.address).Str("data_dir", o.DataDir).Str("provider", model.Name()).
-		Str("model", o.Model).Int("runners", o.Runners).Str("sandbox", string(status.Level)).Msg("ready")
+		Str("model", ro.Model).Int("runners", o.Runners).Str("sandbox", string(status.Level)).Msg("ready")
 	return nil
 }
 

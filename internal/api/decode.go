@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -85,8 +86,9 @@ func (f *fields) name(pointer, field string, v []byte, into *string) {
 	if len(f.errs) != before || isNull(v) {
 		return
 	}
-	if err := agent.CheckName(field, *into); err != nil {
-		f.bad(pointer, err.Error(), "names have 1 to 200 characters, no slashes, no control characters")
+	var bad *agent.NameError
+	if errors.As(agent.CheckName(field, *into), &bad) {
+		f.bad(pointer, bad.Reason, "names have 1 to 200 characters, no slashes, no control characters")
 	}
 }
 

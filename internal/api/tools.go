@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -87,8 +88,9 @@ func (f *fields) methods(v []byte) map[string]agent.Contract {
 	m := map[string]agent.Contract{}
 	_ = strict.Members(v, func(name, value []byte) error { // cannot fail: the whole body has passed
 		at := strict.Pointer("/methods", string(name))
-		if err := agent.CheckName("method", string(name)); err != nil {
-			f.bad(at, err.Error(), "names have 1 to 200 characters, no slashes, no control characters")
+		var bad *agent.NameError
+		if errors.As(agent.CheckName("method", string(name)), &bad) {
+			f.bad(at, bad.Reason, "names have 1 to 200 characters, no slashes, no control characters")
 		}
 		if c := f.contract(at, value); c != nil {
 			m[string(name)] = *c
