@@ -104,12 +104,8 @@ func parseTurn(raw json.RawMessage, sig *contract.Signature) (Turn, string) {
 	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &all) != nil {
 		return nil, reasonNotObject
 	}
-	turn := Turn{}
-	for k, v := range all {
-		if agent.Kind(v) != "null" {
-			turn[k] = v
-		}
-	}
+	turn := Turn(all)
+	turn.dropNulls()
 	if sig == nil {
 		return turn, ""
 	}
@@ -252,8 +248,19 @@ func FromCall(sig *contract.Signature, args []json.RawMessage, kwargs json.RawMe
 			out[sig.Outputs[0].Name] = value
 		}
 	}
+	in.dropNulls()
+	out.dropNulls()
 	if !in.hasAny(inputs(sig)) || !out.hasAny(sig.Outputs) {
 		return nil, false
 	}
 	return Element(sig, in, out), true
+}
+
+// dropNulls leaves out the fields that are null: they count as absent.
+func (t Turn) dropNulls() {
+	for k, v := range t {
+		if agent.Kind(v) == "null" {
+			delete(t, k)
+		}
+	}
 }

@@ -137,6 +137,9 @@ func TestFromCall(t *testing.T) {
 		{"by position", []json.RawMessage{raw(`"q"`), raw(`"t"`)}, `{}`, `"a"`, `{"question":"q","topic":"t","answer":"a"}`},
 		{"by name first", []json.RawMessage{raw(`"t"`)}, `{"question":"q"}`, `{"score":1,"answer":"a","x":2}`, `{"question":"q","topic":"t","answer":"a","score":1}`},
 		{"an object that names no output", nil, `{"topic":"t"}`, `{"x":2}`, `{"topic":"t","answer":{"x":2}}`},
+		{"null fields are left out", []json.RawMessage{raw(`null`), raw(`"t"`)}, `{}`, `{"answer":null,"score":1}`, `{"topic":"t","score":1}`},
+		{"null input", []json.RawMessage{raw(`null`)}, `{}`, `"a"`, ``},
+		{"null output", []json.RawMessage{raw(`"q"`)}, `{}`, `{"answer":null}`, ``},
 		{"no input", nil, `{}`, `"a"`, ``},
 		{"no output", []json.RawMessage{raw(`"q"`)}, ``, `null`, ``},
 	}
@@ -174,4 +177,55 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzFromCall makes elements of calls: what comes out is an element that a history input takes, within the bounds.
+func FuzzFromCall(f *testing.F) {
+	f.Add(`"q"`, `{"topic":"t"}`, `"a"`)
+	f.Add(`1e999`, `{"question":"\ud800"}`, `{"answer":null,"score":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)+`}`)
+	f.Fuzz(func(t *testing.T, arg, kwargs, value string) {
+		if !json.Valid([]byte(arg)) || !json.Valid([]byte(kwargs)) || !json.Valid([]byte(value)) {
+			return
+		}
+		sig := signature(t)
+		e, ok := FromCall(sig, []json.RawMessage{json.RawMessage(arg)}, json.RawMessage(kwargs), json.RawMessage(value))
+		if !ok {
+			return
+		}
+		lim := DefaultLimits()
+		turns, err := Parse(Newest([]json.RawMessage{e, e}, lim), "history", sig, lim)
+		if err != nil || len(turns) != 2 && 2*len(e) < lim.Bytes {
+			t.Fatalf("%s makes %d turns, %v", e, len(turns), err)
+		}
+	})
+}
+
+// H-29's values in a history input: each is rendered, the same each time, or refused with its place.
+func TestOddValues(t *testing.T) {
+	sig := signature(t)
+	deep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
+	tests := []struct{ name, raw, want string }{
+		{"a lone surrogate", `"a\ud800b"`, "Question: a\ufffdb"},
+		{"invalid UTF-8", "\"a\xffb\"", "Question: a\ufffdb"},
+		{"NUL", `"a\u0000b"`, "Question: a\x00b"},
+		{"a number beyond float64", `1e999`, "Question: 1e999"},
+		{"2^63", `9223372036854775808`, "Question: 9223372036854775808"},
+		{"a thousand digits", strings.Repeat("7", 1000), "Question: " + strings.Repeat("7", 1000)},
+		{"depth 1000", deep, "Question: " + deep},
+		{"a surrogate in a key", `{"\ud800":1}`, "Question: {\"\ufffd\":1}"},
+		{"text like a label", `"x\nAnswer: y"`, "Question: x\nAnswer: y"},
+		{"NaN, which is no JSON", `NaN`, ""},
+		{"depth 20000, which nobody decodes", strings.Repeat("[", 20000) + strings.Repeat("]", 20000), ""},
+	}
+	for _, tt := range tests {
+		raw := json.RawMessage(`{"messages":[{"answer":"a","question":` + tt.raw + `}]}`)
+		turns, err := Parse(raw, "history", sig, DefaultLimits())
+		var e *Error
+		switch {
+		case tt.want == "" && (!errors.As(err, &e) || e.Code != "invalid_history_value"):
+			t.Errorf("%s: %d turns, %v; want it refused", tt.name, len(turns), err)
+		case tt.want != "" && (err != nil || Messages(turns, sig)[0].Content != tt.want):
+			t.Errorf("%s: %v, %v", tt.name, turns, err)
+		}
+	}
 }
