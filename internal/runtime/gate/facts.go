@@ -113,11 +113,17 @@ func (ff *factFinder) aliases() {
 						mark(l, n.Rhs[i])
 					}
 				}
+				if len(n.Lhs) == 2 && len(n.Rhs) == 1 && !isCall(n.Rhs[0]) { // v, ok := x.([]any)
+					mark(n.Lhs[0], n.Rhs[0])
+				}
 			case *ast.ValueSpec:
 				for i, l := range n.Names {
 					if len(n.Values) == len(n.Names) {
 						mark(l, n.Values[i])
 					}
+				}
+				if len(n.Names) == 2 && len(n.Values) == 1 && !isCall(n.Values[0]) {
+					mark(n.Names[0], n.Values[0])
 				}
 			case *ast.CallExpr:
 				ff.markParams(n, mark)
@@ -154,8 +160,21 @@ func (ff *factFinder) markParams(call *ast.CallExpr, mark func(id, from ast.Expr
 	}
 }
 
+func isCall(e ast.Expr) bool {
+	_, ok := ast.Unparen(e).(*ast.CallExpr)
+	return ok
+}
+
+// contextHistory is the context key under which programs find the records of their session.
+const contextHistory = "conversation_history"
+
 func (ff *factFinder) isHistory(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
+	case *ast.TypeAssertExpr:
+		return ff.isHistory(e.X)
+	case *ast.IndexExpr:
+		key := ff.c.info.Types[e.Index].Value
+		return ff.isContext(e.X) && key != nil && key.Kind() == constant.String && constant.StringVal(key) == contextHistory
 	case *ast.Ident:
 		obj := ff.c.info.ObjectOf(e)
 		return obj != nil && ff.history[obj]
