@@ -386,3 +386,51 @@ func TestContractsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// Issue 7.1: contracts per role and, over that, per method; call over session over registry, by top-level key; the log
+// says where the result came from.
+func TestContractLayers(t *testing.T) {
+	m := newModel(t, nil)
+	m.otherwise(progGiven)
+	d := newStrictDaemon(t, m)
+	d.do(http.StatusCreated, http.MethodPut, "/v1/tools/lists", raw(`{"purpose":"lists","deliverable":{"type":"array"},"methods":{"count":{"deliverable":{"type":"number"}}}}`))
+	plain, own := d.session("lists"), d.session("lists", map[string]any{"contract": raw(`{"deliverable":{"type":"string"}}`)})
+	other := d.session("other", map[string]any{"contract": raw(`{"deliverable":{"type":"string"}}`)})
+	for i, tt := range []struct {
+		session, role, method string
+		value                 any
+		contract              any
+		source                string
+		fits                  bool
+	}{
+		{plain, "", "all", []any{1}, nil, "fields", true},
+		{plain, "", "every", 1, nil, "fields", false},
+		{plain, "", "count", 1, nil, "fields", true},
+		{plain, "", "count", []any{1}, nil, "fields", false},
+		{own, "", "named", "a", nil, "merged", true},
+		{own, "", "unnamed", []any{1}, nil, "merged", false},
+		{own, "", "called", map[string]any{}, raw(`{"deliverable":{"type":"object"}}`), "merged", true},
+		{plain, "", "worded", []any{1}, raw(`{"purpose":"other words"}`), "merged", true},
+		{plain, "", "whole", map[string]any{}, raw(`{"purpose":"p","deliverable":{"type":"object"}}`), "hash", true},
+		{other, "", "own", "a", nil, "hash", true},
+		{other, "lists", "foreign", []any{1}, nil, "fields", true}, // a session's contract is its own role's
+		{other, "nobody", "m", 1, nil, "none", true},
+	} {
+		body := map[string]any{"method": tt.method, "args": []any{tt.value}}
+		if tt.role != "" {
+			body["role"] = tt.role
+		}
+		if tt.contract != nil {
+			body["contract"] = tt.contract
+		}
+		got := d.invoke(tt.session, body)
+		if got.Outcome.OK != tt.fits {
+			t.Errorf("%d: %s of %v: %+v", i, tt.method, tt.value, got.Outcome)
+		}
+		e := d.logOf(got)
+		print, _ := e["contract_fingerprint"].(string)
+		if e["contract_source"] != tt.source || (print == "none") != (tt.source == "none") {
+			t.Errorf("%d: %s: contract_source %v, fingerprint %s, want %s", i, tt.method, e["contract_source"], print, tt.source)
+		}
+	}
+}

@@ -100,7 +100,7 @@ func TestMovieScenario(t *testing.T) {
 	if proposal["constraint"] != "deliverable.constraints.properties.movies.min_items" || proposal["value"] != 1.0 {
 		t.Errorf("proposal: %v", proposal)
 	}
-	if !equal(map[string]any{"calls": 6, "would_fail": 5, "would_fail_reasked": 4, "would_fail_accepted": 1}, simulation) {
+	if !equal(map[string]any{"calls": 6, "checked": 6, "would_fail": 5, "would_fail_reasked": 4, "would_fail_accepted": 1}, simulation) {
 		t.Errorf("simulation: %v", simulation)
 	}
 	if !strings.Contains(fmt.Sprint(rec["evidence"]), first.CallID) || rec["caller_contracts"] != 0.0 {
