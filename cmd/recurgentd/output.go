@@ -226,7 +226,7 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 		return yamlCollection(d, v)
 	case string:
 		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v}
-		if strings.ContainsFunc(v, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		if strings.ContainsFunc(v, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) || olderYAML(v) {
 			n.Style = yaml.DoubleQuotedStyle
 		}
 		return n, nil
@@ -236,6 +236,15 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+}
+
+// olderYAML reports whether readers of YAML 1.1 take the plain word for a truth value or for a number to the base of 60.
+func olderYAML(v string) bool {
+	switch strings.ToLower(v) {
+	case "y", "n", "yes", "no", "on", "off":
+		return true
+	}
+	return v != "" && strings.Contains(v, ":") && strings.Trim(v, "+-0123456789_:.") == ""
 }
 
 func yamlCollection(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
