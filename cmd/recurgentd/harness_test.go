@@ -73,6 +73,7 @@ func newDaemon(t *testing.T, m *model, args ...string) *proc {
 	d.start()
 	t.Cleanup(func() {
 		d.kill(syscall.SIGKILL)
+		checkStoredFiles(t, d.state()) // P-06
 		if t.Failed() {
 			t.Logf("the daemon said:\n%s", d.out)
 		}
