@@ -3,7 +3,8 @@
 // What encoding/json lets pass, or repairs in silence, is refused here with the place. A lone surrogate escape, which
 // JSON allows and UTF-8 cannot hold, becomes U+FFFD.
 //
-// Numbers stay text, so that none loses digits. The package knows no types: it hands out raw members, which are then
+// Numbers stay text, so that none loses digits; one that no 64-bit float can hold is refused, as programs could not read it,
+// nor a history that it stands in. The package knows no types: it hands out raw members, which are then
 // known to be good, in one pass which allocates next to nothing.
 package strict
 
@@ -22,6 +23,8 @@ const (
 	MaxDepth = 1024
 	// MaxNumber is how many characters a number may have: reading one costs more than its length.
 	MaxNumber = 1024
+	// surelyFloat is up to how many characters a number without an exponent is in the range of a float64 for certain.
+	surelyFloat = 300
 	// linear is up to how many names an object is searched rather than sorted for a name that comes twice.
 	linear = 16
 )
@@ -391,7 +394,9 @@ func (s *scanner) number() error {
 	if s.at('.') && s.digits() == 0 {
 		return s.fail("has a number without digits behind the point")
 	}
+	exponent := false
 	if s.at('e') || s.at('E') {
+		exponent = true
 		if !s.at('+') {
 			s.at('-')
 		}
@@ -401,6 +406,11 @@ func (s *scanner) number() error {
 	}
 	if s.pos-start > MaxNumber {
 		return s.fail("has a number of more than " + strconv.Itoa(MaxNumber) + " characters")
+	}
+	if exponent || s.pos-start > surelyFloat {
+		if _, err := strconv.ParseFloat(string(s.data[start:s.pos]), 64); err != nil {
+			return s.fail("has a number that no 64-bit float can hold")
+		}
 	}
 	return nil
 }

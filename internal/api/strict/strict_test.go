@@ -16,7 +16,7 @@ func TestCheckAccepts(t *testing.T) {
 		`null`, ` true `, `0`, `-0`, `-0.5e+10`, `1E9`, `9007199254740993`, `"a"`, `"\ud83d\ude00"`, `"` + "\u00e4\U0001f600" + `"`, `""`,
 		`[]`, `{}`, `[1, 2 ,3]`, `{"a":{"a":1},"b":[{"a":1},{"a":2}]}`, "\t\r\n [ ] \n", `{"":1}`, `"\u0000"`, // H-48: NUL
 		strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), // H-29
-		strings.Repeat("9", MaxNumber),
+		strings.Repeat("9", 308), "0." + strings.Repeat("9", MaxNumber-2), `1.7976931348623157e308`, `1e-999`, `9223372036854775808`, // H-29
 	} {
 		if err := Check([]byte(in)); err != nil {
 			t.Errorf("Check(%.60q) = %v, want nil", in, err)
@@ -64,6 +64,8 @@ func TestCheckRefuses(t *testing.T) {
 		{strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), strings.Repeat("/0", MaxDepth), "nests deeper"},
 		{strings.Repeat(`{"a":`, MaxDepth+1), strings.Repeat("/a", MaxDepth), "nests deeper"},
 		{strings.Repeat("9", MaxNumber+1), "", "number"},
+		{`{"args":[0,-1e999]}`, "/args/1", "no 64-bit float"}, // H-29
+		{`[` + strings.Repeat("9", 310) + `]`, "/0", "no 64-bit float"},
 	} {
 		err := Check([]byte(c.in))
 		var e *Error
@@ -157,7 +159,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		var before, after any
 		if err := json.Unmarshal(given, &before); err != nil {
-			return // a number out of float64's range
+			t.Fatalf("Check lets %q pass, which encoding/json does not read: %v", given, err)
 		}
 		if err := json.Unmarshal(data, &after); err != nil || !reflect.DeepEqual(before, after) {
 			t.Fatalf("%q now means %v instead of %v (%v)", given, after, before, err)
