@@ -19,13 +19,14 @@ type Resolved struct {
 	Ignored     []InvalidError  // senseless constraints that were left out; nobody is held to them
 }
 
-// A Cache keeps resolved contracts, each compiled once. It is bounded and safe for concurrent use. The zero Cache is
+// A Cache keeps resolved contracts, each deliverable compiled once, whatever layers it came from. It is bounded and safe for concurrent use. The zero Cache is
 // not usable: NewCache makes one.
 type Cache struct {
 	half int // entries in a generation; two generations are kept
 
 	mu         sync.RWMutex
 	young, old map[string]*Resolved // guarded by mu
+	compiled   map[string]*Resolved // of young, by what is machine-checked; guarded by mu
 	size       int                  // bytes of the young keys; guarded by mu
 	none       *Resolved            // set once
 	keys       sync.Pool
@@ -39,7 +40,7 @@ func NewCache(n int) *Cache {
 	if n <= 0 {
 		n = 1024
 	}
-	return &Cache{half: max(n/2, 1), young: map[string]*Resolved{}, old: map[string]*Resolved{},
+	return &Cache{half: max(n/2, 1), young: map[string]*Resolved{}, old: map[string]*Resolved{}, compiled: map[string]*Resolved{},
 		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone, Schema: &Schema{}},
 		keys: sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}}
 }
@@ -61,13 +62,20 @@ func (c *Cache) Resolve(registryRole, registryMethod, session, call *agent.Contr
 	if r := c.find(key); r != nil {
 		return r
 	}
-	return c.keep(string(key), resolve(registryRole, registryMethod, session, call))
+	return c.keep(string(key), c.resolve(registryRole, registryMethod, session, call))
 }
 
-func resolve(registryRole, registryMethod, session, call *agent.Contract) *Resolved {
+func (c *Cache) resolve(registryRole, registryMethod, session, call *agent.Contract) *Resolved {
 	merged, source := Merge(registryRole, registryMethod, session, call)
 	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Schema: &Schema{}}
 	if merged == nil {
+		return r
+	}
+	c.mu.RLock()
+	same := c.compiled[r.Checked]
+	c.mu.RUnlock()
+	if same != nil {
+		r.Schema, r.Ignored = same.Schema, same.Ignored
 		return r
 	}
 	schema, ignored, err := compile(merged.Deliverable, mode{tolerant: true, refs: true})
@@ -107,8 +115,10 @@ func (c *Cache) keep(key string, r *Resolved) *Resolved {
 	}
 	if len(c.young) >= c.half || c.size+len(key) > maxCachedBytes {
 		c.old, c.young, c.size = c.young, map[string]*Resolved{}, 0
+		c.compiled = map[string]*Resolved{}
 	}
 	c.young[key] = r
+	c.compiled[r.Checked] = r
 	c.size += len(key)
 	return r
 }

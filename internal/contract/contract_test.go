@@ -438,6 +438,10 @@ func TestCache(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { c.Resolve(k, nil, nil, nil) }); n != 0 {
 		t.Errorf("a hit allocates %v times", n)
 	}
+	reworded := &agent.Contract{Purpose: "q", Deliverable: json.RawMessage(` {"type": "hash"} `)}
+	if other := c.Resolve(nil, nil, reworded, nil); other.Schema != r.Schema || other.Fingerprint == r.Fingerprint || other.Checked != r.Checked {
+		t.Error("the same deliverable in another contract must not be compiled again")
+	}
 	if none := c.Resolve(nil, nil, nil, nil); none.Fingerprint != "none" || !none.Schema.Empty() || none.Source != "none" {
 		t.Errorf("got %+v", none)
 	}
