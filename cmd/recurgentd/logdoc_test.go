@@ -184,6 +184,24 @@ func TestLogReference(t *testing.T) {
 	checkLogFields(t, section, lines)
 }
 
+// What a runbook searches the log for is what the daemon writes.
+func TestRunbooksSearchForWhatIsLogged(t *testing.T) {
+	lines := logLines(t)
+	for _, path := range documents(t) {
+		for _, b := range fences(t, path) {
+			for _, m := range regexp.MustCompile(`(?m)journalctl [^|]*\| grep (?:-E )?["']?([^"'\n]+|"level":"[a-z]+")["']?$`).FindAllStringSubmatch(strings.Join(b.Text, "\n"), -1) {
+				for alternative := range strings.SplitSeq(m[1], "|") {
+					if !slices.ContainsFunc(lines, func(l logLine) bool {
+						return strings.Contains(fmt.Sprintf(`{"level":"%s","message":"%s"}`, l.Level, l.Message), alternative)
+					}) {
+						t.Errorf("%s: no line of the log has %q", path, alternative)
+					}
+				}
+			}
+		}
+	}
+}
+
 // checkLogFields wants the meaning of each field that a line has, and of no other.
 func checkLogFields(t *testing.T, section string, lines []logLine) {
 	t.Helper()
