@@ -273,7 +273,7 @@ func (r *Runtime) carry(ctx context.Context, c *call, timeout time.Duration) (Ca
 	defer c.cancel(nil)
 	ctx, stop := context.WithTimeoutCause(ctx, timeout, errCallTimeout)
 	defer stop()
-	err := r.sessions.enter(ctx, c.session.ID, r.o.MaxQueue)
+	err := r.sessions.enter(ctx, c.session.ID, r.o.MaxQueue, &c.progress)
 	if errors.Is(err, ErrQueueFull) {
 		return CallResult{}, err // nothing was recorded
 	}

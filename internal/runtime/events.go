@@ -15,8 +15,10 @@ import (
 
 // Types of an Event.
 const (
+	EventQueued        = "call.queued"         // other calls of the session come first
 	EventSelected      = "call.selected"       // what was decided; not told of warm runs
 	EventForging       = "call.forging"        // a model is asked
+	EventGate          = "call.gate"           // its program is checked; told to the call that asked, not to those that wait with it
 	EventRunning       = "call.running"        // a new program runs
 	EventAttemptFailed = "call.attempt_failed" // and did not serve
 	EventFinished      = "call.finished"       // data is the log entry; of one call's stream, with its outcome

@@ -35,7 +35,7 @@ func TestCallEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-done
-	if got, want := strings.Join(kinds, " "), "call.attempt_failed call.forging call.running call.finished"; got != want {
+	if got, want := strings.Join(kinds, " "), "call.attempt_failed call.forging call.gate call.running call.finished"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
 	kinds = nil

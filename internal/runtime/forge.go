@@ -329,6 +329,7 @@ func (c *call) write(ctx context.Context, o order, guardrails int, earlier []age
 			return res
 		}
 		checksum := agent.Checksum(reply.Code)
+		c.progress.tell(EventGate, map[string]any{"kind": o.kind, "checksum": checksum})
 		began := c.r.o.Now()
 		facts, refused := c.r.box.Load(ctx, sandbox.Program{Source: reply.Code, Checksum: checksum}, c.owner)
 		ended := c.r.o.Now()

@@ -161,7 +161,7 @@ func (r *Runtime) predictInSession(ctx context.Context, q PredictRequest, p pred
 	if q.Model == "" && session.Model != "" {
 		p.Model = session.Model
 	}
-	if err := r.sessions.enter(ctx, session.ID, r.o.MaxQueue); err != nil {
+	if err := r.sessions.enter(ctx, session.ID, r.o.MaxQueue, nil); err != nil {
 		return PredictReply{}, err
 	}
 	defer r.sessions.leave(session.ID)

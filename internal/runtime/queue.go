@@ -15,8 +15,9 @@ type queue struct {
 	waiting []chan struct{} // the head is told when it is its turn
 }
 
-// enter waits for the session's turn. It returns ErrQueueFull when most calls wait already, or the cause of ctx's end.
-func (q *queues) enter(ctx context.Context, session string, most int) error {
+// enter waits for the session's turn, and tells p when it has to, where p is not nil. It returns ErrQueueFull when most calls
+// wait already, or the cause of ctx's end.
+func (q *queues) enter(ctx context.Context, session string, most int, p *progress) error {
 	q.mu.Lock()
 	if q.queues == nil {
 		q.queues = map[string]*queue{}
@@ -33,7 +34,11 @@ func (q *queues) enter(ctx context.Context, session string, most int) error {
 	}
 	turn := make(chan struct{})
 	s.waiting = append(s.waiting, turn)
+	ahead := len(s.waiting) // the one that has the turn, and those that wait
 	q.mu.Unlock()
+	if p != nil {
+		p.tell(EventQueued, map[string]any{"ahead": ahead})
+	}
 	select {
 	case <-turn:
 		return nil

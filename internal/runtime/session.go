@@ -75,7 +75,7 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 		}
 	}
 	r.mu.Unlock()
-	if err := r.sessions.enter(ctx, id, r.o.MaxQueue+1); err != nil {
+	if err := r.sessions.enter(ctx, id, r.o.MaxQueue+1, nil); err != nil {
 		return err
 	}
 	defer r.sessions.leave(id)
@@ -96,7 +96,7 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	if _, err := r.store.Session(ctx, id); err != nil {
 		return nil, err
 	}
-	if err := r.sessions.enter(ctx, id, r.o.MaxQueue); err != nil {
+	if err := r.sessions.enter(ctx, id, r.o.MaxQueue, nil); err != nil {
 		return nil, err
 	}
 	defer r.sessions.leave(id)
