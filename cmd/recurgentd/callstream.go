@@ -106,6 +106,7 @@ func stage(e serverEvent) string {
 	var d struct {
 		Kind, Trigger, Decision, Reason string
 		Stage                           string
+		Ahead                           int
 		ErrorType                       string `json:"error_type"`
 		ErrorMessage                    string `json:"error_message"`
 	}
@@ -114,6 +115,10 @@ func stage(e serverEvent) string {
 	}
 	trigger := " (" + clean(d.Trigger, 40) + ")"
 	switch e.Type {
+	case runtime.EventQueued:
+		return "queued behind " + plural(d.Ahead, "call")
+	case runtime.EventGate:
+		return "the program is at the gate"
 	case runtime.EventSelected:
 		return clean("selected: "+d.Decision+" ("+d.Reason+")", 0)
 	case runtime.EventForging:
