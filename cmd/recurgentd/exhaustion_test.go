@@ -90,8 +90,8 @@ func TestOneAttemptIsToldAsItIs(t *testing.T) {
 // attempts, with messages of at most 400 characters.
 func TestAttemptsLeaveNoTrace(t *testing.T) {
 	writes := "\tif n, ok := call.Context[\"n\"].(float64); ok {\n\t\tcall.Context[\"n\"] = n + 1\n\t} else {\n\t\tcall.Context[\"n\"] = 1.0\n\t}\n"
-	m := newModel(t, script{"c.m": {program(writes + "\tpanic(strings.Repeat(\"long \", 500))", "strings"), program(writes + "\treturn call.Context[\"n\"], nil")},
-		"c.always": {program(writes + "\tpanic(strings.Repeat(\"long \", 500))", "strings")}})
+	m := newModel(t, script{"c.m": {program(writes+"\tpanic(strings.Repeat(\"long \", 500))", "strings"), program(writes + "\treturn call.Context[\"n\"], nil")},
+		"c.always": {program(writes+"\tpanic(strings.Repeat(\"long \", 500))", "strings")}})
 	d := newDaemon(t, m)
 	s := d.session("c")
 	got := d.call(s, "m")

@@ -29,7 +29,7 @@ const patience = 60 * time.Second
 const secretKey = "sk-canary-4d1b7e55c0ffee"
 
 // A proc is a real daemon, started from the test binary and spoken to over HTTP only. Every exchange is compared with
-// the OpenAPI document.
+// the OpenAPI document (P-11, X-14).
 type proc struct {
 	t      *testing.T
 	dir    string // data directory and log are below it

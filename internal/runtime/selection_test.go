@@ -41,7 +41,7 @@ func artifact(change func(*agent.Artifact), generations ...*agent.Generation) *a
 	return a
 }
 
-// The decision matrix of seed 001: P-39..46, P-85..90, P-94, P-10; decisions 5 to 8.
+// The decision matrix of seed 001: P-39..46, P-85..90, P-94, P-98, P-10; decisions 5 to 8.
 func TestSelect(t *testing.T) {
 	const k, other = "sha256:k", "sha256:other"
 	healthy := func() *agent.Artifact { return artifact(nil, generation("gen-1", k, "ooo", nil)) }
