@@ -124,7 +124,7 @@ func TestOneSessionInParallel(t *testing.T) {
 	s := d.session("calculator")
 	d.call(s, "increment")
 	var wg sync.WaitGroup
-	for range 31 {
+	for range 63 {
 		wg.Go(func() {
 			if _, err := d.try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"increment"}`), nil); err != nil {
 				t.Error(err)
@@ -132,8 +132,8 @@ func TestOneSessionInParallel(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if c := d.get("/v1/sessions/" + s + "/context"); c["value"] != 32.0 {
-		t.Errorf("context %v after 32 increments", c)
+	if c := d.get("/v1/sessions/" + s + "/context"); c["value"] != 64.0 {
+		t.Errorf("context %v after 64 increments", c)
 	}
 	for i, r := range d.history(s) {
 		if r["seq"] != float64(i+1) {

@@ -158,3 +158,60 @@ func TestCallHistoryInput(t *testing.T) {
 		t.Errorf("the model was asked %d times, want once: a history is no part of the program (D-23)", n)
 	}
 }
+
+// D-06 to D-10, D-22, D-24, D-25: a call's own history by the call's contract or by none, its bounds, and turns of the session that
+// leave out what failed.
+func TestCallHistoryForms(t *testing.T) {
+	m := newModel(t, script{"qa.answer": {program("\tif call.Arg(0, \"question\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"no_answer\", \"I do not know\")\n\t}\n\th := call.InputHistory()\n\tout := []any{}\n\tfor _, turn := range h {\n\t\tout = append(out, turn[\"question\"])\n\t}\n\treturn map[string]any{\"answer\": out, \"nil\": h == nil}, nil")}})
+	d := newDaemon(t, m)
+	s := d.session("qa")
+	signature := map[string]any{"signature": map[string]any{"inputs": []any{map[string]any{"name": "question"}}, "outputs": []any{map[string]any{"name": "answer", "type": "any"}}}}
+	calls := "/v1/sessions/" + s + "/calls"
+	ask := func(q string, contract, history any) response {
+		return d.send(http.MethodPost, calls, mustJSON(map[string]any{"method": "answer", "args": []any{q}, "contract": contract, "history": history}), nil)
+	}
+	turn := map[string]any{"question": "q0", "answer": "a0"}
+	for _, path := range []string{"cold", "warm"} {
+		for _, c := range []struct {
+			name              string
+			contract, history any
+			want              any // the value, or nil for a refusal
+			code              string
+		}{
+			{"with the call's signature", signature, map[string]any{"messages": []any{turn}}, map[string]any{"answer": []any{"q0"}, "nil": false}, ""},
+			{"without a signature any object will do", nil, map[string]any{"messages": []any{map[string]any{"question": "any"}}}, map[string]any{"answer": []any{"any"}, "nil": false}, ""},
+			{"null is none", signature, nil, map[string]any{"answer": []any{}, "nil": true}, ""},
+			{"no messages are none", signature, map[string]any{"messages": []any{}}, map[string]any{"answer": []any{}, "nil": true}, ""},
+			{"no object", nil, map[string]any{"messages": []any{5}}, nil, "invalid_history_element"},
+			{"no outputs by the call's signature", signature, map[string]any{"messages": []any{map[string]any{"question": "q"}}}, nil, "invalid_history_element"},
+			{"too many", signature, map[string]any{"messages": make([]any, 1001)}, nil, "too_large"},
+			{"too long", signature, map[string]any{"messages": []any{map[string]any{"question": strings.Repeat("x", 1<<20), "answer": 1}}}, nil, "too_large"},
+			{"from the session without a signature", nil, map[string]any{"from_session": "last"}, nil, "invalid_history_value"},
+		} {
+			before := len(d.history(s))
+			r := ask("q", c.contract, c.history).object(t)
+			if c.code != "" {
+				if r["code"] != c.code || len(d.history(s)) != before {
+					t.Errorf("%s, %s: got %v, %d records more", path, c.name, r, len(d.history(s))-before)
+				}
+				continue
+			}
+			o, _ := r["outcome"].(map[string]any)
+			if !equal(c.want, o["value"]) {
+				t.Errorf("%s, %s: got %v, want %v", path, c.name, r, c.want)
+			}
+		}
+	}
+	s = d.session("qa")
+	calls = "/v1/sessions/" + s + "/calls"
+	for _, q := range []string{"one", "bad", "two"} {
+		ask(q, signature, nil)
+	}
+	got := ask("three", signature, map[string]any{"from_session": "last", "n": 5}).object(t)
+	if o := got["outcome"].(map[string]any); !equal(map[string]any{"answer": []any{"one", "two"}, "nil": false}, o["value"]) {
+		t.Errorf("turns of the session: %v", o)
+	}
+	if n := m.count("qa", "answer"); n != 1 {
+		t.Errorf("the model was asked %d times, want once: histories and signatures are no part of a program (D-23)", n)
+	}
+}

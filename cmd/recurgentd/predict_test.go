@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
@@ -248,6 +249,46 @@ func TestPredictAsksOnceMore(t *testing.T) {
 	}
 }
 
+// H-01, H-24 and D-24 for predictions in a session: one that the model was asked for in vain leaves a record with its usage in the
+// log, and is no turn; one that was refused leaves nothing.
+func TestFailedPredictionInASession(t *testing.T) {
+	m := newModel(t, script{})
+	m.Answer("", "", text("no"), text("no"), status(http.StatusBadRequest), text("Answer: a1"), text("Answer: a2"))
+	d := newDaemon(t, m)
+	s := d.session("assistant")
+	ask := func(question any) response {
+		return d.send(http.MethodPost, "/v1/predict", mustJSON(map[string]any{"signature": qaSignature(true), "inputs": map[string]any{"question": question, "password": nil}, "session_id": s}), nil)
+	}
+	if r := ask("q"); r.Status != http.StatusUnprocessableEntity || len(d.history(s)) != 0 {
+		t.Fatalf("an unknown input: %d, %d records", r.Status, len(d.history(s)))
+	}
+	ask = func(question any) response {
+		return d.send(http.MethodPost, "/v1/predict", mustJSON(map[string]any{"signature": qaSignature(true), "inputs": map[string]any{"question": question}, "session_id": s}), nil)
+	}
+	for i, want := range []struct {
+		status    int
+		errorType any
+		requests  float64
+	}{{http.StatusBadGateway, "parse_failed", 2}, {http.StatusBadGateway, "provider", 1}, {http.StatusOK, nil, 1}, {http.StatusOK, nil, 1}} {
+		r := ask(map[string]any{"token": "hunter2", "n": i})
+		records := d.history(s)
+		if r.Status != want.status || len(records) != i+1 {
+			t.Fatalf("prediction %d: status %d, %d records: %s", i, r.Status, len(records), r.Body)
+		}
+		rec := records[i]
+		line := d.get("/v1/calls/" + rec["call_id"].(string))
+		if rec["error_type"] != want.errorType || rec["method_name"] != "predict" || line["usage"].(map[string]any)["model_requests"] != want.requests || line["history_record_appended"] != true {
+			t.Errorf("prediction %d: record %v, log %v", i, rec, line)
+		}
+		if strings.Contains(string(mustJSON(records))+string(mustJSON(line)), "hunter2") {
+			t.Errorf("prediction %d: a secret is on record", i)
+		}
+	}
+	if got := sent(t, m, -1); len(got) != 4 || got[1][1] != `Question: {"n":2,"token":"[masked]"}` {
+		t.Errorf("the last conversation is %q, want one turn before it", got)
+	}
+}
+
 // Named signatures are durable, and a session's turns become the history of the next.
 func TestPredictNamedAndInASession(t *testing.T) {
 	m := newModel(t, script{})
@@ -319,7 +360,8 @@ func TestPredictDemos(t *testing.T) {
 	if r := put([]any{example("1"), example("2")}); r.Status != http.StatusCreated {
 		t.Fatalf("%s", r.Body)
 	}
-	d.restart()
+	d.kill(syscall.SIGKILL) // what was acknowledged is kept
+	d.start()
 	if got := d.get("/v1/signatures/qa"); !equal([]any{example("1"), example("2")}, got["demos"]) {
 		t.Errorf("after a restart: %v", got)
 	}

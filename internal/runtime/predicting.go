@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -14,7 +13,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
-	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -26,6 +24,9 @@ const maxTurnBytes = 256 << 10
 
 // ErrModel means that the model gave no answer, or none that fits. *PredictError says more.
 var ErrModel = errors.New("the model gave no answer that fits")
+
+// codeUnfitting is the code of a PredictError whose replies did not fit the signature.
+const codeUnfitting = "unfitting_reply"
 
 // PredictError says how a prediction failed after the model was asked.
 type PredictError struct {
@@ -145,7 +146,7 @@ func predictFault(err error) error {
 	case errors.As(err, &bad):
 		return &InputError{Code: bad.Code, Pointer: bad.Pointer, Detail: bad.Detail, Meta: bad.Meta}
 	case errors.As(err, &odd):
-		return &PredictError{Code: "unfitting_reply", Detail: odd.Error(), Usage: odd.Usage}
+		return &PredictError{Code: codeUnfitting, Detail: odd.Error(), Usage: odd.Usage}
 	case errors.As(err, &failed):
 		return &PredictError{Code: "provider", Detail: failed.Message, Usage: failed.Usage}
 	}
@@ -172,15 +173,16 @@ func (r *Runtime) predictInSession(ctx context.Context, q PredictRequest, p pred
 	key := turnsKey(p.Signature)
 	var turns []json.RawMessage
 	_ = json.Unmarshal(memory[key], &turns) // what somebody wrote there by hand and is no list counts for nothing
-	own := p.Signature
-	p = withTurns(p, turns)
-	began := r.o.Now()
-	reply, err := r.predict(ctx, q, p)
-	if err != nil {
-		return PredictReply{}, err
+	t := turn{q: q, session: session, sig: p.Signature, model: p.Model, began: r.o.Now()}
+	reply, err := r.predict(ctx, q, withTurns(p, turns))
+	var bad *InputError
+	switch {
+	case errors.As(err, &bad):
+		return PredictReply{}, err // nothing was asked: no turn
+	case err != nil:
+		return PredictReply{}, errors.Join(err, r.keepFailure(ctx, t, err))
 	}
-	took := float64(r.o.Now().Sub(began).Microseconds()) / 1000
-	return r.keepTurn(q, session, own, memory, key, turns, reply, took, p)
+	return r.keepTurn(t, memory, key, turns, reply)
 }
 
 // turnsKey names the turns of a signature: its fields tell it, not its instructions.
@@ -218,43 +220,6 @@ func withTurns(p predict.Request, turns []json.RawMessage) predict.Request {
 	inputs[field] = history.Newest(turns, p.Limits)
 	p.Inputs = inputs
 	return p
-}
-
-// keepTurn adds the turn to the session's context, secrets masked, and leaves a record, in one commit.
-func (r *Runtime) keepTurn(q PredictRequest, session agent.Session, sig contract.Signature, memory map[string]json.RawMessage, key string, turns []json.RawMessage, reply PredictReply, took float64, p predict.Request) (PredictReply, error) {
-	keys := r.Policy().RedactKeys
-	var outputs map[string]json.RawMessage
-	if err := json.Unmarshal(reply.Outputs, &outputs); err != nil {
-		return PredictReply{}, fmt.Errorf("read the outputs of a prediction: %w", err)
-	}
-	element, _ := history.Mask(history.Element(&sig, q.Inputs, outputs), keys)
-	inputs := map[string]json.RawMessage{}
-	for name, v := range q.Inputs {
-		if name != sig.HistoryField() {
-			inputs[name] = v
-		}
-	}
-	raw, err := json.Marshal(inputs)
-	if err != nil {
-		return PredictReply{}, fmt.Errorf("encode the inputs of a prediction: %w", err)
-	}
-	kwargs, _ := history.Mask(raw, keys)
-	reply.CallID = agent.NewID("call")
-	o := agent.Outcome{Status: agent.StatusOK, Value: reply.Outputs, ToolRole: session.Role, MethodName: "predict"}
-	at := agent.FormatTime(r.o.Now())
-	commit := store.CallCommit{SessionID: session.ID, Outcome: o,
-		Context: &agent.ContextChange{Set: map[string]json.RawMessage{key: r.boundTurns(memory, key, append(turns, element))}},
-		Record: agent.Record{CallID: reply.CallID, Timestamp: at, Speaker: agent.SpeakerUser, Role: session.Role, MethodName: "predict", Args: []json.RawMessage{}, Kwargs: kwargs,
-			OutcomeSummary: agent.Summarize(o), TraceID: q.TraceID, DurationMs: took, ProgramSource: agent.SourceNone},
-		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: session.ID, TraceID: q.TraceID, CallID: reply.CallID, Role: session.Role, Model: p.Model, Method: "predict",
-			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeValueClass: "object", ContractSource: "none", ContractFingerprint: agent.FingerprintNone,
-			ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: DecideNone, Reason: "predict"}, HistoryRecordAppended: true, Usage: reply.Usage,
-			SandboxLevel: string(r.level), ReplayableReason: "no program ran"}}
-	if err := r.store.CommitCall(context.Background(), &commit); err != nil {
-		return PredictReply{}, err
-	}
-	r.feed.publish(&commit.Log)
-	return reply, nil
 }
 
 // boundTurns is the newest turns that fit their own bound and the context's.
