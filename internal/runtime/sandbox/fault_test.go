@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -148,6 +149,16 @@ func TestCanaryRetries(t *testing.T) {
 	}})
 	if got := p.Status().Level; got != want {
 		t.Errorf("level %s, want %s", got, want)
+	}
+	dir := t.TempDir()
+	for _, open := range []string{filepath.Dir(dir), dir} { // the runner is somebody else
+		if err := os.Chmod(open, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p = testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{RunnerArg, "native", "dieonce=" + dir + "/died"}})
+	if _, err := os.Stat(dir + "/died"); err != nil || p.Status().Level != want {
+		t.Errorf("level %s after one that died, want %s: %v", p.Status().Level, want, err)
 	}
 }
 

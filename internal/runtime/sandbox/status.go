@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -44,8 +45,12 @@ func (p *Pool) observe(plans []plan) error {
 	return fmt.Errorf("sandbox: %w: %w", errNoPlan, errors.Join(faults...))
 }
 
-// passing reports whether the machine lacks something for the moment: no reason to confine runners less for good.
+// passing reports whether the machine lacks something for the moment, or the process ended without a word, as one does that the
+// system killed: no reason to confine runners less for good.
 func passing(err error) bool {
+	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+		return true
+	}
 	for _, errno := range []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
 		if errors.Is(err, errno) {
 			return true
@@ -67,7 +72,7 @@ func (p *Pool) canary() (*childReady, error) {
 	ready, err := r.setup(cfg, p.readyTimeout)
 	if err != nil {
 		r.bury("canary")
-		return nil, fmt.Errorf("canary: %w %s", err, boundText(r.diary.text(), 500))
+		return nil, fmt.Errorf("canary: %w (its process: %s) %s", err, r.state, boundText(r.diary.text(), 500))
 	}
 	return ready, nil
 }
