@@ -24,7 +24,7 @@ func toolsCommand(sh shell) *cobra.Command {
 		Long: `Look after known tools and their programs: what there is, how it does, and the playbook of an
 operator. Lists are tables, or the daemon's documents with --output json or yaml. What makes
 something go away only says what it would do until it is told --yes. Everything is audited;
-archive, prune and rollback can be undone to the byte.
+tools undo takes any of it back, to the byte.
 
 ` + exitsOfClients,
 		Example: `  recurgentd tools list
