@@ -146,7 +146,11 @@ func TestDocumentsTellTheTruth(t *testing.T) {
 
 func runSteps(t *testing.T, d *proc, list []step) []string {
 	t.Helper()
-	bin := t.TempDir()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin") // as in a checkout in which make run was said
+	if err := os.Mkdir(bin, 0o755); err != nil { //nolint:gosec // programs are for everyone
+		t.Fatal(err)
+	}
 	for _, name := range []string{"recurgentd", "curl"} {
 		if help, err := exec.Command("curl", "--help", "all").Output(); name == "curl" && err == nil && strings.Contains(string(help), "--json") {
 			continue // the real one
@@ -162,7 +166,7 @@ func runSteps(t *testing.T, d *proc, list []step) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(script.String(), "http://127.0.0.1:8420", d.url))
-	cmd.Dir, cmd.WaitDelay = t.TempDir(), patience // what a failed step left in the background must not hold the test
+	cmd.Dir, cmd.WaitDelay = dir, patience // what a failed step left in the background must not hold the test
 	cmd.Env = append(cleanEnvironment(cmd.Dir), "RECURGENT_URL="+d.url, "PATH="+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
