@@ -57,7 +57,7 @@ crash: ## kill the daemon and the store over and over, and look for what was ack
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./cmd/recurgentd
 
 docs: ## write the generated parts of docs/
-	$(GO) test -count 1 -run 'TestConfigurationDocument|TestLogReference' ./cmd/recurgentd -update
+	$(GO) test -count 1 -run 'TestConfigurationDocument|TestLogReference|TestCommandLineDocument' ./cmd/recurgentd -update
 	$(GO) test -count 1 -run 'TestEveryMetricIsDocumented' ./internal/telemetry -update
 
 dist: ## release archives for Linux and macOS in dist/, with checksums

@@ -16,7 +16,6 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -28,8 +27,11 @@ func demoCommand(sh shell) *cobra.Command {
 		Short: "Show the whole loop, offline, in a few seconds",
 		Long: `Start a daemon on a temporary directory with the embedded recording, make calls to it over HTTP,
 and tell what happens: a program is forged, answers again, remembers, calls another tool, fails
-and is mended. Nothing stays behind.`,
-		Args: cobra.NoArgs,
+and is mended. Nothing stays behind.
+
+` + exitsOfAll,
+		Example: "  recurgentd demo",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -56,7 +58,7 @@ func demo(ctx context.Context, sh shell, self string) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
 	o.URL = d.url()
-	t := &story{out: sh.stdout, c: newClient(o), colour: colourful(sh)}
+	t := &story{out: sh.stdout, c: newClient(o), colour: bool(sh.colours(sh.stdout))}
 	fmt.Fprintf(t.out, "A daemon listens on %s, on a temporary directory.\nIts model is a recording: no network, no key.\n", o.URL)
 	if err := t.tell(ctx); err != nil {
 		return err
@@ -71,14 +73,6 @@ Go on by hand:
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 %[1]s serve --model qwen3-coder
 `, self)
 	return nil
-}
-
-// colourful reports whether stdout is a terminal whose user has nothing against colours.
-func colourful(sh shell) bool {
-	f, ok := sh.stdout.(*os.File)
-	no, _ := sh.env("NO_COLOR")
-	kind, _ := sh.env("TERM")
-	return ok && no == "" && kind != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
 // A story is the calls of the demo in one session, told as they happen.

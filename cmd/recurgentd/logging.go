@@ -3,11 +3,9 @@ package main
 import (
 	"io"
 	stdlog "log"
-	"os"
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/term"
 )
 
 // newLogger makes the daemon's log: JSON lines, or text where a person reads along.
@@ -16,12 +14,10 @@ func newLogger(o Options, sh shell) zerolog.Logger {
 	if err != nil {
 		level = zerolog.InfoLevel // not reached: the options are validated
 	}
-	f, isFile := sh.stderr.(*os.File)
-	terminal := isFile && term.IsTerminal(int(f.Fd()))
+	_, terminal := sh.terminal(sh.stderr)
 	var w io.Writer = sh.stderr
 	if o.LogFormat == "text" || o.LogFormat == "auto" && terminal {
-		noColor, _ := sh.env("NO_COLOR")
-		w = zerolog.ConsoleWriter{Out: sh.stderr, TimeFormat: time.TimeOnly, NoColor: noColor != "" || !terminal}
+		w = zerolog.ConsoleWriter{Out: sh.stderr, TimeFormat: time.TimeOnly, NoColor: !bool(sh.colours(sh.stderr))}
 	}
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }

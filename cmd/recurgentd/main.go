@@ -93,9 +93,16 @@ func rootCommand(sh shell) *cobra.Command {
 		Long: `recurgentd answers calls to methods that nobody wrote: a model writes the program on the
 first call, and from then on the program answers, confined, in under a millisecond.
 
-  recurgentd demo                          see it work, offline
+Commands that print data take --output table, json or yaml. Colours are for terminals, and off where NO_COLOR is
+set. docs/cli.md has every command, docs/configuration.md every setting.
+
+Exit status: 0 when it was done, 1 when it failed or a call ended in an error outcome, 2 for a wrong command
+line or setting, 3 when no daemon answers or it refuses the request.`,
+		Example: `  recurgentd demo                          see it work, offline
   recurgentd serve                         start the daemon
-  recurgentd call calculator add 2 3       make one call`,
+  recurgentd call calculator add 2 3       make one call
+  recurgentd watch                         see what is going on
+  recurgentd doctor                        see what is missing`,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
@@ -103,6 +110,7 @@ first call, and from then on the program answers, confined, in under a milliseco
 	root.SetOut(sh.stdout)
 	root.SetErr(sh.stderr)
 	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh))
+	completeHelp(root)
 	return root
 }
 

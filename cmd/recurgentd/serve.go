@@ -24,7 +24,10 @@ and stops cleanly on SIGTERM or SIGINT within 10 seconds; a second signal ends i
 
 Flags go over environment over the configuration file. OPENAI_API_KEY is taken from the
 environment or the file only. Without a key and a base URL the daemon answers from an embedded
-demo recording, offline.`,
+demo recording, offline.
+
+Exit status: 0 after a clean stop, 1 when it could not start or stop cleanly, 2 for a wrong command
+line or setting.`,
 		Example: `  recurgentd serve
   OPENAI_API_KEY=sk-... recurgentd serve
   recurgentd serve --openai-base-url http://127.0.0.1:11434/v1 --model qwen3-coder`,

@@ -58,7 +58,7 @@ func existing(sh shell, flag string) (string, error) {
 		return "", err
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", exitWith(exitUsage, fmt.Errorf("there is no data directory %s", dir))
+		return "", exitWith(exitUsage, fmt.Errorf("there is no data directory %s; --data-dir or RECURGENT_DATA_DIR names another", dir))
 	}
 	return dir, nil
 }
@@ -122,7 +122,7 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 // writeWhole writes a file that is there whole or not at all. It refuses to replace one.
 func writeWhole(name string, write func(io.Writer) error) error {
 	if _, err := os.Stat(name); err == nil {
-		return fmt.Errorf("%s exists already", name)
+		return fmt.Errorf("%s exists already; name another file", name)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
 	if err != nil {
