@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,8 +18,9 @@ import (
 )
 
 func historyCommand(sh shell) *cobra.Command {
-	var limit int
 	var out *output
+	q := historyQuery{filters: map[string]string{}}
+	filters := map[string]*string{}
 	c := &cobra.Command{
 		Use:   "history SESSION",
 		Short: "Print a session's history as a conversation",
@@ -28,6 +29,7 @@ Values are not part of a history, only their class. With --output json it prints
 
 ` + exitsOfClients,
 		Example: `  recurgentd history sess_06gzqwq081srb0e6zx42fm96t4
+  recurgentd history sess_06gzqwq081srb0e6zx42fm96t4 --last 20 --status error
   recurgentd history sess_06gzqwq081srb0e6zx42fm96t4 --json > history.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,54 +37,93 @@ Values are not part of a history, only their class. With --output json it prints
 			if err != nil {
 				return exitWith(exitUsage, err)
 			}
-			if limit < 0 {
+			if q.last < 0 {
 				return exitWith(exitUsage, errors.New("--last must not be negative"))
+			}
+			q.session = args[0]
+			for name, value := range filters {
+				q.filters[name] = *value
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return exitWith(exitUnreachable, printHistory(ctx, newClient(o), out, args[0], limit))
+			return exitWith(exitUnreachable, printHistory(ctx, newClient(o), out, q))
 		},
 	}
 	out = addOutput(c, sh)
-	c.Flags().IntVar(&limit, "last", 0, "print only the newest records; 0 prints all")
+	c.Flags().IntVar(&q.last, "last", 0, "print only the newest records; 0 prints all")
+	for name, usage := range map[string]string{"method": "only records of this method", "role": "only records of this role", "status": "only records that ended so: ok or error",
+		"since": "only records from this time on, such as 2026-11-21T02:10:00Z", "until": "only records before this time"} {
+		filters[name] = c.Flags().String(name, "", usage)
+	}
 	addFlags(clientScope, c.Flags())
 	return c
 }
 
-// printHistory reads page after page, so that a long history needs no more memory than a short one.
-func printHistory(ctx context.Context, c *client, out *output, session string, last int) error {
-	base := "/v1/sessions/" + url.PathEscape(session) + "/history?order=asc&limit=1000"
-	after := 0
-	if last > 0 {
-		var s struct {
-			Size int `json:"history_size"`
+// A historyQuery says which records are printed.
+type historyQuery struct {
+	session string
+	last    int               // only the newest; 0 for all
+	filters map[string]string // of the interface: method, role, status, since, until; "" for any
+}
+
+// path is the request for the page behind after, in that order.
+func (q historyQuery) path(order, after string) string {
+	v := url.Values{"order": {order}, "limit": {"1000"}}
+	for name, value := range q.filters {
+		if value != "" {
+			v.Set(name, value)
 		}
-		if err := c.get(ctx, "/v1/sessions/"+url.PathEscape(session), &s); err != nil {
+	}
+	if after != "" {
+		v.Set("after", after)
+	}
+	return "/v1/sessions/" + url.PathEscape(q.session) + "/history?" + v.Encode()
+}
+
+// printHistory prints oldest first. It reads page after page, so that a long history needs no more memory than a short one.
+func printHistory(ctx context.Context, c *client, out *output, q historyQuery) error {
+	show := func(raw json.RawMessage) (bool, error) { return true, printRecord(out, raw) }
+	if q.last == 0 {
+		return eachRecord(ctx, c, q, "asc", show)
+	}
+	newest := []json.RawMessage{}
+	err := eachRecord(ctx, c, q, "desc", func(raw json.RawMessage) (bool, error) {
+		newest = append(newest, raw)
+		return len(newest) < q.last, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, raw := range slices.Backward(newest) {
+		if err := printRecord(out, raw); err != nil {
 			return err
 		}
-		after = max(0, s.Size-last)
 	}
-	for {
+	return nil
+}
+
+// eachRecord hands out the records in that order until take wants no more.
+func eachRecord(ctx context.Context, c *client, q historyQuery, order string, take func(json.RawMessage) (more bool, err error)) error {
+	for after := ""; ; {
 		var page struct {
 			Data []json.RawMessage `json:"data"`
 			Next *string           `json:"next_cursor"`
 		}
-		if err := c.get(ctx, base+"&after="+strconv.Itoa(after), &page); err != nil {
+		if err := c.get(ctx, q.path(order, after), &page); err != nil {
 			return err
 		}
 		for _, raw := range page.Data {
-			if err := printRecord(out, raw); err != nil {
+			if more, err := take(raw); err != nil || !more {
 				return err
 			}
 		}
 		if page.Next == nil {
 			return nil
 		}
-		next, err := strconv.Atoi(*page.Next)
-		if err != nil || next <= after {
-			return fmt.Errorf("the daemon's next_cursor %q is no page further on", *page.Next)
+		if *page.Next == after {
+			return fmt.Errorf("the daemon's next_cursor %q is no page further on", after)
 		}
-		after = next
+		after = *page.Next
 	}
 }
 

@@ -111,6 +111,15 @@ func TestHistoryEnds(t *testing.T) {
 	if one, _, _ := d.client("history", s, "--last", "1"); strings.Count(one, "\n") != 2 {
 		t.Errorf("history --last 1: %s", one)
 	}
+	if got, _, code := d.client("history", s, "--role", "assistant", "--last", "2", "--json"); code != 0 || strings.Count(got, "\n") != 2 || !strings.Contains(got, "fails") || strings.Contains(got, "echo") || strings.Index(got, "fails") > strings.Index(got, "sum") {
+		t.Errorf("history --role --last 2: code %d, %s", code, got)
+	}
+	if got, _, _ := d.client("history", s, "--status", "error", "--since", all[0]["timestamp"].(string), "--until", "2999-01-01T00:00:00Z", "--method", "fails"); strings.Count(got, "->") != 1 || !strings.Contains(got, "not_today") {
+		t.Errorf("history --status error: %s", got)
+	}
+	if _, stderr, code := d.client("history", s, "--status", "fine"); code == 0 || !strings.Contains(stderr, "status") {
+		t.Errorf("a wrong status: code %d, %s", code, stderr)
+	}
 	if _, stderr, code := d.client("history", "sess_none"); code != exitUnreachable || !strings.Contains(stderr, "404") {
 		t.Errorf("an unknown session: code %d, %s", code, stderr)
 	}
