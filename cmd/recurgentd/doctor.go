@@ -103,19 +103,24 @@ func tellFindings(out *output, findings []finding) error {
 // layerLines tells each layer of the confinement and each probe that was not denied.
 func layerLines(colours palette, s *sandbox.Status) []string {
 	var lines []string
-	add := func(word, text string) {
-		lines = append(lines, strings.Repeat(" ", 17)+colours.status(word, pad(word, 4))+" "+plainText(oneLine(text)))
+	add := func(style, word, text string) {
+		lines = append(lines, strings.Repeat(" ", 17)+colours.paint(style, pad(clean(word, 8), 4))+" "+plainText(oneLine(text)))
+	}
+	missing := styleWarn
+	if s.Level == sandbox.LevelFull {
+		missing = styleFaint // something else stands for it
 	}
 	for _, layer := range sortedKeys(s.Layers) {
-		word := "ok"
-		if !strings.HasPrefix(s.Layers[layer], "on") {
-			word = "warn"
+		word, why, _ := strings.Cut(s.Layers[layer], " ")
+		style := missing
+		if word == "on" {
+			style = styleGood
 		}
-		add(word, layer+": "+s.Layers[layer])
+		add(style, word, layer+" "+why)
 	}
 	for _, probe := range sortedKeys(s.Probes) {
-		if s.Probes[probe] != "denied" {
-			add("warn", "a runner may "+probe+": "+s.Probes[probe])
+		if !strings.HasPrefix(s.Probes[probe], "denied") {
+			add(styleBad, "open", "a runner may "+probe+": "+s.Probes[probe])
 		}
 	}
 	return lines
