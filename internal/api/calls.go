@@ -117,7 +117,11 @@ func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	if res.Replayed {
 		h["Idempotent-Replayed"] = []string{"true"}
 	}
-	return s.sendBytes(w, http.StatusOK, res.Body)
+	if err := s.sendBytes(w, http.StatusOK, res.Body); err != nil {
+		return err
+	}
+	_, _ = w.Write(s.fixed.newline) // as every other reply, for those who read it on a terminal; net/http still buffers
+	return nil
 }
 
 // accepted is the reply to a call that goes on without its client.
