@@ -57,22 +57,24 @@ func (r *Runtime) Recommendations(ctx context.Context, status string) ([]Advice,
 // OpenRecommendations is how many recommendations are open, for a gauge: it is asked at every scrape. It evaluates
 // again only when something was committed since, and spends no more than a twentieth of the time on it.
 func (r *Runtime) OpenRecommendations(ctx context.Context) (int, error) {
-	l := &r.ledger
-	if err := l.open(ctx, r); err != nil {
+	k := &r.ledger.count
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	began, commits := r.o.Now(), r.store.Stats().Commits
+	if k.done && (k.commits == commits || began.Sub(k.at) < 20*k.took) {
+		return k.open, nil
+	}
+	if err := r.ledger.open(ctx, r); err != nil {
 		return 0, err
 	}
-	defer l.close()
-	began, commits := r.o.Now(), r.store.Stats().Commits
-	if l.counted && (l.countCommits == commits || began.Sub(l.countAt) < 20*l.countTook) {
-		return l.count, nil
-	}
-	all, e, err := r.evaluate(ctx, l.verdicts, false)
+	verdicts := maps.Clone(r.ledger.verdicts)
+	r.ledger.close()
+	all, e, err := r.evaluate(ctx, verdicts, false)
 	if err != nil {
 		return 0, err
 	}
-	l.count = len(openAdvice(all, l.verdicts, e))
-	l.counted, l.countCommits, l.countAt, l.countTook = true, commits, began, r.o.Now().Sub(began)
-	return l.count, nil
+	k.done, k.open, k.commits, k.at, k.took = true, len(openAdvice(all, verdicts, e)), commits, began, r.o.Now().Sub(began)
+	return k.open, nil
 }
 
 // evaluate turns the log into recommendations. verdicts say what was applied when; exact is whether simulations are to

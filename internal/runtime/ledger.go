@@ -29,12 +29,17 @@ type ledger struct {
 	verdicts   map[string]verdict        // by recommendation id
 	signatures map[string]NamedSignature // by name
 
-	// What OpenRecommendations found last, and what that cost.
-	counted      bool
-	count        int
-	countCommits int64 // of the store, when it was counted
-	countAt      time.Time
-	countTook    time.Duration
+	count adviceCount
+}
+
+// adviceCount is what OpenRecommendations found last, and what that cost.
+type adviceCount struct {
+	mu      sync.Mutex // held while it is counted; a ledger is opened under it, never the other way around
+	done    bool
+	open    int
+	commits int64 // of the store, when it was counted
+	at      time.Time
+	took    time.Duration
 }
 
 // A verdict is the last act on a recommendation.
