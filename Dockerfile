@@ -3,11 +3,18 @@
 #   docker build -t recurgentd .
 #   docker run --rm -p 127.0.0.1:8420:8420 -v recurgent:/data -v $PWD/tokens:/run/tokens:ro \
 #     -e RECURGENT_AUTH_TOKENS_FILE=/run/tokens recurgentd
-FROM golang:1.26 AS build
+#
+# make test-image builds and runs it as CI does, without an engine. docs/deployment.md has more.
+FROM docker.io/library/golang:1.26.8 AS build
+# Where modules come from, for those who have a proxy of their own: --build-arg GOPROXY=...
+ARG GOPROXY
+ARG GOSUMDB
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
-COPY . .
+COPY api ./api
+COPY cmd ./cmd
+COPY internal ./internal
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/recurgentd ./cmd/recurgentd
 # Volumes take over the owner of the directory that they cover.
 RUN mkdir -p /out/data

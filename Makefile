@@ -15,10 +15,10 @@ PACKAGES := ./...
 TIMEOUT  := 25m
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-ops lint fuzz race bench diff crash dist docs image clean
+.PHONY: help run build test test-ops test-image lint fuzz race bench diff crash dist docs image clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 run: build ## build and start the daemon on the embedded demo, and print what to try
 	@exec ./$(BIN) serve --provider replay --recording= --data-dir $(CACHE)/run
@@ -32,8 +32,13 @@ test: ## everything that needs only Go
 	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
 
 test-ops: ## suites that need Debian or npm packages, which it installs
-	@scripts/ops-install promtool redocly
+	@scripts/ops-install promtool redocly systemd-analyze groff
 	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./cmd/recurgentd ./deploy
+	cd deploy/check && $(GO) vet ./... && $(GO) test -count 1 -timeout $(TIMEOUT) ./...
+
+test-image: ## build the Dockerfile and run the image, by buildah, which it installs
+	@scripts/ops-install buildah
+	@scripts/test-image
 
 lint: ## gofmt, go vet, module checksums, and golangci-lint (built once, then cached)
 	@unformatted=$$(gofmt -l cmd internal api deploy); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
