@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A labelledFailure is one failure with its label: a program that served once, pinned so that nothing mends it, and how it fails the second
@@ -165,7 +166,7 @@ func TestLabelledFailures(t *testing.T) {
 	for _, c := range corpus {
 		programs["f."+c.name] = []any{c.code}
 	}
-	d := newDaemon(t, newModel(t, programs), "--call-timeout", "2s", "--fetch-allow", f.host()+","+closed+","+unknown)
+	d := newDaemon(t, newModel(t, programs), "--call-timeout", "3s", "--fetch-allow", f.host()+","+closed+","+unknown)
 	d.policy(map[string]any{"guardrail_recovery_budget": 0, "execution_repair_budget": 0, "outcome_repair_budget": 0})
 	s := d.session("f")
 	for _, c := range corpus {
@@ -212,7 +213,11 @@ func (d *proc) interruptions(s string, c labelledFailure, hang func(), arrived <
 			defer close(done)
 			_, _ = d.try(ctx, http.MethodPost, "/v1/sessions/"+s+"/calls", mustJSON(c.request("bad")), nil) // is cut off
 		}()
-		<-arrived
+		select {
+		case <-arrived:
+		case <-time.After(patience):
+			d.t.Fatalf("%s: the call did not get to its fetch", cut.name)
+		}
 		id := running()
 		cut.by(hangUp, id)
 		<-done

@@ -526,3 +526,71 @@ func TestTimesOfArtifacts(t *testing.T) {
 		t.Errorf("repaired: made %s, used %s, repaired %s", later, usedLater, repaired)
 	}
 }
+
+// Decision 7: of six contracts' programs all are kept that are healthy, beyond the latest three, and each serves its own
+// callers without a model.
+func TestHealthyOneOfEachContractIsKept(t *testing.T) {
+	m := newModel(t, script{"c.m": {progMends}})
+	d := newDaemon(t, m)
+	s := d.session("c")
+	const contracts = 6
+	call := func(n int) reply {
+		return d.invoke(s, map[string]any{"method": "m", "args": []any{1}, "contract": map[string]any{"deliverable": map[string]any{"type": "number", "minimum": -n}}})
+	}
+	for n := range contracts {
+		m.Answer("c", "m", openaiCode(strings.Replace(progMends, "mended", fmt.Sprintf("mended %d", n), 1)))
+		call(n)
+	}
+	if n := len(d.artifact("c", "m")["history"].([]any)); n != contracts {
+		t.Errorf("%d generations are kept, want one a contract", n)
+	}
+	asked := len(m.requests())
+	d.restart()
+	for range 2 {
+		for n := range contracts {
+			got := call(n)
+			if d.wantValue(got, 1, "persisted"); got.Program.Generation != fmt.Sprintf("gen-%d", n+1) {
+				t.Errorf("contract %d was served by %s", n, got.Program.Generation)
+			}
+		}
+	}
+	if n := len(m.requests()); n != asked {
+		t.Errorf("%d more model requests", n-asked)
+	}
+}
+
+// The lifecycle over HTTP, shadow on: candidate and probation with the first ok, durable by ten calls of two sessions, degraded
+// by failures of its own, durable again by a person's word; each decision is told in the log.
+func TestLifecycleOverHTTP(t *testing.T) {
+	m := newModel(t, script{"r.m": {progMayPanic}})
+	d := newDaemon(t, m)
+	one, two := d.session("r"), d.session("r")
+	state := func(want, decision string, got reply) {
+		t.Helper()
+		if a := d.artifact("r", "m"); a["lifecycle_state"] != want {
+			t.Errorf("%v after %v calls, want %s", a["lifecycle_state"], a["success_count"], want)
+		}
+		if e := d.logOf(got); e["lifecycle_state"] != want || e["lifecycle_decision"] != decision {
+			t.Errorf("the log says %v, %v; want %s, %s", e["lifecycle_state"], e["lifecycle_decision"], want, decision)
+		}
+	}
+	state("probation", "", d.call(one, "m", 1))
+	for range 8 {
+		state("probation", "hold", d.call(one, "m", 1))
+	}
+	state("probation", "hold", d.call(one, "m", 1)) // ten calls, one session
+	state("durable", "promote", d.call(two, "m", 1))
+	d.do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/promote", map[string]any{"reset_metrics": true})
+	d.do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/pin", map[string]any{})
+	state("durable", "hold", d.call(one, "m", "bad"))
+	state("durable", "hold", d.call(one, "m", "bad"))
+	state("degraded", "demote", d.call(one, "m", "bad"))
+	d.restart()
+	if a := d.artifact("r", "m"); a["lifecycle_state"] != "degraded" {
+		t.Errorf("%v after a restart", a["lifecycle_state"])
+	}
+	d.do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/promote", map[string]any{})
+	if a := d.artifact("r", "m"); a["lifecycle_state"] != "durable" {
+		t.Errorf("%v after a promotion", a["lifecycle_state"])
+	}
+}

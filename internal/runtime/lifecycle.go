@@ -153,7 +153,8 @@ func (c *call) promote(o agent.Outcome, g *agent.Generation) {
 
 // Promotable reports whether the current generation, with one more ok call of that session, passes the gates of
 // solver_promotion_v1: enough counted calls from enough sessions, a value that keeps its contract nearly always, no
-// exhausted recoveries, no referral to another tool, no provenance violation, and not degraded.
+// exhausted recoveries, no referral to another tool, no provenance violation, not degraded, and no worse than the durable
+// generation whose place it would take.
 func Promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 	g := a.Current()
 	if g == nil || Degraded(g, p.Degraded) {
@@ -165,7 +166,21 @@ func Promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 	if !slices.Contains(s.Sessions, session) {
 		sessions++
 	}
+	if slices.ContainsFunc(a.Generations, func(other *agent.Generation) bool { return outdoes(other, g) }) {
+		return false
+	}
 	kept := s.ContractChecked == 0 || float64(s.ContractPassed)/float64(s.ContractChecked) >= p.Promotion.ContractPass
 	return calls >= int64(p.Promotion.MinCalls) && sessions >= p.Promotion.MinSessions && kept && s.GuardrailExhausted == 0 &&
 		s.OutcomeRepairExhausted == 0 && s.WrongToolBoundary == 0 && s.ProvenanceViolations == 0
+}
+
+// outdoes reports whether the incumbent, a durable generation under the same machine-checked contract, fails more seldom
+// than the generation that would become durable beside it.
+func outdoes(incumbent, g *agent.Generation) bool {
+	if incumbent == g || incumbent.State != agent.StateDurable || incumbent.CheckedFingerprint != g.CheckedFingerprint {
+		return false
+	}
+	was, _ := incumbent.FailureRate()
+	is, _ := g.FailureRate()
+	return is > was
 }

@@ -92,6 +92,17 @@ func TestPromotionGates(t *testing.T) {
 		{"an exhausted guardrail", func(a *agent.Artifact) { a.Scorecard.GuardrailExhausted = 1 }, "two", false},
 		{"an exhausted outcome repair", func(a *agent.Artifact) { a.Scorecard.OutcomeRepairExhausted = 1 }, "two", false},
 		{"a referral", func(a *agent.Artifact) { a.Scorecard.WrongToolBoundary = 1 }, "two", false},
+		{"an incumbent that fails more seldom", func(a *agent.Artifact) {
+			a.Generations[0].Window = "ooooooooio"
+			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo", func(g *agent.Generation) { g.State = agent.StateDurable }))
+		}, "two", false},
+		{"an incumbent of another contract", func(a *agent.Artifact) {
+			a.Generations[0].Window = "ooooooooio"
+			a.Generations = append(a.Generations, generation("gen-0", "other", "oooo", func(g *agent.Generation) { g.State = agent.StateDurable }))
+		}, "two", true},
+		{"an incumbent that is no better", func(a *agent.Artifact) {
+			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo", func(g *agent.Generation) { g.State = agent.StateDurable }))
+		}, "two", true},
 		{"a provenance violation", func(a *agent.Artifact) { a.Scorecard.ProvenanceViolations = 1 }, "two", false},
 	}
 	p := agent.DefaultPolicy()

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func TestSelect(t *testing.T) {
 		reason     string
 		generation string
 	}{
-		{name: "missing", decision: DecideForge, reason: ReasonMissing},
+		{name: "missing, or corrupt and set aside", decision: DecideForge, reason: ReasonMissing},
 		{name: "healthy", artifact: healthy(), decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "no contract matches any generation", artifact: healthy(), checked: agent.FingerprintNone, decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "no generation is kept", artifact: artifact(nil), decision: DecideForge, reason: ReasonMissing},
@@ -123,5 +124,64 @@ func TestSelect(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// P-46, P-85..P-90, P-98: the decision matrix of seed 001, every state of an artifact under every switch.
+func TestDecisionMatrix(t *testing.T) {
+	const k, other = "sha256:k", "sha256:other"
+	spent := func(a *agent.Artifact) { a.RepairCountSinceRegen = 3 }
+	held := func(a *agent.Artifact) { a.Quarantined = true }
+	cacheable := func(g *agent.Generation) { g.Cacheable = false }
+	tampered := func(g *agent.Generation) { g.Code += "!" }
+	foreign := func(g *agent.Generation) { g.RuntimeVersion = "abi-0" }
+	states := []struct {
+		name     string
+		artifact *agent.Artifact
+		checked  string
+	}{
+		{"missing", nil, k},
+		{"healthy", artifact(nil, generation("gen-1", k, "ooo", nil)), k},
+		{"stale", artifact(nil, generation("gen-1", k, "ooo", nil)), other},
+		{"stale, budget spent", artifact(spent, generation("gen-1", k, "ooo", nil)), other},
+		{"degraded", artifact(nil, generation("gen-1", k, "oiiii", nil)), k},
+		{"degraded, budget spent", artifact(spent, generation("gen-1", k, "oiiii", nil)), k},
+		{"quarantined", artifact(held, generation("gen-1", k, "ooo", nil)), k},
+		{"not cacheable", artifact(nil, generation("gen-1", k, "ooo", cacheable)), k},
+		{"tampered", artifact(nil, generation("gen-1", k, "ooo", tampered)), k},
+		{"another ABI", artifact(nil, generation("gen-1", k, "ooo", foreign)), k},
+	}
+	switches := []struct {
+		name   string
+		change func(*agent.Policy)
+		want   string // of the states, in their order
+	}{
+		{"defaults", func(*agent.Policy) {}, "forge:missing run:healthy repair:contract_changed forge:contract_changed repair:degraded forge:degraded forge:quarantined forge:not_cacheable forge:checksum_mismatch forge:runtime_incompatible"},
+		{"repair off", func(p *agent.Policy) { p.RepairEnabled = false }, "forge:missing run:healthy forge:contract_changed forge:contract_changed forge:degraded forge:degraded forge:quarantined forge:not_cacheable forge:checksum_mismatch forge:runtime_incompatible"},
+		{"reads off", func(p *agent.Policy) { p.ArtifactReadEnabled = false }, "forge:missing" + strings.Repeat(" forge:read_disabled", 9)},
+		{"forced", func(p *agent.Policy) { p.ForceGeneration = true }, "forge:missing" + strings.Repeat(" forge:force_generation", 9)},
+		{"a canary role", func(p *agent.Policy) { p.ArtifactReadRoles = []string{"calculator"} }, "forge:missing run:healthy repair:contract_changed forge:contract_changed repair:degraded forge:degraded forge:quarantined forge:not_cacheable forge:checksum_mismatch forge:runtime_incompatible"},
+		{"no canary role", func(p *agent.Policy) { p.ArtifactReadRoles = []string{"other"} }, "forge:missing" + strings.Repeat(" forge:not_a_canary_role", 9)},
+		{"dispatch-like", func(p *agent.Policy) { p.DispatchMethods = []string{"add"} }, "forge:missing" + strings.Repeat(" forge:dispatch_method", 9)},
+		{"a longer budget", func(p *agent.Policy) { p.MaxRepairsBeforeRegen = 4 }, "forge:missing run:healthy repair:contract_changed repair:contract_changed repair:degraded repair:degraded forge:quarantined forge:not_cacheable forge:checksum_mismatch forge:runtime_incompatible"},
+		{"a person approves", func(p *agent.Policy) { p.ApprovalRequired = true }, "forge:missing refuse:approval_required refuse:approval_required refuse:approval_required refuse:approval_required refuse:approval_required forge:quarantined forge:not_cacheable forge:checksum_mismatch forge:runtime_incompatible"},
+		{"another idea of degraded", func(p *agent.Policy) { p.Degraded = agent.DegradedPolicy{MinFailures: 5, Rate: 0.6, Window: 20} }, "forge:missing run:healthy repair:contract_changed forge:contract_changed run:healthy run:healthy forge:quarantined forge:not_cacheable forge:checksum_mismatch forge:runtime_incompatible"},
+	}
+	r := &Runtime{}
+	for _, sw := range switches {
+		want := strings.Fields(sw.want)
+		for i, st := range states {
+			p := agent.DefaultPolicy()
+			sw.change(&p)
+			in := SelectInput{Role: "calculator", Method: "add", Artifact: st.artifact, CheckedFingerprint: st.checked, Policy: &p, Now: time.Unix(0, 0),
+				ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.ignoresArgs}
+			d := Select(in)
+			if got := d.Decision + ":" + d.Reason; got != want[i] {
+				t.Errorf("%s, %s: got %s, want %s", sw.name, st.name, got, want[i])
+			}
+			if again := Select(in); !reflect.DeepEqual(again, d) {
+				t.Errorf("%s, %s: another decision on the same state", sw.name, st.name)
+			}
+		}
 	}
 }
