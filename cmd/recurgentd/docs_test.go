@@ -163,7 +163,7 @@ func runSteps(t *testing.T, d *proc, list []step) []string {
 	for _, s := range list {
 		fmt.Fprintf(&script, "{ %s\n} 2>&1\necho; echo '%s'\n", s.Command, stepMark)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*patience) // a whole document
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(script.String(), "http://127.0.0.1:8420", d.url))
 	cmd.Dir, cmd.WaitDelay = dir, patience // what a failed step left in the background must not hold the test
