@@ -157,7 +157,7 @@ func (c *call) reply(o agent.Outcome, took float64) Reply {
 	return Reply{CallID: c.id, SessionID: c.session.ID, TraceID: c.traceID, Role: c.role, Method: c.method, Outcome: o,
 		Program: Program{Source: c.source(), ArtifactHit: f.source == agent.SourcePersisted, Generation: f.generation, Checksum: f.checksum,
 			Trigger: f.trigger, Selection: f.selection},
-		Attempts: max(1, c.attempts), DurationMs: took, Usage: usage}
+		Attempts: max(1, c.attempts, f.requested), DurationMs: took, Usage: usage}
 }
 
 // source is where the program came from; none when no program ran.

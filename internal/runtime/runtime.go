@@ -62,7 +62,7 @@ type Reply struct {
 	Outcome   agent.Outcome `json:"outcome"`
 	Program   Program       `json:"program"`
 
-	Attempts   int         `json:"attempts"`
+	Attempts   int         `json:"attempts"` // programs run, or asked of the model where more of them were refused than ran
 	DurationMs float64     `json:"duration_ms"`
 	Usage      agent.Usage `json:"usage"`
 }

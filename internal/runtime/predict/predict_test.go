@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -285,4 +286,30 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%q gives %s", reply, object(s.Outputs, out))
 		}
 	})
+}
+
+// D-13, D-19: a thousand orders of the same keys, in inputs, history and demos, give the same bytes.
+func TestShuffles(t *testing.T) {
+	signature := `{"inputs":[{"name":"review"},{"name":"meta"},{"name":"past","type":"history"}],"outputs":[{"name":"mood"},{"name":"stars","type":"integer"}]}`
+	shuffled := func(members ...string) string {
+		rand.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+		return "{" + strings.Join(members, ", ") + "}"
+	}
+	first := ""
+	for range 1000 {
+		turn := shuffled(`"review":"r1"`, `"meta":`+shuffled(`"b":1.50`, `"a":[{}]`, `"c":"<é>"`), `"mood":"bad"`, `"stars":2`, `"other":1`)
+		r := request(t, signature, shuffled(`"review":"r"`, `"meta":`+shuffled(`"z":`+shuffled(`"y":null`, `"x":1e2`), `"n":9007199254740993`), `"past":{"messages":[`+turn+`]}`))
+		r.Demos = []json.RawMessage{json.RawMessage(shuffled(`"stars":5`, `"mood":"good"`, `"review":"r0"`))}
+		messages, err := Messages(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("%q", messages)
+		if first == "" {
+			first = got
+		}
+		if got != first {
+			t.Fatalf("got\n%s\nafter\n%s", got, first)
+		}
+	}
 }
