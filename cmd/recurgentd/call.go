@@ -32,7 +32,12 @@ answers or it refuses the request.`,
   recurgentd call calculator increment --kwargs amount=5 --session SESSION
   recurgentd call text_tools slugify "Crème Brûlée" --output json
   recurgentd call calculator solve "2x + 5 = 17" --stream`,
-		Args: cobra.MinimumNArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return errors.New("call needs a role and a method, such as: recurgentd call calculator add 2 3")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := loadOptions(clientScope, cmd.Flags(), sh.env)
 			if err != nil {

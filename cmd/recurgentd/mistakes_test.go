@@ -39,7 +39,7 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 		{"no such configuration", []string{"serve", "--config", filepath.Join(dir, "none")}, 2, []string{"none", "no such file"}},
 		{"a short token", []string{"serve", "--auth-tokens-file", file("tokens", "alice x\n")}, 2, []string{"line 1", "shorter than 16 characters"}},
 		{"a broken recording", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "r"), "--provider", "replay", "--recording", file("r.jsonl", "{}\n")}, 1, []string{"r.jsonl, line 1", "forge, repair or chat"}},
-		{"no method", []string{"call", "calculator"}, 2, []string{"recurgentd call --help"}},
+		{"no method", []string{"call", "calculator"}, 2, []string{"needs a role and a method", "recurgentd call calculator add 2 3", "recurgentd call --help"}},
 		{"a slash in a name", []string{"call", "a/b", "c", "--url", d.url}, 3, []string{"/role must not contain slashes", "1 to 200 characters"}},
 		{"no session", []string{"call", "a", "b", "--session", "none", "--url", d.url}, 3, []string{"there is no session none"}},
 		{"no daemon", []string{"call", "a", "b", "--url", "http://127.0.0.1:1"}, 3, []string{"is recurgentd serve running?", "RECURGENT_URL"}},
