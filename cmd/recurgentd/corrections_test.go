@@ -109,7 +109,7 @@ func TestEvolutionMetrics(t *testing.T) {
 		`recurgent_weak_successes_total{reason="other"}`:                1, // an operator's own word: labels are a closed set
 		`recurgent_user_corrections_total{signal="temporal_reask"}`:     3,
 		`recurgent_recommendations_open`:                                1,
-		`recurgent_contract_checks_total{result="ok"}`:             4,
+		`recurgent_contract_checks_total{result="ok"}`:                  4,
 		`recurgent_contract_violations_total{mismatch="type_mismatch"}`: 0,
 	} {
 		if got := d.metric(series); got != want {

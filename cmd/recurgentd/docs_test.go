@@ -147,7 +147,7 @@ func TestDocumentsTellTheTruth(t *testing.T) {
 func runSteps(t *testing.T, d *proc, list []step) []string {
 	t.Helper()
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "bin") // as in a checkout in which make run was said
+	bin := filepath.Join(dir, "bin")             // as in a checkout in which make run was said
 	if err := os.Mkdir(bin, 0o755); err != nil { //nolint:gosec // programs are for everyone
 		t.Fatal(err)
 	}
