@@ -33,7 +33,7 @@ func TestUndoIsByteIdentical(t *testing.T) {
 		}},
 	}
 	random := rand.New(rand.NewPCG(6, 6))
-	for round := range 300 {
+	for round := range 100 {
 		a := lived(random)
 		before := text(t, a)
 		for _, act := range acts {
@@ -68,7 +68,7 @@ func TestUndoIsByteIdentical(t *testing.T) {
 // changed is back.
 func TestUndoKeepsWhatCallsCounted(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
-	for round := range 300 {
+	for round := range 100 {
 		a := lived(random)
 		after := a.Apply(ArtifactChange{State: StateDurable, ResetMetrics: true})
 		revert := Revert{From: *after.Standing(), To: *a.Standing()}
