@@ -43,6 +43,7 @@ func glob(t *testing.T, pattern string) []string {
 
 func TestOpsRules(t *testing.T) {
 	run(t, nil, "promtool", "check", "config", "prometheus/prometheus.yml")
+	run(t, nil, "promtool", "check", "config", "--syntax-only", "compose/prometheus.yml")
 	run(t, nil, "promtool", append([]string{"test", "rules"}, glob(t, "prometheus/tests/*.yml")...)...)
 }
 

@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 // runners: no capability and none to be had, no new privileges, and the filters of system calls.
 func becomeService(allowed []string) error {
 	goruntime.LockOSThread() // what is set for a thread must be set for the one that execs
+	hideProcesses()
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && os.Geteuid() == 0 {
 			return err
@@ -60,6 +61,15 @@ func becomeService(allowed []string) error {
 		}
 	}
 	return syscall.Exec(os.Args[1], os.Args[1:], env)
+}
+
+// hideProcesses does what ProtectProc=invisible does, where this user may: who may not tries
+// without.
+func hideProcesses() {
+	if unix.Unshare(unix.CLONE_NEWNS) != nil || unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil {
+		return
+	}
+	_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "hidepid=invisible")
 }
 
 // unitPolicy is SystemCallFilter=, with the filters that MemoryDenyWriteExecute= and RestrictAddressFamilies= add.
