@@ -173,7 +173,7 @@ func TestViolationOnAHealthyArtifact(t *testing.T) {
 func TestDetectorsChangeNothing(t *testing.T) {
 	values := []string{`map[string]any{"status": "success_no_parse", "movies": []any{}}`, `map[string]any{"status": "empty"}`, `[]any{}`, `"no_results"`,
 		`map[string]any{"status": "error", "error": "nothing worked", "movies": []any{}}`, `nil`, `map[string]any{"ok": false}`}
-	body := "\tswitch call.Arg(0, \"n\") {\n"
+	body := "\tn, _ := call.Arg(0, \"n\").(float64)\n\tswitch n {\n"
 	for i, v := range values {
 		body += fmt.Sprintf("\tcase %d.0:\n\t\treturn %s, nil\n", i, v)
 	}
@@ -197,6 +197,9 @@ func TestDetectorsChangeNothing(t *testing.T) {
 	on := outcomes()
 	d.do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"weak_success": map[string]any{"statuses": []any{}, "empty_arrays": false}, "user_correction": map[string]any{"window_seconds": 0}})
 	off := outcomes()
+	if n := strings.Count(strings.Join(on, ""), `"status":"ok"`); n != 2*len(values) || len(m.requests()) > 3 {
+		t.Errorf("%d ok outcomes after %d requests: the test shows nothing", n, len(m.requests()))
+	}
 	if !reflect.DeepEqual(on, off) {
 		t.Errorf("outcomes differ:\n%s\n%s", on, off)
 	}
