@@ -9,10 +9,12 @@ import (
 
 func main() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		err = l.Close()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	defer l.Close()
 	fmt.Println(l.Addr().(*net.TCPAddr).Port)
 }
