@@ -167,7 +167,11 @@ func (c *chooser) node(n ast.Node) bool {
 	case *ast.Ident:
 		return c.ident(n)
 	case *ast.SwitchStmt:
-		return true
+		if n.Tag == nil {
+			return true
+		}
+		_, plain := c.info.TypeOf(n.Tag).Underlying().(*types.Basic)
+		return plain || c.no("switches on other than plain values")
 	case *ast.BranchStmt:
 		return n.Label == nil && (n.Tok == token.BREAK || n.Tok == token.CONTINUE) || c.no("labels, goto and fallthrough")
 	case *ast.RangeStmt:

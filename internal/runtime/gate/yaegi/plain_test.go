@@ -33,6 +33,7 @@ func plainPrograms() []plainProgram {
 		{"switch", "", two + "switch { case a > 5: return \"big\", nil\ncase a < 1: return \"small\", nil\ndefault: return b, nil }", num},
 		{"switch_tag", "", one + "switch s { case \"\", \"x\": return \"empty\", nil\ncase \"a b  c\": return \"abc\", nil }\nreturn \"other\", nil", text},
 		{"switch_int", "", two + "n := 0\nswitch int(a) { case 0: n = 1\ncase 7: n = 2\ndefault: n = 3 }\nreturn n, nil", num},
+		{"switch_any", "", "switch call.Arg(0, \"s\") { case \"x\": return 1, nil\ncase 7.0: return 2, nil\ncase true, nil: return 3, nil }\nreturn \"other\", nil", []string{`["x"]`, `[7]`, `[true]`, `[null]`, `[[]]`}},
 		{"switch_break", "", "n := 0\nfor i := 0; i < 4; i++ { switch i { case 1: continue\ncase 2: break\ndefault: n += i } }\nreturn n, nil", nil},
 		{"string_range", "", one + "out := []any{}\nfor i, r := range s { out = append(out, i, string(r)) }\nreturn out, nil", text},
 		{"string_len", "", one + "return []any{len(s), strings.ToUpper(s), s + \"!\", s == \"\", s < \"b\"}, nil", text},
