@@ -16,7 +16,7 @@ func notify(env func(string) (string, bool), state string) {
 	if err != nil {
 		return
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	_, _ = c.Write([]byte(state))
 }
