@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -94,6 +95,53 @@ func artifactRevisions(t *testing.T, r *rig) {
 			t.Errorf("got audit %+v, want the one of the change that was made", log)
 		}
 	})
+}
+
+// An act that is undone leaves the artifact as it was, its revision included, and the generation that a program had pushed out
+// is back, however the store ends in between: after the act, and after the undo. P-71
+func artifactUndo(t *testing.T, r *rig) {
+	r.session("sess_1")
+	for i := range 3 {
+		code := fmt.Sprintf("package tool // %d", i)
+		g := &agent.Generation{ID: fmt.Sprint("gen-", i+1), Trigger: "regenerate:test", Code: code, CodeChecksum: agent.Checksum(code)}
+		c := r.call("sess_1")
+		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Generation: g, Result: agent.ClassOK, SessionID: "sess_1"}}
+		r.commit(c)
+	}
+	read := func() (*agent.Artifact, string) {
+		t.Helper()
+		a, err := r.s.Artifact(r.ctx, "calculator", "add")
+		r.ok(err)
+		text, err := json.Marshal(a)
+		r.ok(err)
+		return a, string(text)
+	}
+	was, before := read()
+	own := agent.Generation{ID: was.NextGenerationID(), Trigger: "operator:put", Code: "package tool // own", CodeChecksum: agent.Checksum("package tool // own")}
+	for i, act := range []agent.ArtifactChange{{ResetMetrics: true, State: agent.StateDurable}, {Generation: &own}} {
+		act.Role, act.MethodName, act.At = "calculator", "add", r.clock.now()
+		_, err := r.s.ChangeArtifact(r.ctx, was.Revision, act, &agent.AuditEntry{ID: fmt.Sprint("act_", i)})
+		r.ok(err)
+		var now *agent.Artifact
+		after := ""
+		r.everyWay(func() {
+			a, text := read()
+			if after == "" {
+				now, after = a, text
+			}
+			if text != after {
+				t.Errorf("act %d: got\n%.3000s\nafter\n%.3000s", i, text, after)
+			}
+		})
+		revert := &agent.Revert{From: *now.Standing(), To: *was.Standing()}
+		_, err = r.s.ChangeArtifact(r.ctx, now.Revision, agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now(), Revert: revert}, &agent.AuditEntry{ID: fmt.Sprint("undo_", i)})
+		r.ok(err)
+		r.everyWay(func() {
+			if _, text := read(); text != before {
+				t.Errorf("undo %d: got\n%.3000s\nbefore\n%.3000s", i, text, before)
+			}
+		})
+	}
 }
 
 func artifactGone(t *testing.T, r *rig) {

@@ -38,7 +38,7 @@ func Run(t *testing.T, h Harness) {
 		{"HistoryFilters", historyFilters}, {"HistoryLooks", historyLooks}, {"HistoryTimes", historyTimes}, {"HistoryKeepsUnknownKeys", historyKeepsUnknownKeys}, {"Calls", calls}, {"CallsPage", callsPage}, {"Corrections", corrections},
 		{"ValuesExpire", valuesExpire}, {"Replies", replies}, {"ContentBounded", contentBounded}, {"ContentBytes", contentBytes}, {"Patterns", patterns},
 		{"Counters", counters}, {"Artifacts", artifacts}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
-		{"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
+		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
 		{"Policy", policy}, {"Audit", audit}, {"Leases", leases}, {"Watch", watch}, {"ArchiveAndRestore", archiveAndRestore},
 		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"CloseTwice", closeTwice},
 		{"Model", model},
