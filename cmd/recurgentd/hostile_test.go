@@ -149,7 +149,7 @@ func (d *proc) endOf(session, method string) (end, value string, took time.Durat
 
 // A footprint is what a daemon holds of the machine.
 type footprint struct {
-	pid, files, goroutines, runners, sockets int
+	pid, files, goroutines, runners int
 }
 
 func (d *proc) footprint() footprint {

@@ -118,7 +118,6 @@ type replay struct {
 	doubted bool            // the checkpoint is lost: the logs may have what comes again
 	deleted map[string]bool // sessions that the journal deletes somewhere
 	broken  map[string]bool // sessions and artifacts that an entry is missing for
-	gaps    []gap
 }
 
 func (s *Store) replayJournal(doubted bool) (int, error) {

@@ -141,7 +141,9 @@ func fileDecls(fset *token.FileSet, f *ast.File) []decl {
 
 func oneDecl(fset *token.FileSet, d ast.Decl, imports map[string]string) decl {
 	var b bytes.Buffer
-	printer.Fprint(&b, fset, d)
+	if err := printer.Fprint(&b, fset, d); err != nil {
+		panic(err) // a declaration that was parsed
+	}
 	out := decl{Text: b.String(), Names: declNames(d)}
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch n := n.(type) {

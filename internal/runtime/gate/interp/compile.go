@@ -104,8 +104,6 @@ func (c *compiler) layout(t types.Type) *rtype { return rtypeOf(c.mc.types.layou
 
 func (c *compiler) real(t types.Type) *rtype { return rtypeOf(c.mc.types.of(t)) }
 
-func (c *compiler) keep(v any) { c.f.kept = append(c.f.kept, v) }
-
 // alloc reserves room for a value.
 func (c *compiler) alloc(rt *rtype) uintptr {
 	if rt.Size > 4<<20 || rt.TFlag&flagMaskOnDemand != 0 {

@@ -100,7 +100,6 @@ type fn struct {
 	defers   bool
 	own      bool // of the program's own text: its positions are told
 	pool     []unsafe.Pointer
-	kept     []any
 	zero     []slot // results of functions that defer: stale ones must not be seen
 }
 

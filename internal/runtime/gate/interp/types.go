@@ -376,10 +376,10 @@ func newForm(under types.Type, n int) (*rtype, *uncommonType, []methodEntry) {
 		t, u, _ := newBlock[interfaceType](0)
 		return &t.rtype, u, nil
 	case *types.Signature:
-		t, u, m := newBlock[funcForm](n)
+		t, _, m := newBlock[funcForm](n)
 		t.u.Moff = uint32(uintptr(unsafe.Pointer(unsafe.SliceData(m))) - uintptr(unsafe.Pointer(&t.u)))
 		if n == 0 {
-			t.u.Moff = uint32(unsafe.Sizeof(*u))
+			t.u.Moff = uint32(unsafe.Sizeof(t.u))
 		}
 		return &t.rtype, &t.u, m
 	}

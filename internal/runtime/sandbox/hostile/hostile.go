@@ -5,6 +5,7 @@ package hostile
 import (
 	"embed"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -99,7 +100,7 @@ func expand(body string) string {
 		var text string
 		if rest, ok := strings.CutPrefix(line, "$REPEAT "); ok {
 			count, t, _ := strings.Cut(rest, " ")
-			fmt.Sscan(count, &n)
+			n, _ = strconv.Atoi(count)
 			text = strings.TrimSuffix(t, "\n")
 			for i := range n {
 				b.WriteString(strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(text, "$I", fmt.Sprint(i)), "$J", fmt.Sprint(i+1)), `\n`, "\n"))
