@@ -101,5 +101,11 @@ func (c *factsCache) of(g *agent.Generation) *gate.Facts {
 	return f
 }
 
-// ignoresArgs reports whether the generation's program does not look at its arguments.
-func (r *Runtime) ignoresArgs(g *agent.Generation) bool { return !r.facts.of(g).UsesArgs }
+// ignoresArgs reports whether the generation's program does not look at its arguments, as one written for a single call
+// does not. What a person wrote is as they want it.
+func (r *Runtime) ignoresArgs(g *agent.Generation) bool {
+	return g.Model != modelOperator && !r.facts.of(g).UsesArgs
+}
+
+// modelOperator stands for a model's name in generations that a person put in.
+const modelOperator = "operator"

@@ -175,7 +175,7 @@ func (r *Runtime) PutProgram(ctx context.Context, role, method, source, reason, 
 	k := r.compiled.resolve(&ofRole, &ofMethod, nil, nil)
 	g := agent.Generation{Trigger: "operator:" + orElse(reason, "put"), Code: source, CodeChecksum: checksum, Dependencies: facts.Imports,
 		ContractFingerprint: k.Fingerprint, CheckedFingerprint: k.Checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: facts.Engine,
-		Model: "operator", CreatedAt: r.o.Now(), Facts: encodeFacts(facts), Cacheable: true, CacheabilityReason: cacheStable}
+		Model: modelOperator, CreatedAt: r.o.Now(), Facts: encodeFacts(facts), Cacheable: true, CacheabilityReason: cacheStable}
 	entry := r.audit(actor, actPut, role+"."+method, reason)
 	return r.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {

@@ -75,6 +75,9 @@ func TestSelect(t *testing.T) {
 		{name: "not cacheable", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) { g.Cacheable = false })), decision: DecideForge, reason: ReasonNotCacheable, generation: "gen-1"},
 		{name: "dispatch method", artifact: healthy(), method: "ask", decision: DecideForge, reason: ReasonDispatch, generation: "gen-1"},
 		{name: "arguments it does not look at", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) { g.Facts = json.RawMessage(`{"uses_args":false}`) })), args: true, decision: DecideRepair, reason: ReasonArgsIgnored, generation: "gen-1"},
+		{name: "a person's program that looks at no argument", artifact: artifact(nil, generation("gen-1", k, "o", func(g *agent.Generation) {
+			g.Facts, g.Model = json.RawMessage(`{"uses_args":false}`), "operator"
+		})), args: true, decision: DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "quarantined", artifact: with(healthy(), func(a *agent.Artifact) { a.Quarantined = true }), decision: DecideForge, reason: ReasonQuarantined, generation: "gen-1"},
 		{name: "quarantined and pinned", artifact: with(healthy(), func(a *agent.Artifact) { a.Quarantined, a.Pinned = true, true }), decision: DecideForge, reason: ReasonQuarantined, generation: "gen-1"},
 		{name: "an operator asked for a new one", artifact: with(healthy(), func(a *agent.Artifact) { a.ForceRegenerate = "suspect" }), decision: DecideForge, reason: ReasonRequested, generation: "gen-1"},
