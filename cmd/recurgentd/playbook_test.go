@@ -105,6 +105,15 @@ func TestPlaybookCommands(t *testing.T) {
 	if out, _, code := d.client("policy", "get", "repair_enabled"); code != 0 || strings.TrimSpace(out) != "false" {
 		t.Errorf("policy get: %d %s", code, out)
 	}
+	if out, _, code := d.client("policy", "get", "degraded.min_failures"); code != 0 || strings.TrimSpace(out) != "5" {
+		t.Errorf("policy get with a dot: %d %s", code, out)
+	}
+	if _, _, code := d.client("policy", "get", "degraded.min_failures.x"); code == 0 {
+		t.Error("a part of a number")
+	}
+	if out, _, code := d.client("policy", "set", "repair_enabled=null", `{"degraded":null}`); code != 0 || !strings.Contains(out, `"min_failures": 3`) || !strings.Contains(out, `"repair_enabled": true`) {
+		t.Errorf("a null brings defaults back: %d %s", code, out)
+	}
 	if _, errs, code := d.client("policy", "set", "no_such=1"); code == 0 || !strings.Contains(errs, "no_such") {
 		t.Errorf("an unknown switch: %d %s", code, errs)
 	}

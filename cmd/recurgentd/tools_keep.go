@@ -182,12 +182,15 @@ func (t *errand) policy() error {
 	if err := t.read("policy", data, &all); err != nil {
 		return err
 	}
-	if len(t.args) == 1 {
-		part, ok := all[t.args[0]]
-		if !ok {
-			return exitWith(exitUsage, fmt.Errorf("the policy has no %q; recurgentd policy get shows what it has", t.args[0]))
+	for _, name := range t.args {
+		for part := range strings.SplitSeq(name, ".") {
+			var ok bool
+			if data, ok = all[part]; !ok {
+				return exitWith(exitUsage, fmt.Errorf("the policy has no %q; recurgentd policy get shows what it has", name))
+			}
+			all = nil
+			_ = json.Unmarshal(data, &all) // what is no object has no parts
 		}
-		data = part
 	}
 	return t.showPolicy(data)
 }

@@ -29,6 +29,14 @@ func (r *Runtime) PatchPolicy(ctx context.Context, patch json.RawMessage, actor 
 	if err != nil {
 		return agent.Policy{}, &agent.PolicyError{Reason: err.Error()}
 	}
+	defaults, err := json.Marshal(agent.DefaultPolicy())
+	if err != nil {
+		return agent.Policy{}, fmt.Errorf("encode the default policy: %w", err)
+	}
+	// What a null has removed is as it is by default.
+	if after, err = jsonpatch.MergePatch(defaults, after); err != nil {
+		return agent.Policy{}, &agent.PolicyError{Reason: err.Error()}
+	}
 	p, err := agent.DecodePolicy(after)
 	if err != nil {
 		return agent.Policy{}, err
