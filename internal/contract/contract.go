@@ -80,13 +80,6 @@ func CompileTolerant(deliverable json.RawMessage) (*Schema, []InvalidError, erro
 	return compile(deliverable, mode{tolerant: true})
 }
 
-// CompileStored makes a Schema of a deliverable that passed a door before (Compile or CompileTolerant): $ref is followed,
-// and constraints that make no sense bind nobody. The error is an *InvalidError for what cannot be used at all.
-func CompileStored(deliverable json.RawMessage) (*Schema, error) {
-	s, _, err := compile(deliverable, mode{tolerant: true, refs: true})
-	return s, err
-}
-
 // mode is how strict a compilation is.
 type mode struct {
 	tolerant bool // leave out what makes no sense, instead of refusing it

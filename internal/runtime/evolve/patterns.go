@@ -10,10 +10,9 @@ import (
 
 // Sizes of the pattern memory.
 const (
-	PatternRing   = 50 // events kept a role
-	patternWindow = 5  // events that a prompt looks at
-	patternLimit  = 4  // patterns that a prompt shows
-	patternRepeat = 2  // events that a pattern must be seen in
+	patternWindow = 5 // events that a prompt looks at
+	patternLimit  = 4 // patterns that a prompt shows
+	patternRepeat = 2 // events that a pattern must be seen in
 )
 
 // Pattern is a capability that programs of a role needed again and again.
@@ -62,10 +61,4 @@ func PatternsForPrompt(events []agent.PatternEvent) []string {
 		out = append(out, fmt.Sprintf("%s: seen in %d of the last %d calls", p.Capability, p.Count, p.Window))
 	}
 	return out
-}
-
-// Remember adds an event to a role's ring; the oldest go. events is not changed.
-func Remember(events []agent.PatternEvent, e agent.PatternEvent) []agent.PatternEvent {
-	kept := events[max(0, len(events)-PatternRing+1):]
-	return append(slices.Clone(kept), e)
 }

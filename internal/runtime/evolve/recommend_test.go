@@ -27,13 +27,6 @@ func TestPatterns(t *testing.T) {
 	if got := PatternsForPrompt(nil); got != nil {
 		t.Errorf("got %v of nothing", got)
 	}
-	var ring []agent.PatternEvent
-	for i := range 120 {
-		ring = Remember(ring, event(i%60))
-	}
-	if len(ring) != PatternRing || ring[len(ring)-1].CallID != "59" {
-		t.Errorf("the ring holds %d events up to %s", len(ring), ring[len(ring)-1].CallID)
-	}
 }
 
 func method(calls ...Call) Method {
