@@ -20,6 +20,7 @@ func (c *check) orderCalls() bool {
 			o.packages[c.importName(spec)] = path
 		}
 	}
+	o.survey()
 	ast.Inspect(c.file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BlockStmt:
@@ -30,7 +31,9 @@ func (c *check) orderCalls() bool {
 			n.Body = o.list(n.Body)
 		case *ast.IfStmt:
 			if next, ok := n.Else.(*ast.IfStmt); ok {
-				if moved := o.stmt(next); len(moved) > 0 {
+				if _, out := o.open(next); out != ast.Stmt(next) {
+					n.Else = out
+				} else if moved := o.stmt(next); len(moved) > 0 {
 					n.Else = &ast.BlockStmt{Lbrace: next.Pos(), List: append(moved, next), Rbrace: next.End()}
 				}
 			}
@@ -42,19 +45,24 @@ func (c *check) orderCalls() bool {
 
 type orderer struct {
 	c        *check
-	packages map[string]string // name to path
+	packages map[string]string    // name to path
+	shared   map[*ast.Object]bool // variables that calls may change
+	jumps    map[string]bool      // labels of goto statements
 	count    int
 }
 
 func (o *orderer) list(stmts []ast.Stmt) []ast.Stmt {
 	var out []ast.Stmt
 	for i, s := range stmts {
-		moved := o.stmt(s)
-		if len(moved) > 0 && out == nil {
+		moved, opened := o.open(s)
+		if opened == s {
+			moved = append(moved, o.stmt(s)...)
+		}
+		if (len(moved) > 0 || opened != s) && out == nil {
 			out = slices.Clone(stmts[:i])
 		}
 		if out != nil {
-			out = append(append(out, moved...), s)
+			out = append(append(out, moved...), opened)
 		}
 	}
 	if out == nil {
@@ -196,8 +204,11 @@ func (o *orderer) risky(reads int, list ...ast.Expr) bool {
 
 // operands moves the calls in a call's operands. One call that is the only argument may have several results, and stays.
 func (o *orderer) operands(call *ast.CallExpr, moved *[]ast.Stmt) {
-	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
-		o.move(&s.X, moved)
+	switch f := ast.Unparen(call.Fun).(type) {
+	case *ast.SelectorExpr:
+		o.move(&f.X, moved)
+	case *ast.CallExpr:
+		o.move(&call.Fun, moved)
 	}
 	if len(call.Args) == 1 && o.movable(call) {
 		if inner, ok := ast.Unparen(call.Args[0]).(*ast.CallExpr); ok {
@@ -217,7 +228,9 @@ func (o *orderer) move(e *ast.Expr, moved *[]ast.Stmt) {
 		o.move(&x.X, moved)
 	case *ast.BinaryExpr:
 		o.move(&x.X, moved)
-		if x.Op != token.LAND && x.Op != token.LOR {
+		if x.Op == token.LAND || x.Op == token.LOR {
+			o.wrap(&x.Y)
+		} else {
 			o.move(&x.Y, moved)
 		}
 	case *ast.UnaryExpr:

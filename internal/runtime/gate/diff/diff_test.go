@@ -72,7 +72,67 @@ func readCorpus(t testing.TB) []entry {
 			out = append(out, e)
 		}
 	}
-	return append(out, readSnippets(t)...)
+	return append(append(out, readBriefs(t)...), readSnippets(t)...)
+}
+
+// readBriefs makes programs of those written without package clause and imports, which may use try.
+func readBriefs(t testing.TB) []entry {
+	t.Helper()
+	files, err := filepath.Glob("testdata/corpus/*.brief")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no briefs: %v", err)
+	}
+	var out []entry
+	for _, name := range files {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			e := entry{name: strings.TrimSuffix(filepath.Base(name), ".brief") + "/" + f.Name}
+			body := string(f.Data)
+			for line := range strings.Lines(body) {
+				if args, ok := strings.CutPrefix(strings.TrimSpace(line), "//args "); ok {
+					e.calls = append(e.calls, args)
+				}
+			}
+			if len(e.calls) == 0 {
+				e.calls = []string{"[]"}
+			}
+			if strings.Contains(body, "try(") {
+				body += try
+			}
+			e.source = head(body) + body
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// try is what a brief may call to have a panic's text.
+const try = `
+func try(f func()) (text string) {
+	defer func() {
+		if r := recover(); r != nil {
+			text = fmt.Sprint(r)
+		}
+	}()
+	f()
+	return "no panic"
+}
+`
+
+// head returns the package clause and the imports that a text needs.
+func head(text string) string {
+	var b strings.Builder
+	b.WriteString("package tool\n\nimport (\n\t\"recurgent\"\n")
+	for _, p := range allow.Packages() {
+		if p.Path != allow.Host && p.Path != "math/rand" && p.Path != "crypto/rand" && regexp.MustCompile(`\b`+p.Name()+`\.[A-Z]`).MatchString(text) {
+			fmt.Fprintf(&b, "\t%q\n", p.Path)
+		}
+	}
+	b.WriteString(")\n\n")
+	return b.String()
 }
 
 // readSnippets makes a program of each line of the snippets.
@@ -91,17 +151,8 @@ func readSnippets(t testing.TB) []entry {
 		if !ok {
 			t.Fatalf("no program: %s", line)
 		}
-		var imports strings.Builder
-		for _, p := range allow.Packages() {
-			if p.Path != "math/rand" && p.Path != "crypto/rand" && regexp.MustCompile(`\b`+p.Name()+`\.[A-Z]`).MatchString(expr) {
-				fmt.Fprintf(&imports, "\t%q\n", p.Path)
-			}
-		}
-		if !strings.Contains(imports.String(), "\"recurgent\"") {
-			imports.WriteString("\t\"recurgent\"\n")
-		}
-		out = append(out, entry{name: "snippets/" + name, calls: []string{"[]"}, source: "package tool\n\nimport (\n" + imports.String() +
-			")\n\ntype runtimeError interface {\n\terror\n\tRuntimeError()\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn " + expr + ", nil\n}\n"})
+		out = append(out, entry{name: "snippets/" + name, calls: []string{"[]"}, source: head(expr) +
+			"type runtimeError interface {\n\terror\n\tRuntimeError()\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn " + expr + ", nil\n}\n"})
 	}
 	return out
 }
@@ -285,8 +336,10 @@ func runNatively(t *testing.T, corpus []entry) map[string]result {
 		t.Fatalf("native run: %v\n%s", err, stderr.String())
 	}
 	out := map[string]result{}
+	own := regexp.MustCompile(`recurgent/p\d+`) // the path of a program's package
 	for line := range bytes.Lines(data) {
 		var r result
+		line = own.ReplaceAll(line, []byte("tool"))
 		if err := json.Unmarshal(line, &r); err != nil {
 			continue // printed by a program
 		}

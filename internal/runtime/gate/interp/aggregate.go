@@ -1,9 +1,11 @@
 package interp
 
 import (
+	"fmt"
 	"go/types"
 	"math"
 	"reflect"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/tools/go/ssa"
@@ -110,21 +112,11 @@ func (c *compiler) index(in *ssa.Index) op {
 
 func (c *compiler) slice(in *ssa.Slice) op {
 	d, x := c.off(in), c.off(in.X)
-	bound := func(v ssa.Value) func(unsafe.Pointer) int {
+	bound := func(v ssa.Value) *bound {
 		if v == nil {
 			return nil
 		}
-		read := c.readInt(v.Type(), c.off(v))
-		if isUnsigned(v.Type()) {
-			return func(m unsafe.Pointer) int {
-				u := uint64(read(m))
-				if u > math.MaxInt {
-					u = math.MaxInt
-				}
-				return int(u)
-			}
-		}
-		return func(m unsafe.Pointer) int { return int(read(m)) }
+		return &bound{c.readInt(v.Type(), c.off(v)), isUnsigned(v.Type())}
 	}
 	lo, hi, mx := bound(in.Low), bound(in.High), bound(in.Max)
 	switch t := in.X.Type().Underlying().(type) {
@@ -133,10 +125,13 @@ func (c *compiler) slice(in *ssa.Slice) op {
 			s := *at[string](m, x)
 			l, h := 0, len(s)
 			if lo != nil {
-				l = lo(m)
+				l = lo.of(m)
 			}
 			if hi != nil {
-				h = hi(m)
+				h = hi.of(m)
+			}
+			if uint(l) > uint(h) || uint(h) > uint(len(s)) {
+				boundsPanic(m, len(s), len(s), true, lo, hi, nil)
 			}
 			*at[string](m, d) = s[l:h]
 		}
@@ -144,7 +139,7 @@ func (c *compiler) slice(in *ssa.Slice) op {
 		size := c.layout(t.Elem()).Size
 		return func(m unsafe.Pointer) {
 			s := *at[sliceHeader](m, x)
-			*at[sliceHeader](m, d) = reslice(m, s, size, lo, hi, mx)
+			*at[sliceHeader](m, d) = reslice(m, s, size, false, lo, hi, mx)
 		}
 	case *types.Pointer:
 		arr := t.Elem().Underlying().(*types.Array)
@@ -152,34 +147,99 @@ func (c *compiler) slice(in *ssa.Slice) op {
 		return func(m unsafe.Pointer) {
 			p := *at[unsafe.Pointer](m, x)
 			nilCheck(p)
-			*at[sliceHeader](m, d) = reslice(m, sliceHeader{p, n, n}, size, lo, hi, mx)
+			*at[sliceHeader](m, d) = reslice(m, sliceHeader{p, n, n}, size, true, lo, hi, mx)
 		}
 	}
 	fail("cannot slice " + in.X.Type().String())
 	return nil
 }
 
-// reslice slices s; bounds panic as natively, since Go itself checks them on a slice of nothing of the same length.
-func reslice(m unsafe.Pointer, s sliceHeader, size uintptr, lo, hi, mx func(unsafe.Pointer) int) sliceHeader {
+// A bound is one of the indices of a slice expression.
+type bound struct {
+	read     func(unsafe.Pointer) int64
+	unsigned bool
+}
+
+// of returns the index; one that no int holds is negative, and out of range as well.
+func (b *bound) of(m unsafe.Pointer) int { return int(b.read(m)) }
+
+func (b *bound) negative(u uint64) bool { return b != nil && !b.unsigned && int64(u) < 0 }
+
+func (b *bound) print(u uint64) string {
+	if b.negative(u) {
+		return strconv.FormatInt(int64(u), 10)
+	}
+	return strconv.FormatUint(u, 10)
+}
+
+// reslice slices s, the whole of an array when fixed.
+func reslice(m unsafe.Pointer, s sliceHeader, size uintptr, fixed bool, lo, hi, mx *bound) sliceHeader {
 	l, h, k := 0, s.len, s.cap
 	if lo != nil {
-		l = lo(m)
+		l = lo.of(m)
 	}
 	if hi != nil {
-		h = hi(m)
+		h = hi.of(m)
 	}
-	ghost := make([]struct{}, s.len, s.cap)
 	if mx != nil {
-		k = mx(m)
-		_ = ghost[l:h:k]
-	} else {
-		_ = ghost[l:h]
+		k = mx.of(m)
+	}
+	if uint(l) > uint(h) || uint(h) > uint(k) || uint(k) > uint(s.cap) {
+		boundsPanic(m, s.len, s.cap, fixed, lo, hi, mx)
 	}
 	out := sliceHeader{s.data, h - l, k - l}
 	if out.cap > 0 {
 		out.data = unsafe.Add(s.data, uintptr(l)*size)
 	}
 	return out
+}
+
+// boundsPanic panics as natively for indices that are out of range: Go itself checks them, as they are, on a slice of nothing of the same
+// length.
+//
+//go:noinline
+func boundsPanic(m unsafe.Pointer, length, capacity int, fixed bool, lo, hi, mx *bound) {
+	l, h := uint64(0), uint64(length)
+	signed := true // an int and a uint64 take different words for negative numbers
+	read := func(b *bound, u *uint64) {
+		if b != nil {
+			*u = uint64(b.read(m))
+			if b.unsigned && *u > math.MaxInt {
+				signed = false
+			}
+		}
+	}
+	read(lo, &l)
+	read(hi, &h)
+	if mx == nil && fixed {
+		text := fmt.Sprintf("[:%s]", hi.print(h))
+		switch {
+		case hi != nil && h > uint64(length) && !hi.negative(h):
+			text += fmt.Sprintf(" with length %d", length)
+		case hi != nil && hi.negative(h):
+		case lo.negative(l):
+			text = fmt.Sprintf("[%s:]", lo.print(l))
+		default:
+			text = fmt.Sprintf("[%s:%d]", lo.print(l), h)
+		}
+		panic(plainError("runtime error: slice bounds out of range " + text))
+	}
+	ghost := make([]struct{}, length, capacity)
+	if mx == nil {
+		if signed {
+			_ = ghost[int(l):int(h)]
+		}
+		_ = ghost[l:h]
+	}
+	k := uint64(0)
+	read(mx, &k)
+	if fixed && k > uint64(capacity) && !mx.negative(k) {
+		panic(plainError(fmt.Sprintf("runtime error: slice bounds out of range [::%s] with length %d", mx.print(k), length)))
+	}
+	if signed {
+		_ = ghost[int(l):int(h):int(k)]
+	}
+	_ = ghost[l:h:k]
 }
 
 func (c *compiler) makeSlice(in *ssa.MakeSlice) op {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/types"
 	"reflect"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/tools/go/ssa"
@@ -60,8 +61,9 @@ func (c *compiler) wrapNilCheck(cc *ssa.CallCommon, d uintptr, args []argument) 
 	return func(m unsafe.Pointer) {
 		p := *at[unsafe.Pointer](m, args[0].off)
 		if p == nil {
+			typ := *at[string](m, args[1].off)
 			panic(wrapError(fmt.Sprintf("value method %s.%s called using nil *%s pointer",
-				*at[string](m, args[1].off), *at[string](m, args[2].off), *at[string](m, args[1].off))))
+				typ, *at[string](m, args[2].off), typ[strings.LastIndexByte(typ, '.')+1:])))
 		}
 		*at[unsafe.Pointer](m, d) = p
 	}

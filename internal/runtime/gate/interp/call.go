@@ -3,6 +3,7 @@ package interp
 import (
 	"go/types"
 	"reflect"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/tools/go/ssa"
@@ -14,6 +15,9 @@ func (mc *machine) fnOf(f *ssa.Function) *fn {
 		return c
 	}
 	c := &fn{mc: mc, ssa: f, own: f.Pos().IsValid() && mc.isOwn(f)}
+	for _, kind := range []string{"wrapper for ", "thunk for ", "bound method wrapper for "} {
+		c.wrapper = c.wrapper || strings.HasPrefix(f.Synthetic, kind)
+	}
 	mc.funcs[f] = c
 	mc.order = append(mc.order, c)
 	return c
@@ -175,7 +179,8 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 		if p == nil {
 			nilPanic()
 		}
-		if *(*uintptr)(p) != mc.makeFuncCode {
+		cl := (*closure)(p)
+		if !mc.isClosure(cl) {
 			if ft == nil {
 				ft = mc.types.of(noReceiver(sig))
 			}
@@ -183,7 +188,6 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 			mc.hostCall(fv, m, args, results)
 			return
 		}
-		cl := (*closure)(p)
 		f := cl.f
 		f.prepare()
 		nm := f.newFrame()

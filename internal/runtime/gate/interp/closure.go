@@ -15,7 +15,7 @@ type closureHead struct {
 	fn      unsafe.Pointer // of type func([]reflect.Value) []reflect.Value: points to closure.call
 }
 
-// A closure is a function value of the program. Interpreted code recognises it by its code address and calls f directly; the
+// A closure is a function value of the program. Interpreted code recognises it (isClosure) and calls f directly; the
 // host calls it as any function value.
 type closure struct {
 	closureHead
@@ -56,6 +56,11 @@ func fromHostCode() uintptr {
 func makeFuncCode() uintptr {
 	v := reflect.MakeFunc(reflect.TypeFor[func()](), func([]reflect.Value) []reflect.Value { return nil })
 	return (*closureHead)((*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1]).code
+}
+
+// isClosure reports whether a function value is a closure of ours. Its code is not enough: the host makes functions by reflect.MakeFunc too.
+func (mc *machine) isClosure(c *closure) bool {
+	return c.code == mc.makeFuncCode && *(*uintptr)(c.fn) == mc.fromHostCode
 }
 
 func (c *closure) fromHost(args []reflect.Value) []reflect.Value {

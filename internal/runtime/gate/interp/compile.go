@@ -475,6 +475,9 @@ func (c *compiler) instr(in ssa.Instruction) op {
 	case *ssa.UnOp:
 		return c.unop(in)
 	case *ssa.Store:
+		if field, ok := in.Addr.(*ssa.FieldAddr); ok && isBlank(field) {
+			return nil // the toolchain does not keep it, so that values are equal whatever stood there
+		}
 		return storeOp(c.layout(in.Val.Type()), c.off(in.Addr), c.off(in.Val))
 	case *ssa.FieldAddr:
 		return c.fieldAddr(in)
@@ -513,7 +516,11 @@ func (c *compiler) instr(in ssa.Instruction) op {
 	case *ssa.Next:
 		return c.next(in)
 	case *ssa.Call:
-		return c.call(&in.Call, in)
+		if o := c.call(&in.Call, in); !c.f.wrapper {
+			return o
+		} else {
+			return c.passDeferral(o)
+		}
 	case *ssa.Defer:
 		return c.deferInstr(in)
 	case *ssa.RunDefers:
@@ -525,6 +532,16 @@ func (c *compiler) instr(in ssa.Instruction) op {
 	}
 	fail("the program uses something that does not run here: " + in.String())
 	return nil
+}
+
+// passDeferral lets a method recover that is deferred through a wrapper: a promoted method, a method value.
+func (c *compiler) passDeferral(call op) op {
+	mc := c.mc
+	return func(m unsafe.Pointer) {
+		mc.deferring = headOf(m).deferOf
+		call(m)
+		mc.deferring = nil
+	}
 }
 
 func (c *compiler) allocInstr(in *ssa.Alloc) op {
@@ -564,6 +581,11 @@ func (mc *machine) global(g *ssa.Global) unsafe.Pointer {
 	}
 	mc.globals[g] = p
 	return p
+}
+
+func isBlank(in *ssa.FieldAddr) bool {
+	st, ok := in.X.Type().Underlying().(*types.Pointer).Elem().Underlying().(*types.Struct)
+	return ok && st.Field(in.Field).Name() == "_"
 }
 
 func isEmptyInterface(t types.Type) bool {

@@ -3,6 +3,7 @@ package interp
 import (
 	"go/types"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/tools/go/ssa"
@@ -131,6 +132,15 @@ func (c *compiler) typeAssert(in *ssa.TypeAssert) op {
 		d = c.off(in)
 	}
 	commaOk, mc := in.CommaOk, c.mc
+	if !commaOk && boundMethod(in) {
+		return func(m unsafe.Pointer) {
+			nilCheck(at[eface](m, x).typ)
+			*at[any](m, d) = *at[any](m, x)
+		}
+	}
+	if types.IsInterface(in.AssertedType) {
+		static = nil // not told
+	}
 	failed := func(m unsafe.Pointer, have *rtype, missing string) {
 		if !commaOk {
 			e := &typeAssertionError{static, have, want, missing}
@@ -178,12 +188,42 @@ func (c *compiler) typeAssert(in *ssa.TypeAssert) op {
 	}
 }
 
+// boundMethod reports whether in only checks that there is something whose method becomes a value: go/ssa asserts an interface to be its
+// own type.
+func boundMethod(in *ssa.TypeAssert) bool {
+	if len(*in.Referrers()) > 0 || !types.Identical(in.AssertedType, in.X.Type()) {
+		return false
+	}
+	list := in.Block().Instrs
+	next := slices.Index(list, ssa.Instruction(in)) + 1
+	_, ok := list[min(next, len(list)-1)].(*ssa.MakeClosure)
+	return ok
+}
+
+// sameMethod reports whether a method, which has its receiver in front, has the signature want.
+func sameMethod(have, want reflect.Type) bool {
+	if have.NumIn()-1 != want.NumIn() || have.NumOut() != want.NumOut() {
+		return false
+	}
+	for i := range want.NumIn() {
+		if have.In(i+1) != want.In(i) {
+			return false
+		}
+	}
+	for i := range want.NumOut() {
+		if have.Out(i) != want.Out(i) {
+			return false
+		}
+	}
+	return have.IsVariadic() == want.IsVariadic()
+}
+
 // missingMethod names the first method of the interface type that the type lacks.
 func missingMethod(iface, typ *rtype) string {
 	it, ct := reflectOf(iface), reflectOf(typ)
 	for i := range it.NumMethod() {
 		m := it.Method(i)
-		if have, ok := ct.MethodByName(m.Name); !ok || have.Type.NumIn()-1 != m.Type.NumIn() {
+		if have, ok := ct.MethodByName(m.Name); !ok || !sameMethod(have.Type, m.Type) {
 			return m.Name
 		}
 	}

@@ -99,6 +99,7 @@ type fn struct {
 	recover  *codeBlock
 	defers   bool
 	own      bool // of the program's own text: its positions are told
+	wrapper  bool // only calls a method
 	pool     []unsafe.Pointer
 	zero     []slot // results of functions that defer: stale ones must not be seen
 }

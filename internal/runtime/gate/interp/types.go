@@ -108,7 +108,7 @@ func (tt *typeTable) make(t types.Type) reflect.Type {
 			return reflect.TypeFor[any]()
 		}
 		it, _, _ := newBlock[interfaceType](0)
-		tt.setHeader(&it.rtype, tt.layout(t), types.TypeString(t, qualify))
+		tt.setHeader(&it.rtype, tt.layout(t), tt.interfaceName(t))
 		it.TFlag &^= flagNamed | flagUncommon
 		rt := reflectOf(&it.rtype)
 		tt.byType.Set(t, rt)
@@ -118,8 +118,6 @@ func (tt *typeTable) make(t types.Type) reflect.Type {
 	fail("no run-time type for " + t.String())
 	return nil
 }
-
-func qualify(p *types.Package) string { return p.Name() }
 
 func (tt *typeTable) signature(t *types.Signature) reflect.Type {
 	in := make([]reflect.Type, t.Params().Len())
@@ -316,22 +314,6 @@ func argDepth(t types.Type, depth int) int {
 	return deepest
 }
 
-// typeName returns a named type's name as the toolchain writes it: type arguments without spaces and with whole paths.
-func typeName(t *types.Named) string {
-	name := t.Obj().Name()
-	if p := t.Obj().Pkg(); p != nil {
-		name = p.Name() + "." + name
-	}
-	if t.TypeArgs().Len() == 0 {
-		return name
-	}
-	args := make([]string, t.TypeArgs().Len())
-	for i := range args {
-		args[i] = strings.ReplaceAll(types.TypeString(t.TypeArgs().At(i), nil), ", ", ",")
-	}
-	return name + "[" + strings.Join(args, ",") + "]"
-}
-
 // pointer makes *T for a made type T: the runtime finds T's pointer methods there.
 func (tt *typeTable) pointer(elem types.Type, rt reflect.Type, name string) {
 	ptr := types.NewPointer(elem)
@@ -467,14 +449,15 @@ func (tt *typeTable) structure(t *types.Struct) reflect.Type {
 	}
 	sels := tt.methodSet(t)
 	hdr, u, methods := newForm(t, len(sels))
-	tt.setHeader(hdr, tt.layout(t), types.TypeString(t, qualify))
+	name := tt.structName(t)
+	tt.setHeader(hdr, tt.layout(t), name)
 	hdr.TFlag |= flagUncommon
 	u.PkgPath = tt.off(tt.pkgName(nil))
 	rt := reflectOf(hdr)
 	tt.byType.Set(t, rt)
 	tt.back[hdr] = t
 	tt.addMethods(t, u, methods, sels)
-	tt.pointer(t, rt, "*"+types.TypeString(t, qualify))
+	tt.pointer(t, rt, "*"+name)
 	tt.fill(hdr, t)
 	return rt
 }

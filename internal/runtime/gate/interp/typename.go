@@ -1,0 +1,135 @@
+package interp
+
+import (
+	"fmt"
+	"go/types"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Names of types as the toolchain writes them into run-time types: fmt's %T and the texts of panics show them.
+
+// typeName returns a named type's name: type arguments without spaces and with whole paths.
+func typeName(t *types.Named) string {
+	name := t.Obj().Name()
+	if p := t.Obj().Pkg(); p != nil {
+		name = p.Name() + "." + name
+	}
+	if t.TypeArgs().Len() == 0 {
+		return name
+	}
+	args := make([]string, t.TypeArgs().Len())
+	for i := range args {
+		args[i] = argName(t.TypeArgs().At(i))
+	}
+	return name + "[" + strings.Join(args, ",") + "]"
+}
+
+// argName returns the name of a type as an argument of another: with whole paths.
+func argName(t types.Type) string {
+	switch t := types.Unalias(t).(type) {
+	case *types.Basic:
+		return basicType(t).String()
+	case *types.Named:
+		p := t.Obj().Pkg()
+		if p == nil {
+			return t.Obj().Name()
+		}
+		return p.Path() + "." + strings.TrimPrefix(typeName(t), p.Name()+".")
+	case *types.Pointer:
+		return "*" + argName(t.Elem())
+	case *types.Slice:
+		return "[]" + argName(t.Elem())
+	case *types.Array:
+		return fmt.Sprintf("[%d]%s", t.Len(), argName(t.Elem()))
+	case *types.Map:
+		return "map[" + argName(t.Key()) + "]" + argName(t.Elem())
+	case *types.Chan:
+		elem := argName(t.Elem())
+		if strings.HasPrefix(elem, "<-") && t.Dir() != types.RecvOnly {
+			elem = "(" + elem + ")"
+		}
+		return map[types.ChanDir]string{types.SendRecv: "chan ", types.SendOnly: "chan<- ", types.RecvOnly: "<-chan "}[t.Dir()] + elem
+	case *types.Signature:
+		return "func" + signatureName(t)
+	case *types.Struct:
+		return structForm(t, argName, func(v *types.Var) string { return v.Pkg().Path() })
+	case *types.Interface:
+		return interfaceForm(t, signatureName, func(m *types.Func) string { return m.Pkg().Path() })
+	}
+	return t.String()
+}
+
+// signatureName returns parameters and results.
+func signatureName(t *types.Signature) string {
+	params := make([]string, t.Params().Len())
+	for i := range params {
+		params[i] = argName(t.Params().At(i).Type())
+	}
+	if n := len(params) - 1; t.Variadic() {
+		params[n] = "..." + strings.TrimPrefix(params[n], "[]")
+	}
+	results := make([]string, t.Results().Len())
+	for i := range results {
+		results[i] = argName(t.Results().At(i).Type())
+	}
+	out := "(" + strings.Join(params, ", ") + ")"
+	switch len(results) {
+	case 0:
+		return out
+	case 1:
+		return out + " " + results[0]
+	}
+	return out + " (" + strings.Join(results, ", ") + ")"
+}
+
+// interfaceName returns the name of an interface type without one.
+func (tt *typeTable) interfaceName(t *types.Interface) string {
+	signature := func(s *types.Signature) string { return strings.TrimPrefix(tt.of(s).String(), "func") }
+	return interfaceForm(t, signature, func(m *types.Func) string { return m.Pkg().Name() })
+}
+
+// structName returns the name of a struct type without one.
+func (tt *typeTable) structName(t *types.Struct) string {
+	return structForm(t, func(t types.Type) string { return tt.of(t).String() }, nil)
+}
+
+// interfaceForm writes an interface type: its methods sorted, unexported ones with their package.
+func interfaceForm(t *types.Interface, signature func(*types.Signature) string, pkg func(*types.Func) string) string {
+	list := make([]string, t.NumMethods())
+	for i := range list {
+		m := t.Method(i)
+		list[i] = m.Name() + signature(noReceiver(m.Signature()))
+		if !m.Exported() {
+			list[i] = pkg(m) + "." + list[i]
+		}
+	}
+	if len(list) == 0 {
+		return "interface {}"
+	}
+	slices.Sort(list)
+	return "interface { " + strings.Join(list, "; ") + " }"
+}
+
+// structForm writes a struct type: where pkg is not nil, unexported names stand with their package.
+func structForm(t *types.Struct, name func(types.Type) string, pkg func(*types.Var) string) string {
+	list := make([]string, t.NumFields())
+	for i := range list {
+		f := t.Field(i)
+		list[i] = name(f.Type())
+		if !f.Embedded() {
+			list[i] = f.Name() + " " + list[i]
+		}
+		if pkg != nil && !f.Exported() && !f.Embedded() {
+			list[i] = pkg(f) + "." + list[i]
+		}
+		if tag := t.Tag(i); tag != "" {
+			list[i] += " " + strconv.Quote(tag)
+		}
+	}
+	if len(list) == 0 {
+		return "struct {}"
+	}
+	return "struct { " + strings.Join(list, "; ") + " }"
+}
