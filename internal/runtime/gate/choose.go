@@ -59,6 +59,9 @@ type chooser struct {
 	info  *types.Info
 	pkg   *types.Package
 	fun   types.Object // the declared function that is looked at
+	blank types.Type   // what was assigned to _ there
+	loops []*ast.BlockStmt
+	own   map[types.Object]bool // its variables that hold nothing but containers made there
 	calls map[types.Object][]types.Object
 	why   string
 }
@@ -77,7 +80,12 @@ func (c *chooser) decl(d ast.Decl) {
 			c.no("methods and generic functions")
 			return
 		}
-		c.fun = c.info.Defs[d.Name]
+		if r := d.Type.Results; r != nil && len(r.List) > 0 && r.List[0].Names != nil {
+			c.no("named results") // they keep what the last call left
+			return
+		}
+		c.fun, c.blank, c.loops = c.info.Defs[d.Name], nil, nil
+		c.findOwn(d)
 		ast.Inspect(d, c.node)
 	case *ast.GenDecl:
 		switch d.Tok {
@@ -133,9 +141,16 @@ func (c *chooser) node(n ast.Node) bool {
 		}
 	}
 	switch n := n.(type) {
-	case nil, *ast.BlockStmt, *ast.IfStmt, *ast.ForStmt, *ast.CaseClause, *ast.DeclStmt, *ast.ValueSpec,
+	case *ast.BlockStmt:
+		return len(n.List) > 0 || c.no("empty blocks")
+	case *ast.IfStmt:
+		return c.varies(n.Cond)
+	case *ast.ForStmt:
+		c.loops = append(c.loops, n.Body)
+		return c.varies(n.Cond)
+	case nil, *ast.CaseClause, *ast.DeclStmt, *ast.ValueSpec,
 		*ast.ExprStmt, *ast.IncDecStmt, *ast.ReturnStmt, *ast.EmptyStmt, *ast.FuncDecl, *ast.FuncType, *ast.FieldList, *ast.Field,
-		*ast.BasicLit, *ast.ParenExpr, *ast.SliceExpr, *ast.IndexExpr, *ast.KeyValueExpr,
+		*ast.BasicLit, *ast.SliceExpr, *ast.IndexExpr, *ast.KeyValueExpr,
 		*ast.ArrayType, *ast.MapType, *ast.InterfaceType, *ast.Ellipsis, *ast.Comment, *ast.CommentGroup, *ast.TypeAssertExpr:
 		return c.slots(n)
 	case *ast.GenDecl:
@@ -162,24 +177,31 @@ func (c *chooser) node(n ast.Node) bool {
 			}
 		}
 		return true
+	case *ast.ParenExpr:
+		_, operator := n.X.(*ast.BinaryExpr)
+		return operator || c.no("parentheses around other than an operator")
 	case *ast.StarExpr:
 		return c.info.Types[n].IsType() || c.no("pointers")
 	case *ast.Ident:
 		return c.ident(n)
 	case *ast.SwitchStmt:
-		if n.Tag == nil {
-			return true
-		}
-		_, plain := c.info.TypeOf(n.Tag).Underlying().(*types.Basic)
-		return plain || c.no("switches on other than plain values")
+		return c.switches(n)
 	case *ast.BranchStmt:
 		return n.Label == nil && (n.Tok == token.BREAK || n.Tok == token.CONTINUE) || c.no("labels, goto and fallthrough")
 	case *ast.RangeStmt:
+		c.loops = append(c.loops, n.Body)
+		if n.Key == nil {
+			return c.no("ranges without variables")
+		}
 		switch t := c.info.TypeOf(n.X).Underlying().(type) {
 		case *types.Slice:
 			return n.Tok != token.ASSIGN || c.no("a range that assigns")
 		case *types.Basic:
-			return t.Info()&types.IsString != 0 && n.Tok != token.ASSIGN || c.no("a range over integers")
+			if t.Info()&types.IsString == 0 || n.Tok == token.ASSIGN {
+				return c.no("a range over integers")
+			}
+			_, plain := n.X.(*ast.Ident)
+			return plain && n.Value != nil && c.info.Types[n.X].Value == nil || c.no("a range over a string for its indexes alone, or that is no variable") // characters were counted
 		}
 		return c.no("a range over other than slices and strings")
 	case *ast.AssignStmt:
@@ -187,13 +209,50 @@ func (c *chooser) node(n ast.Node) bool {
 	case *ast.BinaryExpr:
 		return c.binary(n)
 	case *ast.UnaryExpr:
-		return n.Op == token.SUB || n.Op == token.NOT || n.Op == token.ADD || c.no("the operator "+n.Op.String())
+		if _, paren := n.X.(*ast.ParenExpr); paren && n.Op == token.NOT {
+			return c.no("a negated parenthesis")
+		}
+		return n.Op == token.SUB || n.Op == token.NOT && c.varies(n.X) || n.Op == token.ADD || c.no("the operator "+n.Op.String())
 	case *ast.SelectorExpr:
 		return c.selector(n)
 	case *ast.CallExpr:
 		return c.call(n)
 	}
 	return c.no(strings.TrimPrefix(fmt.Sprintf("%T", n), "*ast."))
+}
+
+// switches allows those on a value of basic type and those on one condition a case.
+func (c *chooser) switches(n *ast.SwitchStmt) bool {
+	if n.Init != nil {
+		return c.no("switches with a statement before them")
+	}
+	if n.Tag != nil {
+		_, plain := c.info.TypeOf(n.Tag).Underlying().(*types.Basic)
+		return plain || c.no("switches on other than plain values")
+	}
+	for i, s := range n.Body.List {
+		list := s.(*ast.CaseClause).List
+		if list == nil && i < len(n.Body.List)-1 {
+			return c.no("a default that is not last") // conditions after it have not been evaluated
+		}
+		if len(list) > 1 { // all but the first have been passed over
+			return c.no("a case with several conditions")
+		}
+		if len(list) == 1 && !c.varies(list[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// varies refuses conditions and operands of logical operators that are constant: a wrong branch has been taken.
+func (c *chooser) varies(conditions ...ast.Expr) bool {
+	for _, e := range conditions {
+		if e != nil && c.info.Types[e].Value != nil {
+			return c.no("constant conditions")
+		}
+	}
+	return true
 }
 
 // slots refuses the forms of a listed construct that are not on the list.
@@ -208,6 +267,9 @@ func (c *chooser) slots(n ast.Node) bool {
 			}
 		}
 	case *ast.ValueSpec:
+		if len(n.Names) > 1 && len(n.Values) > 1 && c.fun != nil {
+			return c.no("several variables defined from several values")
+		}
 		for i, v := range n.Values {
 			if len(n.Names) == len(n.Values) && types.IsInterface(c.info.TypeOf(n.Names[i])) && !plainValue(v) {
 				return c.no("results of operators assigned to interfaces")
@@ -243,6 +305,10 @@ func (c *chooser) ident(n *ast.Ident) bool {
 		if obj.Pkg() == c.pkg && c.fun != nil && c.info.Defs[n] == nil {
 			c.calls[c.fun] = append(c.calls[c.fun], obj)
 		}
+	case *types.Const:
+		if obj.Name() == "iota" {
+			return c.no("iota")
+		}
 	case *types.Var:
 		if strings.HasPrefix(obj.Name(), "·") {
 			return c.no("an order of evaluation that the language leaves open")
@@ -256,7 +322,18 @@ func (c *chooser) assign(n *ast.AssignStmt) bool {
 		return c.plainNumber(c.info.TypeOf(n.Lhs[0])) && n.Tok != token.SHL_ASSIGN && n.Tok != token.SHR_ASSIGN ||
 			isString(c.info.TypeOf(n.Lhs[0])) || c.no("arithmetic on sized numbers")
 	}
+	if len(n.Lhs) > 1 && n.Tok == token.DEFINE && len(n.Rhs) > 1 {
+		return c.no("several variables defined from several values")
+	}
+	if _, call := n.Rhs[0].(*ast.CallExpr); len(n.Lhs) > len(n.Rhs) && !call {
+		if n.Tok == token.ASSIGN || slices.ContainsFunc(c.loops, func(b *ast.BlockStmt) bool { return b.Pos() < n.Pos() && n.Pos() < b.End() }) {
+			return c.no("comma-ok forms that assign or are in loops") // where not ok they left the old value
+		}
+	}
 	for i, l := range n.Lhs {
+		if id, ok := l.(*ast.Ident); ok && id.Name == "_" && !c.blanks(n, i) {
+			return false
+		}
 		if len(n.Lhs) == len(n.Rhs) && c.info.TypeOf(l) != nil && types.IsInterface(c.info.TypeOf(l)) && !plainValue(n.Rhs[i]) {
 			return c.no("results of operators assigned to interfaces")
 		}
@@ -269,8 +346,8 @@ func (c *chooser) assign(n *ast.AssignStmt) bool {
 			if len(n.Lhs) > 1 {
 				return c.no("assignments to several elements")
 			}
-			if _, field := ast.Unparen(l.X).(*ast.SelectorExpr); field {
-				return c.no("assignments to elements of fields")
+			if !c.mayChange(l.X) {
+				return false
 			}
 		default:
 			return c.no("assignments to fields and through pointers")
@@ -279,9 +356,75 @@ func (c *chooser) assign(n *ast.AssignStmt) bool {
 	return true
 }
 
+// findOwn finds the variables of a function that never hold but what a literal, make or append to themselves made there.
+func (c *chooser) findOwn(d *ast.FuncDecl) {
+	c.own = map[types.Object]bool{}
+	ast.Inspect(d, func(n ast.Node) bool {
+		a, ok := n.(*ast.AssignStmt)
+		if !ok {
+			return true
+		}
+		for i, l := range a.Lhs {
+			id, ok := l.(*ast.Ident)
+			if !ok {
+				continue
+			}
+			made := false
+			switch r := a.Rhs[min(i, len(a.Rhs)-1)].(type) {
+			case *ast.CompositeLit:
+				made = true
+			case *ast.CallExpr:
+				f, _ := r.Fun.(*ast.Ident)
+				made = f != nil && c.info.Uses[f] == types.Universe.Lookup("make")
+				if f != nil && c.info.Uses[f] == types.Universe.Lookup("append") {
+					first, ok := r.Args[0].(*ast.Ident)
+					made = ok && c.info.Uses[first] == c.info.Uses[id]
+				}
+			}
+			if obj := c.info.ObjectOf(id); a.Tok == token.DEFINE && c.info.Defs[id] != nil {
+				c.own[obj] = made
+			} else if !made {
+				c.own[obj] = false
+			}
+		}
+		return true
+	})
+}
+
+// mayChange allows changes of elements, but for those of interface type, as the call's input has them, in the function's own
+// containers alone: a run that panics is run again by the other engine, and must find the input as it was.
+func (c *chooser) mayChange(container ast.Expr) bool {
+	switch t := c.info.TypeOf(container).Underlying().(type) {
+	case *types.Slice:
+		if !types.IsInterface(t.Elem()) {
+			return true
+		}
+	case *types.Map:
+		if !types.IsInterface(t.Elem()) {
+			return true
+		}
+	}
+	id, ok := container.(*ast.Ident)
+	return ok && c.own[c.info.Uses[id]] || c.no("changes of what may be the call's input")
+}
+
+// blanks refuses values of several types for _ in one function, which is one variable to yaegi, and literals.
+func (c *chooser) blanks(n *ast.AssignStmt, i int) bool {
+	t := c.info.TypeOf(n.Rhs[min(i, len(n.Rhs)-1)])
+	if tuple, ok := t.(*types.Tuple); ok {
+		t = tuple.At(i).Type()
+	} else if _, variable := n.Rhs[0].(*ast.Ident); !variable && len(n.Lhs) == len(n.Rhs) {
+		return c.no("values given away")
+	}
+	if c.blank == nil {
+		c.blank = t
+	}
+	return types.Identical(c.blank, t) || c.no("blanks of several types")
+}
+
 func (c *chooser) binary(n *ast.BinaryExpr) bool {
 	if c.info.Types[n].Value != nil {
-		return true
+		return c.no("constant expressions")
 	}
 	x, y := c.info.TypeOf(n.X), c.info.TypeOf(n.Y)
 	if n.Op == token.EQL || n.Op == token.NEQ {
@@ -293,7 +436,9 @@ func (c *chooser) binary(n *ast.BinaryExpr) bool {
 		return bx && by || c.no("comparisons of other than plain values")
 	}
 	switch n.Op {
-	case token.LAND, token.LOR, token.LSS, token.LEQ, token.GTR, token.GEQ:
+	case token.LAND, token.LOR:
+		return c.varies(n.X, n.Y)
+	case token.LSS, token.LEQ, token.GTR, token.GEQ:
 		return true
 	case token.ADD, token.SUB, token.MUL, token.QUO, token.REM:
 		return isString(x) || c.plainNumber(x) || c.no("arithmetic on sized numbers")
@@ -360,6 +505,9 @@ func (c *chooser) selector(n *ast.SelectorExpr) bool {
 	if s == nil {
 		return true
 	}
+	if f, ok := s.Obj().(*types.Func); ok && f.Pkg() != nil && f.Pkg().Path() == "recurgent" && f.Name() != "Arg" {
+		return c.no("questions to the daemon") // which a second run would ask again
+	}
 	return s.Kind() != types.MethodExpr || c.no("method expressions")
 }
 
@@ -380,14 +528,20 @@ func (c *chooser) call(n *ast.CallExpr) bool {
 			return c.no("calls of function values")
 		}
 	case *ast.SelectorExpr:
-		if fun.Sel.Name == "Bind" || fun.Sel.Name == "Unmarshal" || fun.Sel.Name == "Delegate" {
+		if fun.Sel.Name == "Unmarshal" {
 			return c.no("decoding into variables")
 		}
 	default:
 		return c.no("calls of function values")
 	}
+	if fun, ok := n.Fun.(*ast.Ident); ok && fun.Name == "delete" && !c.mayChange(n.Args[0]) {
+		return false
+	}
 	sig, _ := c.info.TypeOf(n.Fun).Underlying().(*types.Signature)
 	for i, a := range n.Args {
+		if fun, ok := n.Fun.(*ast.Ident); ok && fun.Name == "append" && i > 0 && !n.Ellipsis.IsValid() && types.Identical(c.info.TypeOf(n), c.info.TypeOf(a)) {
+			return c.no("a slice appended as an element") // it has been spread
+		}
 		if types.IsInterface(parameter(sig, i)) && !c.settled(a) {
 			return c.no("results of operators as arguments of interface type")
 		}

@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-	"runtime"
 	"strings"
 	"time"
 
@@ -33,6 +31,13 @@ const (
 type Compiled struct {
 	env *rt.Env
 	run func(*recurgent.Call) (any, error)
+
+	now  time.Time // of the run, and its seed
+	seed uint64
+
+	program *gate.Program
+	other   *interp.Compiled // compiled at the first panic
+	retold  bool             // whether the last run was its
 }
 
 // Compile prepares a checked program. What initialises its package variables, which gate.Choose knows to be constant, runs here.
@@ -43,7 +48,7 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 			out, err = nil, fmt.Errorf("yaegi: the program does not compile: %v", r)
 		}
 	}()
-	c := &Compiled{env: rt.New()}
+	c := &Compiled{env: rt.New(), program: p}
 	table, err := exports(p, c.env)
 	if err != nil {
 		return nil, err
@@ -81,79 +86,52 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 }
 
 // Begin sets the clock and the seed of the next run.
-func (c *Compiled) Begin(now time.Time, seed uint64) { c.env.Begin(now, seed) }
+func (c *Compiled) Begin(now time.Time, seed uint64) {
+	c.now, c.seed, c.retold = now, seed, false
+	c.env.Begin(now, seed)
+}
 
 // Reads returns what the last run read of clock and chance.
-func (c *Compiled) Reads() rt.Reads { return c.env.Reads() }
+func (c *Compiled) Reads() rt.Reads {
+	if c.retold {
+		return c.other.Reads()
+	}
+	return c.env.Reads()
+}
 
 // Run calls the program's Run. Exactly one of a value with a nil error, an error that the program returned, and a
-// Panic is the answer.
-func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *interp.Panic) {
-	returned := false
-	defer func() {
-		if returned {
-			return
+// Panic is the answer. A run that panics is run once more by the other engine, and ends as that says: with its text and line. The second run
+// cannot be noticed, because gate.Choose keeps from here what changes its input or asks the daemon for something.
+func (c *Compiled) Run(call *recurgent.Call) (any, error, *interp.Panic) {
+	value, err, r, returned := c.once(call)
+	if returned {
+		return value, err, nil
+	}
+	if c.other == nil {
+		if c.other, err = interp.Compile(c.program); err != nil {
+			return nil, nil, &interp.Panic{Class: "error", Message: fmt.Sprintf("%.1000T: %.1000s", r, err)}
 		}
-		value, err, panicked = nil, nil, describe(recover())
+	}
+	c.retold = true
+	c.other.Begin(c.now, c.seed)
+	return c.other.Run(call)
+}
+
+// once calls Run with this interpreter, and returns what it panicked with if it did not return.
+func (c *Compiled) once(call *recurgent.Call) (value any, err error, r any, returned bool) {
+	defer func() {
+		if !returned {
+			r = recover()
+		}
 	}()
 	value, err = c.run(call)
-	returned = true
-	return value, err, nil
+	return value, err, nil, true
 }
 
-// describe tells of a panic's value without trusting its methods. The line is unknown: the interpreter knows only the function.
-func describe(r any) (p *interp.Panic) {
-	p = &interp.Panic{}
-	defer func() {
-		if again := recover(); again != nil {
-			p.Class, p.Message = "error", "a panic whose text panics"
-		}
-		if len(p.Message) > 4096 {
-			p.Message = p.Message[:4096] + "..."
-		}
-	}()
-	if w, ok := r.(yaegi.Panic); ok {
-		r = w.Value
+// Close ends the other engine, if it was needed. The program must not run any more.
+func (c *Compiled) Close() {
+	if c.other != nil {
+		c.other.Close()
+		c.other = nil
 	}
-	switch r := r.(type) {
-	case runtime.Error:
-		p.Class, p.Message = "runtime error", r.Error()
-	case *reflect.ValueError:
-		p.Class, p.Message = "runtime error", "runtime error: invalid memory address or nil pointer dereference"
-	case error:
-		p.Class, p.Message = "error", r.Error()
-		runtimeText(p)
-	case nil:
-		p.Class, p.Message = "exit", "Run did not return"
-	case string:
-		p.Class, p.Message = "string", r
-		runtimeText(p)
-	default:
-		p.Class, p.Message = fmt.Sprintf("%T", r), fmt.Sprint(r)
-	}
-	return p
-}
-
-// runtimeText gives a panic that the interpreter or package reflect raised where Go's own run-time system would have,
-// the class and the beginning of the text of that.
-func runtimeText(p *interp.Panic) {
-	text := p.Message
-	switch {
-	case strings.HasPrefix(text, "reflect: slice index out of range"), strings.HasPrefix(text, "reflect: array index out of range"),
-		strings.HasPrefix(text, "reflect: string index out of range"):
-		text = "runtime error: index out of range"
-	case strings.HasPrefix(text, "reflect.Value.Slice: "), strings.HasPrefix(text, "reflect.Value.Slice3: "):
-		text = "runtime error: slice bounds out of range"
-	case strings.HasPrefix(text, "reflect.MakeSlice: negative len"):
-		text = "runtime error: makeslice: len out of range"
-	case strings.HasPrefix(text, "reflect: "), strings.HasPrefix(text, "reflect."):
-		text = "runtime error: " + text
-	default:
-		_, conversion, ok := strings.Cut(text, "interface conversion: ")
-		if !ok || len(text) > 500 {
-			return
-		}
-		text = "interface conversion: " + conversion
-	}
-	p.Class, p.Message = "runtime error", text
 }

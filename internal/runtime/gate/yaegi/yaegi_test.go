@@ -2,9 +2,9 @@ package yaegi
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -134,10 +134,7 @@ func run(t testing.TB, e engine, in recurgent.Input) (out end) {
 	value, err, panicked := e.Run(call)
 	switch {
 	case panicked != nil:
-		out.Panic = panicked.Class
-		if panicked.Class != "runtime error" { // whose texts may differ
-			out.Panic += ": " + panicked.Message
-		}
+		out.Panic = fmt.Sprintf("line %d: %s: %s", panicked.Line, panicked.Class, panicked.Message)
 	case err != nil:
 		f := recurgent.AsFailure(err)
 		out.Error, out.Type = f.Message, f.Type
@@ -212,20 +209,7 @@ func TestBothEnginesAgree(t *testing.T) {
 
 func agree(t *testing.T, p *gate.Program, pr program) {
 	t.Helper()
-	c, err := Compile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := interp.Compile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for range 2 {
-		for i, in := range pr.calls {
-			if got, want := run(t, c, in), run(t, s, in); !reflect.DeepEqual(got, want) {
-				t.Errorf("call %d: got %+v\nwant %+v", i, got, want)
-			}
-		}
+	if d := difference(t, p, pr.calls); d != "" {
+		t.Error(d)
 	}
 }

@@ -1,0 +1,287 @@
+package yaegi
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// generatedCalls is what every generated program is called with.
+func generatedCalls(t testing.TB) []recurgent.Input {
+	var out []recurgent.Input
+	for _, args := range []string{
+		`[7, "héllo, Wörld 1 22", true, [1, 2.5, "x", null, [3]], {"a": 1, "b": "q", "n": null}, null, -3.5]`,
+		`["a", 2, {"a": [1]}, false, "12", [], 1e300]`,
+		`[]`,
+	} {
+		in := recurgent.Input{Role: "tester", Method: "run"}
+		if err := json.Unmarshal([]byte(args), &in.Args); err != nil {
+			t.Fatal(err)
+		}
+		if len(out) == 0 {
+			in.Kwargs = map[string]json.RawMessage{"a": []byte("1.5"), "n": []byte(`"kw"`), "s": []byte(`[1,"b"]`), "b": []byte("true")}
+			in.Context = map[string]any{"n": 3.0, "a": "ctx", "b": map[string]any{"x": 1.0}}
+		}
+		out = append(out, in)
+	}
+	return out
+}
+
+// TestDifferentialPlain runs generated programs on both engines, wherever gate.Choose gives them to yaegi. YAEGI_PROGRAMS
+// says how many, YAEGI_SEED where to begin. A difference is shown with the smallest program that has it.
+func TestDifferentialPlain(t *testing.T) {
+	count, first := 400, uint64(1)
+	if s := os.Getenv("YAEGI_PROGRAMS"); s != "" {
+		count, _ = strconv.Atoi(s)
+	}
+	if s := os.Getenv("YAEGI_SEED"); s != "" {
+		first, _ = strconv.ParseUint(s, 10, 64)
+	}
+	g, err := gate.New(gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := generatedCalls(t)
+	reasons, refused, ran, differ := map[string]int{}, 0, 0, 0
+	for seed := first; seed < first+uint64(count); seed++ {
+		source := generate(seed)
+		p, refusal := g.Check(source)
+		if refusal != nil {
+			refused++
+			if os.Getenv("YAEGI_SHOW") != "" {
+				t.Logf("seed %d: %s %q\n%s", seed, refusal.Message, refusal.Errors, source)
+			}
+			continue
+		}
+		if why := gate.WhyNotYaegi(p); why != "" {
+			reasons[why]++
+			continue
+		}
+		ran++
+		if d := difference(t, p, calls); d != "" {
+			differ++
+			if strings.Contains(d, "does not end") {
+				t.Fatalf("seed %d: %s\n%s", seed, d, source)
+			}
+			small := reduce(source, func(s string) bool {
+				p, refusal := g.Check(s)
+				return refusal == nil && gate.WhyNotYaegi(p) == "" && difference(t, p, calls) != ""
+			})
+			p, _ := g.Check(small)
+			t.Errorf("seed %d: %s\n%s", seed, difference(t, p, calls), small)
+			if differ >= 12 {
+				break
+			}
+		}
+	}
+	t.Logf("%d programs run, %d refused, on ssa: %v", ran, refused, reasons)
+}
+
+// difference runs a program's calls twice over on both engines and returns the first that ends in two ways.
+func difference(t testing.TB, p *gate.Program, calls []recurgent.Input) string {
+	c, err := Compile(p)
+	if err != nil {
+		return "yaegi does not take it: " + err.Error()
+	}
+	defer c.Close()
+	s, err := interp.Compile(p)
+	if err != nil {
+		return "ssa: " + err.Error()
+	}
+	defer s.Close()
+	for range 2 {
+		for i, in := range calls {
+			var got, want end
+			done := make(chan struct{})
+			go func() { defer close(done); got = run(t, c, in) }()
+			select {
+			case <-done:
+			case <-time.After(5 * time.Second):
+				return "yaegi does not end"
+			}
+			if want = run(t, s, in); got != want {
+				return fmt.Sprintf("call %d: got %+v\nwant %+v", i, got, want)
+			}
+			if c.retold != (want.Panic != "") {
+				return fmt.Sprintf("call %d: yaegi alone panics: %v", i, c.why(t, in))
+			}
+		}
+	}
+	return ""
+}
+
+// why returns what a run panics with in this interpreter.
+func (c *Compiled) why(t testing.TB, in recurgent.Input) any {
+	call, err := recurgent.New(in, nobody{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, r, _ := c.once(call)
+	return r
+}
+
+// reduce takes statements, cases and declarations from a program as long as it fails.
+func reduce(source string, fails func(string) bool) string {
+	for again := true; again; {
+		again = false
+		for size := 16; size > 0; size /= 2 {
+			for i := 0; ; i += size {
+				smaller, more := without(source, i, size)
+				if !more {
+					break
+				}
+				if len(smaller) < len(source) && fails(smaller) {
+					source, again = smaller, true
+					i -= size
+				}
+			}
+		}
+		for i := 0; ; i++ {
+			options, more := simpler(source, i)
+			if !more {
+				break
+			}
+			for _, o := range options {
+				if len(o) < len(source) && fails(o) {
+					source, again = o, true
+					break
+				}
+			}
+		}
+	}
+	return source
+}
+
+// without returns the program less the statements from first to first+size, counted over all lists, and whether there are such.
+func without(source string, first, size int) (string, bool) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "p.go", source, 0)
+	if err != nil {
+		return "", false
+	}
+	n := 0
+	cut := func(list []ast.Stmt) []ast.Stmt {
+		var out []ast.Stmt
+		for _, s := range list {
+			if n < first || n >= first+size || ends(source, s) {
+				out = append(out, s)
+			}
+			n++
+		}
+		return out
+	}
+	var decls []ast.Decl
+	for _, d := range f.Decls {
+		if fd, ok := d.(*ast.FuncDecl); !ok || fd.Name.Name != "Run" {
+			if n++; n > first && n <= first+size {
+				continue
+			}
+		}
+		decls = append(decls, d)
+	}
+	f.Decls = decls
+	ast.Inspect(f, func(node ast.Node) bool {
+		switch s := node.(type) {
+		case *ast.BlockStmt:
+			s.List = cut(s.List)
+		case *ast.CaseClause:
+			s.Body = cut(s.Body)
+		case *ast.IfStmt:
+			if s.Else != nil {
+				if n++; n > first && n <= first+size {
+					s.Else = nil
+				}
+			}
+		}
+		return true
+	})
+	var b strings.Builder
+	if format.Node(&b, fset, f) != nil {
+		return "", false
+	}
+	return b.String(), n > first
+}
+
+// ends reports whether a statement may be what ends a loop.
+func ends(source string, s ast.Stmt) bool {
+	switch s.(type) {
+	case *ast.ForStmt, *ast.RangeStmt, *ast.BlockStmt, *ast.SwitchStmt:
+		return false
+	case *ast.BranchStmt:
+		return true
+	}
+	text := source[s.Pos()-1 : s.End()-1]
+	return strings.HasPrefix(text, "count") || strings.HasPrefix(text, "if count")
+}
+
+// simpler returns the program with its expression or statement i replaced by simpler ones, and whether there is such.
+func simpler(source string, i int) ([]string, bool) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "p.go", source, 0)
+	if err != nil {
+		return nil, false
+	}
+	n, found := 0, ast.Node(nil)
+	ast.Inspect(f, func(node ast.Node) bool {
+		if s, ok := node.(*ast.ForStmt); ok {
+			s.Cond, s.Post, s.Init = nil, nil, nil // what ends a loop stays
+		}
+		if s, ok := node.(ast.Stmt); ok && ends(source, s) {
+			return false
+		}
+		switch node.(type) {
+		case ast.Expr, *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.BlockStmt:
+			if n == i {
+				found = node
+			}
+			n++
+		}
+		return found == nil
+	})
+	if found == nil {
+		return nil, false
+	}
+	at := func(n ast.Node) string { return source[n.Pos()-1 : n.End()-1] }
+	replace := func(with string) string { return source[:found.Pos()-1] + with + source[found.End()-1:] }
+	inner := func(b *ast.BlockStmt) string { return strings.TrimSuffix(strings.TrimPrefix(at(b), "{"), "}") }
+	switch e := found.(type) {
+	case *ast.IfStmt:
+		return []string{replace(inner(e.Body))}, true
+	case *ast.RangeStmt:
+		return []string{replace(inner(e.Body))}, true
+	case *ast.BlockStmt, *ast.ForStmt:
+		return nil, true
+	case *ast.BasicLit, *ast.Ident:
+		return nil, true
+	case *ast.BinaryExpr:
+		return []string{replace(at(e.X)), replace(at(e.Y))}, true
+	case *ast.ParenExpr:
+		return []string{replace(at(e.X))}, true
+	case *ast.CompositeLit:
+		out := []string{replace(at(e.Type) + "{}")}
+		for _, x := range e.Elts {
+			out = append(out, replace(at(e.Type)+"{"+at(x)+"}"))
+		}
+		if e.Type == nil {
+			return nil, true
+		}
+		return out, true
+	}
+	var out []string
+	for _, s := range []string{"0", "1", "1.5", "nil", "\"\"", "\"a\"", "true", "false"} {
+		out = append(out, replace(s))
+	}
+	return out, true
+}
