@@ -155,7 +155,7 @@ func (c *check) parse() *Refusal {
 }
 
 func (c *check) syntaxErrors(list scanner.ErrorList) *Refusal {
-	r := &Refusal{Type: InvalidCode, Hint: "Submit one complete Go file in package tool."}
+	r := &Refusal{Type: InvalidCode, Hint: syntaxHint(c.source)}
 	for i, e := range list {
 		if i == 0 {
 			r.Line, r.Column = e.Pos.Line, e.Pos.Column
@@ -252,12 +252,10 @@ func (c *check) typeErrors() *Refusal {
 			continue
 		}
 		at := c.fset.PositionFor(e.Pos, false)
-		line := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, strings.TrimSpace(e.Msg))
+		line := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, plainMessage(e))
 		if len(r.Errors) == 0 {
 			r.Line, r.Column, r.Message = at.Line, at.Column, "does not compile: "+clipLine(line)
-			if r.Hint = c.hintFor(e); r.Hint != "" {
-				r.Type = DependencyPolicy
-			}
+			r.Hint, r.Type = c.hintFor(e)
 		}
 		if len(r.Errors) < maxErrors {
 			r.Errors = append(r.Errors, clipLine(line))

@@ -65,32 +65,6 @@ func (c *check) importPolicy() *Refusal {
 	return nil
 }
 
-// importHint names what to use in place of a package that is not allowed.
-func importHint(path string) string {
-	hints := map[string]string{
-		"net/http": "Use call.Fetch(url) or call.FetchWith(recurgent.Request{...}): the daemon performs the request.",
-		"os":       "Programs have no files and no environment. What they need comes as arguments.",
-		"sync":     "A program has one goroutine and needs no locks. Remove them.",
-		"reflect":  "Use type switches. Of reflect only DeepEqual is available.",
-		"context":  "A run is limited by the daemon; no context is needed. call.Context is the session's memory.",
-		"log":      "Return what is to be told in the value or in the error.",
-		"unsafe":   "Use encoding/binary or math.Float64bits.",
-	}
-	base, _, _ := strings.Cut(path, "/")
-	for _, key := range []string{path, base} {
-		if h, ok := hints[key]; ok {
-			return h
-		}
-	}
-	if strings.HasSuffix(path, "template") {
-		return "Build the text with fmt and strings.Builder; html.EscapeString escapes."
-	}
-	if strings.Contains(base, ".") {
-		return "Only packages of the standard library are available: write what you need of it."
-	}
-	return "Use the packages that the instructions list."
-}
-
 // declPolicy wants exactly one function Run and no init.
 func (c *check) declPolicy() *Refusal {
 	var run *ast.FuncDecl
@@ -213,26 +187,4 @@ func packageName(p *types.Package) string { return p.Name() }
 func isHostType(t types.Type, name string) bool {
 	n, ok := types.Unalias(t).(*types.Named)
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == allow.HostPath && n.Obj().Name() == name
-}
-
-// hintFor says what to do about a type error, where it takes more than its text.
-func (c *check) hintFor(e types.Error) string {
-	if pkg, name, ok := strings.Cut(strings.TrimPrefix(e.Msg, "undefined: "), "."); ok && strings.HasPrefix(e.Msg, "undefined: ") {
-		for _, p := range c.gate.lib.allowed {
-			if p.Name() == pkg && !p.Shows(name) {
-				return fmt.Sprintf("%s.%s is not available to programs. %s", pkg, name, symbolHint(p.Path))
-			}
-		}
-	}
-	return ""
-}
-
-func symbolHint(path string) string {
-	switch path {
-	case "time":
-		return "There are no timers: a run does one step after the other."
-	case "reflect":
-		return "Use type switches; of reflect only DeepEqual is available."
-	}
-	return "Do without it."
 }

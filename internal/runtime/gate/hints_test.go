@@ -1,0 +1,65 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+)
+
+// A refusal of what models get wrong tells the correction (issue 3, point 3).
+func TestHints(t *testing.T) {
+	const head = "package tool\n\nimport \"recurgent\"\n\n"
+	const run = "func Run(call *recurgent.Call) (any, error) {\n\treturn 1, nil\n}\n"
+	tests := []struct{ name, source, kind, hint string }{
+		{"fence", "```go\n" + head + run + "```\n", InvalidCode, "without Markdown fences"},
+		{"text and fence", "Here it is:\n\n```go\n" + head + run + "```\nIt returns 1.", InvalidCode, "without Markdown fences"},
+		{"text after", head + run + "\nThis returns 1.", InvalidCode, "one complete Go file"},
+		{"two files", head + run + "\npackage tool\n\nvar x = 1\n", InvalidCode, "Submit one file"},
+		{"no package clause", "import \"recurgent\"\n\n" + run, InvalidCode, "Begin the file with: package tool"},
+		{"escaped line breaks", strings.ReplaceAll(head+run, "\n", `\n`), InvalidCode, "line breaks"},
+		{"HTML entities", program("", "", "if 1 &lt; len(call.Args) {}"), InvalidCode, "HTML entities"},
+		{"package main without Run", "package main\n\nfunc main() {}\n", InvalidCode, "Declare func Run"},
+		{"Run of another name", strings.Replace(head+run, "Run", "Execute", 1), InvalidCode, "Declare func Run"},
+		{"a function variable", head + "var Run = func(call *recurgent.Call) (any, error) { return 1, nil }\n", InvalidCode, "Declare func Run"},
+		{"a context too", program("context", "func f(context.Context) {}", ""), DependencyPolicy, "no context is needed"},
+		{"a forgotten import that is not allowed", program("", "", "return os.Getenv(\"x\"), nil"), DependencyPolicy, "no environment"},
+		{"a forgotten import of a path", program("", "", "return http.Get(\"x\")"), DependencyPolicy, "call.Fetch"},
+		{"a forgotten import of several", program("", "", "return rand.Float64(), nil"), InvalidCode, `"math/rand", "math/rand/v2"`},
+		{"the host package's own path", "package tool\nimport \"example.com/x/recurgent\"\n" + run, DependencyPolicy, `Import "recurgent"`},
+		{"arithmetic on any", program("", "", "return call.Args[0] + 1, nil"), InvalidCode, "assert it first"},
+		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), InvalidCode, "assert it first"},
+	}
+	g := newGate(t)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, r := g.Check(test.source)
+			if r == nil {
+				t.Fatal("accepted")
+			}
+			if r.Type != test.kind || !strings.Contains(r.Hint, test.hint) {
+				t.Errorf("got %s %q, hint %q; want %s, hint %q", r.Type, r.Message, r.Hint, test.kind, test.hint)
+			}
+		})
+	}
+}
+
+// Messages name the host package as programs do.
+func TestHostTypesInMessages(t *testing.T) {
+	_, r := newGate(t).Check(program("", "", "return call.GetArg(0), nil"))
+	if r == nil || !strings.Contains(r.Message, "type *recurgent.Call has no field or method GetArg") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// Byte order mark, CRLF and package main are no reason to refuse, and do not move lines.
+func TestForeignForms(t *testing.T) {
+	g := newGate(t)
+	good := "package main\n\nimport \"fmt\"\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn fmt.Sprint(1), nil\n}\n\nfunc main() {}\n"
+	for name, source := range map[string]string{"as it is": good, "CRLF": strings.ReplaceAll(good, "\n", "\r\n"), "byte order mark": "\ufeff" + good} {
+		if _, r := g.Check(source); r != nil {
+			t.Errorf("%s: %s", name, r.Message)
+		}
+		if _, r := g.Check(strings.Replace(source, "Sprint(1)", "Sprint(x)", 1)); r == nil || r.Line != 7 || r.Column != 20 {
+			t.Errorf("%s: got %+v, want undefined: x at 7:20", name, r)
+		}
+	}
+}
