@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
@@ -15,8 +16,8 @@ import (
 // history) is left out: a poorer prompt is better than no program.
 func (c *call) prompt(ctx context.Context, o order, failures []agent.AttemptFailure) []provider.Message {
 	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Depth: c.depth, Contract: c.contract,
-		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextKinds(c.context),
-		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch()}
+		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextShapes(c.context),
+		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish()}
 	c.previewHistory(ctx, &in)
 	if o.kind == provider.KindRepair {
 		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, o.basis.text()
@@ -44,12 +45,25 @@ func (c *call) knownTools(ctx context.Context) []prompt.Tool {
 	return out
 }
 
-func contextKinds(memory map[string]json.RawMessage) map[string]string {
+func contextShapes(memory map[string]json.RawMessage) map[string]string {
 	out := make(map[string]string, len(memory))
 	for k, v := range memory {
-		out[k] = agent.Kind(v)
+		out[k] = prompt.Shape(v)
 	}
 	return out
+}
+
+// wish is what an operator who asked for a new program said of it, or "". What the daemon put there itself tells a model
+// nothing.
+func (c *call) wish() string {
+	if c.decision.Reason != ReasonRequested || c.artifact == nil {
+		return ""
+	}
+	reason := c.artifact.ForceRegenerate
+	if reason == regenerateRequested || strings.HasPrefix(reason, reforgePrefix) {
+		return ""
+	}
+	return reason
 }
 
 // previewHistory tells the model how many records there are and of the latest few what they were, never their values

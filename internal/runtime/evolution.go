@@ -365,7 +365,10 @@ func (r *Runtime) applyReforge(ctx context.Context, a Advice, entry *agent.Audit
 	return err
 }
 
-func reforgeReason(id string) string { return "recommendation " + id }
+// reforgePrefix begins the reason of a program that a recommendation has written anew.
+const reforgePrefix = "recommendation "
+
+func reforgeReason(id string) string { return reforgePrefix + id }
 
 // undoAdvice takes an act back. ErrConflict when what it changed was changed again since.
 func (r *Runtime) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {

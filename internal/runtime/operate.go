@@ -106,6 +106,9 @@ func (r *Runtime) Operate(ctx context.Context, role, method string, o Operation)
 	})
 }
 
+// regenerateRequested stands for the reason that an operator did not give.
+const regenerateRequested = "requested"
+
 // on is the change that the act makes of the artifact.
 func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err error) {
 	yes, no := true, false
@@ -115,7 +118,7 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 	case "release":
 		change.Release = true
 	case "regenerate":
-		reason := orElse(o.Reason, "requested")
+		reason := orElse(o.Reason, regenerateRequested)
 		change.ForceRegenerate, change.ResetRepairs = &reason, true
 	case "promote":
 		change.State, change.ResetMetrics = agent.StateDurable, o.ResetMetrics

@@ -4,7 +4,8 @@
 // The size of a prompt is bounded whatever the input, except for the dialect, which is ours. The same input gives the
 // same bytes. The last message ends with the elements role, method, args and kwargs, so that the last ones of these
 // names in a request are always ours: what models, programs and clients wrote stands before them, or cannot spell a tag
-// (JSON is escaped as encoding/json does, other text has &, < and > as entities; failed code alone is verbatim).
+// (JSON is escaped as encoding/json does; role and method have &, < and > as entities, other text each < that could open
+// a tag; failed code alone is verbatim).
 package prompt
 
 import (
@@ -12,9 +13,12 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
+	"unicode"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
@@ -23,7 +27,7 @@ import (
 
 // Version is the prompt's version, noted with each artifact. It is metadata: an artifact forged with another version is
 // as good as before.
-const Version = "2026-11-21.v1"
+const Version = "2026-11-21.v2"
 
 // KindRegenerate is a forge after programs that failed. Requests of it count as provider.KindForge.
 const KindRegenerate = "regenerate"
@@ -39,6 +43,8 @@ const (
 	maxPatterns   = 4
 	maxFeedback   = 8
 	maxKeys       = 40
+	maxShape      = 300 // of a context key
+	maxLines      = 5   // of failed code that are shown again
 )
 
 // Input is what a request tells a model. Secrets in Args and Kwargs are masked already.
@@ -48,13 +54,14 @@ type Input struct {
 	Args         []json.RawMessage
 	Kwargs       json.RawMessage // an object; nil is {}
 	Depth        int
-	Contract     *agent.Contract // nil for none
-	KnownTools   []Tool          // best first
-	Patterns     []string        // capabilities that keep coming back
-	Dialect      string          // what the Go of programs may be: gate.Dialect()
-	ContextKeys  map[string]string
-	HistoryInput bool // the call brought a history input
-	OneOff       bool // the method takes free text (ask, chat ...): its programs are not kept
+	Contract     *agent.Contract   // nil for none
+	KnownTools   []Tool            // best first
+	Patterns     []string          // capabilities that keep coming back
+	Dialect      string            // what the Go of programs may be: gate.Dialect()
+	ContextKeys  map[string]string // by key, what Shape says of its value
+	HistoryInput bool              // the call brought a history input
+	OneOff       bool              // the method takes free text (ask, chat ...): its programs are not kept
+	Wish         string            // why an operator asked for a new program; empty when nobody did
 
 	HistoryCount  int             // of records in the session
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
@@ -121,24 +128,26 @@ type filled struct {
 	Patterns                               []string
 	HistoryCount                           int
 	HistoryLatest                          []string
-	ContextKeys                            string
+	ContextKeys                            []string
+	Wish                                   string
 	HistoryInput, OneOff                   bool
 	Feedback                               []string
 	FailedCode                             string
 	FailureClass                           string
 	FailureMessage                         string
+	FailedLines                            string
 	FailureMetadata                        string
 	FailureAdvice                          string
 }
 
 type filledContract struct{ Purpose, Deliverable, Acceptance, FailurePolicy, Signature string }
 
-type filledTool struct{ Role, Purpose, Methods, Deliverable string }
+type filledTool struct{ Role, Own, Purpose, Methods, Deliverable string }
 
 func fill(in Input) filled {
 	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000), Contract: fillContract(in.Contract),
-		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), HistoryInput: in.HistoryInput, OneOff: in.OneOff}
-	if in.Kind == provider.KindForge && len(in.Feedback) > 0 {
+		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), HistoryInput: in.HistoryInput, OneOff: in.OneOff, Wish: plain(in.Wish, 800)}
+	if in.Kind == provider.KindForge && (len(in.Feedback) > 0 || in.Wish != "") {
 		f.Kind = KindRegenerate
 	}
 	args, kwargs := in.Args, in.Kwargs
@@ -153,7 +162,11 @@ func fill(in Input) filled {
 	f.Kwargs, cutKwargs = preview(kwargs, MaxArgs, "{}")
 	f.Note = note(f.Args+f.Kwargs, cutArgs || cutKwargs)
 	for _, t := range in.KnownTools[:min(len(in.KnownTools), MaxTools)] {
-		f.KnownTools = append(f.KnownTools, fillTool(t))
+		known := fillTool(t)
+		if t.Role == in.Role {
+			known.Own = ", your own role" // its methods are siblings: who they are, not whom to call
+		}
+		f.KnownTools = append(f.KnownTools, known)
 	}
 	for _, p := range in.Patterns[:min(len(in.Patterns), maxPatterns)] {
 		f.Patterns = append(f.Patterns, plain(p, 200))
@@ -161,7 +174,8 @@ func fill(in Input) filled {
 	for _, r := range in.HistoryLatest[max(0, len(in.HistoryLatest)-3):] {
 		f.HistoryLatest = append(f.HistoryLatest, encoded(r, 1200))
 	}
-	for _, text := range in.Feedback[max(0, len(in.Feedback)-maxFeedback):] {
+	earlier := news(in)
+	for _, text := range earlier[max(0, len(earlier)-maxFeedback):] {
 		f.Feedback = append(f.Feedback, plain(text, 800))
 	}
 	if in.Kind == provider.KindRepair {
@@ -170,8 +184,22 @@ func fill(in Input) filled {
 	return f
 }
 
+// news is the feedback that the request does not tell elsewhere: the failure that a repair is about is told in full.
+func news(in Input) []string {
+	if len(in.Feedback) == 0 || in.Kind != provider.KindRepair {
+		return in.Feedback
+	}
+	const enough = 200 // the feedback may be clipped
+	message, _, _ := strings.Cut(strings.TrimSpace(in.FailureMessage), "\n")
+	last := len(in.Feedback) - 1
+	if message != "" && strings.Contains(in.Feedback[last], message[:min(len(message), enough)]) {
+		return in.Feedback[:last]
+	}
+	return in.Feedback
+}
+
 func fillFailure(f *filled, in Input) {
-	f.FailedCode = in.FailedCode
+	f.FailedCode = strings.TrimRight(in.FailedCode, "\n")
 	if len(f.FailedCode) > MaxFailedCode {
 		f.FailedCode = cut(f.FailedCode, MaxFailedCode) + "\n// ... the rest is left out"
 	}
@@ -179,17 +207,67 @@ func fillFailure(f *filled, in Input) {
 		f.FailedCode = "// no program"
 	}
 	f.FailureClass = plain(in.FailureClass, 100)
-	f.FailureMessage = verbatim(strings.TrimSpace(in.FailureMessage), maxMessage)
-	if len(in.FailureMetadata) > 0 {
-		f.FailureMetadata = encoded(in.FailureMetadata, maxMessage)
+	f.FailureMessage = visible(once(strings.TrimSpace(in.FailureMessage)), maxMessage)
+	f.FailedLines = pointed(in.FailureMessage, in.FailedCode)
+	if m := telling(in.FailureMetadata); len(m) > 0 {
+		f.FailureMetadata = encoded(m, maxMessage)
 	}
 	f.FailureAdvice = advice(in.FailureClass, in.FailureMetadata)
+}
+
+// once leaves out lines that repeat the end of the line before: a compiler's first error stands in the message and again
+// in the list of all of them.
+func once(message string) string {
+	lines := strings.Split(message, "\n")
+	kept := slices.Clone(lines[:1])
+	for i, line := range lines[1:] {
+		if text := strings.TrimSpace(line); text == "" || !strings.HasSuffix(lines[i], text) {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// pointed quotes the lines of the failed code that the message points at, with their numbers: models count badly.
+func pointed(message, code string) string {
+	lines := strings.Split(code, "\n")
+	var out []string
+	shown := map[int]bool{}
+	for _, m := range regexp.MustCompile(`program\.go:(\d{1,6})`).FindAllStringSubmatch(message, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n < 1 || n > len(lines) || shown[n] || len(out) == maxLines {
+			continue
+		}
+		shown[n] = true
+		if line := strings.TrimSpace(lines[n-1]); line != "" {
+			out = append(out, fmt.Sprintf("%d: %s", n, visible(line, 200)))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// telling is the metadata without what says nothing to a model.
+func telling(metadata map[string]any) map[string]any {
+	out := make(map[string]any, len(metadata))
+	for k, v := range metadata {
+		if list, ok := v.([]any); ok && len(list) == 0 || v == nil || k == "detail" || k == "fixture" {
+			continue
+		}
+		if list, ok := v.([]string); ok && len(list) == 0 {
+			continue
+		}
+		out[k] = v
+	}
+	return out
 }
 
 // advice says what the failure's class asks for, where the message alone may not.
 func advice(class string, metadata map[string]any) string {
 	if _, ok := metadata["mismatch"]; ok {
 		return "The returned value broke the deliverable. Make the program deliver what the contract asks for; where that is impossible for an input, return recurgent.Fail with the reason. Do not pad the value with invented data."
+	}
+	if _, ok := metadata["fixture"]; ok {
+		return "The program gives another answer to an earlier call than the one before it gave. Answer that call as before, in the same form, and mend what failed."
 	}
 	switch class {
 	case string(agent.ClassAdaptive):
@@ -244,29 +322,48 @@ func fillTool(t Tool) filledTool {
 	return f
 }
 
-func contextKeys(kinds map[string]string) string {
-	keys := make([]string, 0, len(kinds))
-	for k := range kinds {
+func contextKeys(shapes map[string]string) []string {
+	keys := make([]string, 0, len(shapes))
+	for k := range shapes {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
 	var out []string
 	for _, k := range keys[:min(len(keys), maxKeys)] {
-		out = append(out, plain(k, 60)+" ("+plain(kinds[k], 10)+")")
+		out = append(out, plain(k, 60)+": "+plain(shapes[k], maxShape))
 	}
 	if more := len(keys) - len(out); more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 // plain makes text of strangers one bounded line that cannot spell a tag.
 func plain(text string, most int) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
-	return verbatim(text, most)
+	return visible(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "), most)
 }
 
-// verbatim is plain for text whose white space counts.
+// visible is plain for text whose white space counts. Characters that nobody sees, such as those that turn the direction
+// of writing, are left out, and a < that could open a tag or a marker is an entity; one that compares stays.
+func visible(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.Is(unicode.Cf, r) || unicode.IsControl(r)) {
+			return -1
+		}
+		return r
+	}, cut(strings.ToValidUTF8(text, "?"), most))
+	var b strings.Builder
+	for i, r := range text {
+		if r == '<' && (i+1 == len(text) || !strings.ContainsRune(" =-0123456789", rune(text[i+1]))) {
+			b.WriteString("&lt;")
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// verbatim is text that test servers and the replay provider read back: every character stays, as an entity where it must.
 func verbatim(text string, most int) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(cut(strings.ToValidUTF8(text, "?"), most))
 }
