@@ -82,17 +82,10 @@ type budgets struct{ guardrail, execution, outcome int }
 // canceled. Errors mean that no call took place.
 func (r *Runtime) Call(ctx context.Context, q CallRequest) (CallResult, error) {
 	ctx, c, replay, err := r.open(ctx, q)
-	if err != nil || replay != nil {
-		return deref(replay), err
+	if c == nil {
+		return replay, err
 	}
 	return r.carry(ctx, c, q.Timeout)
-}
-
-func deref(c *CallResult) CallResult {
-	if c == nil {
-		return CallResult{}
-	}
-	return *c
 }
 
 // Start takes a call that nobody waits for: it outlives its request. done gets the one result.
@@ -102,8 +95,9 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 		return "", nil, err
 	}
 	result := make(chan CallResult, 1)
-	if replay != nil {
-		result <- *replay
+	if c == nil {
+		result <- replay
+		close(result)
 		return replay.CallID, result, nil
 	}
 	go func() {
@@ -118,39 +112,39 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 }
 
 // open checks the request and makes the call known as running. A request whose idempotency key was answered before
-// gets that answer. The call's context is its own from here on, since whoever knows of a call may cancel it.
-func (r *Runtime) open(ctx context.Context, q CallRequest) (context.Context, *call, *CallResult, error) {
+// gets that answer and no call. The call's context is its own from here on, since whoever knows of a call may cancel it.
+func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c *call, replay CallResult, err error) {
 	if err := r.store.Ready(); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, CallResult{}, err
 	}
 	session, err := r.store.Session(ctx, q.SessionID)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, CallResult{}, err
 	}
 	if q.Role == "" {
 		q.Role = session.Role
 	}
 	if err := r.checkCall(&q); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, CallResult{}, err
 	}
-	c := r.newCall(q, session)
+	c = r.newCall(q, session)
 	if err := c.checkInputHistory(ctx); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, CallResult{}, err
 	}
 	if q.IdempotencyKey != "" {
 		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.id}
-		if replay, err := r.claimKey(ctx, c.key); err != nil || replay != nil {
+		if replay, err := r.claimKey(ctx, c.key); err != nil || replay.Replayed {
 			return nil, nil, replay, err
 		}
 	}
-	ctx, c.cancel = withCause(ctx)
+	ctx, c.cancel = context.WithCancelCause(ctx)
 	if err := r.enter(c); err != nil {
 		c.cancel(nil)
 		r.releaseKey(c.key)
-		return nil, nil, nil, err
+		return nil, nil, CallResult{}, err
 	}
 	c.beginSpan(q.TraceParent, nil)
-	return ctx, c, nil, nil
+	return ctx, c, CallResult{}, nil
 }
 
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *call {
@@ -181,7 +175,6 @@ func (c *call) init() {
 		c.kwargs = json.RawMessage("{}")
 	}
 	c.budgets = budgets{c.p.GuardrailRecoveryBudget, c.p.ExecutionRepairBudget, c.p.OutcomeRepairBudget}
-	c.cancel = func(error) {}
 	c.maskedArgs, c.maskedKwargs, c.masked = maskCall(c.args, c.kwargs, c.p.RedactKeys)
 }
 
@@ -220,30 +213,30 @@ func (r *Runtime) checkCall(q *CallRequest) error {
 	return checkContract(q.Contract, "/contract")
 }
 
-// claimKey takes the key for a new call, or returns the answer that it was used for.
-func (r *Runtime) claimKey(ctx context.Context, k *store.Idempotent) (*CallResult, error) {
+// claimKey takes the key for a new call, or returns the answer that it was used for, which is Replayed.
+func (r *Runtime) claimKey(ctx context.Context, k *store.Idempotent) (CallResult, error) {
 	r.mu.Lock()
 	if r.keys[k.Key] {
 		r.mu.Unlock()
-		return nil, ErrKeyInUse
+		return CallResult{}, ErrKeyInUse
 	}
 	r.keys[k.Key] = true
 	r.mu.Unlock()
 	was, err := r.store.Replay(ctx, k.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, nil
+		return CallResult{}, nil
 	case err == nil && was.BodyHash != k.BodyHash:
 		err = ErrKeyReused
 	}
 	r.releaseKey(k)
 	if err != nil {
-		return nil, err
+		return CallResult{}, err
 	}
 	return replayed(was), nil
 }
 
-func replayed(was store.Idempotent) *CallResult {
+func replayed(was store.Idempotent) CallResult {
 	var reply struct {
 		TraceID string `json:"trace_id"`
 		Outcome struct {
@@ -251,7 +244,7 @@ func replayed(was store.Idempotent) *CallResult {
 		} `json:"outcome"`
 	}
 	_ = json.Unmarshal(was.Reply, &reply) // our own text; without it only headers are missing
-	return &CallResult{Body: was.Reply, CallID: was.CallID, TraceID: reply.TraceID, OK: reply.Outcome.OK, Replayed: true}
+	return CallResult{Body: was.Reply, CallID: was.CallID, TraceID: reply.TraceID, OK: reply.Outcome.OK, Replayed: true}
 }
 
 func (r *Runtime) releaseKey(k *store.Idempotent) {
@@ -285,10 +278,6 @@ func (r *Runtime) carry(ctx context.Context, c *call, timeout time.Duration) (Ca
 	c.stages.Queue = turn.Sub(c.started)
 	c.span.Stage("queue", c.started, turn)
 	return c.finish(c.perform(ctx))
-}
-
-func withCause(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	return context.WithCancelCause(ctx)
 }
 
 // perform takes the call to its outcome; finish keeps it.

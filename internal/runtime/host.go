@@ -65,12 +65,12 @@ func (c *call) nest(ctx context.Context, attempt, role, method string, args []js
 	if n == nil {
 		return o
 	}
+	ctx, n.cancel = context.WithCancelCause(ctx)
+	defer n.cancel(nil)
 	if err := c.r.enter(n); err != nil {
 		return agent.Failed(agent.ErrCanceled, err.Error())
 	}
 	defer c.r.leave(n)
-	ctx, n.cancel = context.WithCancelCause(ctx)
-	defer n.cancel(nil)
 	return n.finishNested(n.perform(ctx))
 }
 

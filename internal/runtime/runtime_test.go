@@ -32,6 +32,7 @@ type scripted struct {
 	programs map[string][]string // by "role.method"
 	requests []provider.Request
 	block    chan struct{} // when set, answers wait for it
+	hang     string        // a "role.method" that is never answered
 	err      error
 }
 
@@ -46,6 +47,9 @@ func (s *scripted) Program(ctx context.Context, q provider.Request) (provider.Re
 	s.requests = append(s.requests, q)
 	block, err := s.block, s.err
 	key := q.Role + "." + q.Method
+	if key == s.hang {
+		block = make(chan struct{})
+	}
 	answers := s.programs[key]
 	if len(answers) > 1 {
 		s.programs[key] = answers[1:]

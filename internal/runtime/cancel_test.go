@@ -1,0 +1,36 @@
+package runtime
+
+import (
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// X-09: a nested call can be canceled from the moment that it is known as running, whoever finds it there.
+func TestCancelNested(t *testing.T) {
+	r, model := newRuntime(t, map[string][]string{
+		"boss.work": {run("\to := call.Tool(\"helper\").Call(\"help\", 20.0)\n\treturn o.ErrorType, nil")},
+	})
+	_, ask := conversation(t, r, SessionRequest{Role: "boss"})
+	model.hang = "helper.help"
+	done := make(chan Reply, 1)
+	go func() { done <- ask("work") }()
+	nested := func() *call {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, c := range r.running {
+			if c.depth == 1 {
+				return c
+			}
+		}
+		return nil
+	}
+	c := nested()
+	for c == nil {
+		c = nested()
+	}
+	if err := r.Cancel(c.id); err != nil {
+		t.Fatal(err)
+	}
+	wantReply(t, "its caller is told and goes on", <-done, `"`+agent.ErrCanceled+`" generated`)
+}
