@@ -242,8 +242,12 @@ func (s *Store) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 			return false, nil
 		}
 		var e agent.LogEntry
-		if json.Unmarshal(line, &e) != nil || e.CallID == "" {
-			return false, nil // damaged: the log is no source of truth
+		if json.Unmarshal(line, &e) != nil {
+			s.reportDamage("calls.jsonl") // the log is no source of truth
+			return false, nil
+		}
+		if e.CallID == "" {
+			return false, nil // set aside by a repair
 		}
 		if q.Match(&e) {
 			out = append(out, e)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -77,6 +78,9 @@ func (s *Store) writeDoc(name string, doc any) error {
 // no file.
 func (s *Store) read(name string, doc any, check func() error) error {
 	data, err := s.fs.ReadFile(name)
+	if errors.Is(err, syscall.EISDIR) {
+		return s.quarantine(name, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -125,6 +129,38 @@ func (s *Store) quarantine(name string, cause error) error {
 // stamp is the time in file names; a counter keeps two of the same moment apart.
 func (s *Store) stamp() string {
 	return fmt.Sprintf("%s-%d", s.now().UTC().Format("20060102T150405.000Z"), s.asides.Add(1))
+}
+
+// reportDamage tells, once a file, that lines of it cannot be read: they are left out of what is read, and stay where they
+// are until a repair sets them aside.
+func (s *Store) reportDamage(name string) {
+	if _, told := s.damaged.LoadOrStore(name, true); told {
+		return
+	}
+	s.quarantined.Add(1)
+	s.log.Error().Str("file", name).Msg("lines of a file are damaged and left out; recurgentd store repair sets them aside")
+}
+
+// mendTail makes sure that the next line which is appended to the file stands on a line of its own, whatever somebody did
+// to the file, and tells when it is shorter than the known bytes. It returns the file's size.
+func (s *Store) mendTail(name string, size, known int64) (int64, error) {
+	if size < known {
+		s.quarantined.Add(1)
+		s.log.Error().Str("file", name).Int64("bytes", known-size).Msg("a file ends early: what stood behind its end is lost")
+	}
+	if size == 0 {
+		return 0, nil
+	}
+	f, err := s.fs.Open(name, false)
+	if err != nil {
+		return 0, err
+	}
+	last := make([]byte, 1)
+	if _, err = f.ReadAt(last, size-1); err == nil && last[0] != '\n' {
+		_, err = f.WriteAt([]byte("\n"), size)
+		size++
+	}
+	return size, errors.Join(err, f.Close())
 }
 
 func isCorruptName(name string) bool { return strings.Contains(name, ".corrupt-") }

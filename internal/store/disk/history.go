@@ -44,6 +44,9 @@ func (s *Store) History(ctx context.Context, sessionID string, q store.HistoryQu
 	} else {
 		err = s.walkForward(ctx, v, p)
 	}
+	if p.damaged > 0 {
+		s.reportDamage(historyFile(v.id))
+	}
 	return page, err
 }
 
@@ -76,6 +79,8 @@ type pager struct {
 	last   int // seq of the last record in the page
 	seen   int // seq of the last record looked at
 	looked int // how many were
+
+	damaged int // lines that somebody damaged; they do not hide the others
 
 	needles [][]byte // what a line must hold to be selected
 }
@@ -113,18 +118,22 @@ func (p *pager) add(line []byte) (full bool, err error) {
 		return true, nil
 	}
 	p.looked++
-	p.seen = seqOf(line)
+	seq := seqOf(line)
+	if seq > 0 {
+		p.seen = seq
+	}
 	if !p.q.Plain() {
 		if p.passesOver(line) {
 			return false, nil
 		}
 		m := recordMeta{}
-		if err := json.Unmarshal(line, &m); err != nil {
-			return false, err
-		}
-		if !m.match(p.q) {
+		if err := json.Unmarshal(line, &m); err == nil && !m.match(p.q) {
 			return false, nil
 		}
+	}
+	if seq == 0 || !json.Valid(line) {
+		p.damaged++
+		return false, nil
 	}
 	if len(p.page.Records) == p.q.Limit {
 		p.page.Next = p.last
@@ -269,17 +278,23 @@ func timeOf(line []byte) time.Time {
 
 // findSeq returns the offset of the first line whose seq is at least seq, by bisection; size when there is none.
 func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
-	return bisect(f, size, func(line []byte) bool { return seqOf(line) >= seq })
+	return bisect(f, size, func(line []byte) (reached, readable bool) {
+		n := seqOf(line)
+		return n >= seq, n > 0
+	})
 }
 
 // findTime returns the offset of a line such that no line before it was committed at or after at plus commitSlack, and every
 // line from it on was committed at or after at: timestamps are those of calls' starts and out of order by up to commitSlack.
 func findTime(f io.ReaderAt, size int64, at time.Time) (int64, error) {
-	return bisect(f, size, func(line []byte) bool { return !timeOf(line).Before(at) })
+	return bisect(f, size, func(line []byte) (reached, readable bool) {
+		return !timeOf(line).Before(at), seqOf(line) > 0
+	})
 }
 
-// bisect returns the offset of a line that is reached while the one before it is not; size when none is.
-func bisect(f io.ReaderAt, size int64, reached func(line []byte) bool) (int64, error) {
+// bisect returns the offset of a line that is reached while the one before it is not; size when none is. Where a line is
+// not readable the next one that is tells.
+func bisect(f io.ReaderAt, size int64, look func(line []byte) (reached, readable bool)) (int64, error) {
 	lo, hi := int64(0), size // the line starts in [lo, hi]
 	for lo < hi {
 		mid := lo + (hi-lo)/2
@@ -292,7 +307,7 @@ func bisect(f io.ReaderAt, size int64, reached func(line []byte) bool) (int64, e
 			if err != nil {
 				return 0, err
 			}
-			if reached(line) {
+			if reached, _ := look(line); reached {
 				return lo, nil
 			}
 			next := lo + int64(len(line)) + 1
@@ -302,13 +317,22 @@ func bisect(f io.ReaderAt, size int64, reached func(line []byte) bool) (int64, e
 			lo = next
 			continue
 		}
-		if reached(line) {
+		reached, readable := look(line)
+		end := start + int64(len(line)) + 1
+		for !readable && end < hi {
+			if line, err = lineAt(f, end, size); err != nil {
+				return 0, err
+			}
+			reached, readable = look(line)
+			end += int64(len(line)) + 1
+		}
+		if reached || !readable {
 			if mid == lo && start == lo {
 				return lo, nil
 			}
 			hi = start
 		} else {
-			lo = start + int64(len(line)) + 1
+			lo = end
 		}
 	}
 	return lo, nil

@@ -110,7 +110,10 @@ func (l *lineLog) open(at *place) error {
 	if at == nil {
 		return l.trim()
 	}
-	return nil
+	if at.Segment > 0 {
+		l.bytes, err = l.s.mendTail(l.file(l.number), l.bytes, at.Bytes)
+	}
+	return err
 }
 
 // newest reads out of a segment's last line since when it holds nothing new; an erased line does not tell, but the

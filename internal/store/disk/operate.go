@@ -325,7 +325,8 @@ func (s *Store) Audit(ctx context.Context, before string, limit int) ([]agent.Au
 	_, err = backward(ctx, f, end, func(line []byte, _ int64) (bool, error) {
 		var a agent.AuditEntry
 		if json.Unmarshal(line, &a) != nil {
-			return false, nil // a line that somebody damaged does not hide the others
+			s.reportDamage(auditFile) // a line that somebody damaged does not hide the others
+			return false, nil
 		}
 		return add(a), nil
 	})

@@ -83,17 +83,18 @@ func (s *Store) layOut() error {
 
 func (s *Store) openAudit(known bool, size int64) error {
 	info, err := s.fs.Stat(auditFile)
-	if notExist(err) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !notExist(err) {
 		return err
 	}
-	s.auditBytes = info.Size
 	if known && size < info.Size {
 		s.auditBytes = size
+		return nil
 	}
-	return nil
+	if !known {
+		size = 0
+	}
+	s.auditBytes, err = s.mendTail(auditFile, info.Size, size)
+	return err
 }
 
 // segments lists the journal's files, oldest first.

@@ -138,6 +138,7 @@ type Store struct {
 	commits     atomic.Int64
 	fsyncs      atomic.Int64
 	quarantined atomic.Int64
+	damaged     sync.Map // names of files with damaged lines that were told of
 	written     atomic.Int64
 }
 

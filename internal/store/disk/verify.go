@@ -504,6 +504,36 @@ func (s *Store) repairLines() error {
 		l.offsets = nil
 		l.mu.Unlock()
 	}
+	return s.repairAudit()
+}
+
+// repairAudit drops the lines of the audit trail that do not parse, with a copy set aside. The caller holds flushMu.
+func (s *Store) repairAudit() error {
+	data, err := s.fs.ReadFile(auditFile)
+	if notExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	good := make([]byte, 0, len(data))
+	for line := range bytes.SplitSeq(data[:min(int64(len(data)), s.auditBytes)], []byte("\n")) {
+		if len(line) > 0 && json.Unmarshal(line, &agent.AuditEntry{}) == nil {
+			good = append(append(good, line...), '\n')
+		}
+	}
+	if int64(len(good)) == s.auditBytes {
+		return nil
+	}
+	if err := s.quarantine(auditFile, errors.New("lines that do not parse")); !errors.Is(err, errCorrupt) {
+		return err
+	}
+	if err := s.write(auditFile, good); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.auditBytes = int64(len(good))
 	return nil
 }
 
