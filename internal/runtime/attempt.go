@@ -132,10 +132,9 @@ func failed(f *sandbox.Failure) agent.Outcome {
 	return o
 }
 
-// note puts a failed attempt on the call's log: at most 8, with messages of at most 400 characters.
+// note puts a failed attempt on the call's log, with a message of at most 400 characters.
 func (c *call) note(a attempt) {
-	const most = 8
-	if len(c.found.attemptFailures) == most {
+	if len(c.found.attemptFailures) >= maxAttemptFailures {
 		return
 	}
 	c.progress.tell(EventAttemptFailed, map[string]any{"attempt_id": a.id, "stage": a.stage, "error_type": a.outcome.ErrorType,

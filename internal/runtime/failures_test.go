@@ -101,3 +101,13 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 		}
 	}
 }
+
+// A program that the gate refuses is told once in the log, by the call that asked for it and by those that waited with it.
+func TestRefusedProgramIsToldOnce(t *testing.T) {
+	r, _ := newRuntime(t, map[string][]string{"r.m": {"package tool\n\nfunc Walk() {}\n"}})
+	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	v, err := r.CallView(t.Context(), call("m").CallID)
+	if err != nil || len(v.AttemptFailures) != 2 {
+		t.Errorf("%d programs were refused by the log (%v), want 2: the first one and its mending", len(v.AttemptFailures), err)
+	}
+}

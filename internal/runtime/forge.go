@@ -267,31 +267,26 @@ func (c *call) obtain(ctx context.Context, o order) (*candidate, *agent.Outcome)
 		} else {
 			span.Note("recurgent.forge", "shared")
 		}
-		switch {
-		case res.candidate == nil:
-			c.found.class, c.found.refused = res.class, res.last
-			c.found.attemptFailures = appendBounded(c.found.attemptFailures, res.attempts)
-			out := *res.failure
-			return nil, &out
-		case !leader && !res.candidate.generation.Cacheable && !o.alone:
+		if !leader && !o.alone && res.candidate != nil && !res.candidate.generation.Cacheable {
 			o.alone = true // it answers another question
 			continue
 		}
-		if !leader {
-			c.charge(forgeResult{attempts: res.attempts})
+		c.found.attemptFailures = appendBounded(c.found.attemptFailures, res.attempts)
+		if res.candidate == nil {
+			c.found.class, c.found.refused = res.class, res.last
+			return nil, res.failure
 		}
 		return res.candidate, nil
 	}
 }
 
-// charge takes what a flight cost onto this call.
+// charge takes what a flight cost onto the call that began it.
 func (c *call) charge(res forgeResult) {
 	c.found.usage.Add(res.usage)
 	c.found.requested += res.requested
 	c.found.guardrails += res.guardrails
 	c.stages.Gate += res.gated
 	c.budgets.guardrail -= res.guardrails
-	c.found.attemptFailures = appendBounded(c.found.attemptFailures, res.attempts)
 	if res.guardrails > 0 {
 		c.found.feedback = true
 	}
@@ -300,14 +295,11 @@ func (c *call) charge(res forgeResult) {
 	}
 }
 
+// maxAttemptFailures bounds what a call's log entry tells of programs that did not serve.
+const maxAttemptFailures = 8
+
 func appendBounded(to, more []agent.AttemptFailure) []agent.AttemptFailure {
-	const most = 8
-	for _, f := range more {
-		if len(to) < most {
-			to = append(to, f)
-		}
-	}
-	return to
+	return append(to, more[:min(len(more), max(0, maxAttemptFailures-len(to)))]...)
 }
 
 // write asks the model until a program compiles or the budgets end. It runs in a flight: it must not touch what its
