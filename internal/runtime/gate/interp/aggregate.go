@@ -240,6 +240,7 @@ func boundsPanic(m unsafe.Pointer, length, capacity int, fixed bool, lo, hi, mx 
 		_ = ghost[int(l):int(h):int(k)]
 	}
 	_ = ghost[l:h:k]
+	panic(plainError("runtime error: slice bounds out of range")) // whatever else, never go on with such bounds
 }
 
 func (c *compiler) makeSlice(in *ssa.MakeSlice) op {
