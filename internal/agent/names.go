@@ -58,7 +58,8 @@ func NewID(prefix string) string {
 	if err != nil {
 		panic("no randomness: " + err.Error()) // crypto/rand never fails on the systems Go supports since 1.24
 	}
-	return prefix + "_" + crockford.EncodeToString(u[:])
+	id := append(make([]byte, 0, 64), prefix...)
+	return string(crockford.AppendEncode(append(id, '_'), u[:]))
 }
 
 // NewTraceID returns a W3C trace id: 32 lower-case hexadecimal digits.

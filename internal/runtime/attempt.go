@@ -262,15 +262,15 @@ func (c *call) fixture(g *agent.Generation, a attempt) *agent.Fixture {
 		return nil
 	}
 	facts := a.result.Facts
-	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable {
+	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(g.Fixtures, c.args, c.kwargs) {
 		return nil
 	}
-	f := agent.Fixture{CallID: c.id, SessionID: c.session.ID, Args: c.args, Kwargs: c.kwargs, Value: a.outcome.Value, Effects: a.result.Effects.Journal}
+	f := &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Args: c.args, Kwargs: c.kwargs, Value: a.outcome.Value, Effects: a.result.Effects.Journal}
 	size := len(f.Kwargs) + len(f.Value) + len(f.Effects)
 	for _, arg := range c.args {
 		size += len(arg)
 	}
-	if size > agent.MaxFixtureBytes || hasInput(g.Fixtures, c.args, c.kwargs) {
+	if size > agent.MaxFixtureBytes {
 		return nil
 	}
 	if len(facts.ContextReads)+len(facts.ContextWrites) > 0 && len(c.context) > 0 {
@@ -280,7 +280,7 @@ func (c *call) fixture(g *agent.Generation, a attempt) *agent.Fixture {
 		}
 		f.Context = raw
 	}
-	return &f
+	return f
 }
 
 func hasInput(fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawMessage) bool {

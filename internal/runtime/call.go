@@ -36,8 +36,8 @@ type call struct {
 	inputHistory json.RawMessage
 	asked        *agent.Contract // by the caller
 	started      time.Time
-	nested       *nestedBudget // shared by the whole tree of calls
 	root         *call
+	nested       nestedBudget // of the root: for the whole tree of calls
 	cancel       context.CancelCauseFunc
 	progress     progress
 	key          *store.Idempotent
@@ -151,7 +151,7 @@ func (r *Runtime) newCall(q CallRequest, session agent.Session) *call {
 	p := r.policy.Load()
 	c := &call{r: r, p: p, session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner,
 		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract,
-		started: r.o.Now(), nested: &nestedBudget{}}
+		started: r.o.Now()}
 	c.root = c
 	if c.id == "" {
 		c.id = agent.NewID("call")
@@ -264,8 +264,8 @@ func (r *Runtime) carry(ctx context.Context, c *call, timeout time.Duration) (Ca
 		timeout = r.o.CallTimeout
 	}
 	defer c.cancel(nil)
-	ctx, stop := context.WithTimeoutCause(ctx, timeout, errCallTimeout)
-	defer stop()
+	// Not a context of its own: that would cost a warm call four more allocations.
+	defer time.AfterFunc(timeout, func() { c.cancel(errCallTimeout) }).Stop()
 	err := r.sessions.enter(ctx, c.session.ID, r.o.MaxQueue, &c.progress)
 	if errors.Is(err, ErrQueueFull) {
 		return CallResult{}, err // nothing was recorded
@@ -315,11 +315,10 @@ func (c *call) prepare(ctx context.Context) error {
 		return err
 	}
 	var err error
-	c.context = map[string]json.RawMessage{}
-	if c.depth == 0 {
-		if c.context, err = r.store.Context(ctx, c.session.ID); err != nil {
-			return err
-		}
+	if c.depth > 0 {
+		c.context = map[string]json.RawMessage{}
+	} else if c.context, err = r.store.Context(ctx, c.session.ID); err != nil {
+		return err
 	}
 	c.artifact, err = r.store.Artifact(ctx, c.role, c.method)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

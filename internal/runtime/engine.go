@@ -71,7 +71,7 @@ func (o Options) validate() error {
 
 // Causes of a call's end from outside, found by context.Cause.
 var (
-	errCallTimeout = errors.New("the call's time is over")
+	errCallTimeout = fmt.Errorf("the call's time is over: %w", context.DeadlineExceeded)
 	errShutdown    = errors.New("the daemon is shutting down")
 	errCanceled    = errors.New("the call was canceled")
 )

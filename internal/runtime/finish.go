@@ -138,9 +138,6 @@ func (c *call) look(o agent.Outcome) {
 		f.weak = evolve.Weak(o.Value, c.deliverable(), c.p.WeakSuccess)
 	}
 	f.correction = c.r.recent.look(c, o)
-	if o.OK() && c.depth > 0 {
-		f.context = nil
-	}
 	c.lifecycle(o)
 }
 
@@ -189,12 +186,11 @@ func (c *call) content(o agent.Outcome, commit *store.CallCommit) {
 	if c.depth > 0 || !o.OK() || c.found.source == agent.SourceNone || c.p.Retention.ContentEntries == 0 || len(o.Value) > c.p.Retention.ContentBytes {
 		return
 	}
-	digest := sha256.Sum256(o.Value)
-	ref := "content:" + hex.EncodeToString(digest[:16])
-	commit.Content = &store.Content{Ref: ref, Value: o.Value}
+	sum := sha256.Sum256(o.Value)
+	digest := hex.EncodeToString(sum[:])
 	s := &commit.Record.OutcomeSummary
-	s.ContentRef, s.ContentKind, s.ContentBytes = ref, s.ValueClass, len(o.Value)
-	s.ContentDigest = "sha256:" + hex.EncodeToString(digest[:])
+	s.ContentRef, s.ContentKind, s.ContentBytes, s.ContentDigest = "content:"+digest[:32], s.ValueClass, len(o.Value), "sha256:"+digest
+	commit.Content = &store.Content{Ref: s.ContentRef, Value: o.Value}
 }
 
 // toolChanges counts the use of a registered role, and makes a role known with its first program.

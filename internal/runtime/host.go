@@ -81,7 +81,7 @@ func (c *call) openNested(ctx context.Context, attempt, role, method string, arg
 	}
 	n := &call{r: c.r, p: c.p, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, attempt: attempt, depth: c.depth + 1,
 		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: c.delegated[role],
-		started: c.r.o.Now(), nested: c.nested, root: c.root}
+		started: c.r.o.Now(), root: c.root}
 	n.init()
 	if _, err := c.r.store.Tool(ctx, role); err == nil {
 		n.speaker = agent.SpeakerTool
@@ -89,7 +89,7 @@ func (c *call) openNested(ctx context.Context, attempt, role, method string, arg
 	n.beginSpan("", c.span)
 	if refused := n.overBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
-		if n.nested.refused.Swap(true) {
+		if n.root.nested.refused.Swap(true) {
 			return nil, o // one refusal is on record: a program that goes on asking gets no more
 		}
 		n.found.source = agent.SourceNone
@@ -125,7 +125,7 @@ func (c *call) overBudget() string {
 	switch {
 	case c.depth > c.p.DelegationDepth:
 		return "calls are nested too deep"
-	case c.nested.made.Add(1) > int32(c.p.NestedCallBudget):
+	case c.root.nested.made.Add(1) > int32(c.p.NestedCallBudget):
 		return "the call has made as many nested calls as it may"
 	}
 	return ""

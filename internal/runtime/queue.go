@@ -2,39 +2,36 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
 // queues lets one call of a session in at a time, in the order of arrival. The zero value is ready.
 type queues struct {
-	mu     sync.Mutex
-	queues map[string]*queue // guarded by mu; a session nobody calls has none
-}
-
-type queue struct {
-	waiting []chan struct{} // the head is told when it is its turn
+	mu      sync.Mutex
+	waiting map[string][]chan struct{} // by session that has a call under way: who comes next is told; guarded by mu
 }
 
 // enter waits for the session's turn, and tells p when it has to, where p is not nil. It returns ErrQueueFull when most calls
 // wait already, or the cause of ctx's end.
 func (q *queues) enter(ctx context.Context, session string, most int, p *progress) error {
 	q.mu.Lock()
-	if q.queues == nil {
-		q.queues = map[string]*queue{}
+	if q.waiting == nil {
+		q.waiting = map[string][]chan struct{}{}
 	}
-	s, busy := q.queues[session]
+	waiting, busy := q.waiting[session]
 	if !busy {
-		q.queues[session] = &queue{}
+		q.waiting[session] = nil
 		q.mu.Unlock()
 		return nil
 	}
-	if len(s.waiting) >= most {
+	if len(waiting) >= most {
 		q.mu.Unlock()
 		return ErrQueueFull
 	}
 	turn := make(chan struct{})
-	s.waiting = append(s.waiting, turn)
-	ahead := len(s.waiting) // the one that has the turn, and those that wait
+	q.waiting[session] = append(waiting, turn)
+	ahead := len(waiting) + 1 // the one that has the turn, and those that wait
 	q.mu.Unlock()
 	if p != nil {
 		p.tell(EventQueued, map[string]any{"ahead": ahead})
@@ -45,15 +42,13 @@ func (q *queues) enter(ctx context.Context, session string, most int, p *progres
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
-	for i, w := range s.waiting {
-		if w == turn {
-			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
-			q.mu.Unlock()
-			return context.Cause(ctx)
-		}
+	defer q.mu.Unlock()
+	waiting = q.waiting[session]
+	if i := slices.Index(waiting, turn); i >= 0 {
+		q.waiting[session] = slices.Delete(waiting, i, i+1)
+	} else {
+		q.next(session) // the turn came at the same moment: hand it on
 	}
-	q.mu.Unlock()
-	q.leave(session) // the turn came at the same moment: hand it on
 	return context.Cause(ctx)
 }
 
@@ -61,13 +56,29 @@ func (q *queues) enter(ctx context.Context, session string, most int, p *progres
 func (q *queues) leave(session string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := q.queues[session]
-	if len(s.waiting) == 0 {
-		delete(q.queues, session)
+	q.next(session)
+}
+
+// next is called with mu held.
+func (q *queues) next(session string) {
+	waiting := q.waiting[session]
+	if len(waiting) == 0 {
+		delete(q.waiting, session)
 		return
 	}
-	close(s.waiting[0])
-	s.waiting = s.waiting[1:]
+	close(waiting[0])
+	q.waiting[session] = waiting[1:]
+}
+
+// length counts the calls that wait for their session's turn.
+func (q *queues) length() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, waiting := range q.waiting {
+		n += len(waiting)
+	}
+	return n
 }
 
 // keyLocks is a mutex for each key that is in use. The zero value is ready.
