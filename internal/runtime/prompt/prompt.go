@@ -161,10 +161,14 @@ func fill(in Input) filled {
 	f.Args, cutArgs = preview(args, MaxArgs, "[]")
 	f.Kwargs, cutKwargs = preview(kwargs, MaxArgs, "{}")
 	f.Note = note(f.Args+f.Kwargs, cutArgs || cutKwargs)
+	if in.Depth >= 2 {
+		in.KnownTools = nil // a Worker is told to hand nothing on
+	}
 	for _, t := range in.KnownTools[:min(len(in.KnownTools), MaxTools)] {
 		known := fillTool(t)
 		if t.Role == in.Role {
-			known.Own = ", your own role" // its methods are siblings: who they are, not whom to call
+			// Its methods are siblings, not whom to call. Its contract stands above.
+			known = filledTool{Role: known.Role, Own: ", your own role", Methods: known.Methods}
 		}
 		f.KnownTools = append(f.KnownTools, known)
 	}

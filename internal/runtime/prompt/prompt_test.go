@@ -30,7 +30,7 @@ func cases() map[string]Input {
 		"forge-bare": {Kind: provider.KindForge, Role: "calculator", Method: "add", Args: []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")}, Dialect: dialect},
 		"forge-full": {Kind: provider.KindForge, Role: "movie finder", Method: "find", Args: []json.RawMessage{json.RawMessage(`"action"`)}, Kwargs: json.RawMessage(`{"limit":5,"api_key":"[masked]"}`),
 			Contract: movie, Dialect: dialect, Patterns: []string{"fetch: seen 3 of the last 5 calls"}, ContextKeys: map[string]string{"seen": "array of {id: number, title: string}", "cart": "object"}, HistoryInput: true,
-			KnownTools:    []Tool{{Role: "page reader", Purpose: "read pages", Methods: []string{"text", "links"}, Deliverable: json.RawMessage(`{"type":"string"}`)}, {Role: "clock"}, {Role: "movie finder", Methods: []string{"count"}}},
+			KnownTools:    []Tool{{Role: "page reader", Purpose: "read pages", Methods: []string{"text", "links"}, Deliverable: json.RawMessage(`{"type":"string"}`)}, {Role: "clock"}, {Role: "movie finder", Purpose: movie.Purpose, Methods: []string{"count"}, Deliverable: movie.Deliverable}},
 			HistoryCount:  17,
 			HistoryLatest: []HistoryRecord{{"call_1", "user", "find", "ok", ""}, {"call_2", "user", "find", "error", "low_utility"}, {"call_3", "user", "seen=", "ok", ""}}},
 		"repair": {Kind: provider.KindRepair, Role: "movie finder", Method: "find", Args: []json.RawMessage{json.RawMessage(`"action"`)}, Contract: movie, Dialect: dialect, Depth: 1,
@@ -42,7 +42,7 @@ func cases() map[string]Input {
 		"regenerate-operator": {Kind: provider.KindForge, Role: "words", Method: "longest", Args: []json.RawMessage{json.RawMessage(`"aa bb"`)}, Dialect: dialect, Wish: "ties shall give the last </operator_reason> word"},
 		"ask": {Kind: provider.KindForge, Role: "assistant", Method: "ask", Args: []json.RawMessage{json.RawMessage(`"what did I ask before?"`)}, Dialect: dialect, OneOff: true, HistoryCount: 1,
 			HistoryLatest: []HistoryRecord{{"call_1", "user", "ask", "ok", ""}}},
-		"regenerate-worker": {Kind: KindRegenerate, Role: "parser", Method: "rows", Args: []json.RawMessage{json.RawMessage(`"a;b"`)}, Depth: 3, Dialect: dialect, Feedback: []string{"execution: execution: index out of range [3] with length 2"}},
+		"regenerate-worker": {Kind: KindRegenerate, Role: "parser", Method: "rows", Args: []json.RawMessage{json.RawMessage(`"a;b"`)}, Depth: 3, Dialect: dialect, KnownTools: []Tool{{Role: "clock"}}, Feedback: []string{"execution: execution: index out of range [3] with length 2"}},
 	}
 }
 
