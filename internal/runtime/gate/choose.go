@@ -147,6 +147,9 @@ func (c *chooser) node(n ast.Node) bool {
 		return c.varies(n.Cond)
 	case *ast.ForStmt:
 		c.loops = append(c.loops, n.Body)
+		if n.Cond == nil && n.Init != nil || (n.Init == nil) != (n.Post == nil) {
+			return c.no("loops that lack one of their three parts") // the first of them was run again every time
+		}
 		return c.varies(n.Cond)
 	case nil, *ast.CaseClause, *ast.DeclStmt, *ast.ValueSpec,
 		*ast.ExprStmt, *ast.IncDecStmt, *ast.ReturnStmt, *ast.EmptyStmt, *ast.FuncDecl, *ast.FuncType, *ast.FieldList, *ast.Field,
@@ -201,7 +204,8 @@ func (c *chooser) node(n ast.Node) bool {
 				return c.no("a range over integers")
 			}
 			_, plain := n.X.(*ast.Ident)
-			return plain && n.Value != nil && c.info.Types[n.X].Value == nil || c.no("a range over a string for its indexes alone, or that is no variable") // characters were counted
+			key, _ := n.Key.(*ast.Ident)
+			return plain && key.Name == "_" && c.info.Types[n.X].Value == nil || c.no("a range over a string for its indexes, or over no variable") // yaegi converts to runes first
 		}
 		return c.no("a range over other than slices and strings")
 	case *ast.AssignStmt:
@@ -261,6 +265,9 @@ func (c *chooser) slots(n ast.Node) bool {
 	case *ast.ReturnStmt:
 		if sig, ok := c.fun.Type().(*types.Signature); ok && len(n.Results) == sig.Results().Len() {
 			for i, r := range n.Results {
+				if call, ok := r.(*ast.CallExpr); ok && i > 0 && (c.info.Types[call.Fun].IsBuiltin() || c.info.Types[call.Fun].IsType()) {
+					return c.no("built-in calls as other than the first result") // they have gone to the first
+				}
 				if types.IsInterface(sig.Results().At(i).Type()) && !c.boxable(r) {
 					return c.no("results of operators returned as interfaces")
 				}
@@ -268,7 +275,7 @@ func (c *chooser) slots(n ast.Node) bool {
 		}
 	case *ast.ValueSpec:
 		if len(n.Names) > 1 && len(n.Values) > 1 && c.fun != nil {
-			return c.no("several variables defined from several values")
+			return c.no("several values assigned at once")
 		}
 		for i, v := range n.Values {
 			if len(n.Names) == len(n.Values) && types.IsInterface(c.info.TypeOf(n.Names[i])) && !plainValue(v) {
@@ -322,8 +329,8 @@ func (c *chooser) assign(n *ast.AssignStmt) bool {
 		return c.plainNumber(c.info.TypeOf(n.Lhs[0])) && n.Tok != token.SHL_ASSIGN && n.Tok != token.SHR_ASSIGN ||
 			isString(c.info.TypeOf(n.Lhs[0])) || c.no("arithmetic on sized numbers")
 	}
-	if len(n.Lhs) > 1 && n.Tok == token.DEFINE && len(n.Rhs) > 1 {
-		return c.no("several variables defined from several values")
+	if len(n.Rhs) > 1 {
+		return c.no("several values assigned at once")
 	}
 	if _, call := n.Rhs[0].(*ast.CallExpr); len(n.Lhs) > len(n.Rhs) && !call {
 		if n.Tok == token.ASSIGN || slices.ContainsFunc(c.loops, func(b *ast.BlockStmt) bool { return b.Pos() < n.Pos() && n.Pos() < b.End() }) {
@@ -344,7 +351,7 @@ func (c *chooser) assign(n *ast.AssignStmt) bool {
 			}
 		case *ast.IndexExpr:
 			if len(n.Lhs) > 1 {
-				return c.no("assignments to several elements")
+				return c.no("several values assigned at once")
 			}
 			if !c.mayChange(l.X) {
 				return false
@@ -467,7 +474,7 @@ func (c *chooser) boxable(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.BinaryExpr:
 		b, ok := c.info.TypeOf(e).Underlying().(*types.Basic)
-		return !ok || b.Info()&types.IsBoolean == 0
+		return (!ok || b.Info()&types.IsBoolean == 0) && e.Op != token.REM
 	case *ast.UnaryExpr:
 		return c.info.Types[e].Value != nil
 	}

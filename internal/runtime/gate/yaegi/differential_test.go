@@ -42,7 +42,7 @@ func generatedCalls(t testing.TB) []recurgent.Input {
 // TestDifferentialPlain runs generated programs on both engines, wherever gate.Choose gives them to yaegi. YAEGI_PROGRAMS
 // says how many, YAEGI_SEED where to begin. A difference is shown with the smallest program that has it.
 func TestDifferentialPlain(t *testing.T) {
-	count, first := 400, uint64(1)
+	count, first := 300, uint64(1)
 	if s := os.Getenv("YAEGI_PROGRAMS"); s != "" {
 		count, _ = strconv.Atoi(s)
 	}

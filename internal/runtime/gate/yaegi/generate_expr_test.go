@@ -10,11 +10,11 @@ import (
 func (g *generator) literal(typ string) string {
 	switch typ {
 	case "int":
-		return pick(g, "0", "1", "2", "3", "7", "-1", "10", "100")
+		return pick(g, "0", "1", "2", "3", "7", "-1", "10", "100", pick(g, "9223372036854775807", "-9223372036854775808", "1000000007"))
 	case "float64":
 		return pick(g, "0.5", "1.5", "2.0", "-3.25", "100.125", "1e3")
 	case "string":
-		return strconv.Quote(pick(g, "", "a", "b", "n", "abc", "héllo wörld", "12", "x 7", "世界", "2.5"))
+		return strconv.Quote(pick(g, "", "a", "b", "n", "abc", "héllo wörld", "12", "x 7", "世界", "2.5", "a,b,,c", "\xff\x00z", "line\nnext"))
 	case "bool":
 		return pick(g, "true", "false")
 	case "rune":
@@ -53,7 +53,7 @@ func (g *generator) container(typ string, depth int) string {
 		}
 		if key != "" {
 			k := strconv.Quote(string(rune('a' + i)))
-			if key == "int" {
+			if key == "int" || key == "rune" {
 				k = strconv.Itoa(i)
 			}
 			e = k + ": " + e
@@ -141,21 +141,23 @@ func (g *generator) composed(typ string, d int) string {
 			"len("+e(pick(g, "string", "[]int", "[]any", "map[string]any", "map[string]int", "[]string"))+")",
 			"int("+g.variable("float64")+")", "int("+g.variable("float64")+" * 1.5)",
 			g.name("map[string]int", "map[string]int{}")+"["+e("string")+"]",
-			g.index("[]int", "int"), "strings.Index("+e("string")+", "+e("string")+")", "strings.Count("+e("string")+", \"a\")",
+			g.index("[]int", "int"), g.index("[][]int", "[]int")+"[0]", g.name("map[rune]int", "map[rune]int{}")+"["+e("rune")+"]", g.name("map[string]map[string]int", "map[string]map[string]int{}")+"["+e("string")+"]["+e("string")+"]", "len("+g.name("map[string][]string", "map[string][]string{}")+"["+e("string")+"])", "strings.Index("+e("string")+", "+e("string")+")", "strings.Count("+e("string")+", \"a\")",
 			"utf8.RuneCountInString("+e("string")+")", "len(strings.Fields("+e("string")+"))")
 	case "float64":
 		return pick(g,
 			"("+g.variable("float64")+pick(g, " + ", " - ", " * ", " / ")+e("float64")+")", e("float64")+pick(g, " * ", " / ", " - ")+g.variable("float64"),
 			"-"+g.variable("float64"), "float64("+g.variable("int")+")", "float64("+g.variable("int")+") / 2", "math.Floor("+e("float64")+")",
 			"math.Abs("+e("float64")+")", "math.Max("+e("float64")+", "+e("float64")+")", "math.Round("+e("float64")+"*100)/100", "math.Sqrt("+e("float64")+")",
-			g.name("map[string]float64", "map[string]float64{}")+"["+e("string")+"]", g.index("[]float64", "float64"), "math.Pi * "+g.variable("float64"), "math.Pow(2, 3)")
+			g.name("map[string]float64", "map[string]float64{}")+"["+e("string")+"]", g.index("[]float64", "float64"), "math.Pi * "+g.variable("float64"), "math.Pow(2, 3)", "math.Inf(-1)", "math.NaN()", "math.Trunc("+e("float64")+")")
 	case "string":
 		out := pick(g,
 			"strings.ToUpper("+e("string")+")", "strings.TrimSpace("+e("string")+")", "strconv.Itoa("+e("int")+")", "string("+g.variable("rune")+")",
 			g.name("map[int]string", "map[int]string{}")+"["+e("int")+"]", g.index("[]string", "string"),
 			"strconv.FormatFloat("+e("float64")+", 'f', 2, 64)", "strconv.Quote("+e("string")+")", "strings.TrimPrefix("+e("string")+", "+e("string")+")",
 			"strconv.FormatBool("+e("bool")+")", g.cut(), "time.Now().Format(\"2006-01-02\")",
-			"html.EscapeString("+e("string")+")", "url.QueryEscape("+e("string")+")", "path.Base("+e("string")+")")
+			"html.EscapeString("+e("string")+")", "url.QueryEscape("+e("string")+")", "path.Base("+e("string")+")",
+			"hex.EncodeToString("+e("[]byte")+")", "base64.StdEncoding.EncodeToString("+e("[]byte")+")", g.index("[][]string", "[]string")+"[0]", "strings.Trim("+e("string")+", \"a \")",
+			"strings.ToLower("+e("string")+")", "path.Join("+e("string")+", "+e("string")+")")
 		if g.loops == 0 && g.one(2) {
 			out = pick(g, "("+g.variable("string")+" + "+e("string")+")", g.variable("string")+" + "+g.literal("string"), "strings.Join("+e("[]string")+", \",\")",
 				"fmt.Sprint("+e("any")+", "+e("int")+")", "fmt.Sprintf(\"%v|%v|%5.2f\", "+e("any")+", "+e("[]any")+", "+e("float64")+")",
@@ -227,6 +229,9 @@ func (g *generator) composed(typ string, d int) string {
 	case "[]int", "[]float64", "[][]int":
 		if g.loops == 0 && g.one(4) {
 			return "append(" + g.expr(typ, 0) + ", " + g.expr(strings.TrimPrefix(typ, "[]"), 1) + ")"
+		}
+		if typ == "[][]int" && g.one(5) && g.loops == 0 {
+			return "append(" + g.expr(typ, 0) + ", " + g.expr("[]int", 1) + ", " + g.expr("[]int", 1) + ")"
 		}
 		if typ == "[]int" && g.one(5) {
 			return g.index("[][]int", "[]int")

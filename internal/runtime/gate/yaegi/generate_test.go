@@ -39,7 +39,8 @@ type signature struct {
 func generatedTypes() []string {
 	return []string{"int", "int", "float64", "float64", "string", "string", "bool", "bool", "rune", "byte", "any", "any", "error",
 		"[]int", "[]string", "[]float64", "[]bool", "[]any", "[][]int", "[]map[string]any", "[]rune",
-		"map[string]int", "map[string]float64", "map[string]any", "map[int]string", "map[string]bool", "map[string][]string"}
+		"map[string]int", "map[string]float64", "map[string]any", "map[int]string", "map[string]bool", "map[string][]string",
+		"map[rune]int", "[][]string", "map[string]map[string]int", "[]byte", "[]error", "[][]any"}
 }
 
 // generate writes the program of a seed.
@@ -48,7 +49,7 @@ func generate(seed uint64) string {
 	var head strings.Builder
 	head.WriteString("package tool\n\n")
 	g.globals()
-	for range max(0, g.IntN(5)-2) {
+	for range max(0, g.IntN(6)-2) {
 		g.helper()
 	}
 	g.fun = signature{name: "Run", results: []string{"any", "error"}}
@@ -115,6 +116,12 @@ func (g *generator) fresh() string {
 		}
 	}
 	g.names++
+	if g.one(12) {
+		name := pick(g, "max", "min", "new", "cap", "copy", "close", "hex", "base64", "err", "i", "result", "clear", "print")
+		if !slices.ContainsFunc(g.scopes[len(g.scopes)-1], func(v local) bool { return v.name == name }) {
+			return name
+		}
+	}
 	return fmt.Sprintf("%s%d", pick(g, "v", "x", "n", "item", "res"), g.names)
 }
 
@@ -207,16 +214,14 @@ func (g *generator) helper() {
 	g.scopes = append(g.scopes, body)
 	g.fun = s
 	g.budget = 1 + g.IntN(5)
-	g.push() // a block's variables are used at its end, parameters need not be
-	g.scopes[len(g.scopes)-1] = nil
 	for g.budget > 0 {
 		g.statement()
 	}
-	for _, v := range g.scopes[len(g.scopes)-1] {
+	for _, v := range g.scopes[len(g.scopes)-1][len(body):] { // parameters need no use
 		g.line("fmt.Sprint(%s)", v.name)
 	}
 	g.line("%s", g.final())
-	g.scopes = g.scopes[:len(g.scopes)-2]
+	g.scopes = g.scopes[:len(g.scopes)-1]
 	g.line("}\n")
 	g.helpers = append(g.helpers, s)
 }
@@ -253,7 +258,7 @@ func (g *generator) returning() string {
 		hidden := false // a bare return wants its results visible
 		for i := range g.fun.results {
 			name := fmt.Sprintf("r%d", i)
-			for _, s := range g.scopes[2:] {
+			for _, s := range g.scopes[min(2, len(g.scopes)):] {
 				hidden = hidden || slices.ContainsFunc(s, func(v local) bool { return v.name == name })
 			}
 		}
@@ -318,7 +323,10 @@ func (g *generator) statement() {
 }
 
 func (g *generator) ifStatement() {
-	switch g.IntN(4) {
+	switch g.IntN(5) {
+	case 4:
+		g.line("if _, err := strconv.Atoi(%s); err %s nil {", g.expr("string", 1), pick(g, "!=", "=="))
+		g.block(local{name: "err", typ: "error"})
 	case 0: // comma ok
 		if g.loops > 0 && !g.one(20) {
 			g.line("if %s {", g.test(2))
@@ -376,7 +384,7 @@ func (g *generator) loop() {
 	counter := local{name: name, typ: "int", fixed: true}
 	switch g.IntN(7) {
 	case 0:
-		g.line("for %s := %d; %s < %d; %s++ {", name, g.IntN(2), name, 1+g.IntN(4), name)
+		g.line("for %s := %d; %s < %d; %s {", name, g.IntN(2), name, 1+g.IntN(4), pick(g, name+"++", name+" += 1", name+" += 2", name+" = "+name+" + 1"))
 		g.block(counter)
 	case 1:
 		g.line("for %s := %d; %s >= 0; %s-- {", name, g.IntN(4), name, name)
@@ -544,7 +552,52 @@ func (g *generator) escape() {
 // native writes what only host values do.
 func (g *generator) native() {
 	name := g.fresh()
-	switch g.IntN(5) {
+	switch g.IntN(12) {
+	case 5:
+		g.line("%s, e%d := url.Parse(%s)", name, g.names, g.expr("string", 1))
+		g.line("if e%d != nil { %s }", g.names, g.returning())
+		g.line("%sh := %s.Host + %s.Path", name, name, name)
+		g.declare(name+"h", "string")
+	case 6:
+		g.line("%s := url.Values{}", name)
+		g.line("%s.Set(%s, %s)", name, g.literal("string"), g.expr("string", 1))
+		g.line("%se := %s.Encode()", name, name)
+		g.declare(name+"e", "string")
+	case 7:
+		g.line("%s, e%d := json.Marshal(%s)", name, g.names, g.expr(pick(g, "any", "[]any", "map[string]any", "[]int", "map[string][]string", "string", "float64", "[][]int"), 1))
+		g.line("if e%d != nil { %s }", g.names, g.returning())
+		g.declare(name, "[]byte")
+	case 8:
+		g.line("%s, e%d := time.Parse(%q, %s)", name, g.names, "2006-01-02", pick(g, g.expr("string", 1), `"2024-02-29"`))
+		g.line("if e%d == nil {", g.names)
+		if g.inRun() {
+			g.line("\tout = append(out, %s)", pick(g, name+".Year()", name+".AddDate(0, 1, 0).Format(time.RFC3339)", name+".Weekday().String()", name+".Unix()"))
+		} else {
+			g.line("\t%s", g.returning())
+		}
+		g.line("}")
+	case 9:
+		g.line("%s, e%d := time.ParseDuration(%s)", name, g.names, pick(g, g.expr("string", 1), `"90m"`))
+		g.line("if e%d == nil && %s.Seconds() > %s {", g.names, name, g.variable("float64"))
+		g.line("\t%s", g.returning())
+		g.line("}")
+	case 10:
+		if vs := g.visible(pick(g, "[]int", "[]string", "[]float64"), true); len(vs) > 0 {
+			v := pick(g, vs...)
+			g.line("if len(%s) > 1 { %s = %s }", v.name, v.name, pick(g, v.name+"[:len("+v.name+")-1]", v.name+"[1:]", "append("+v.name+"[:1], "+v.name+"[2:]...)"))
+		}
+	case 11:
+		s := g.variable("string")
+		g.line("%s := %s", name, s)
+		g.line("for i := 0; i < len(%s) && i < 9; i++ {", name)
+		g.line("\tc := %s[i]", name)
+		if g.inRun() {
+			g.line("\tif c >= 'a' && c <= 'z' || c == ' ' { out = append(out, c) }")
+		} else {
+			g.line("\tif c == 'x' { %s }", g.returning())
+		}
+		g.line("}")
+		g.declare(name, "string")
 	case 0:
 		g.line("var %s strings.Builder", name)
 		g.line("%s.WriteString(%s)", name, g.expr("string", 1))
@@ -705,10 +758,17 @@ func (g *generator) commaOK() {
 		g.line("_, %s := %s", name, from)
 		g.declare(name, "bool")
 	default:
-		name, ok := g.fresh(), g.fresh()+"ok"
+		name, ok := g.fresh(), g.fresh()
+		if known := slices.DeleteFunc(slices.Clone(g.scopes[len(g.scopes)-1]), func(v local) bool { return v.typ != "bool" || v.fixed }); len(known) > 0 && g.one(2) {
+			ok = pick(g, known...).name
+		} else if ok != name {
+			g.declare(ok, "bool")
+		}
+		if ok == name {
+			return
+		}
 		g.line("%s, %s := %s", name, ok, from)
 		g.declare(name, typ)
-		g.declare(ok, "bool")
 	}
 }
 
@@ -722,6 +782,8 @@ func (g *generator) several() {
 		{"strconv.Atoi(" + g.expr("string", 1) + ")", []string{"int", "error"}},
 		{"strconv.ParseFloat(" + g.expr("string", 1) + ", 64)", []string{"float64", "error"}},
 		{"strings.Cut(" + g.expr("string", 1) + ", " + g.literal("string") + ")", []string{"string", "string", "bool"}},
+		{"hex.DecodeString(" + g.expr("string", 1) + ")", []string{"[]byte", "error"}},
+		{"strconv.ParseBool(" + g.expr("string", 1) + ")", []string{"bool", "error"}},
 		{"math.Modf(" + g.expr("float64", 1) + ")", []string{"float64", "float64"}},
 	}
 	for _, h := range g.helpers {
@@ -745,28 +807,28 @@ func (g *generator) several() {
 		return
 	}
 	names = nil
-	type decl struct{ name, typ string }
-	var decls []decl
+	top := g.scopes[len(g.scopes)-1]
+	var fresh []local
 	for _, t := range c.results {
-		name := g.fresh() + "r"
-		if g.one(9) && len(names) > 0 {
+		name := g.fresh()
+		if known := slices.DeleteFunc(slices.Clone(top), func(v local) bool { return v.typ != t || v.fixed }); len(known) > 0 && g.one(2) {
+			name = pick(g, known...).name // declared before in this block, and assigned now
+		} else if g.one(9) {
 			name = "_"
 		} else {
-			decls = append(decls, decl{name, t})
+			fresh = append(fresh, local{name: name, typ: t})
+		}
+		if name != "_" && slices.Contains(names, name) {
+			return
 		}
 		names = append(names, name)
 	}
-	if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
+	if len(fresh) == 0 {
 		return
 	}
-	for _, d := range decls {
-		if slices.ContainsFunc(g.scopes[len(g.scopes)-1], func(v local) bool { return v.name == d.name && v.typ != d.typ }) {
-			return
-		}
-	}
 	g.line("%s := %s", strings.Join(names, ", "), c.text)
-	for _, d := range decls {
-		g.declare(d.name, d.typ)
+	for _, v := range fresh {
+		g.declare(v.name, v.typ)
 	}
 	if last := c.results[len(c.results)-1]; last == "error" && names[len(names)-1] != "_" && g.one(2) {
 		g.line("if %s != nil { %s }", names[len(names)-1], g.returning())
