@@ -1,9 +1,12 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -38,33 +41,27 @@ func (a attempt) served() bool {
 	return a.class != agent.ClassIntrinsic && a.class != agent.ClassAdaptive
 }
 
-// runnable is a program to try: a stored generation or a candidate.
-type runnable struct {
-	code, checksum string
-	shapes         map[string]string
-	namesHistory   bool // reads the records from its context
+// programOf is the generation's program as a runner takes it.
+func programOf(g *agent.Generation) sandbox.Program {
+	return sandbox.Program{Source: g.Code, Checksum: g.CodeChecksum}
 }
 
-func (c *call) stored(g *agent.Generation) runnable {
-	return runnable{code: g.Code, checksum: g.CodeChecksum, shapes: g.Shapes, namesHistory: namesHistory(c.r.facts.of(g))}
-}
-
-// try runs the program for this call and judges how it ended.
-func (c *call) try(ctx context.Context, p runnable) attempt {
+// try runs the generation, a stored one or a candidate's, for this call and judges how it ended.
+func (c *call) try(ctx context.Context, g *agent.Generation) attempt {
 	c.attempts++
 	a := attempt{id: c.id + "." + strconv.Itoa(c.attempts), stage: stageExecution}
 	h := &host{c: c, attempt: a.id}
 	a.result = c.r.box.Run(ctx, sandbox.Request{
-		Program: sandbox.Program{Source: p.code, Checksum: p.checksum}, Owner: c.owner,
+		Program: programOf(g), Owner: c.owner,
 		Role: c.role, Method: c.method, CallID: c.id, TraceID: c.traceID, Depth: c.depth,
-		Args: c.args, Kwargs: c.kwargs, Context: c.contextFor(ctx, p.namesHistory, h), InputHistory: c.inputHistory,
+		Args: c.args, Kwargs: c.kwargs, Context: c.contextFor(ctx, g, h), InputHistory: c.inputHistory,
 		Now: c.r.o.Now(), Seed: seed(c.id), Timeout: c.r.o.RunTimeout,
 	}, h)
 	a.result.Context = withoutHistory(a.result.Context)
 	c.stages.Gate += a.result.Timing.Gate
 	c.stages.Run += a.result.Timing.Run
 	began := c.r.o.Now()
-	c.judge(ctx, &a, p, h.shapes)
+	c.judge(ctx, &a, g.Shapes, h.shapes)
 	ended := c.r.o.Now()
 	c.stages.Judge += ended.Sub(began)
 	c.tellAttempt(&a, began, ended)
@@ -80,10 +77,11 @@ func seed(callID string) uint64 {
 	return h
 }
 
-// judge turns a run's result into an outcome, checks it against the contract and classes it by evidence.
-func (c *call) judge(ctx context.Context, a *attempt, p runnable, nested map[string]string) {
-	res := a.result
-	e := Evidence{Fetches: res.Effects.Fetches, Nested: nested, Shapes: p.shapes}
+// judge turns a run's result into an outcome, checks it against the contract and classes it by evidence: the shapes of
+// what came in at the last ok run, and of the nested values of this one.
+func (c *call) judge(ctx context.Context, a *attempt, last, nested map[string]string) {
+	res := &a.result
+	e := Evidence{Fetches: res.Effects.Fetches, Nested: nested, Shapes: last}
 	switch {
 	case ctx.Err() != nil && res.Value == nil:
 		a.outcome, a.class = interrupted(ctx)
@@ -161,16 +159,16 @@ func clip(s string, n int) string {
 
 // runStored runs a stored generation; when it fails, the call recovers: repair first, then a new program.
 func (c *call) runStored(ctx context.Context, g *agent.Generation) agent.Outcome {
-	a := c.try(ctx, c.stored(g))
+	a := c.try(ctx, g)
 	c.serveFrom(agent.SourcePersisted, g, a)
-	c.count(g.ID, a)
+	c.count(g, a)
 	if a.served() {
 		return c.keep(a)
 	}
 	c.note(a)
 	c.drifted = a.class == agent.ClassAdaptive
 	if c.artifact.Pinned {
-		return c.raw(a)
+		return c.keep(a)
 	}
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: string(a.class), reason: a.outcome.ErrorType, attempt: a}
 	if !c.p.RepairEnabled {
@@ -209,56 +207,37 @@ func (c *call) keep(a attempt) agent.Outcome {
 	f.effects = a.result.Effects
 	f.facts = a.result.Facts
 	f.checked, f.passed = a.checked, a.checked && a.violation == nil
+	if a.violation != nil {
+		f.mismatch = a.violation.Mismatch
+	}
 	if a.outcome.OK() && c.depth == 0 {
 		f.context = a.result.Context
 	}
 	return a.outcome
 }
 
-// raw is keep for an attempt that failed for good.
-func (c *call) raw(a attempt) agent.Outcome {
-	o := c.keep(a)
-	if a.violation != nil {
-		c.found.mismatch = a.violation.Mismatch
+// count adds the end of a stored generation's run to its artifact. An interrupted run counts for nothing.
+func (c *call) count(g *agent.Generation, a attempt) {
+	if a.class == agent.ClassNone {
+		return
 	}
-	return o
-}
-
-// count adds the end of a stored generation's run to its artifact.
-func (c *call) count(generation string, a attempt) {
-	change := agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, ResultOf: generation, Result: a.class,
+	change := agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, ResultOf: g.ID, Result: a.class,
 		SessionID: c.session.ID, Checked: a.checked, CheckPassed: a.checked && a.violation == nil}
-	if !a.outcome.OK() {
-		change.ErrorType, change.Reason = a.outcome.ErrorType, clip(a.outcome.ErrorMessage, 400)
-	}
-	if a.class == agent.ClassOK {
-		g := c.artifact.Find(generation)
+	if a.outcome.OK() {
 		change.Fixture = c.fixture(g, a)
-		if a.shapes != nil && !sameShapes(a.shapes, g.Shapes) {
+		if a.shapes != nil && !maps.Equal(a.shapes, g.Shapes) {
 			change.Shapes = a.shapes
 		}
+	} else {
+		change.ErrorType, change.Reason = a.outcome.ErrorType, clip(a.outcome.ErrorMessage, 400)
 	}
-	if a.class != agent.ClassNone {
-		c.changes = append(c.changes, change)
-	}
-}
-
-func sameShapes(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if b[k] != v {
-			return false
-		}
-	}
-	return true
+	c.changes = append(c.changes, change)
 }
 
 // fixture makes a proof for successors of an ok call, or nil: when there are enough, when it is like one that is
 // there, when its inputs were masked, or when more than arguments, context and effects went in.
 func (c *call) fixture(g *agent.Generation, a attempt) *agent.Fixture {
-	if !c.p.FixturesEnabled || c.masked || g == nil || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
+	if !c.p.FixturesEnabled || c.masked || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
 		return nil
 	}
 	facts := a.result.Facts
@@ -285,21 +264,9 @@ func (c *call) fixture(g *agent.Generation, a attempt) *agent.Fixture {
 
 func hasInput(fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawMessage) bool {
 	for _, f := range fixtures {
-		if string(f.Kwargs) == string(kwargs) && sameArgs(f.Args, args) {
+		if bytes.Equal(f.Kwargs, kwargs) && slices.EqualFunc(f.Args, args, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 			return true
 		}
 	}
 	return false
-}
-
-func sameArgs(a, b []json.RawMessage) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if string(a[i]) != string(b[i]) {
-			return false
-		}
-	}
-	return true
 }

@@ -345,8 +345,8 @@ func (c *call) hasArgs() bool { return len(c.args) > 0 || len(c.kwargs) > len("{
 
 // setterKey returns the context key that a method named "key=" writes, or "".
 func setterKey(method string) string {
-	key, ok := strings.CutSuffix(method, "=")
-	if !ok {
+	key, isSetter := strings.CutSuffix(method, "=")
+	if !isSetter {
 		return ""
 	}
 	return key
@@ -394,6 +394,6 @@ func (c *call) storeFailed(err error) agent.Outcome {
 func (c *call) waitsForApproval() agent.Outcome {
 	c.found.source = agent.SourceNone
 	o := agent.Failed(agent.ErrDenied, fmt.Sprintf("the program of %s.%s waits for a person's approval", c.role, c.method))
-	o.Metadata = map[string]any{"approve": fmt.Sprintf("POST /v1/tools/%s/methods/%s/approve", c.role, c.method)}
+	o.Metadata = map[string]any{"approve": "POST " + toolPath(c.role, c.method) + "/approve"}
 	return o
 }

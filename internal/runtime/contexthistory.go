@@ -16,10 +16,10 @@ const historyKey = "conversation_history"
 // namesHistory reports whether the program names the key, so that others pay nothing for it.
 func namesHistory(f *gate.Facts) bool { return f != nil && slices.Contains(f.ContextReads, historyKey) }
 
-// contextFor is the context that a program sees: the call's, and the records where the program names them. A history
-// that cannot be read is an empty one (H-21).
-func (c *call) contextFor(ctx context.Context, names bool, h *host) map[string]json.RawMessage {
-	if !names {
+// contextFor is the context that the generation's program sees: the call's, and the records where the program names
+// them. A history that cannot be read is an empty one (H-21).
+func (c *call) contextFor(ctx context.Context, g *agent.Generation, h *host) map[string]json.RawMessage {
+	if !namesHistory(c.r.facts.of(g)) {
 		return c.context
 	}
 	records, err := h.History(ctx, false, false, 0, 0)

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
@@ -65,8 +66,9 @@ func (c *call) serveCandidate(source string, cand *candidate, a attempt) {
 
 func (c *call) warn(text string) {
 	const most = 8
-	if len(c.found.warnings) < most {
-		c.found.warnings = append(c.found.warnings, clip(text, 400))
+	text = clip(text, 400)
+	if len(c.found.warnings) < most && !slices.Contains(c.found.warnings, text) { // a contract may be resolved twice
+		c.found.warnings = append(c.found.warnings, text)
 	}
 }
 

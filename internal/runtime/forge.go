@@ -98,7 +98,7 @@ func (c *call) settleRepair(cand *candidate, a attempt) agent.Outcome {
 func (c *call) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
 	if c.found.class != agent.ClassIntrinsic {
 		if why.attempt.id != "" && out.ErrorType == agent.ErrProvider {
-			o := c.raw(why.attempt)
+			o := c.keep(why.attempt)
 			o.Metadata = with(o.Metadata, "repair_error", out.ErrorMessage)
 			return o
 		}
@@ -174,7 +174,7 @@ func (c *call) forge(ctx context.Context, predecessor *agent.Generation, trigger
 		c.reject(rejected{trigger, cand.generation.CodeChecksum, a}, false)
 		if !c.spend(a.stage) {
 			c.exhaustedRepairs(a.stage)
-			a.outcome = c.raw(a)
+			c.keep(a)
 			return c.exhausted(a)
 		}
 		c.found.feedback = true
@@ -411,7 +411,7 @@ func (c *call) tryCandidate(ctx context.Context, cand *candidate) attempt {
 		return *broken
 	}
 	c.progress.tell(EventRunning, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
-	return c.try(ctx, runnable{code: cand.generation.Code, checksum: cand.generation.CodeChecksum, namesHistory: namesHistory(c.r.facts.of(&cand.generation))})
+	return c.try(ctx, &cand.generation)
 }
 
 // candidate makes the generation that the program would become.

@@ -82,7 +82,7 @@ func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i in
 	}
 	a := &attempt{id: c.id + ".f" + strconv.Itoa(i+1), stage: stageProof, class: agent.ClassIntrinsic}
 	a.result = c.r.box.Run(ctx, sandbox.Request{
-		Program: sandbox.Program{Source: cand.generation.Code, Checksum: cand.generation.CodeChecksum}, Owner: c.owner,
+		Program: programOf(&cand.generation), Owner: c.owner,
 		Role: c.role, Method: c.method, CallID: f.CallID, TraceID: c.traceID, Depth: c.depth, Args: f.Args, Kwargs: f.Kwargs, Context: memory,
 		Now: c.r.o.Now(), Seed: seed(f.CallID), Timeout: c.r.o.RunTimeout, Recorded: effects,
 	}, &host{c: c, attempt: a.id, recorded: true})
