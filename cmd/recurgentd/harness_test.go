@@ -40,6 +40,7 @@ type proc struct {
 	ready  string        // the ready line
 	url    string
 	out    *syncBuffer // stdout and stderr of all its lives
+	log    *os.File    // takes stderr instead, where it is set
 	http   *http.Client
 }
 
@@ -94,6 +95,9 @@ func (d *proc) start() {
 	d.t.Helper()
 	d.cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, d.args...)...)
 	d.cmd.Env, d.cmd.Dir, d.cmd.Stderr = d.env, d.dir, d.out
+	if d.log != nil {
+		d.cmd.Stderr = d.log
+	}
 	stdout, err := d.cmd.StdoutPipe()
 	if err != nil {
 		d.t.Fatal(err)

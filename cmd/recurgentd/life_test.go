@@ -5,13 +5,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/api/apitest"
 )
 
 // files reads all files below a directory by their slashed path.
@@ -311,4 +315,39 @@ func TestFirstScreen(t *testing.T) {
 	d.wantValue(d.call(s, "add", 2, 3), 5, "generated")
 	d.wantValue(d.call(s, "solve", "2x + 5 = 17"), map[string]any{"x": 6}, "generated")
 	d.wantError(d.call(s, "unheard_of"), "provider")
+}
+
+// A terminal that closes stops the daemon as cleanly as SIGTERM does.
+func TestSighupStopsCleanly(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return // under nohup the daemon is to live on
+	}
+	d := newDaemon(t, nil)
+	if code := d.kill(syscall.SIGHUP); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// whoever reads the log may end before the daemon does; calls go on, and it stops cleanly.
+func TestLogReaderGone(t *testing.T) {
+	dir := t.TempDir()
+	d := &proc{t: t, dir: dir, out: &syncBuffer{}, http: apitest.Client(t), env: cleanEnvironment(dir)}
+	d.http.Timeout = patience
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.args, d.log = []string{"--log-level", "debug"}, writer
+	d.start()
+	t.Cleanup(func() { d.kill(syscall.SIGKILL) })
+	if err := errors.Join(reader.Close(), writer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s := d.session("calculator")
+	for range 3 {
+		d.wantValue(d.call(s, "add", 1, 2), 3, "")
+	}
+	if code := d.kill(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }

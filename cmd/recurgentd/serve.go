@@ -20,7 +20,7 @@ func serveCommand(sh shell) *cobra.Command {
 		Use:   "serve",
 		Short: "Start the daemon",
 		Long: `Start the daemon. It prints one line with its address on stdout once it is ready, logs to stderr,
-and stops cleanly on SIGTERM or SIGINT within 10 seconds; a second signal ends it at once.
+and stops cleanly on SIGTERM, SIGINT or SIGHUP within 10 seconds; a second signal ends it at once.
 
 Flags go over environment over the configuration file. OPENAI_API_KEY is taken from the
 environment or the file only. Without a key and a base URL the daemon answers from an embedded
@@ -49,6 +49,13 @@ func serve(ctx context.Context, sh shell, o Options) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
+	if !signal.Ignored(syscall.SIGHUP) { // a terminal that closes stops it cleanly; nohup keeps it alive
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	// Whoever reads the log may end before the daemon does: a line that nobody takes must not end it.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 
 	// The live heap is a few MiB and each call leaves garbage: at the default the collector runs dozens of times a second.
 	if _, set := sh.env("GOGC"); !set {
