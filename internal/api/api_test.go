@@ -34,7 +34,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		status             int
 	}{
 		{"POST", "/v1/sessions", `{"role":"calculator","model":null,"contract":{"purpose":"x","deliverable":{"type":"object"},"acceptance":["a"],"failure_policy":{"a":1},"signature":{"inputs":[]}},"context":{"a":1},"debug":true,"metadata":{"a":"b"}}`, 201},
-		{"GET", "/v1/sessions?limit=1&after=x", "", 200},
+		{"GET", "/v1/sessions?limit=1&after=sess_x", "", 200},
 		{"GET", s, "", 200},
 		{"DELETE", s, "", 204},
 		{"GET", s + "/context", "", 200},
@@ -461,6 +461,12 @@ func TestListsPage(t *testing.T) {
 			t.Errorf("%s: %d entries, cursor %v; want %d, %v", c.path, len(data), l["next_cursor"], c.n, c.cursor)
 		}
 	}
+	// A text that no page gives out is none of a list's cursors.
+	for _, path := range []string{"/v1/calls?after=zzz", "/v1/calls?after=sess_1", "/v1/calls?after=call_%00", "/v1/sessions?after=call_1", "/v1/sessions?after=../x", "/v1/maintenance/audit?after=7"} {
+		if got := g.ask("GET", path, ""); got.status != 400 || got.json(t)["code"] != codeParameter {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
 	yes := true
 	g.ask("GET", "/v1/calls?weak_success=true&after=call_9&role=r&source=persisted&error_type=timeout&session_id=s", "")
 	want := store.CallQuery{Before: "call_9", Limit: 101, Role: "r", Source: "persisted", ErrorType: "timeout", SessionID: "s", WeakSuccess: &yes}
@@ -505,6 +511,12 @@ func TestRevisions(t *testing.T) {
 		got := g.ask("PUT", "/v1/tools/calculator", `{"purpose":"x"}`, c.header)
 		if g.fake.wanted != c.want || got.status != c.status {
 			t.Errorf("%s: revision %d, status %d; want %d, %d", c.header, g.fake.wanted, got.status, c.want, c.status)
+		}
+	}
+	for _, headers := range [][]string{{"If-Match: *"}, {`If-Match: "1"`, `If-Match: "2"`}, {"If-None-Match: *", "If-None-Match: *"}} { // RFC 9110: a star needs something that is there
+		g.fake.wanted = 99
+		if got := g.ask("PUT", "/v1/tools/nobody", `{}`, headers...); got.status != 412 && got.status != 400 || g.fake.wanted != 99 {
+			t.Errorf("%q: status %d, revision %d", headers, got.status, g.fake.wanted)
 		}
 	}
 	g.fake.err = store.ErrConflict

@@ -228,7 +228,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error { // X-15
 	q := readQuery(r)
 	limit := q.limit()
 	c := store.CallQuery{
-		Before: q.text("after"), Limit: limit + 1,
+		Before: q.cursor("call_"), Limit: limit + 1,
 		SessionID: q.text("session_id"), Role: q.text("role"), Method: q.text("method"),
 		Status:    q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
 		Source:    q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone),

@@ -341,7 +341,10 @@ func (g *rig) ask(method, path, body string, header ...string) answer {
 			r.Header.Del(name)
 			continue
 		}
-		r.Header.Set(name, value)
+		if name == "Content-Type" {
+			r.Header.Del(name) // in the place of the usual one
+		}
+		r.Header.Add(name, value)
 	}
 	res, err := g.client.Do(r)
 	if err != nil {

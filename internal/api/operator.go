@@ -103,7 +103,7 @@ func (s *server) restore(w *reply, r *http.Request) error { // P-71
 
 func (s *server) getAudit(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	limit, after := q.limit(), q.text("after")
+	limit, after := q.limit(), q.cursor("aud_")
 	if err := q.err(); err != nil {
 		return err
 	}

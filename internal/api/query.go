@@ -73,6 +73,16 @@ func (q *query) integer(name string, fallback, lo, hi int) int {
 
 func (q *query) limit() int { return q.integer("limit", defaultLimit, 1, maxLimit) }
 
+// cursor is the after of a list of things whose ids begin with the prefix: a text that no page can have given out would
+// pass for the end of the list.
+func (q *query) cursor(prefix string) string {
+	v := q.text("after")
+	if v != "" && (!strings.HasPrefix(v, prefix) || !goodID(v)) {
+		q.bad("after", "is not a cursor of this list: take the next_cursor of the page before, or begin without it")
+	}
+	return v
+}
+
 func (q *query) boolean(name string) *bool {
 	switch v := q.oneOf(name, "true", "false"); v {
 	case "":

@@ -279,15 +279,22 @@ func nameParam(r *http.Request, field string) (string, error) {
 // idParam returns an id from the path, and whether it can be one at all.
 func idParam(r *http.Request, field string) (string, bool) {
 	id := param(r, field)
-	if id == "" || len(id) > 64 {
+	if !goodID(id) {
 		return "", false
+	}
+	return id, true
+}
+
+func goodID(id string) bool {
+	if id == "" || len(id) > 64 {
+		return false
 	}
 	for i := range len(id) {
 		if c := id[i]; !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return "", false
+			return false
 		}
 	}
-	return id, true
+	return true
 }
 
 // clientGone reports whether err came of the client's hanging up.

@@ -52,7 +52,7 @@ func required(name, hint string) error {
 
 func (s *server) listSessions(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	limit, after := q.limit(), q.text("after")
+	limit, after := q.limit(), q.cursor("sess_")
 	if err := q.err(); err != nil {
 		return err
 	}

@@ -64,6 +64,15 @@ func (s *server) putTool(w *reply, r *http.Request) error { // P-14
 	if err != nil {
 		return err
 	}
+	if revision == mustExist {
+		switch _, err := s.run.Tool(r.Context(), role); {
+		case errors.Is(err, store.ErrNotFound):
+			return fault(codePrecondition, "there is no tool "+strconv.Quote(role), "leave If-Match out to register it")
+		case err != nil:
+			return err
+		}
+		revision = store.AnyRevision
+	}
 	t, created, err := s.run.PutTool(r.Context(), role, c, methods, revision, w.owner)
 	if err != nil {
 		return preconditionOf(err, revision)
@@ -100,8 +109,16 @@ func (f *fields) methods(v []byte) map[string]agent.Contract {
 	return m
 }
 
+// mustExist is the revision of If-Match with a star.
+const mustExist = store.AnyRevision - 1
+
 // wantedRevision reads If-Match and If-None-Match: 0 is "must be new", store.AnyRevision is "whatever it is".
 func wantedRevision(r *http.Request) (int64, error) {
+	for _, name := range []string{"If-Match", "If-None-Match"} {
+		if len(r.Header[name]) > 1 {
+			return 0, fault(codeParameter, name+" is there more than once", "").in("header:"+name, "must be there once")
+		}
+	}
 	if none := r.Header.Get("If-None-Match"); none != "" {
 		if none != "*" {
 			return 0, fault(codeParameter, "If-None-Match takes only * here", "").in("header:If-None-Match", "must be *")
@@ -109,8 +126,11 @@ func wantedRevision(r *http.Request) (int64, error) {
 		return 0, nil
 	}
 	match := r.Header.Get("If-Match")
-	if match == "" || match == "*" {
+	switch match {
+	case "":
 		return store.AnyRevision, nil
+	case "*":
+		return mustExist, nil
 	}
 	n, err := strconv.ParseInt(strings.Trim(match, `"`), 10, 64)
 	if err != nil || n < 1 {

@@ -3,16 +3,19 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// spins is the body of a program that never ends when it is asked to.
+const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\treturn 1, nil"
+
 // X-09, X-10: an interrupted call leaves one record and teaches nothing: a client that hangs up, a cancellation, a
 // shutdown; while a model is asked and while a program runs.
 func TestInterruptedIsNotFailed(t *testing.T) {
-	const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\treturn 1, nil"
 	cuts := map[string]func(r *Runtime, hangUp context.CancelFunc, callID string){
 		"client gone": func(_ *Runtime, hangUp context.CancelFunc, _ string) { hangUp() },
 		"canceled":    func(r *Runtime, _ context.CancelFunc, id string) { _ = r.Cancel(id) },
@@ -67,5 +70,43 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// X-15: a running call is a cursor of the log like any other: what runs longer and all that ended stand behind it.
+func TestRunningCallAsCursor(t *testing.T) {
+	r, _ := newRuntime(t, map[string][]string{"r.m": {run(spins)}})
+	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	call("m", "fine")
+	var running []string
+	for range 2 {
+		other, err := r.CreateSession(t.Context(), SessionRequest{Role: "r"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		callID, done, err := r.Start(CallRequest{SessionID: other.ID, Method: "m", Args: []json.RawMessage{json.RawMessage(`"spin"`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, callID)
+		t.Cleanup(func() { _ = r.Cancel(callID); <-done })
+	}
+	var seen []string
+	for before := ""; len(seen) < 4; before = seen[len(seen)-1] {
+		page, err := r.ListCalls(t.Context(), store.CallQuery{Limit: 1, Before: before})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		seen = append(seen, page[0].CallID)
+	}
+	ended, err := r.ListCalls(t.Context(), store.CallQuery{SessionID: id})
+	if err != nil || len(ended) != 1 {
+		t.Fatalf("%d entries, %v", len(ended), err)
+	}
+	if want := []string{running[1], running[0], ended[0].CallID}; !slices.Equal(seen, want) {
+		t.Errorf("got %v, want %v", seen, want)
 	}
 }

@@ -59,8 +59,12 @@ func (c *call) runningEntry() agent.LogEntry {
 // ListCalls returns log entries, newest first; calls under way come first when the query does not exclude them.
 func (r *Runtime) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	var out []agent.LogEntry
-	if q.Before == "" && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil && q.Source == "" {
+	under := q.Before == "" || r.isRunning(q.Before)
+	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil && q.Source == "" {
 		out = r.runningEntries(q)
+	}
+	if under {
+		q.Before = "" // all that ended stands behind a call that runs
 	}
 	if q.Status == agent.StatusRunning {
 		return out, nil
@@ -105,13 +109,19 @@ func filled(e agent.LogEntry) agent.LogEntry {
 	return e
 }
 
+func (r *Runtime) isRunning(callID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[callID] != nil
+}
+
 func (r *Runtime) runningEntries(q store.CallQuery) []agent.LogEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []agent.LogEntry
 	is := func(want, got string) bool { return want == "" || want == got }
 	for _, c := range r.running {
-		if is(q.SessionID, c.session.ID) && is(q.Role, c.role) && is(q.Method, c.method) && is(q.TraceID, c.traceID) && is(q.ParentCallID, c.parent) &&
+		if (q.Before == "" || c.id < q.Before) && is(q.SessionID, c.session.ID) && is(q.Role, c.role) && is(q.Method, c.method) && is(q.TraceID, c.traceID) && is(q.ParentCallID, c.parent) &&
 			(q.Since.IsZero() || !c.started.Before(q.Since)) && (q.Until.IsZero() || c.started.Before(q.Until)) {
 			out = append(out, c.runningEntry())
 		}
