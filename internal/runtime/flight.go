@@ -38,6 +38,8 @@ type forgeResult struct {
 // candidate compiles, so that recursion cannot wait for itself; it stays joinable until the last of those who run the
 // candidate has finished, since until then it may not be stored yet. The zero value is ready.
 type flights struct {
+	under sync.WaitGroup // forges
+
 	mu  sync.Mutex
 	all map[string]*flight // guarded by mu
 }
@@ -64,11 +66,11 @@ func (f *flights) join(life context.Context, key string, forge func(context.Cont
 		fl = &flight{done: make(chan struct{}), cancel: cancel}
 		f.all[key] = fl
 		leader = true
-		go func() {
+		f.under.Go(func() {
 			defer close(fl.done)
 			defer cancel(nil)
 			fl.result = forge(ctx)
-		}()
+		})
 	}
 	fl.users++
 	return fl, leader, sync.OnceFunc(func() { f.leave(key, fl) })

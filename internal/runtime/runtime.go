@@ -6,100 +6,181 @@
 package runtime
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"time"
+	"sync"
+	"sync/atomic"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Errors of Call that mean no call took place: nothing was recorded.
+// Causes of a call's end from outside, found by context.Cause.
 var (
-	ErrDraining  = errors.New("the daemon is shutting down")
-	ErrQueueFull = errors.New("too many calls are waiting")
-	ErrKeyReused = errors.New("the idempotency key was used with another request")
-	ErrKeyInUse  = errors.New("a call with this idempotency key is still running")
+	errCallTimeout = fmt.Errorf("the call's time is over: %w", context.DeadlineExceeded)
+	errShutdown    = errors.New("the daemon is shutting down")
+	errCanceled    = errors.New("the call was canceled")
 )
 
-// InputError says which part of a request is refused; nothing was recorded. Code is stable.
-type InputError struct {
-	Code    string // invalid_name, invalid_contract, invalid_context, invalid_history_value, invalid_history_element, too_large ...
-	Pointer string // JSON pointer into the request body, "" for the whole
-	Detail  string
-	Hint    string
-	Meta    map[string]any // more members for the problem detail: field, expected, got, index, reason
+// Runtime takes calls. Its methods may be called concurrently.
+type Runtime struct {
+	o       Options
+	store   store.Store
+	box     sandbox.Sandbox
+	model   provider.Provider
+	metrics *telemetry.Metrics
+
+	policy   atomic.Pointer[agent.Policy]
+	policyMu sync.Mutex // held while the policy changes
+
+	sessions queues   // one call of a session at a time
+	adoption keyLocks // one adoption of an artifact's generation at a time
+	flights  flights
+	compiled compiledContracts
+	facts    factsCache
+	recent   recentCalls
+	ledger   ledger
+	feed     feed
+	level    sandbox.Level // what confinement was observed at the start
+
+	life   context.Context         // of what outlives a client: asynchronous calls, flights, maintenance
+	end    context.CancelCauseFunc // of life
+	tended chan struct{}           // closed when maintenance has ended
+	idle   chan struct{}           // closed, under mu, when draining and nothing is under way
+
+	mu       sync.Mutex
+	running  map[string]*call // by call id, depth 0 and nested; guarded by mu
+	keys     map[string]bool  // idempotency keys of calls under way; guarded by mu
+	draining bool             // no more calls are taken; guarded by mu
 }
 
-func (e *InputError) Error() string { return fmt.Sprintf("%s: %s", e.Pointer, e.Detail) }
-
-// CallRequest is one call by a client.
-type CallRequest struct {
-	SessionID string
-	CallID    string // chosen by the caller when it must be known beforehand; "" for a new one
-	Role      string // "" is the session's
-	Method    string
-	Args      []json.RawMessage
-	Kwargs    json.RawMessage // an object; nil is {}
-	Contract  *agent.Contract // over the session's and the registry's, by top-level key; nil for none
-	History   json.RawMessage // the history input (design.md section 8); nil for none
-	Timeout   time.Duration   // of the whole call; 0 is the default, 10 minutes
-
-	Owner          string // the access token's name, "local" without
-	TraceID        string // from traceparent, or ""
-	TraceParent    string // the whole header, when TraceID is from it
-	IdempotencyKey string // scoped by owner and session; "" for none
-	BodyHash       string // of the request, compared when the key comes again
+// New wires a Runtime and reads the policy.
+func New(ctx context.Context, o Options) (*Runtime, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	p, err := o.Store.Policy(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	life, end := context.WithCancelCause(context.Background())
+	r := &Runtime{o: o, store: o.Store, box: o.Sandbox, model: o.Provider, metrics: o.Metrics,
+		running: map[string]*call{}, keys: map[string]bool{}, level: o.Sandbox.Status().Level,
+		idle: make(chan struct{}), tended: make(chan struct{}), life: life, end: end}
+	r.policy.Store(&p)
+	go r.maintain(life)
+	return r, nil
 }
 
-// Reply is the answer to a call.
-type Reply struct {
-	CallID    string        `json:"call_id"`
-	SessionID string        `json:"session_id"`
-	TraceID   string        `json:"trace_id"`
-	Role      string        `json:"role"`
-	Method    string        `json:"method"`
-	Outcome   agent.Outcome `json:"outcome"`
-	Program   Program       `json:"program"`
-
-	Attempts   int         `json:"attempts"` // programs run, or asked of the model where more of them were refused than ran
-	DurationMs float64     `json:"duration_ms"`
-	Usage      agent.Usage `json:"usage"`
+// Ready returns nil when calls can be taken, else why not.
+func (r *Runtime) Ready() error {
+	r.mu.Lock()
+	draining := r.draining
+	r.mu.Unlock()
+	if draining {
+		return ErrDraining
+	}
+	return r.store.Ready()
 }
 
-// Program tells which program answered.
-type Program struct {
-	Source      string          `json:"source"` // generated, persisted, repaired, none
-	ArtifactHit bool            `json:"artifact_hit"`
-	Generation  string          `json:"generation,omitempty"`
-	Checksum    string          `json:"checksum,omitempty"`
-	Trigger     string          `json:"trigger,omitempty"`
-	Selection   agent.Selection `json:"selection"`
+// Stop takes no more calls, waits for those under way until ctx ends, then ends them as canceled and waits for
+// their records. What works in the background has ended when it returns. It may be called twice.
+func (r *Runtime) Stop(ctx context.Context) error {
+	r.mu.Lock()
+	if !r.draining {
+		r.draining = true
+		if len(r.running) == 0 {
+			close(r.idle)
+		}
+	}
+	r.mu.Unlock()
+	var err error
+	select {
+	case <-r.idle:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	r.end(errShutdown)
+	if err != nil {
+		r.cancelRunning(func(*call) bool { return true }, errShutdown)
+		<-r.idle
+	}
+	r.flights.under.Wait()
+	<-r.tended
+	return err
 }
 
-// CallResult is what Call hands back: the reply encoded as it was committed, so that a replay under the same
-// idempotency key is byte-equal, and what the API's headers need.
-type CallResult struct {
-	Body     []byte // JSON of Reply
-	CallID   string
-	TraceID  string
-	OK       bool
-	Replayed bool // answered from an earlier call with the same idempotency key
+// cancelRunning cancels the calls under way that are meant.
+func (r *Runtime) cancelRunning(meant func(*call) bool, cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.running {
+		if meant(c) {
+			c.cancel(cause)
+		}
+	}
 }
 
-// Introspection says whether a method name would respond without a forge.
-type Introspection struct {
-	Responds bool    `json:"responds"`
-	Via      *string `json:"via"` // setter, context, artifact, or null
+// enter makes the call known as running; leave undoes it.
+func (r *Runtime) enter(c *call) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.draining && c.depth == 0:
+		return ErrDraining
+	case c.depth == 0 && len(r.running) >= r.o.MaxCalls:
+		return ErrQueueFull
+	}
+	r.running[c.id] = c
+	return nil
 }
 
-// SessionRequest makes a session.
-type SessionRequest struct {
-	Role     string
-	Model    string
-	Contract *agent.Contract
-	Context  json.RawMessage // an object or nil
-	Debug    bool
-	Metadata map[string]string
-	Owner    string
+func (r *Runtime) leave(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, c.id)
+	c.progress.end()
+	if r.draining && len(r.running) == 0 {
+		select {
+		case <-r.idle:
+		default:
+			close(r.idle)
+		}
+	}
+}
+
+// Load counts the calls that are under way, nested ones included, and those that wait for their session's turn.
+func (r *Runtime) Load() (running, waiting int) {
+	waiting = r.sessions.length()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(len(r.running)-waiting, 0), waiting
+}
+
+// VersionInfo is what /v1/version tells.
+type VersionInfo struct {
+	Name                string         `json:"name"`
+	Version             string         `json:"version"`
+	Revision            string         `json:"revision,omitempty"`
+	ToolstoreSchema     int            `json:"toolstore_schema_version"`
+	PromptVersion       string         `json:"prompt_version"`
+	ABI                 string         `json:"runtime_version"`
+	Model               string         `json:"model"`
+	Provider            string         `json:"provider"`
+	Sandbox             sandbox.Status `json:"sandbox"`
+	KnownToolsPrompt    int            `json:"known_tools_prompt_limit"`
+	MaxRepairsBeforeGen int            `json:"max_repairs_before_regen"`
+}
+
+// Version tells what this daemon is and what confinement was observed.
+func (r *Runtime) Version() VersionInfo {
+	p := r.Policy()
+	return VersionInfo{Name: "recurgentd", Version: r.o.Version, Revision: r.o.Revision, ToolstoreSchema: agent.SchemaVersion,
+		PromptVersion: prompt.Version, ABI: agent.ABI, Model: r.o.Model, Provider: r.model.Name(), Sandbox: r.box.Status(),
+		KnownToolsPrompt: p.KnownToolsPromptLimit, MaxRepairsBeforeGen: p.MaxRepairsBeforeRegen}
 }

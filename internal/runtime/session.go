@@ -68,13 +68,7 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 	if _, err := r.store.Session(ctx, id); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	for _, c := range r.running {
-		if c.session.ID == id {
-			c.cancel(errCanceled)
-		}
-	}
-	r.mu.Unlock()
+	r.cancelRunning(func(c *call) bool { return c.session.ID == id }, errCanceled)
 	if err := r.sessions.enter(ctx, id, r.o.MaxQueue+1, nil); err != nil {
 		return err
 	}

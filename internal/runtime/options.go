@@ -1,0 +1,65 @@
+package runtime
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// Options configures a Runtime. Start from DefaultOptions.
+type Options struct {
+	Store    store.Store        // required
+	Sandbox  sandbox.Sandbox    // required
+	Provider provider.Provider  // required
+	Metrics  *telemetry.Metrics // required
+	Tracer   *telemetry.Tracer  // nil: no traces
+	Logger   zerolog.Logger
+	Now      func() time.Time // the clock of records and windows
+
+	Model       string        // asked where a session names none
+	RunTimeout  time.Duration // of a program's own computing
+	CallTimeout time.Duration // of a whole call that names no timeout
+	MaxTimeout  time.Duration // the longest timeout a call may name
+
+	MaxQueue   int // calls of one session that may wait; at least 1
+	MaxCalls   int // calls under way or waiting in the daemon; at least 1
+	MaxContext int // bytes of a session's context; at least 1
+
+	AllowImport func(path string) bool // whether a stored program may still import the package; required
+	Dialect     string                 // what prompts say of the allowed packages
+	Version     string                 // of the daemon
+	Revision    string                 // of its source, "" where nobody knows
+
+	MaintenanceTick time.Duration // how often it is looked whether maintenance is due
+}
+
+// DefaultOptions returns the options of a daemon, but for what is required.
+func DefaultOptions() Options {
+	return Options{
+		Logger: zerolog.Nop(), Now: time.Now, Model: "gpt-4.1",
+		RunTimeout: 30 * time.Second, CallTimeout: 10 * time.Minute, MaxTimeout: time.Hour,
+		MaxQueue: 256, MaxCalls: 1024, MaxContext: 1 << 20, Version: "dev", MaintenanceTick: time.Minute,
+	}
+}
+
+func (o Options) validate() error {
+	switch {
+	case o.Store == nil || o.Sandbox == nil || o.Provider == nil || o.Metrics == nil:
+		return errors.New("runtime: Store, Sandbox, Provider and Metrics are required")
+	case o.Now == nil || o.AllowImport == nil:
+		return errors.New("runtime: Now and AllowImport are required")
+	case o.RunTimeout <= 0 || o.CallTimeout <= 0 || o.MaxTimeout < o.CallTimeout:
+		return errors.New("runtime: RunTimeout and CallTimeout must be positive, MaxTimeout at least CallTimeout")
+	case o.MaintenanceTick <= 0:
+		return errors.New("runtime: MaintenanceTick must be positive")
+	case o.MaxQueue < 1 || o.MaxCalls < 1 || o.MaxContext < 1:
+		return errors.New("runtime: MaxQueue, MaxCalls and MaxContext must be at least 1")
+	}
+	return nil
+}

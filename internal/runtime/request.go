@@ -1,0 +1,100 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Errors of Call that mean no call took place: nothing was recorded.
+var (
+	ErrDraining  = errors.New("the daemon is shutting down")
+	ErrQueueFull = errors.New("too many calls are waiting")
+	ErrKeyReused = errors.New("the idempotency key was used with another request")
+	ErrKeyInUse  = errors.New("a call with this idempotency key is still running")
+)
+
+// InputError says which part of a request is refused; nothing was recorded. Code is stable.
+type InputError struct {
+	Code    string // invalid_name, invalid_contract, invalid_context, invalid_history_value, invalid_history_element, too_large ...
+	Pointer string // JSON pointer into the request body, "" for the whole
+	Detail  string
+	Hint    string
+	Meta    map[string]any // more members for the problem detail: field, expected, got, index, reason
+}
+
+func (e *InputError) Error() string { return fmt.Sprintf("%s: %s", e.Pointer, e.Detail) }
+
+// CallRequest is one call by a client.
+type CallRequest struct {
+	SessionID string
+	CallID    string // chosen by the caller when it must be known beforehand; "" for a new one
+	Role      string // "" is the session's
+	Method    string
+	Args      []json.RawMessage
+	Kwargs    json.RawMessage // an object; nil is {}
+	Contract  *agent.Contract // over the session's and the registry's, by top-level key; nil for none
+	History   json.RawMessage // the history input (design.md section 8); nil for none
+	Timeout   time.Duration   // of the whole call; 0 is the default, 10 minutes
+
+	Owner          string // the access token's name, "local" without
+	TraceID        string // from traceparent, or ""
+	TraceParent    string // the whole header, when TraceID is from it
+	IdempotencyKey string // scoped by owner and session; "" for none
+	BodyHash       string // of the request, compared when the key comes again
+}
+
+// Reply is the answer to a call.
+type Reply struct {
+	CallID    string        `json:"call_id"`
+	SessionID string        `json:"session_id"`
+	TraceID   string        `json:"trace_id"`
+	Role      string        `json:"role"`
+	Method    string        `json:"method"`
+	Outcome   agent.Outcome `json:"outcome"`
+	Program   Program       `json:"program"`
+
+	Attempts   int         `json:"attempts"` // programs run, or asked of the model where more of them were refused than ran
+	DurationMs float64     `json:"duration_ms"`
+	Usage      agent.Usage `json:"usage"`
+}
+
+// Program tells which program answered.
+type Program struct {
+	Source      string          `json:"source"` // generated, persisted, repaired, none
+	ArtifactHit bool            `json:"artifact_hit"`
+	Generation  string          `json:"generation,omitempty"`
+	Checksum    string          `json:"checksum,omitempty"`
+	Trigger     string          `json:"trigger,omitempty"`
+	Selection   agent.Selection `json:"selection"`
+}
+
+// CallResult is what Call hands back: the reply encoded as it was committed, so that a replay under the same
+// idempotency key is byte-equal, and what the API's headers need.
+type CallResult struct {
+	Body     []byte // JSON of Reply
+	CallID   string
+	TraceID  string
+	OK       bool
+	Replayed bool // answered from an earlier call with the same idempotency key
+}
+
+// Introspection says whether a method name would respond without a forge.
+type Introspection struct {
+	Responds bool    `json:"responds"`
+	Via      *string `json:"via"` // setter, context, artifact, or null
+}
+
+// SessionRequest makes a session.
+type SessionRequest struct {
+	Role     string
+	Model    string
+	Contract *agent.Contract
+	Context  json.RawMessage // an object or nil
+	Debug    bool
+	Metadata map[string]string
+	Owner    string
+}
