@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/tools/txtar"
@@ -212,4 +213,33 @@ func agree(t *testing.T, p *gate.Program, pr program) {
 	if d := difference(t, p, pr.calls); d != "" {
 		t.Error(d)
 	}
+}
+
+// A run that panics is run again by the other engine: with Go's text, the line, the same clock, and nothing left for the next run. No
+// goroutine outlives a run on either.
+func TestPanicsAreRetold(t *testing.T) {
+	p := check(t, "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tt := time.Now()\n\tyear := t.Year()\n\tdays := []int{year}\n\treturn days[len(call.Args)], nil\n}\n")
+	if why := gate.WhyNotYaegi(p); why != "" {
+		t.Fatalf("not on yaegi: %s", why)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, err := Compile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for range 2 {
+			for args, want := range map[string]string{
+				"[]":  "",
+				"[1]": "line 9: runtime error: runtime error: index out of range [1] with length 1",
+			} {
+				pr := program{}
+				pr.add(t, args)
+				got := run(t, c, pr.calls[0])
+				if got.Panic != want || c.retold != (want != "") || c.Reads().Clock != 1 {
+					t.Errorf("%s: %+v, retold %t, read the clock %d times; want panic %q", args, got, c.retold, c.Reads().Clock, want)
+				}
+			}
+		}
+	})
 }
