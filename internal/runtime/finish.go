@@ -54,7 +54,7 @@ func (c *call) adopt(o agent.Outcome) (CallResult, error) {
 		c.changes = append(c.changes, change)
 		return c.commit(o)
 	}
-	unlock := c.r.adoption.lock(c.role + "\x00" + c.method)
+	unlock := c.r.adoption.lock(methodKey{c.role, c.method})
 	defer unlock()
 	g := cand.generation
 	now, err := c.r.store.Artifact(context.Background(), c.role, c.method)
@@ -96,13 +96,14 @@ func heldMeanwhile(was, now *agent.Artifact) bool {
 func (c *call) commit(o agent.Outcome) (CallResult, error) {
 	r := c.r
 	c.look(o)
-	took := float64(r.o.Now().Sub(c.started).Microseconds()) / 1000
+	took := milliseconds(r.o.Now().Sub(c.started))
 	body, err := json.Marshal(c.reply(o, took))
 	if err != nil {
 		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", c.id, err)
 	}
 	commit := store.CallCommit{SessionID: c.session.ID, Record: c.record(o, took), Context: c.found.context, Artifacts: c.changes,
-		Tools: c.toolChanges(), Pattern: c.pattern(o), Log: c.logEntry(o, took), Outcome: o, Effects: c.found.effects.Journal, Key: c.key}
+		Tools: c.toolChanges(), Pattern: c.pattern(o), Outcome: o, Effects: c.found.effects.Journal, Key: c.key}
+	commit.Log = c.logEntry(o, &commit.Record)
 	if c.key != nil {
 		commit.Reply = body
 	}
@@ -150,11 +151,10 @@ func (c *call) deliverable() json.RawMessage {
 
 func (c *call) reply(o agent.Outcome, took float64) Reply {
 	f := &c.found
-	usage := f.usage
 	return Reply{CallID: c.id, SessionID: c.session.ID, TraceID: c.traceID, Role: c.role, Method: c.method, Outcome: o,
 		Program: Program{Source: c.source(), ArtifactHit: f.source == agent.SourcePersisted, Generation: f.generation, Checksum: f.checksum,
 			Trigger: f.trigger, Selection: f.selection},
-		Attempts: max(1, c.attempts, f.requested), DurationMs: took, Usage: usage}
+		Attempts: max(1, c.attempts, f.requested), DurationMs: took, Usage: f.usage}
 }
 
 // source is where the program came from; none when no program ran.

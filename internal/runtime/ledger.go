@@ -3,12 +3,13 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Actions of the audit trail that the ledger reads.
@@ -22,24 +23,14 @@ const (
 
 // A ledger is what people decided about recommendations, and the signatures that they named: both stand in the audit
 // trail, which is durable, and are read from it once. An act is first in the trail and then here, so that nothing is
-// known that a crash could take back. The zero value is ready.
+// known that a crash could take back.
 type ledger struct {
-	mu         sync.Mutex // held while the trail is read and while an act is written
-	loaded     bool
-	verdicts   map[string]verdict        // by recommendation id
-	signatures map[string]NamedSignature // by name
+	store store.Store
 
-	count adviceCount
-}
-
-// adviceCount is what OpenRecommendations found last, and what that cost.
-type adviceCount struct {
-	mu      sync.Mutex // held while it is counted; a ledger is opened under it, never the other way around
-	done    bool
-	open    int
-	commits int64 // of the store, when it was counted
-	at      time.Time
-	took    time.Duration
+	mu         sync.Mutex                // held from open to close: while the trail is read and while an act is written
+	loaded     bool                      // guarded by mu
+	verdicts   map[string]verdict        // by recommendation id; guarded by mu
+	signatures map[string]NamedSignature // by name; guarded by mu
 }
 
 // A verdict is the last act on a recommendation.
@@ -52,13 +43,13 @@ type verdict struct {
 // maxTrail bounds how much of the audit trail is read: the newest acts.
 const maxTrail = 1 << 20
 
-// open returns the ledger, locked and read. close unlocks it.
-func (l *ledger) open(ctx context.Context, r *Runtime) error {
+// open locks the ledger and sees to it that the trail is read; close unlocks it. After an error it is not locked.
+func (l *ledger) open(ctx context.Context) error {
 	l.mu.Lock()
 	if l.loaded {
 		return nil
 	}
-	entries, err := r.store.Audit(ctx, "", maxTrail)
+	entries, err := l.store.Audit(ctx, "", maxTrail)
 	if err != nil {
 		l.mu.Unlock()
 		return err
@@ -94,12 +85,21 @@ func (l *ledger) take(e agent.AuditEntry) {
 }
 
 // write makes an act durable and takes it. The caller holds the ledger.
-func (l *ledger) write(ctx context.Context, r *Runtime, e agent.AuditEntry) error {
-	if err := r.store.AppendAudit(ctx, e); err != nil {
+func (l *ledger) write(ctx context.Context, e agent.AuditEntry) error {
+	if err := l.store.AppendAudit(ctx, e); err != nil {
 		return err
 	}
 	l.take(e)
 	return nil
+}
+
+// decided returns a copy of the verdicts, for those that think longer than others should wait.
+func (l *ledger) decided(ctx context.Context) (map[string]verdict, error) {
+	if err := l.open(ctx); err != nil {
+		return nil, err
+	}
+	defer l.close()
+	return maps.Clone(l.verdicts), nil
 }
 
 // advices lists the verdicts of that status, by id.

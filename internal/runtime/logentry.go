@@ -2,21 +2,22 @@ package runtime
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// logEntry is the call's line in the call log. Args, kwargs and prompts are masked; the counters of the artifact are
+// logEntry is the call's line in the call log, beside its history record. Args, kwargs and prompts are masked; the counters of the artifact are
 // the store's to fill, since only it knows them as of the commit.
-func (c *call) logEntry(o agent.Outcome, took float64) agent.LogEntry {
+func (c *call) logEntry(o agent.Outcome, rec *agent.Record) agent.LogEntry {
 	f := &c.found
 	e := agent.LogEntry{
-		Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID, TraceID: c.traceID, CallID: c.id, ParentCallID: c.parent,
+		Timestamp: rec.Timestamp, Runtime: "go", SessionID: c.session.ID, TraceID: c.traceID, CallID: c.id, ParentCallID: c.parent,
 		Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Code: f.code, CodeChecksum: f.checksum,
-		DurationMs: took, GenerationAttempt: f.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
+		DurationMs: rec.DurationMs, GenerationAttempt: f.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeErrorMetadata: o.Metadata, OutcomeAuthored: o.Authored,
 		ContractSource: c.contractSource, ContractFingerprint: c.fingerprint,
-		ProgramSource: c.source(), ArtifactHit: f.source == agent.SourcePersisted, Generation: f.generation, ArtifactPromptVersion: f.promptVersion,
+		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: f.generation, ArtifactPromptVersion: f.promptVersion,
 		ArtifactContractFingerprint: f.contractFingerprint, ArtifactGenerationTrigger: f.trigger,
 		RepairAttempted: f.repairAttempted, RepairSucceeded: f.repairSucceeded, FailureClass: failureClass(f.class), Selection: f.selection,
 		AttemptID: f.attempt, AttemptStage: f.stage, AttemptFailures: f.attemptFailures,
@@ -43,6 +44,9 @@ func (c *call) logEntry(o agent.Outcome, took float64) agent.LogEntry {
 	}
 	return e
 }
+
+// milliseconds is the duration as replies, records and the log tell it, exact to the microsecond.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // failureClass is the class as the log has it: ok is none.
 func failureClass(c agent.Class) agent.Class {

@@ -34,7 +34,7 @@ type NamedSignature struct {
 
 // Signature returns the signature of that name, store.ErrNotFound when there is none.
 func (r *Runtime) Signature(ctx context.Context, name string) (NamedSignature, error) {
-	if err := r.ledger.open(ctx, r); err != nil {
+	if err := r.ledger.open(ctx); err != nil {
 		return NamedSignature{}, err
 	}
 	defer r.ledger.close()
@@ -47,7 +47,7 @@ func (r *Runtime) Signature(ctx context.Context, name string) (NamedSignature, e
 
 // ListSignatures returns at most limit named signatures behind the name after, in the order of their names.
 func (r *Runtime) ListSignatures(ctx context.Context, after string, limit int) ([]NamedSignature, error) {
-	if err := r.ledger.open(ctx, r); err != nil {
+	if err := r.ledger.open(ctx); err != nil {
 		return nil, err
 	}
 	defer r.ledger.close()
@@ -71,7 +71,7 @@ func (r *Runtime) PutSignature(ctx context.Context, name string, raw json.RawMes
 	if err != nil {
 		return s, false, err
 	}
-	if err := r.ledger.open(ctx, r); err != nil {
+	if err := r.ledger.open(ctx); err != nil {
 		return s, false, err
 	}
 	defer r.ledger.close()
@@ -85,16 +85,16 @@ func (r *Runtime) PutSignature(ctx context.Context, name string, raw json.RawMes
 	entry.Undo = "DELETE /v1/signatures/" + name
 	if known {
 		s.CreatedAt = was.CreatedAt
-		entry.Before, _ = json.Marshal(was) // plain data: it has a JSON form
+		entry.Before = encoded(was)
 		entry.Undo = "PUT /v1/signatures/" + name + " with the signature of before"
 	}
-	entry.After, _ = json.Marshal(s)
-	return s, !known, r.ledger.write(ctx, r, entry)
+	entry.After = encoded(s)
+	return s, !known, r.ledger.write(ctx, entry)
 }
 
 // DeleteSignature forgets the name, store.ErrNotFound when there is none.
 func (r *Runtime) DeleteSignature(ctx context.Context, name, actor string) error {
-	if err := r.ledger.open(ctx, r); err != nil {
+	if err := r.ledger.open(ctx); err != nil {
 		return err
 	}
 	defer r.ledger.close()
@@ -103,9 +103,9 @@ func (r *Runtime) DeleteSignature(ctx context.Context, name, actor string) error
 		return store.ErrNotFound
 	}
 	entry := r.audit(actor, actSignatureDelete, name, "")
-	entry.Before, _ = json.Marshal(was) // plain data
+	entry.Before = encoded(was)
 	entry.Undo = "PUT /v1/signatures/" + name + " with the signature of before"
-	return r.ledger.write(ctx, r, entry)
+	return r.ledger.write(ctx, entry)
 }
 
 // parseNamed reads a signature and the demos beside its members.
@@ -117,7 +117,7 @@ func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, err
 	given, with := members["demos"]
 	if with {
 		delete(members, "demos")
-		raw, _ = json.Marshal(members) // raw JSON by name
+		raw = encoded(members)
 	}
 	sig, err := parseSignature(raw, "")
 	if err != nil || !with {

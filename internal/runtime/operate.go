@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -50,9 +49,9 @@ func (r *Runtime) PutTool(ctx context.Context, role string, k agent.Contract, me
 	next := agent.Tool{Role: role, Contract: k, Methods: methods, CreatedAt: r.o.Now().UTC()}
 	if !created {
 		next.CreatedAt, next.LastUsedAt, next.UsageCount = was.CreatedAt, was.LastUsedAt, was.UsageCount
-		entry.Before, _ = json.Marshal(was) // our own value: it has a JSON form
+		entry.Before = encoded(was)
 	}
-	entry.After, _ = json.Marshal(next)
+	entry.After = encoded(next)
 	t, err = r.store.PutTool(ctx, next, revision, &entry)
 	return t, created, err
 }
@@ -95,7 +94,7 @@ type Operation struct {
 
 // Operate performs the act and returns the artifact after it. An *InputError says what about it makes no sense.
 func (r *Runtime) Operate(ctx context.Context, role, method string, o Operation) (*agent.Artifact, error) {
-	unlock := r.adoption.lock(role + "\x00" + method) // no candidate slips in between the look and the act
+	unlock := r.adoption.lock(methodKey{role, method}) // no candidate slips in between the look and the act
 	defer unlock()
 	entry := r.audit(o.Actor, onArtifacts+o.Action, role+"."+method, o.Reason)
 	return r.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
@@ -169,7 +168,7 @@ func (r *Runtime) PutProgram(ctx context.Context, role, method, source, reason, 
 	if refused != nil {
 		return nil, &InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
 	}
-	unlock := r.adoption.lock(role + "\x00" + method)
+	unlock := r.adoption.lock(methodKey{role, method})
 	defer unlock()
 	var ofRole, ofMethod agent.Contract
 	if t, err := r.store.Tool(ctx, role); err == nil {
@@ -230,7 +229,7 @@ func (r *Runtime) Prune(ctx context.Context, q PruneRequest) (PruneReport, error
 	}
 	report.Targets = targets
 	entry := r.audit(q.Actor, actPrune, fmt.Sprintf("%d targets", len(targets)), q.Reason)
-	entry.After, _ = json.Marshal(targets) // plain data
+	entry.After = encoded(targets)
 	if q.Mode == "delete" {
 		entry.Undo = irreversible + "deleted for good"
 		return report, r.store.Remove(ctx, targets, entry)

@@ -197,7 +197,7 @@ func turnsKey(s contract.Signature) string {
 	for _, f := range s.Outputs {
 		fields = append(fields, contract.Field{Name: f.Name, Type: f.Type})
 	}
-	raw, _ := json.Marshal(fields) // plain data
+	raw := encoded(fields)
 	sum := sha256.Sum256(raw)
 	return turnsPrefix + hex.EncodeToString(sum[:6])
 }

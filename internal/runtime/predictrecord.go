@@ -82,7 +82,7 @@ func (r *Runtime) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (store.
 	}
 	kwargs, _ := history.Mask(raw, r.Policy().RedactKeys)
 	o.ToolRole, o.MethodName = t.session.Role, predictMethod
-	took := float64(r.o.Now().Sub(t.began).Microseconds()) / 1000
+	took := milliseconds(r.o.Now().Sub(t.began))
 	at, id := agent.FormatTime(t.began), agent.NewID("call")
 	commit := store.CallCommit{SessionID: t.session.ID, Outcome: o,
 		Record: agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: t.session.Role, MethodName: predictMethod, Args: []json.RawMessage{}, Kwargs: kwargs,

@@ -81,10 +81,13 @@ func (q *queues) length() int {
 	return n
 }
 
-// keyLocks is a mutex for each key that is in use. The zero value is ready.
+// methodKey names an artifact, or what is known of a role's method.
+type methodKey struct{ role, method string }
+
+// keyLocks is a mutex for each artifact that is in use. The zero value is ready.
 type keyLocks struct {
 	mu    sync.Mutex
-	locks map[string]*keyLock // guarded by mu
+	locks map[methodKey]*keyLock // guarded by mu
 }
 
 type keyLock struct {
@@ -93,10 +96,10 @@ type keyLock struct {
 }
 
 // lock locks the key and returns its unlock.
-func (k *keyLocks) lock(key string) (unlock func()) {
+func (k *keyLocks) lock(key methodKey) (unlock func()) {
 	k.mu.Lock()
 	if k.locks == nil {
-		k.locks = map[string]*keyLock{}
+		k.locks = map[methodKey]*keyLock{}
 	}
 	l := k.locks[key]
 	if l == nil {

@@ -37,14 +37,16 @@ type Runtime struct {
 
 	policy   atomic.Pointer[agent.Policy]
 	policyMu sync.Mutex // held while the policy changes
+	undoing  sync.Mutex // held while an act is taken back
 
 	sessions queues   // one call of a session at a time
-	adoption keyLocks // one adoption of an artifact's generation at a time
+	adoption keyLocks // one adoption of an artifact's generation, or act of a person on it, at a time
 	flights  flights
 	compiled compiledContracts
 	facts    factsCache
 	recent   recentCalls
 	ledger   ledger
+	counted  adviceCount
 	feed     feed
 	level    sandbox.Level // what confinement was observed at the start
 
@@ -70,7 +72,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	life, end := context.WithCancelCause(context.Background())
 	r := &Runtime{o: o, store: o.Store, box: o.Sandbox, model: o.Provider, metrics: o.Metrics,
-		running: map[string]*call{}, keys: map[string]bool{}, level: o.Sandbox.Status().Level,
+		running: map[string]*call{}, keys: map[string]bool{}, level: o.Sandbox.Status().Level, ledger: ledger{store: o.Store},
 		idle: make(chan struct{}), tended: make(chan struct{}), life: life, end: end}
 	r.policy.Store(&p)
 	go r.maintain(life)

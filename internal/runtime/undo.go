@@ -43,8 +43,8 @@ func undoPath(auditID string) string { return "POST /v1/maintenance/audit/" + au
 // the act changed is afterwards what it was, to the byte. store.ErrNotFound when there is no such entry; an *InputError with
 // the code cannot_undo when the act cannot be taken back, or not any more.
 func (r *Runtime) Undo(ctx context.Context, auditID, reason, actor string) (agent.AuditEntry, error) {
-	unlock := r.adoption.lock("\x00undo") // one at a time: nothing is taken back twice
-	defer unlock()
+	r.undoing.Lock() // one at a time: nothing is taken back twice
+	defer r.undoing.Unlock()
 	was, undone, err := r.act(ctx, auditID)
 	if err != nil {
 		return agent.AuditEntry{}, err
@@ -297,7 +297,7 @@ func (r *Runtime) undoOperation(ctx context.Context, was agent.AuditEntry, entry
 		return cannotUndo("the entry does not hold what was before", was.Undo)
 	}
 	entry.Action = actUndo
-	unlock := r.adoption.lock(from.Role + "\x00" + from.MethodName) // no candidate slips in
+	unlock := r.adoption.lock(methodKey{from.Role, from.MethodName}) // no candidate slips in
 	defer unlock()
 	revert := &agent.Revert{From: from, To: to}
 	_, err := r.change(ctx, from.Role, from.MethodName, entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
