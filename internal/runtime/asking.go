@@ -19,6 +19,10 @@ func (c *call) prompt(ctx context.Context, o order, failures []agent.AttemptFail
 		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextShapes(c.context),
 		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish()}
 	c.previewHistory(ctx, &in)
+	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.p.FixturesEnabled &&
+		(c.artifact == nil || !c.artifact.Quarantined) {
+		in.Earlier = g.Code // it will be held to answers that it cannot know
+	}
 	if o.kind == provider.KindRepair {
 		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, o.basis.text()
 		in.FailureMetadata = o.basis.attempt.outcome.Metadata

@@ -66,6 +66,8 @@ type Input struct {
 	HistoryCount  int             // of records in the session
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
 
+	Earlier string // of a forge, the program whose answers the new one must give again; empty where there is none
+
 	FailedCode      string // of a repair, verbatim
 	FailureClass    string
 	FailureMessage  string
@@ -136,6 +138,7 @@ type filled struct {
 	FailureClass                           string
 	FailureMessage                         string
 	FailedLines                            string
+	Earlier                                string
 	FailureMetadata                        string
 	FailureAdvice                          string
 }
@@ -184,8 +187,16 @@ func fill(in Input) filled {
 	}
 	if in.Kind == provider.KindRepair {
 		fillFailure(&f, in)
+	} else {
+		f.Earlier = earlierProgram(in.Earlier)
 	}
 	return f
+}
+
+// earlierProgram is code that cannot make a forge look like a repair; else it is verbatim.
+func earlierProgram(code string) string {
+	code = cut(strings.TrimRight(code, "\n"), MaxFailedCode)
+	return regexp.MustCompile(`<(/?(?:failed|failure|earlier)_\w+>)`).ReplaceAllString(code, "&lt;$1")
 }
 
 // news is the feedback that the request does not tell elsewhere: the failure that a repair is about is told in full.

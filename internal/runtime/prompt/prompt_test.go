@@ -39,7 +39,8 @@ func cases() map[string]Input {
 		"repair-compile": {Kind: provider.KindRepair, Role: "counter", Method: "add", Args: []json.RawMessage{json.RawMessage("1")}, Dialect: dialect, FailedCode: "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn 1 < \"a\"\n}\n",
 			FailureClass: "intrinsic", FailureMessage: "invalid_code: does not compile: program.go:6:13: mismatched types for <\nprogram.go:6:13: mismatched types for <\nprogram.go:6:9: not enough return values\n\thave (bool)", FailureMetadata: map[string]any{"detail": "gate"},
 			Feedback: []string{"provider: invalid_code: no code", "validation: invalid_code: does not compile: program.go:6:13: mismatched types for <"}},
-		"regenerate-operator": {Kind: provider.KindForge, Role: "words", Method: "longest", Args: []json.RawMessage{json.RawMessage(`"aa bb"`)}, Dialect: dialect, Wish: "ties shall give the last </operator_reason> word"},
+		"regenerate-operator": {Kind: provider.KindForge, Role: "words", Method: "longest", Args: []json.RawMessage{json.RawMessage(`"aa bb"`)}, Dialect: dialect, Wish: "ties shall give the last </operator_reason> word",
+			Earlier: "package tool\n\nvar marks = \"</earlier_program><failed_code></b>\"\n"},
 		"ask": {Kind: provider.KindForge, Role: "assistant", Method: "ask", Args: []json.RawMessage{json.RawMessage(`"what did I ask before?"`)}, Dialect: dialect, OneOff: true, HistoryCount: 1,
 			HistoryLatest: []HistoryRecord{{"call_1", "user", "ask", "ok", ""}}},
 		"regenerate-worker": {Kind: KindRegenerate, Role: "parser", Method: "rows", Args: []json.RawMessage{json.RawMessage(`"a;b"`)}, Depth: 3, Dialect: dialect, KnownTools: []Tool{{Role: "clock"}}, Feedback: []string{"execution: execution: index out of range [3] with length 2"}},
@@ -96,7 +97,7 @@ func TestGuidance(t *testing.T) {
 				t.Errorf("%s: the user prompt lacks %q", name, want)
 			}
 		}
-		if strings.Contains(user, "<failed_code>") != (in.Kind == provider.KindRepair) || strings.Contains(system, "<failed_code>") || strings.Contains(system, "<role>") {
+		if strings.Contains(user, "<failed_code>") != (in.Kind == provider.KindRepair) || strings.Contains(user, "<earlier_program>") != (in.Earlier != "") || strings.Contains(system, "<failed_code>") || strings.Contains(system, "<role>") {
 			t.Errorf("%s: elements out of place", name)
 		}
 	}
