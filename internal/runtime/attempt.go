@@ -1,12 +1,9 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -232,41 +229,4 @@ func (c *call) count(g *agent.Generation, a attempt) {
 		change.ErrorType, change.Reason = a.outcome.ErrorType, clip(a.outcome.ErrorMessage, 400)
 	}
 	c.changes = append(c.changes, change)
-}
-
-// fixture makes a proof for successors of an ok call, or nil: when there are enough, when it is like one that is
-// there, when its inputs were masked, or when more than arguments, context and effects went in.
-func (c *call) fixture(g *agent.Generation, a attempt) *agent.Fixture {
-	if !c.p.FixturesEnabled || c.masked || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
-		return nil
-	}
-	facts := a.result.Facts
-	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(g.Fixtures, c.args, c.kwargs) {
-		return nil
-	}
-	f := &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Args: c.args, Kwargs: c.kwargs, Value: a.outcome.Value, Effects: a.result.Effects.Journal}
-	size := len(f.Kwargs) + len(f.Value) + len(f.Effects)
-	for _, arg := range c.args {
-		size += len(arg)
-	}
-	if size > agent.MaxFixtureBytes {
-		return nil
-	}
-	if len(facts.ContextReads)+len(facts.ContextWrites) > 0 && len(c.context) > 0 {
-		raw, err := json.Marshal(c.context)
-		if err != nil || size+len(raw) > agent.MaxFixtureBytes {
-			return nil
-		}
-		f.Context = raw
-	}
-	return f
-}
-
-func hasInput(fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawMessage) bool {
-	for _, f := range fixtures {
-		if bytes.Equal(f.Kwargs, kwargs) && slices.EqualFunc(f.Args, args, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
-			return true
-		}
-	}
-	return false
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -27,9 +28,7 @@ func (c *call) contextFor(ctx context.Context, g *agent.Generation, h *host) map
 		records = json.RawMessage("[]")
 	}
 	seen := make(map[string]json.RawMessage, len(c.context)+1)
-	for k, v := range c.context {
-		seen[k] = v
-	}
+	maps.Copy(seen, c.context)
 	seen[historyKey] = records
 	return seen
 }

@@ -93,9 +93,10 @@ func (r *Runtime) CallEvents(ctx context.Context, callID, after string, emit fun
 	r.mu.Lock()
 	c := r.running[callID]
 	r.mu.Unlock()
-	seen, _ := strconv.Atoi(after) // anything else starts from the beginning
+	seen, _ := strconv.Atoi(after)
+	seen = max(0, seen) // anything else starts from the beginning
 	for c != nil {
-		events, wait, ended := c.progress.next(max(0, seen))
+		events, wait, ended := c.progress.next(seen)
 		for _, e := range events {
 			if err := emit(e); err != nil {
 				return err

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -237,19 +236,13 @@ func (h *host) historyPage(ctx context.Context, after, limit int) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	b.WriteByte('[')
+	size := 0
 	for i, r := range p.Records {
-		if b.Len()+len(r) > maxHistoryBytes {
-			break
+		if size += len(r) + 1; size > maxHistoryBytes {
+			return rawArray(p.Records[:i]), nil
 		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(r)
 	}
-	b.WriteByte(']')
-	return b.Bytes(), nil
+	return rawArray(p.Records), nil
 }
 
 // Content gives a stored result, or nothing.

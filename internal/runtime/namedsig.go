@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -82,15 +83,18 @@ func (r *Runtime) PutSignature(ctx context.Context, name string, raw json.RawMes
 	now := r.o.Now().UTC()
 	s = NamedSignature{Name: name, Signature: parsed, Demos: demos, CreatedAt: now, UpdatedAt: now}
 	entry := r.audit(actor, actSignaturePut, name, "")
-	entry.Undo = "DELETE /v1/signatures/" + name
+	entry.Undo = "DELETE " + signaturePath(name)
 	if known {
 		s.CreatedAt = was.CreatedAt
 		entry.Before = encoded(was)
-		entry.Undo = "PUT /v1/signatures/" + name + " with the signature of before"
+		entry.Undo = "PUT " + signaturePath(name) + " with the signature of before"
 	}
 	entry.After = encoded(s)
 	return s, !known, r.ledger.write(ctx, entry)
 }
+
+// signaturePath is the path of a named signature in the REST interface, for people who undo something.
+func signaturePath(name string) string { return "/v1/signatures/" + url.PathEscape(name) }
 
 // DeleteSignature forgets the name, store.ErrNotFound when there is none.
 func (r *Runtime) DeleteSignature(ctx context.Context, name, actor string) error {
@@ -104,7 +108,7 @@ func (r *Runtime) DeleteSignature(ctx context.Context, name, actor string) error
 	}
 	entry := r.audit(actor, actSignatureDelete, name, "")
 	entry.Before = encoded(was)
-	entry.Undo = "PUT /v1/signatures/" + name + " with the signature of before"
+	entry.Undo = "PUT " + signaturePath(name) + " with the signature of before"
 	return r.ledger.write(ctx, entry)
 }
 

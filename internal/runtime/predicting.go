@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -214,9 +215,7 @@ func withTurns(p predict.Request, turns []json.RawMessage) predict.Request {
 		return p
 	}
 	inputs := make(map[string]json.RawMessage, len(p.Inputs)+1)
-	for k, v := range p.Inputs {
-		inputs[k] = v
-	}
+	maps.Copy(inputs, p.Inputs)
 	inputs[field] = history.Newest(turns, p.Limits)
 	p.Inputs = inputs
 	return p

@@ -57,7 +57,7 @@ type Decision struct {
 	Decision   string
 	Reason     string
 	Generation *agent.Generation // to run, to mend, or the predecessor of what is forged; nil when there is none
-	Figures    Figures
+	Figures    Figures           // of anything but a run
 }
 
 // Figures are the numbers a decision used.
@@ -85,16 +85,14 @@ func Select(in SelectInput) Decision {
 		return d
 	}
 	if a.Pinned {
-		d.Decision, d.Reason = DecideRun, ReasonPinned
-		return d
+		return Decision{Decision: DecideRun, Reason: ReasonPinned, Generation: g}
 	}
 	match := a.Matching(in.CheckedFingerprint, func(other *agent.Generation) bool {
 		return other == g || !Degraded(other, p.Degraded) && forgeReason(in, a, other) == ""
 	})
 	if p.Promotion.Enforce && match != nil && match == g {
 		if better := promoted(in, a, g); better != nil {
-			d.Decision, d.Reason, d.Generation, d.Figures = DecideRun, ReasonNotPromoted, better, figures(a, better)
-			return d
+			return Decision{Decision: DecideRun, Reason: ReasonNotPromoted, Generation: better}
 		}
 	}
 	switch {
@@ -107,8 +105,7 @@ func Select(in SelectInput) Decision {
 	case p.Promotion.Enforce && match.State == agent.StateDegraded:
 		return mend(d, in, ReasonDegraded)
 	}
-	d.Decision, d.Reason, d.Generation, d.Figures = DecideRun, ReasonHealthy, match, figures(a, match)
-	return d
+	return Decision{Decision: DecideRun, Reason: ReasonHealthy, Generation: match}
 }
 
 // promoted returns the healthy generation of the call's contract that has come furthest in its lifecycle (durable before

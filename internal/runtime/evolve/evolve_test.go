@@ -47,7 +47,7 @@ func TestWeak(t *testing.T) {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 		for _, r := range got {
-			if WeakKind(r) == "other" {
+			if weakKind(r) == "other" {
 				t.Errorf("%s has no kind", r)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -217,7 +218,7 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 	}
 	var out []Recommendation
 	var trials []trial
-	for _, reason := range sortedKeys(fields) {
+	for _, reason := range slices.Sorted(maps.Keys(fields)) {
 		t := fields[reason]
 		if !t.enough(ok, p) {
 			continue
@@ -395,7 +396,7 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 }
 
 func onlyStatus(reasons []string) bool {
-	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r string) bool { return WeakKind(r) != WeakStatus })
+	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r string) bool { return weakKind(r) != WeakStatus })
 }
 
 func notItsCallersFault(errorType string) bool {
@@ -426,13 +427,4 @@ func split(m Method, p agent.RecommendPolicy) []Recommendation {
 	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: SplitBoundary, Score: referred.score(len(m.Calls)), Evidence: referred.evidence(),
 		Reason:   fmt.Sprintf("%d of %d calls ended in wrong_tool_boundary: give the task to a role of its own, or widen this one's purpose", len(referred.ids), len(m.Calls)),
 		Proposal: Proposal{Action: "review"}}}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

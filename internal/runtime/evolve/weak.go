@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// Kinds of weak success: the closed set for metrics.
+// Kinds of weak success: with what a reason begins.
 const (
 	WeakStatus = "weak_status"
 	WeakEmpty  = "empty_array"
@@ -63,8 +63,8 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 	return slices.Compact(reasons)
 }
 
-// WeakKind returns the kind of a reason, for a metric's label.
-func WeakKind(reason string) string {
+// weakKind returns the kind of a reason, or other.
+func weakKind(reason string) string {
 	kind, _, _ := strings.Cut(reason, ":")
 	if kind != WeakStatus && kind != WeakEmpty {
 		return "other"

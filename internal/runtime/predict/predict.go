@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -208,7 +209,7 @@ func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limit
 
 func checkInputs(r Request, historyField string) error {
 	size := 0
-	for _, name := range sortedKeys(r.Inputs) {
+	for _, name := range slices.Sorted(maps.Keys(r.Inputs)) {
 		if !slices.ContainsFunc(r.Signature.Inputs, func(f contract.Field) bool { return f.Name == name }) {
 			return &InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(name), Detail: "is no input of the signature", Meta: map[string]any{"field": name}}
 		}
@@ -317,15 +318,6 @@ func object(fields []contract.Field, values map[string]json.RawMessage) json.Raw
 		b = append(append(append(b, name...), ':'), values[f.Name]...)
 	}
 	return append(b, '}')
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func escape(token string) string {

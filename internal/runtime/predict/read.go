@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,7 +40,7 @@ func readJSON(s contract.Signature, reply string) (map[string]json.RawMessage, b
 	}
 	values := map[string]json.RawMessage{}
 	for _, f := range s.Outputs {
-		for _, k := range sortedKeys(all) {
+		for _, k := range slices.Sorted(maps.Keys(all)) {
 			if _, exact := values[f.Name]; k == f.Name || !exact && strings.EqualFold(k, f.Name) {
 				values[f.Name] = all[k]
 			}
