@@ -217,7 +217,7 @@ func (t *story) repair(ctx context.Context) error {
 		return err
 	}
 	for _, f := range e.AttemptFailures {
-		fmt.Fprintf(t.out, "     before that: %s: %s\n", f.ErrorType, oneLine(f.ErrorMessage))
+		fmt.Fprintf(t.out, "     before that: %s: %s\n", f.ErrorType, clip(oneLine(f.ErrorMessage), 60))
 	}
 	return nil
 }
