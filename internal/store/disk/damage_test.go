@@ -3,10 +3,12 @@ package disk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -172,5 +174,61 @@ func TestDirectoryInTheWay(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
+	}
+}
+
+// noSpaceFS is a directory on a disk that takes no new file while it is full.
+type noSpaceFS struct{ *fullFS }
+
+func (f noSpaceFS) Open(name string, create bool) (File, error) {
+	if free, _, _ := f.Free(); create && free == 0 {
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
+	}
+	return f.fullFS.Open(name, create)
+}
+
+// Issue 5, 5: a store on a disk that is full already opens: reads go on, commits are refused, and it recovers by itself.
+func TestOpenOnAFullDisk(t *testing.T) {
+	ctx := context.Background()
+	for name, stop := range map[string]func(s *Store) error{"stopped": (*Store).Close, "killed": func(s *Store) error { s.kill(); return nil }} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir, testOptions(t))
+			if err := s.CreateSession(ctx, agent.Session{ID: "sess_1"}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_1", time.Now())); err != nil {
+				t.Fatal(err)
+			}
+			if err := stop(s); err != nil {
+				t.Fatal(err)
+			}
+			inner, err := DirFS(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			full := &fullFS{FS: inner}
+			o := testOptions(t)
+			o.FS, o.Flush = noSpaceFS{full}, -1 // ticks are the test's
+			s = open(t, dir, o)
+			if got := storetest.Records(t, s, "sess_1"); len(got) != 1 {
+				t.Errorf("got %d records", len(got))
+			}
+			if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_2", time.Now())); !errors.Is(err, store.ErrReadOnly) {
+				t.Errorf("got %v, want ErrReadOnly", err)
+			}
+			full.set(1 << 40)
+			s.tick(false)
+			c := storetest.NewCommit("sess_1", "call_3", time.Now())
+			if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 2 {
+				t.Errorf("got seq %d, %v, want 2", c.Record.Seq, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := Verify(ctx, dir, testOptions(t)); err != nil || len(r.Problems) > 0 || r.Records != 2 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
 	}
 }

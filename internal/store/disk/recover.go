@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -49,15 +50,21 @@ func (s *Store) recover() error {
 			return err
 		}
 	}
-	if err := s.journal.rotate(); err != nil {
-		return err
-	}
-	if replayed > 0 || !known || len(s.lost) > 0 {
+	err = s.journal.rotate()
+	if err == nil && (replayed > 0 || !known || len(s.lost) > 0) {
 		s.checkpointLSN = ^uint64(0) // there is something to write in any case
-		return s.checkpoint()
+		err = s.checkpoint()
 	}
-	return nil
+	if isFull(err) { // what is there can be read, and the flusher gets it going again
+		s.checkpointLSN = ^uint64(0)
+		s.fail(err)
+		return nil
+	}
+	return err
 }
+
+// isFull reports whether err is a lack of space, which may end by itself.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // layOut makes the directories and throws away what was written aside when the store last stopped.
 func (s *Store) layOut() error {
