@@ -26,7 +26,7 @@ var (
 	mismatches = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}
 	// The statuses are those of the default policy: an operator's own ones are other.
 	weakReasons       = append(slices.Clone(agent.DefaultPolicy().WeakSuccess.Statuses), emptyArray, other)
-	correctionSignals = []string{"temporal_reask", "temporal_reask_no_tooling", other}
+	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", "temporal_reask_no_tooling", other}
 	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
 
 	spanResults = []string{"sent", "failed", "dropped"}

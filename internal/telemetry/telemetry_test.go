@@ -166,6 +166,19 @@ func TestObserveCall(t *testing.T) {
 	}
 }
 
+// C-22: both signals that a call can have are told by their names.
+func TestCorrectionSignals(t *testing.T) {
+	m, r := newMetrics(t)
+	for _, signal := range []string{"temporal_reask", "temporal_reask_dispatch"} {
+		e := warmEntry()
+		e.UserCorrectionDetected, e.UserCorrectionSignal = true, signal
+		m.ObserveCall(e, Stages{})
+		if got := value(t, r, "recurgent_user_corrections_total", "signal="+signal); got != 1 {
+			t.Errorf("%s counted %v times, want once", signal, got)
+		}
+	}
+}
+
 func TestCallExemplarsCarryTheTrace(t *testing.T) {
 	m, r := newMetrics(t)
 	m.ObserveCall(warmEntry(), Stages{})
