@@ -150,6 +150,9 @@ func (c *chooser) node(n ast.Node) bool {
 		if n.Cond == nil && n.Init != nil || (n.Init == nil) != (n.Post == nil) {
 			return c.no("loops that lack one of their three parts") // the first of them was run again every time
 		}
+		if c.changesCounter(n) {
+			return c.no("loop variables that the body changes") // the change is lost at the end of the round
+		}
 		return c.varies(n.Cond)
 	case nil, *ast.CaseClause, *ast.DeclStmt, *ast.ValueSpec,
 		*ast.ExprStmt, *ast.IncDecStmt, *ast.ReturnStmt, *ast.EmptyStmt, *ast.FuncDecl, *ast.FuncType, *ast.FieldList, *ast.Field,
@@ -225,14 +228,39 @@ func (c *chooser) node(n ast.Node) bool {
 	return c.no(strings.TrimPrefix(fmt.Sprintf("%T", n), "*ast."))
 }
 
+// changesCounter reports whether the body of a loop assigns to a variable that the loop declares.
+func (c *chooser) changesCounter(n *ast.ForStmt) (found bool) {
+	init, ok := n.Init.(*ast.AssignStmt)
+	if !ok {
+		return false
+	}
+	counts := func(e ast.Expr) bool {
+		id, ok := e.(*ast.Ident)
+		return ok && c.info.Uses[id] != nil && slices.ContainsFunc(init.Lhs, func(l ast.Expr) bool {
+			counter, ok := l.(*ast.Ident)
+			return ok && c.info.Defs[counter] == c.info.Uses[id]
+		})
+	}
+	ast.Inspect(n.Body, func(s ast.Node) bool {
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			found = found || slices.ContainsFunc(s.Lhs, counts)
+		case *ast.IncDecStmt:
+			found = found || counts(s.X)
+		}
+		return !found
+	})
+	return found
+}
+
 // switches allows those on a value of basic type and those on one condition a case.
 func (c *chooser) switches(n *ast.SwitchStmt) bool {
 	if n.Init != nil {
 		return c.no("switches with a statement before them")
 	}
 	if n.Tag != nil {
-		_, plain := c.info.TypeOf(n.Tag).Underlying().(*types.Basic)
-		return plain || c.no("switches on other than plain values")
+		basic, plain := c.info.TypeOf(n.Tag).Underlying().(*types.Basic)
+		return plain && basic.Info()&types.IsFloat == 0 || c.no("switches on other than plain values") // 0.5 has been case 0
 	}
 	for i, s := range n.Body.List {
 		list := s.(*ast.CaseClause).List

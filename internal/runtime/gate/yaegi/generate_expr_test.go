@@ -10,15 +10,18 @@ import (
 func (g *generator) literal(typ string) string {
 	switch typ {
 	case "int":
-		return pick(g, "0", "1", "2", "3", "7", "-1", "10", "100", pick(g, "9223372036854775807", "-9223372036854775808", "1000000007"))
+		return pick(g, "0", "1", "2", "3", "7", "-1", "10", "100", pick(g, "0x1F", "1_000", "0b11", "math.MaxInt32", "9223372036854775807", "-9223372036854775808", "1000000007"))
 	case "float64":
-		return pick(g, "0.5", "1.5", "2.0", "-3.25", "100.125", "1e3")
+		return pick(g, "0.5", "1.5", "2.0", "-3.25", "100.125", "1e3", "2", "0", "10", ".5")
 	case "string":
+		if g.one(12) {
+			return "`raw \\n\n\"text\"`"
+		}
 		return strconv.Quote(pick(g, "", "a", "b", "n", "abc", "héllo wörld", "12", "x 7", "世界", "2.5", "a,b,,c", "\xff\x00z", "line\nnext"))
 	case "bool":
 		return pick(g, "true", "false")
 	case "rune":
-		return pick(g, "'a'", "'z'", "'é'", "'\\n'", "'世'")
+		return pick(g, "'\\x41'", "'a'", "'z'", "'é'", "'\\n'", "'世'")
 	case "byte":
 		return pick(g, "'a'", "'0'", "' '")
 	case "any":
@@ -76,7 +79,7 @@ func (g *generator) calm(typ string) string {
 	case "any":
 		t := pick(g, "int", "float64", "string", "bool", "rune")
 		if g.one(5) {
-			return g.anySourceFrom("call")
+			return g.fromCall()
 		}
 		return g.calm(t)
 	}
@@ -91,13 +94,18 @@ func (g *generator) anySource() string {
 	if vs := g.visible("map[string]any", false); len(vs) > 0 && g.one(2) {
 		return fmt.Sprintf("%s[%s]", pick(g, vs...).name, g.literal("string"))
 	}
-	return g.anySourceFrom("call")
+	return g.fromCall()
 }
 
-func (g *generator) anySourceFrom(string) string {
+func (g *generator) fromCall() string {
+	if vs := g.visible("*recurgent.Call", false); len(vs) > 0 {
+		c := pick(g, vs...).name
+		return pick(g, fmt.Sprintf("%s.Arg(%d, %q)", c, g.IntN(7), pick(g, "a", "n", "s")), fmt.Sprintf("%s.Kwargs[%s]", c, g.literal("string")), c+".Args[0]")
+	}
 	if g.inRun() {
 		return pick(g,
 			fmt.Sprintf("call.Arg(%d, %q)", g.IntN(7), pick(g, "a", "n", "s")),
+			fmt.Sprintf("call.Args[%d]", g.IntN(3)),
 			fmt.Sprintf("call.Kwargs[%s]", g.literal("string")),
 			fmt.Sprintf("call.Context[%s]", g.literal("string")))
 	}
@@ -124,6 +132,17 @@ func (g *generator) expr(typ string, depth int) string {
 			return g.callOf(h, depth)
 		}
 	}
+	if g.inRun() && g.one(12) {
+		switch typ {
+		case "string":
+			return pick(g, "call.Role", "call.Method")
+		case "int":
+			return pick(g, "call.Depth", "len(call.Args)", "len(call.Kwargs)")
+		}
+	}
+	if len(g.helpers) > 0 && typ == "string" && g.loops == 0 && g.one(10) {
+		return "fmt.Sprint(" + g.callOf(pick(g, g.helpers...), depth-1) + ")"
+	}
 	if e := g.composed(typ, depth-1); typ == "error!" || !g.one(6) {
 		return e
 	}
@@ -137,7 +156,7 @@ func (g *generator) composed(typ string, d int) string {
 	case "int":
 		return pick(g,
 			"("+g.variable("int")+pick(g, " + ", " - ", " * ")+e("int")+")", g.variable("int")+pick(g, " + ", " - ", " * ", " / ", " % ")+g.literal("int"),
-			"-"+g.variable("int"),
+			pick(g, "-", "-", "+")+g.variable("int"),
 			"len("+e(pick(g, "string", "[]int", "[]any", "map[string]any", "map[string]int", "[]string"))+")",
 			"int("+g.variable("float64")+")", "int("+g.variable("float64")+" * 1.5)",
 			g.name("map[string]int", "map[string]int{}")+"["+e("string")+"]",

@@ -46,11 +46,16 @@ func generatedTypes() []string {
 // generate writes the program of a seed.
 func generate(seed uint64) string {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 7)), scopes: [][]local{nil}}
-	var head strings.Builder
-	head.WriteString("package tool\n\n")
+	var parts []string // in any order
+	part := func() {
+		parts = append(parts, g.text.String())
+		g.text.Reset()
+	}
 	g.globals()
+	part()
 	for range max(0, g.IntN(6)-2) {
 		g.helper()
+		part()
 	}
 	g.fun = signature{name: "Run", results: []string{"any", "error"}}
 	g.line("func Run(call *recurgent.Call) (any, error) {")
@@ -63,7 +68,9 @@ func generate(seed uint64) string {
 	g.line("%s", g.final())
 	g.scopes = g.scopes[:len(g.scopes)-1]
 	g.line("}")
-	return head.String() + g.text.String()
+	part()
+	g.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+	return "package tool\n\n" + strings.Join(parts, "\n")
 }
 
 func (g *generator) line(format string, args ...any) {
@@ -108,7 +115,7 @@ func (g *generator) declare(name, typ string) {
 // fresh returns a new name, or sometimes one of an outer block, which it shadows.
 func (g *generator) fresh() string {
 	if g.one(4) && len(g.scopes) > 2 {
-		if outer := g.scopes[1+g.IntN(len(g.scopes)-2)]; len(outer) > 0 {
+		if outer := g.scopes[g.IntN(len(g.scopes)-1)]; len(outer) > 0 {
 			name := pick(g, outer...).name
 			if !slices.ContainsFunc(g.scopes[len(g.scopes)-1], func(v local) bool { return v.name == name }) {
 				return name
@@ -180,6 +187,9 @@ func (g *generator) helper() {
 	g.push()
 	for i := range g.IntN(4) {
 		p := local{name: fmt.Sprintf("p%d", i), typ: pick(g, generatedTypes()...)}
+		if g.one(8) {
+			p.typ = "*recurgent.Call"
+		}
 		s.params = append(s.params, p)
 		g.declare(p.name, p.typ)
 		params = append(params, p.name+" "+p.typ)
@@ -355,6 +365,12 @@ func (g *generator) ifStatement() {
 		g.block()
 	}
 	for g.one(4) {
+		if g.one(3) {
+			typ, name := pick(g, "int", "float64", "string", "bool"), g.fresh()
+			g.line("} else if %s := %s; %s {", name, g.expr(typ, 1), g.condition(name, typ))
+			g.block(local{name: name, typ: typ, fixed: true})
+			continue
+		}
 		g.line("} else if %s {", g.test(2))
 		g.block()
 	}
@@ -385,6 +401,9 @@ func (g *generator) loop() {
 	switch g.IntN(7) {
 	case 0:
 		g.line("for %s := %d; %s < %d; %s {", name, g.IntN(2), name, 1+g.IntN(4), pick(g, name+"++", name+" += 1", name+" += 2", name+" = "+name+" + 1"))
+		if g.one(20) {
+			g.line("\t%s", pick(g, name+"++", name+" += 1"))
+		}
 		g.block(counter)
 	case 1:
 		g.line("for %s := %d; %s >= 0; %s-- {", name, g.IntN(4), name, name)
@@ -514,7 +533,7 @@ func (g *generator) simple() {
 	case 17, 18:
 		g.several()
 	case 19:
-		elem := pick(g, "int", "string", "any", "float64", "bool", "rune")
+		elem := pick(g, "int", "string", "any", "float64", "bool", "rune", "map[string]any", "[]int")
 		if vs := g.visible("[]"+elem, true); len(vs) > 0 {
 			v := pick(g, vs...).name
 			if g.one(4) && g.loops == 0 {
@@ -637,6 +656,13 @@ func (g *generator) declaration() {
 		e = g.calm(typ)
 	}
 	switch {
+	case form == 0 && g.one(3):
+		other := name + "g"
+		g.line("var (")
+		g.line("\t%s %s", name, typ)
+		g.line("\t%s = %s", other, g.expr("int", 1))
+		g.line(")")
+		g.declare(other, "int")
 	case form == 0:
 		g.line("var %s %s", name, typ)
 	case form == 1:
@@ -847,6 +873,16 @@ func (g *generator) callOf(h signature, depth int) string {
 				args = append(args, g.expr(p.typ, depth-1))
 			}
 			break
+		}
+		if p.typ == "*recurgent.Call" {
+			if vs := g.visible(p.typ, false); len(vs) > 0 {
+				args = append(args, pick(g, vs...).name)
+			} else if g.inRun() {
+				args = append(args, "call")
+			} else {
+				args = append(args, "nil")
+			}
+			continue
 		}
 		args = append(args, g.expr(p.typ, depth-1))
 	}

@@ -154,6 +154,8 @@ func plainPrograms() []plainProgram {
 		{"made_results", "func f(s string) (int, []string) { return 1, make([]string, 2) }\nfunc h(s string) ([]string, []string) { return []string{s}, append([]string{\"x\"}, s) }", one + "n, l := f(s)\nx, y := h(s)\nreturn []any{n, l, x, y}, nil", text},
 		{"rest_returned", "", one + "return len(s) % 2, nil", text},
 		{"no_post", "", "out := []int{}\nfor i := 0; i < 6; { i += 2; out = append(out, i) }\nfor i := len(out); ; { i++; if i > 5 { break }; out = append(out, i) }\nreturn out, nil", nil},
+		{"switch_float", "", two + "switch math.Abs(b) { case 0: return \"none\", nil\ncase 3: return \"three\", nil }\nreturn \"other\", nil", []string{`[1,0.5]`, `[1,0]`, `[1,-3]`}},
+		{"counter_changed", "", "out := []int{}\nfor i := 0; i < 6; i++ { i += 1; out = append(out, i) }\nreturn out, nil", nil},
 		{"no_condition", "", "n := 0\nfor i := 0; ; i++ { if i > 3 { break }\nn += i }\nreturn n, nil", nil},
 		{"err_again", "", one + "a, err := strconv.Atoi(s)\nif err != nil { a = 1 }\nb, err := strconv.ParseFloat(s, 64)\nif err != nil { return nil, err }\nreturn []any{a, b}, nil", []string{`["12"]`, `["1.5"]`, `["x"]`}},
 		{"change_input", "", "m, ok := call.Arg(0, \"m\").(map[string]any)\nif !ok { return nil, nil }\nm[\"x\"] = 1\nl := []int{}\nreturn l[len(m)], nil", []string{`[{"a":1}]`, `[5]`}},

@@ -210,6 +210,9 @@ func TestBothEnginesAgree(t *testing.T) {
 
 func agree(t *testing.T, p *gate.Program, pr program) {
 	t.Helper()
+	if _, err := Compile(p); err != nil {
+		t.Fatal(err)
+	}
 	if d := difference(t, p, pr.calls); d != "" {
 		t.Error(d)
 	}
