@@ -1,0 +1,331 @@
+package agent
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ArtifactChange is what one call, or one operator's act, did to an artifact. Changes are deltas, so that concurrent
+// calls add up. Zero fields change nothing.
+type ArtifactChange struct {
+	Role       string    `json:"role"`
+	MethodName string    `json:"method_name"`
+	At         time.Time `json:"at"`
+
+	// Generation becomes the newest and current one. Its ID is chosen by the caller; its parent is the current one.
+	Generation *Generation `json:"generation,omitempty"`
+
+	// Result counts the end of a run of the generation that ResultOf names (the current one when empty).
+	Result      Class  `json:"result,omitempty"`
+	ResultOf    string `json:"result_of,omitempty"`
+	Reason      string `json:"reason,omitempty"` // of a failure
+	SessionID   string `json:"session_id,omitempty"`
+	ErrorType   string `json:"error_type,omitempty"`
+	Checked     bool   `json:"checked,omitempty"` // the value met a contract check
+	CheckPassed bool   `json:"check_passed,omitempty"`
+	State       string `json:"state,omitempty"` // the lifecycle state from now on
+
+	RepairFailed bool              `json:"repair_failed,omitempty"` // a repair was tried and did not serve
+	Rejected     *Rejection        `json:"rejected,omitempty"`
+	Fixture      *Fixture          `json:"fixture,omitempty"`
+	Shapes       map[string]string `json:"shapes,omitempty"`
+
+	// Operators' acts.
+	Quarantine      *string `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
+	Release         bool    `json:"release,omitempty"`
+	Pin             *bool   `json:"pin,omitempty"`
+	Approve         *bool   `json:"approve,omitempty"`
+	ForceRegenerate *string `json:"force_regenerate,omitempty"`
+	ResetMetrics    bool    `json:"reset_metrics,omitempty"`
+	ResetRepairs    bool    `json:"reset_repairs,omitempty"`
+	Current         string  `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
+	ForgetSession   string  `json:"forget_session,omitempty"` // drop what fixtures keep of that session
+	Revert          *Revert `json:"revert,omitempty"`         // undo an act
+}
+
+// Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it
+// points to stay as they are, but for what both share: code, facts and fixtures never change in place.
+func (a *Artifact) Apply(c ArtifactChange) *Artifact {
+	next := &Artifact{SchemaVersion: SchemaVersion, Role: c.Role, MethodName: c.MethodName, CreatedAt: c.At, LifecycleState: StateCandidate}
+	if a != nil {
+		*next = *a
+		next.Generations = slices.Clone(a.Generations)
+	}
+	next.Revision++
+	if c.Revert != nil {
+		next.revert(c.Revert)
+	}
+	next.operate(c)
+	if c.ResultOf != "" || c.Generation == nil {
+		next.count(c) // the predecessor's result goes to the predecessor
+	}
+	if c.Generation != nil {
+		next.adopt(c)
+		if c.ResultOf == "" {
+			next.count(c)
+		}
+	}
+	if c.RepairFailed {
+		next.RepairCountSinceRegen++
+	}
+	if c.Rejected != nil {
+		const most = 5
+		next.Rejections = append([]Rejection{*c.Rejected}, next.Rejections...)
+		next.Rejections = next.Rejections[:min(most, len(next.Rejections))]
+	}
+	if c.State != "" {
+		next.move(c.ResultOf, c.State)
+	}
+	next.flatten()
+	return next
+}
+
+// move puts a generation ("" is the current one) into a lifecycle state.
+func (a *Artifact) move(generation, state string) {
+	if g := a.change(generation); g != nil {
+		g.State = state
+	}
+}
+
+func (a *Artifact) adopt(c ArtifactChange) {
+	g := *c.Generation
+	g.State = StateCandidate
+	if cur := a.CurrentID; cur != "" && g.ParentID == nil {
+		g.ParentID = &cur
+	}
+	a.Generations = append([]*Generation{&g}, a.Generations...)
+	a.CurrentID = g.ID
+	if n, err := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")); err == nil && n > a.Sequence {
+		a.Sequence = n
+	}
+	a.ForceRegenerate, a.Approved = "", c.Approve != nil && *c.Approve
+	a.Scorecard = Scorecard{}
+	switch {
+	case strings.HasPrefix(g.Trigger, "repair:"):
+		a.RepairCountSinceRegen++
+		at := c.At
+		a.LastRepairedAt = &at
+	default:
+		a.RepairCountSinceRegen = 0
+	}
+	a.displace(g)
+}
+
+// displace prunes. What an operator's program pushes out is held for its undo, and no longer than nothing else happens.
+func (a *Artifact) displace(g Generation) {
+	const most = 8 // programs put in one after another without a call
+	all := a.Generations
+	a.prune()
+	if !strings.HasPrefix(g.Trigger, "operator:") {
+		a.Displaced = nil
+		return
+	}
+	var gone []*Generation
+	for _, old := range all {
+		if a.Find(old.ID) == nil {
+			gone = append(gone, old)
+		}
+	}
+	if len(gone) > 0 {
+		a.Displaced = append([]Displaced{{g.ID, gone}}, a.Displaced...)
+		a.Displaced = a.Displaced[:min(most, len(a.Displaced))]
+	}
+}
+
+// prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
+// contracts that ended better than it failed, and always the current one (decision 7).
+func (a *Artifact) prune() {
+	const latest, contracts = 3, 8
+	if len(a.Generations) <= latest {
+		return
+	}
+	kept := a.Generations[:latest:latest]
+	seen := map[string]bool{}
+	for _, g := range kept {
+		seen[g.CheckedFingerprint] = true
+	}
+	extra := 0
+	for _, g := range a.Generations[latest:] {
+		rate, _ := g.FailureRate()
+		fresh := !seen[g.CheckedFingerprint] && g.SuccessCount > 0 && rate <= 0.6
+		if g.ID == a.CurrentID || fresh && extra < contracts {
+			kept = append(kept, g)
+			seen[g.CheckedFingerprint] = true
+			extra++
+		}
+	}
+	a.Generations = kept
+}
+
+// change gives the generation's copy that may be written, putting it in the place of the shared one.
+func (a *Artifact) change(id string) *Generation {
+	if id == "" {
+		id = a.CurrentID
+	}
+	for i, g := range a.Generations {
+		if g.ID == id {
+			g2 := *g
+			a.Generations[i] = &g2
+			return &g2
+		}
+	}
+	return nil
+}
+
+func (a *Artifact) count(c ArtifactChange) {
+	if c.Result == ClassNone && c.Fixture == nil && c.Shapes == nil && c.ErrorType == "" {
+		return
+	}
+	a.Displaced = nil
+	g := a.change(c.ResultOf)
+	if g == nil {
+		g = &Generation{} // pruned meanwhile: the totals still count it
+	}
+	if c.At.After(a.LastUsedAt) {
+		a.LastUsedAt = c.At
+	}
+	switch c.Result {
+	case ClassOK:
+		a.SuccessCount++
+		g.SuccessCount++
+		if g.State == StateCandidate || g.State == "" && a.LifecycleState == StateCandidate {
+			g.State = StateProbation // the first ok
+		}
+		g.see('o')
+	case ClassIntrinsic:
+		a.IntrinsicFailureCount++
+		g.IntrinsicFailureCount++
+		g.see('i')
+	case ClassAdaptive:
+		a.AdaptiveFailureCount++
+		g.AdaptiveFailureCount++
+		g.see('a')
+	case ClassExtrinsic:
+		a.ExtrinsicFailureCount++
+		g.ExtrinsicFailureCount++
+	case ClassAuthored:
+		a.AuthoredErrorCount++
+		g.AuthoredErrorCount++
+	}
+	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
+	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
+		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result
+	}
+	if c.ResultOf == "" || c.ResultOf == a.CurrentID {
+		a.score(c)
+	}
+	if c.Fixture != nil && len(g.Fixtures) < MaxFixtures {
+		g.Fixtures = append(slices.Clip(g.Fixtures), *c.Fixture)
+	}
+	if c.Shapes != nil {
+		g.Shapes = c.Shapes
+	}
+}
+
+func (a *Artifact) score(c ArtifactChange) {
+	s := &a.Scorecard
+	if c.SessionID != "" && c.Result == ClassOK && len(s.Sessions) < maxSessions && !slices.Contains(s.Sessions, c.SessionID) {
+		s.Sessions = append(slices.Clip(s.Sessions), c.SessionID)
+	}
+	if c.Checked {
+		s.ContractChecked++
+		if c.CheckPassed {
+			s.ContractPassed++
+		}
+	}
+	switch c.ErrorType {
+	case ErrGuardrailExhausted:
+		s.GuardrailExhausted++
+	case ErrOutcomeRepairExhausted:
+		s.OutcomeRepairExhausted++
+	case ErrWrongToolBoundary:
+		s.WrongToolBoundary++
+	}
+}
+
+func (g *Generation) see(result byte) {
+	g.Window += string(result)
+	if len(g.Window) > Window {
+		g.Window = g.Window[len(g.Window)-Window:]
+	}
+}
+
+func (a *Artifact) operate(c ArtifactChange) {
+	if c.Quarantine != nil {
+		a.Quarantined, a.QuarantineReason = true, *c.Quarantine
+	}
+	if c.Release {
+		a.Quarantined, a.QuarantineReason = false, ""
+	}
+	if c.Pin != nil {
+		a.Pinned = *c.Pin
+	}
+	if c.Approve != nil {
+		a.Approved = *c.Approve
+	}
+	if c.ForceRegenerate != nil {
+		a.ForceRegenerate = *c.ForceRegenerate
+	}
+	if c.ResetRepairs {
+		a.RepairCountSinceRegen = 0
+	}
+	if c.Current != "" && a.Find(c.Current) != nil {
+		if a.CurrentID != c.Current {
+			a.Scorecard = Scorecard{}
+		}
+		a.CurrentID = c.Current
+		a.ForceRegenerate = ""
+	}
+	if c.ResetMetrics {
+		a.resetMetrics()
+	}
+	if c.ForgetSession != "" {
+		a.forget(c.ForgetSession)
+	}
+}
+
+func (a *Artifact) resetMetrics() {
+	a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount = 0, 0, 0, 0, 0, 0
+	a.LastFailureReason, a.LastFailureClass = "", ClassNone
+	a.Scorecard = Scorecard{}
+	if g := a.change(""); g != nil {
+		g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount, g.AuthoredErrorCount = 0, 0, 0, 0, 0
+		g.Window = ""
+	}
+}
+
+func (a *Artifact) forget(session string) {
+	a.Scorecard.Sessions = slices.DeleteFunc(slices.Clone(a.Scorecard.Sessions), func(s string) bool { return s == session })
+	for _, g := range a.Generations {
+		if slices.ContainsFunc(g.Fixtures, func(f Fixture) bool { return f.SessionID == session }) {
+			g2 := a.change(g.ID)
+			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures), func(f Fixture) bool { return f.SessionID == session })
+		}
+	}
+	a.Displaced = slices.Clone(a.Displaced)
+	for i, d := range a.Displaced {
+		a.Displaced[i].Generations = make([]*Generation, len(d.Generations))
+		for k, g := range d.Generations {
+			g2 := *g
+			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures), func(f Fixture) bool { return f.SessionID == session })
+			a.Displaced[i].Generations[k] = &g2
+		}
+	}
+}
+
+// flatten copies the current generation to the top, as the seed's data model wants it.
+func (a *Artifact) flatten() {
+	g := a.Current()
+	if g == nil {
+		return
+	}
+	a.ContractFingerprint, a.PromptVersion, a.RuntimeVersion, a.Model = g.ContractFingerprint, g.PromptVersion, g.RuntimeVersion, g.Model
+	a.CodeChecksum, a.Code, a.Dependencies = g.CodeChecksum, g.Code, g.Dependencies
+	a.Cacheable, a.CacheabilityReason = g.Cacheable, g.CacheabilityReason
+	a.RecentFailureRate, _ = g.FailureRate()
+	if g.State != "" { // generations of older files have none: the artifact's own holds
+		a.LifecycleState = g.State
+	}
+}
