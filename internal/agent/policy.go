@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -137,12 +138,29 @@ func DecodePolicy(data []byte) (Policy, error) {
 func policyDecodeError(err error) error {
 	var te *json.UnmarshalTypeError
 	if errors.As(err, &te) {
-		return &PolicyError{"/" + strings.ReplaceAll(te.Field, ".", "/"), fmt.Sprintf("must be a %s, not a %s", te.Type, te.Value)}
+		return &PolicyError{"/" + strings.ReplaceAll(te.Field, ".", "/"), "must be " + kindOfType(te.Type) + ", not " + strings.TrimPrefix(te.Value, "number ")}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
 		return &PolicyError{"/" + strings.TrimSuffix(name, `"`), "is not a known name; GET /v1/policy lists them"}
 	}
 	return &PolicyError{"", err.Error()}
+}
+
+// kindOfType names a Go type as JSON does.
+func kindOfType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list of texts"
+	case reflect.String:
+		return "a text"
+	}
+	return "an object"
 }
 
 // Validate returns nil or a *PolicyError that names the first field out of range.
