@@ -55,8 +55,8 @@ race: ## all tests under the race detector; needs a C compiler
 bench: ## all benchmarks, one second each, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
-diff: ## run every recorded and corpus program natively and by the engines, and compare
-	$(GO) test -count 1 -timeout $(TIMEOUT) -run 'Diff' ./internal/runtime/gate/...
+diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones
+	YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Diff' ./internal/runtime/gate/...
 
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./cmd/recurgentd
