@@ -12,7 +12,7 @@ func Dialect() string {
 	var b strings.Builder
 	b.WriteString("Write ordinary, current Go (generics, iterators, min/max/clear and range over integers included) in one file, package tool, with exactly one\n")
 	fmt.Fprintf(&b, "`%s`. Not available: go statements, init functions, compiler directives, assignment to other packages' variables.\n", runForm)
-	b.WriteString("Nothing reads files, the network or the environment except through the Call. Imports may be any of:\n")
+	b.WriteString("There are no files and no environment, and the network is reached through call.Fetch alone. Imports may be any of:\n")
 	b.WriteString(strings.Join(packageList(), ", "))
 	b.WriteString("\n")
 	return b.String()
