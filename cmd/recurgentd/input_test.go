@@ -1,11 +1,20 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 )
+
+func manyMethods(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf(`"m%d":{}`, i)
+	}
+	return out
+}
 
 // X-02, X-03: bad input is a problem detail with a code and a hint, costs no model request and writes nothing.
 func TestBadInput(t *testing.T) {
@@ -36,6 +45,9 @@ func TestBadInput(t *testing.T) {
 		{"args is an object", "POST", calls, `{"method":"add","args":{}}`, nil, 422},
 		{"kwargs is an array", "POST", calls, `{"method":"add","kwargs":[]}`, nil, 422},
 		{"contract is text", "POST", calls, `{"method":"add","contract":"x"}`, nil, 422},
+		{"contract is too large", "POST", calls, `{"method":"add","contract":{"purpose":"` + strings.Repeat("x", 300<<10) + `"}}`, nil, 413},
+		{"a tool's contract is too large", "PUT", "/v1/tools/t", `{"methods":{"m":{"acceptance":"` + strings.Repeat("x", 300<<10) + `"}}}`, nil, 413},
+		{"too many methods have contracts", "PUT", "/v1/tools/t", `{"methods":{` + strings.Join(manyMethods(1001), ",") + `}}`, nil, 413},
 		{"timeout is negative", "POST", calls, `{"method":"add","timeout_ms":-1}`, nil, 422},
 		{"empty method", "POST", calls, `{"method":""}`, nil, 422},
 		{"method with slash", "POST", calls, `{"method":"a/b"}`, nil, 422},

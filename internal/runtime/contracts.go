@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -55,6 +56,9 @@ func (cs *compiledContracts) resolve(ofRole, ofMethod, ofSession, asked *agent.C
 
 // checkContract refuses a client's contract that makes no sense.
 func checkContract(k *agent.Contract, pointer string) error {
+	if size := contractSize(k); size > MaxContract {
+		return &InputError{Code: "too_large", Pointer: pointer, Detail: fmt.Sprintf("the contract has %d bytes, at most %d are kept", size, MaxContract)}
+	}
 	if k == nil || len(k.Deliverable) == 0 {
 		return checkSignature(k, pointer)
 	}
@@ -68,6 +72,19 @@ func checkContract(k *agent.Contract, pointer string) error {
 		return err
 	}
 	return checkSignature(k, pointer)
+}
+
+// Bounds of what clients promise of a role: each contract stands in memory, in prompts, and in the registry's file.
+const (
+	MaxContract        = 256 << 10 // bytes of one contract's texts
+	MaxMethodContracts = 1000      // methods of a role with a contract of their own
+)
+
+func contractSize(k *agent.Contract) int {
+	if k == nil {
+		return 0
+	}
+	return len(k.Purpose) + len(k.Deliverable) + len(k.Acceptance) + len(k.FailurePolicy) + len(k.Signature)
 }
 
 func checkSignature(k *agent.Contract, pointer string) error {

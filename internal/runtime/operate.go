@@ -32,6 +32,9 @@ func (r *Runtime) PutTool(ctx context.Context, role string, k agent.Contract, me
 	if err := checkContract(&k, ""); err != nil {
 		return agent.Tool{}, false, err
 	}
+	if len(methods) > MaxMethodContracts {
+		return agent.Tool{}, false, &InputError{Code: "too_large", Pointer: "/methods", Detail: fmt.Sprintf("%d methods, at most %d have a contract of their own", len(methods), MaxMethodContracts)}
+	}
 	for name, m := range methods {
 		if err := agent.CheckName("method", name); err != nil {
 			return agent.Tool{}, false, err
