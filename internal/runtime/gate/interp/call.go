@@ -179,8 +179,7 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 		if p == nil {
 			nilPanic()
 		}
-		cl := (*closure)(p)
-		if !mc.isClosure(cl) {
+		if !mc.isClosure(p) {
 			if ft == nil {
 				ft = mc.types.of(noReceiver(sig))
 			}
@@ -188,6 +187,7 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 			mc.hostCall(fv, m, args, results)
 			return
 		}
+		cl := (*closure)(p)
 		f := cl.f
 		f.prepare()
 		nm := f.newFrame()

@@ -58,9 +58,10 @@ func makeFuncCode() uintptr {
 	return (*closureHead)((*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1]).code
 }
 
-// isClosure reports whether a function value is a closure of ours. Its code is not enough: the host makes functions by reflect.MakeFunc too.
-func (mc *machine) isClosure(c *closure) bool {
-	return c.code == mc.makeFuncCode && *(*uintptr)(c.fn) == mc.fromHostCode
+// isClosure reports whether a function value is a closure of ours. Its code is not enough: the host makes functions by reflect.MakeFunc
+// too. No more of it is looked at than is there: other function values are smaller.
+func (mc *machine) isClosure(p unsafe.Pointer) bool {
+	return *(*uintptr)(p) == mc.makeFuncCode && *(*uintptr)((*closureHead)(p).fn) == mc.fromHostCode
 }
 
 func (c *closure) fromHost(args []reflect.Value) []reflect.Value {
