@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -96,9 +97,13 @@ func (s *Store) commit(ctx context.Context, c *commit) error {
 	s.leading = true
 	turn := s.take()
 	s.queueMu.Unlock()
-
+	defer s.handOver(c, turn)
 	s.process(turn)
+	return c.err
+}
 
+// handOver ends the leadership of c: the next one in the queue leads, and those whose batch it was learn their result.
+func (s *Store) handOver(c *commit, turn []*commit) {
 	s.queueMu.Lock()
 	if len(s.queue) > 0 {
 		s.queue[0].signal <- true
@@ -111,7 +116,6 @@ func (s *Store) commit(ctx context.Context, c *commit) error {
 			other.signal <- false
 		}
 	}
-	return c.err
 }
 
 // take removes the next batch from the queue: all that wait, or up to one that must be alone.
@@ -130,10 +134,12 @@ func (s *Store) take() []*commit {
 	return turn
 }
 
-// process plans, writes and applies a batch.
+// process plans, writes and applies a batch. It does not panic: the goroutine of one commit leads for all, so a panic
+// would leave the others waiting. See prepare, segment.append and spoil for what becomes of one.
 func (s *Store) process(turn []*commit) {
 	s.seq.Lock()
 	defer s.seq.Unlock()
+	defer s.spoil(turn)
 	s.frame.reset()
 	s.batch.reset()
 	planned := 0
@@ -163,18 +169,40 @@ func (s *Store) process(turn []*commit) {
 	s.fsyncs.Add(1)
 	s.commits.Add(int64(planned))
 	s.written.Add(int64(len(s.frame.buf)))
+	s.applyAll(turn)
+	if s.journal.written > 2*s.o.Segment {
+		select {
+		case s.kick <- struct{}{}:
+		default: // it is awake
+		}
+	}
+}
+
+func (s *Store) applyAll(turn []*commit) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.spoil(turn) // before the flusher can look
 	for _, c := range turn {
 		if c.err == nil {
 			s.apply(c.entry)
 		}
 	}
 	s.tell()
-	s.mu.Unlock()
-	if s.journal.written > 2*s.o.Segment {
-		select {
-		case s.kick <- struct{}{}:
-		default: // it is awake
+}
+
+// spoil recovers from a panic behind the planning of a batch. Its entries may be durable while memory holds half of
+// one. So nothing in memory reaches the files any more, nothing more is taken, and the next start replays the journal.
+func (s *Store) spoil(turn []*commit) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	s.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a commit panicked; restart the daemon, which replays the journal")
+	err := fmt.Errorf("%w: a commit panicked: %v; the daemon must be restarted", store.ErrReadOnly, v)
+	s.spoiled.Store(&trouble{err})
+	for _, c := range turn {
+		if c.err == nil {
+			c.err = err
 		}
 	}
 }
@@ -190,11 +218,20 @@ func (s *Store) tell() {
 	s.changes = s.changes[:0]
 }
 
-// prepare plans a commit and puts its bytes into the frame. What a refused one planned is taken back.
-func (s *Store) prepare(c *commit) error {
+// prepare plans a commit and puts its bytes into the frame. What a refused one planned is taken back. A panic refuses
+// that one commit only: planning changes nothing that others see.
+func (s *Store) prepare(c *commit) (err error) {
 	b := &s.batch
 	artifacts, tools := len(b.artifacts), len(b.tools)
-	err := error(nil)
+	defer func() {
+		if v := recover(); v != nil {
+			s.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("planning a commit panicked")
+			err = fmt.Errorf("planning a commit panicked: %v", v)
+		}
+		if err != nil {
+			b.artifacts, b.tools = b.artifacts[:artifacts], b.tools[:tools]
+		}
+	}()
 	if c.check != nil {
 		err = c.check(b)
 	}
@@ -202,7 +239,6 @@ func (s *Store) prepare(c *commit) error {
 		err = s.plan(c.entry, b)
 	}
 	if err != nil {
-		b.artifacts, b.tools = b.artifacts[:artifacts], b.tools[:tools]
 		return err
 	}
 	if c.tail != nil {
@@ -212,7 +248,6 @@ func (s *Store) prepare(c *commit) error {
 	}
 	text, err := json.Marshal(c.entry)
 	if err != nil {
-		b.artifacts, b.tools = b.artifacts[:artifacts], b.tools[:tools]
 		return err
 	}
 	s.frame.add(text)

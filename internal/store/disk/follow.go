@@ -39,6 +39,9 @@ func (s *Store) follow(ctx context.Context) {
 
 // tick is one round of the flusher.
 func (s *Store) tick(full bool) {
+	if s.spoiled.Load() != nil {
+		return
+	}
 	err := s.checkSpace()
 	if err == nil {
 		err = s.reopenJournal()
@@ -211,6 +214,9 @@ type work struct {
 // flush writes what changed. The caller holds flushMu. After an error all that was not written stays to be written.
 func (s *Store) flush(full bool) (*work, error) {
 	w := s.gather(full)
+	if t := s.spoiled.Load(); t != nil { // it is set before the lock that gather waits for is released
+		return nil, t.err
+	}
 	steps := []func(*work) error{s.writePrograms, s.writeArchive, s.writeArtifacts, s.writeSessions, s.writeCalls, s.writeAudit, s.writeDocuments, s.eraseGone}
 	for _, step := range steps {
 		if err := step(w); err != nil {

@@ -246,11 +246,7 @@ func (j *journal) write(f *frame) error {
 		}
 	}
 	a := j.active
-	_, err := a.file.WriteAt(b, a.off)
-	if err == nil {
-		err = a.file.Sync()
-	}
-	if err != nil {
+	if err := a.append(b); err != nil {
 		_ = a.file.Truncate(a.off) // an attempt: the next segment's name is what counts
 		_ = a.file.Close()
 		if a.off > 0 { // an empty one gives its name to the next
@@ -263,6 +259,19 @@ func (j *journal) write(f *frame) error {
 	j.written += int64(len(b))
 	j.next += uint64(f.count)
 	return nil
+}
+
+// append writes b durably at the segment's end. A panic counts as a failed write: what reached the disk is unknown.
+func (a *segment) append(b []byte) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("writing the journal panicked: %v", v)
+		}
+	}()
+	if _, err := a.file.WriteAt(b, a.off); err != nil {
+		return err
+	}
+	return a.file.Sync()
 }
 
 // cut lets the segments go which hold only entries up to lsn; the caller removes their files.

@@ -135,6 +135,7 @@ type Store struct {
 
 	asides      atomic.Int64 // numbers what is written aside
 	trouble     atomic.Pointer[trouble]
+	spoiled     atomic.Pointer[trouble] // a panic left memory in doubt; until the end
 	commits     atomic.Int64
 	fsyncs      atomic.Int64
 	quarantined atomic.Int64
@@ -216,6 +217,9 @@ func (s *Store) stripe(kind, name string) *sync.Mutex {
 
 // Ready is part of store.Store.
 func (s *Store) Ready() error {
+	if t := s.spoiled.Load(); t != nil {
+		return t.err
+	}
 	if t := s.trouble.Load(); t != nil {
 		return t.err
 	}
