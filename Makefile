@@ -10,12 +10,15 @@ BIN   := bin/recurgentd
 # The daemon and its runners are one static binary.
 export CGO_ENABLED ?= 0
 
+# The Go versions that the engine knows, the newest last: docs/upgrading-go.md.
+KNOWN := go1.26.8 go1.27.2
+
 BUILD    := $(GO) build -trimpath
 PACKAGES := ./...
 TIMEOUT  := 25m
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-ops test-image lint fuzz race bench diff crash dist docs image clean
+.PHONY: help run build test test-known test-ops test-image lint fuzz race bench diff crash dist generate docs image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -30,6 +33,9 @@ build: ## build bin/recurgentd
 test: ## everything that needs only Go
 	$(GO) vet $(PACKAGES)
 	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
+
+test-known: ## the gate's packages, with every Go version that the engine knows
+	@for version in $(KNOWN); do echo "go test with $$version"; GOTOOLCHAIN=$$version $(GO) test -timeout $(TIMEOUT) ./internal/runtime/gate/... || exit 1; done
 
 test-ops: ## suites that need Debian or npm packages, which it installs
 	@scripts/ops-install promtool redocly systemd-analyze groff
@@ -60,6 +66,9 @@ diff: ## run every recorded and corpus program natively and by the engines, and 
 
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./cmd/recurgentd
+
+generate: ## what the gate embeds, with every Go version that the engine knows
+	@for version in $(KNOWN); do echo "go generate with $$version"; GOTOOLCHAIN=$$version $(GO) generate ./internal/runtime/gate || exit 1; done
 
 docs: ## write the generated parts of docs/
 	$(GO) test -count 1 -run 'TestConfigurationDocument|TestLogReference|TestCommandLineDocument' ./cmd/recurgentd -update

@@ -21,6 +21,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
 )
 
 // Error types of refusals.
@@ -228,7 +230,7 @@ func (c *check) reorder() *Refusal {
 func (c *check) typeCheck() {
 	c.info, c.errs, c.unused = newInfo(), nil, nil
 	conf := types.Config{
-		Importer: importerFunc(c.load), Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goVersion(),
+		Importer: importerFunc(c.load), Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goversion.Name,
 		DisableUnusedImportCheck: true,
 		Error: func(err error) {
 			var te types.Error

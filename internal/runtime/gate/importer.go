@@ -2,7 +2,6 @@ package gate
 
 import (
 	"bytes"
-	"embed"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -17,10 +16,9 @@ import (
 	"golang.org/x/tools/go/gcexportdata"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/exports"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
 )
-
-//go:embed exports/exports.bin exports/generic.json
-var exportFiles embed.FS
 
 // A library knows the allowed packages by their types. Packages are decoded when a program first imports them and shared by all checks.
 type library struct {
@@ -47,10 +45,7 @@ func newLibrary() (*library, error) {
 	for _, p := range allow.Packages() {
 		l.allowed[p.Path] = p
 	}
-	bin, err := exportFiles.ReadFile("exports/exports.bin")
-	if err != nil {
-		return nil, err
-	}
+	bin := []byte(exports.Packages)
 	for len(bin) > 0 {
 		line, rest, ok := bytes.Cut(bin, []byte("\n"))
 		var path string
@@ -60,11 +55,7 @@ func newLibrary() (*library, error) {
 		}
 		l.data[path], bin = rest[:n], rest[n:]
 	}
-	text, err := exportFiles.ReadFile("exports/generic.json")
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &l.generic); err != nil {
+	if err := json.Unmarshal([]byte(exports.Generic), &l.generic); err != nil {
 		return nil, fmt.Errorf("gate: embedded generic packages: %w", err)
 	}
 	for _, path := range []string{"cmp", "iter"} {
@@ -172,7 +163,7 @@ func (l *library) checkGeneric(path, source string, imp types.Importer) (Unit, e
 		imp = importerFunc(l.load)
 	}
 	u := Unit{Info: newInfo(), Files: []*ast.File{file}}
-	conf := types.Config{Importer: imp, Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goVersion()}
+	conf := types.Config{Importer: imp, Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goversion.Name}
 	if u.Pkg, err = conf.Check(path, l.fset, u.Files, u.Info); err != nil {
 		return Unit{}, fmt.Errorf("gate: package %s: %w", path, err)
 	}
@@ -189,17 +180,4 @@ func newInfo() *types.Info {
 		Implicits: map[ast.Node]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
 		Scopes: map[ast.Node]*types.Scope{}, Instances: map[*ast.Ident]types.Instance{}, FileVersions: map[*ast.File]string{},
 	}
-}
-
-// goVersion is the language version of programs: the toolchain's.
-func goVersion() string {
-	v := runtime.Version()
-	if i := strings.IndexByte(v, ' '); i >= 0 {
-		v = v[:i]
-	}
-	if !strings.HasPrefix(v, "go1.") {
-		return ""
-	}
-	parts := strings.SplitN(v, ".", 3)
-	return parts[0] + "." + parts[1]
 }

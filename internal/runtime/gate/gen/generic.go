@@ -44,7 +44,7 @@ func writeGeneric(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "exports", "generic.json"), data, 0o644)
+	return os.WriteFile(filepath.Join(dir, "exports", tag()+".json"), data, 0o644)
 }
 
 func readPackage(dir, path string) ([]decl, error) {

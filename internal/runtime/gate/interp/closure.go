@@ -5,16 +5,6 @@ import (
 	"unsafe"
 )
 
-// closureHead is what reflect.MakeFunc makes (reflect.makeFuncImpl): a function value that the host can call natively.
-type closureHead struct {
-	code    uintptr
-	stack   unsafe.Pointer
-	argLen  uintptr
-	regPtrs [8]byte
-	ftyp    unsafe.Pointer
-	fn      unsafe.Pointer // of type func([]reflect.Value) []reflect.Value: points to closure.call
-}
-
 // A closure is a function value of the program. Interpreted code recognises it (isClosure) and calls f directly; the
 // host calls it as any function value.
 type closure struct {

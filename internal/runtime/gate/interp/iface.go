@@ -114,12 +114,6 @@ func (c *compiler) changeInterface(in *ssa.ChangeInterface) op {
 	}
 }
 
-// typeAssertionError mirrors runtime.TypeAssertionError, whose text is the one that programs know.
-type typeAssertionError struct {
-	iface, concrete, asserted *rtype
-	missing                   string
-}
-
 func (c *compiler) typeAssert(in *ssa.TypeAssert) op {
 	x := c.off(in.X)
 	empty := isEmptyInterface(in.X.Type())

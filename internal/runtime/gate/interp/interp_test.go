@@ -3,7 +3,6 @@ package interp
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -51,46 +50,6 @@ func newCall(t testing.TB, args ...string) *recurgent.Call {
 		t.Fatal(err)
 	}
 	return call
-}
-
-// The mirrored layouts are those of this Go version: types made by hand look to reflect as the compiler's do.
-func TestLayout(t *testing.T) {
-	type sample struct {
-		A int `json:"a"`
-		b string
-		c []*sample
-	}
-	st := reflect.TypeFor[sample]()
-	r := rtypeOf(st)
-	if r.Size != st.Size() || r.Kind != uint8(st.Kind()) || r.Align != uint8(st.Align()) || reflectOf(r) != st {
-		t.Errorf("got size %d kind %d align %d", r.Size, r.Kind, r.Align)
-	}
-	mirror := (*structType)(unsafe.Pointer(r))
-	if len(mirror.Fields) != 3 || mirror.Fields[2].Offset != st.Field(2).Offset || reflectOf(mirror.Fields[0].Typ) != st.Field(0).Type {
-		t.Errorf("struct fields: %+v", mirror.Fields)
-	}
-	mt := reflect.TypeFor[map[string]int]()
-	mm := (*mapType)(unsafe.Pointer(rtypeOf(mt)))
-	if reflectOf(mm.Key) != mt.Key() || reflectOf(mm.Elem) != mt.Elem() || mm.SlotSize != 24 {
-		t.Errorf("map: slot size %d", mm.SlotSize)
-	}
-	if !rtypeOf(reflect.TypeFor[*int]()).direct() || rtypeOf(reflect.TypeFor[int]()).direct() {
-		t.Error("the flag of types that interfaces hold directly has moved")
-	}
-	ft := reflect.TypeFor[func(int, string) error]()
-	called := false
-	v := reflect.MakeFunc(ft, func([]reflect.Value) []reflect.Value {
-		called = true
-		return []reflect.Value{reflect.Zero(ft.Out(0))}
-	})
-	head := (*closureHead)(funcPointer(v))
-	if head.code != makeFuncCode() || reflectOf((*rtype)(head.ftyp)) != ft {
-		t.Error("reflect.makeFuncImpl has another form")
-	}
-	v.Interface().(func(int, string) error)(1, "")
-	if !called {
-		t.Error("not called")
-	}
 }
 
 // Package variables live for one call (issue 3, point 3).

@@ -51,12 +51,6 @@ func classOf(t *rtype) class {
 	return classAny
 }
 
-const (
-	kindInterface = 20
-	kindSlice     = 23
-	kindString    = 24
-)
-
 // Copying between places is written once a class; dst and src are offsets in the frame.
 
 func moveOp(t *rtype, dst, src uintptr) op {

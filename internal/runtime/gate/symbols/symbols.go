@@ -2,7 +2,10 @@
 // binary itself. The tables are generated from the list in package allow.
 package symbols
 
-import "github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+import (
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	_ "github.com/recurgentd/recurgentd/internal/runtime/gate/goversion" // says so when the Go version is not known
+)
 
 // Table returns the names of an allowed package: a func for a function, a pointer for a variable, a reflect.Type
 // for a type. Hidden names and generic ones are missing. It returns nil for a package without a table.

@@ -1,0 +1,6 @@
+//go:build go1.27 && !go1.28
+
+package goversion
+
+// Name is the Go version, without a patch release.
+const Name = "go1.27"
