@@ -39,7 +39,7 @@ test-known: ## the gate's packages, with every Go version that the engine knows
 
 test-ops: ## suites that need Debian or npm packages, which it installs
 	@scripts/ops-install promtool redocly systemd-analyze groff
-	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./cmd/recurgentd ./deploy
+	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./test/... ./deploy
 	cd deploy/check && $(GO) vet ./... && $(GO) test -count 1 -timeout $(TIMEOUT) ./...
 
 test-image: ## build the Dockerfile and run the image, by buildah, which it installs
@@ -47,7 +47,7 @@ test-image: ## build the Dockerfile and run the image, by buildah, which it inst
 	@scripts/test-image
 
 lint: ## gofmt, go vet, module checksums, and golangci-lint (built once, then cached)
-	@unformatted=$$(gofmt -l cmd internal api deploy); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l cmd internal test api deploy); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	$(GO) mod verify
 	@scripts/golangci-lint run
@@ -65,13 +65,14 @@ diff: ## run every recorded and corpus program natively and by the engines, and 
 	YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Diff' ./internal/runtime/gate/...
 
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
-	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./cmd/recurgentd
+	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./test/...
 
 generate: ## what the gate embeds, with every Go version that the engine knows
 	@for version in $(KNOWN); do echo "go generate with $$version"; GOTOOLCHAIN=$$version $(GO) generate ./internal/runtime/gate || exit 1; done
 
 docs: ## write the generated parts of docs/
-	$(GO) test -count 1 -run 'TestConfigurationDocument|TestLogReference|TestCommandLineDocument' ./cmd/recurgentd -update
+	$(GO) test -count 1 -run 'TestConfigurationDocument|TestCommandLineDocument' ./internal/cli -update
+	$(GO) test -count 1 -run 'TestLogReference' ./test/e2e -update
 	$(GO) test -count 1 -run 'TestEveryMetricIsDocumented' ./internal/telemetry -update
 
 dist: ## release archives for Linux and macOS in dist/, with checksums

@@ -1,6 +1,6 @@
 // Package internal_test states which packages may import which. Imports point one way:
 //
-//	cmd → api → runtime → {store, contract, telemetry} → agent
+//	cmd → cli → api → runtime → {store, contract, telemetry} → agent
 package internal_test
 
 import (
@@ -19,7 +19,8 @@ const module = "github.com/recurgentd/recurgentd/"
 // counts; a package may always import those below its own directory.
 var allowed = map[string][]string{
 	"api":                        {}, // the embedded OpenAPI document
-	"cmd":                        {"api", "internal"},
+	"cmd":                        {"internal/cli"},
+	"internal/cli":               {"api", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/api":               {"api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/runtime":           {"internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/runtime/prompt":    {"internal/runtime/provider", "internal/runtime/gate", "internal/store", "internal/contract", "internal/agent"},

@@ -1,0 +1,120 @@
+// Package cli is the command line of recurgentd: every command, what it prints, and how the daemon is configured. Flags
+// and environment variables are read here and nowhere else.
+//
+// It decides nothing about calls: that is internal/runtime.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// Exit codes.
+const (
+	ExitFailed      = 1 // the daemon could not start or stop cleanly; the call ended in an error outcome
+	ExitUsage       = 2 // the command line or the configuration is wrong
+	ExitUnreachable = 3 // no daemon answers, or it refuses the request
+)
+
+// What the help texts say of them.
+const (
+	exitsOfClients = `Exit status: 0 when it was done, 2 for a wrong command line, 3 when no daemon answers or it refuses
+the request.`
+	exitsOfAll = "Exit status: 0 when it was done, 1 when it failed, 2 for a wrong command line."
+)
+
+// An exitError is an error with the exit code it stands for.
+type exitError struct {
+	Code int
+	Err  error // nil when everything has been said already
+}
+
+func (e *exitError) Error() string { return fmt.Sprint(e.Err) }
+func (e *exitError) Unwrap() error { return e.Err }
+
+func exitWith(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code, err}
+}
+
+// A Shell is what commands use of the process they run in.
+type Shell struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Env    func(name string) (value string, set bool)
+	Clock  func() time.Time // of records, windows and maintenance; nil is the machine's clock
+}
+
+// System is the shell of this process.
+func System() Shell {
+	return Shell{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
+}
+
+// Main runs the command line and returns the exit code. An error is reported in one line on stderr.
+func Main(sh Shell, args []string) int {
+	// The runner comes first and alone: it must be up in milliseconds and needs nothing of the rest.
+	if len(args) > 0 && args[0] == "runner" {
+		return sandbox.RunnerMain()
+	}
+	root := Command(sh)
+	root.SetArgs(shieldNumbers(args))
+	command, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) { // cobra's own errors are about the command line
+		exit = &exitError{ExitUsage, fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
+	}
+	if exit.Err != nil {
+		fmt.Fprintf(sh.Stderr, "recurgentd: %s\n", plainText(oneLine(exit.Err.Error())))
+	}
+	return exit.Code
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func Command(sh Shell) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "recurgentd",
+		Short: "Answer calls to methods that nobody wrote",
+		Long: `recurgentd answers calls to methods that nobody wrote: a model writes the program on the
+first call, and from then on the program answers, confined, in under a millisecond.
+
+Commands that print data take --output table, json or yaml. Colours are for terminals, and off where NO_COLOR is
+set. docs/cli.md has every command, docs/configuration.md every setting.
+
+Exit status: 0 when it was done, 1 when it failed or a call ended in an error outcome, 2 for a wrong command
+line or setting, 3 when no daemon answers or it refuses the request.`,
+		Example: `  recurgentd demo                          see it work, offline
+  recurgentd serve                         start the daemon
+  recurgentd call calculator add 2 3       make one call
+  recurgentd watch                         see what is going on
+  recurgentd doctor                        see what is missing`,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	root.SetIn(sh.Stdin)
+	root.SetOut(sh.Stdout)
+	root.SetErr(sh.Stderr)
+	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh))
+	completeHelp(root)
+	return root
+}
+
+// runnerCommand stands in the tree so that help and completion know the name; Main runs it before cobra is built.
+func runnerCommand() *cobra.Command {
+	return &cobra.Command{Use: "runner", Hidden: true, Short: "Run programs (started by the daemon)", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return &exitError{Code: sandbox.RunnerMain()} }}
+}

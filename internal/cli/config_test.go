@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// environment makes an environment of plain data. HOME is a fresh directory, so that no file of the tester's counts.
+func environment(t *testing.T, pairs map[string]string) func(string) (string, bool) {
+	t.Helper()
+	home := t.TempDir()
+	return func(name string) (string, bool) {
+		if v, ok := pairs[name]; ok {
+			return v, true
+		}
+		if name == "HOME" {
+			return home, true
+		}
+		return "", false
+	}
+}
+
+func noEnvironment(string) (string, bool) { return "", false }
+
+func load(t *testing.T, in Scope, args []string, env map[string]string) (Options, error) {
+	t.Helper()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	addFlags(in, flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatalf("parse %q: %v", args, err)
+	}
+	return loadOptions(in, flags, environment(t, env))
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
+	o, err := load(t, ServeScope, nil, map[string]string{"XDG_STATE_HOME": "/var/state"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, got, want any }{
+		{"listen", o.Listen, "127.0.0.1:8420"}, {"data-dir", o.DataDir, "/var/state/recurgent"}, {"model", o.Model, "gpt-4.1"},
+		{"provider", o.Provider, "replay"}, {"call-timeout", o.CallTimeout, 30 * time.Second}, {"provider-timeout", o.ProviderTimeout, 120 * time.Second},
+		{"sandbox-require", o.SandboxRequire, "auto"}, {"isolation", o.Isolation, "program"}, {"log-level", o.LogLevel, "info"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestDataDirectoryFallsBackToHome(t *testing.T) {
+	env := environment(t, nil)
+	home, _ := env("HOME")
+	for _, c := range []struct {
+		xdg, want string
+	}{{"", filepath.Join(home, ".local", "state", "recurgent")}, {"relative/ignored", filepath.Join(home, ".local", "state", "recurgent")}, {"/x", "/x/recurgent"}} {
+		got, err := stateDir(func(name string) (string, bool) {
+			if name == "XDG_STATE_HOME" {
+				return c.xdg, true
+			}
+			return env(name)
+		})
+		if err != nil || got != c.want {
+			t.Errorf("XDG_STATE_HOME=%q: got %q, %v, want %q", c.xdg, got, err, c.want)
+		}
+	}
+	if _, err := stateDir(func(string) (string, bool) { return "", false }); err == nil {
+		t.Error("neither XDG_STATE_HOME nor HOME: got no error")
+	}
+}
+
+// Every setting can be given by file, environment and (but for secrets) flag, and the later wins.
+func TestEverySettingHasItsForms(t *testing.T) {
+	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "a b\n"), writeFile(t, "demo.jsonl", "")
+	// Three good values a setting: for the file, the environment and the flag.
+	values := map[string][3]string{
+		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data-dir": {"/a", "/b", "/c"}, "auth-tokens-file": {tokens, tokens, tokens},
+		"allowed-hosts": {"a", "b", "c,d"}, "h2c": {"true", "true", "true"}, "provider": {"replay", "replay", "replay"}, "model": {"a", "b", "c"},
+		"openai-api-key": {"a", "b", ""}, "openai-api-key-file": {key, key, key}, "openai-base-url": {"http://a/v1", "http://b/v1", "http://c/v1"},
+		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
+		"runners": {"1", "2", "3"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "*.c.example,10.0.0.1"},
+		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "log-level": {"debug", "warn", "error"},
+		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
+	}
+	for _, s := range Settings() {
+		v, ok := values[s.Name]
+		if !ok {
+			t.Errorf("%s: the test has no values for it", s.Name)
+			continue
+		}
+		field := func(o Options) any { return reflect.ValueOf(o).Field(s.Index).Interface() }
+		want := func(text string) any {
+			var o Options
+			if err := s.set(&o, text); err != nil {
+				t.Fatalf("%s: %v", s.Name, err)
+			}
+			return field(o)
+		}
+		config := writeFile(t, "config.yaml", s.Name+": "+quoted(v[0])+"\n")
+		env := map[string]string{"RECURGENT_CONFIG": config}
+		o, err := load(t, s.Scope, nil, env)
+		if err != nil || !reflect.DeepEqual(field(o), want(v[0])) {
+			t.Errorf("%s by file: got %v, %v, want %v", s.Name, field(o), err, want(v[0]))
+		}
+		env[s.Env] = v[1]
+		if o, err = load(t, s.Scope, nil, env); err != nil || !reflect.DeepEqual(field(o), want(v[1])) {
+			t.Errorf("%s by %s over the file: got %v, %v, want %v", s.Name, s.Env, field(o), err, want(v[1]))
+		}
+		if s.Secret {
+			continue
+		}
+		if o, err = load(t, s.Scope, []string{"--" + s.Name + "=" + v[2]}, env); err != nil || !reflect.DeepEqual(field(o), want(v[2])) {
+			t.Errorf("%s by flag over both: got %v, %v, want %v", s.Name, field(o), err, want(v[2]))
+		}
+	}
+}
+
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+func TestSettingsAreDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Settings() {
+		if s.Name == "" || s.Env == "" || s.Help == "" || s.Default == "" || (s.Scope != ServeScope && s.Scope != ClientScope) {
+			t.Errorf("incomplete tags: %+v", s)
+		}
+		if s.Value == "" && s.Kind.Kind() != reflect.Bool {
+			t.Errorf("%s: no value form", s.Name)
+		}
+		if seen[s.Name] || seen[s.Env] {
+			t.Errorf("%s: name or variable is taken twice", s.Name)
+		}
+		seen[s.Name], seen[s.Env] = true, true
+	}
+}
+
+func TestProviderAuto(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{nil, "replay"},
+		{map[string]string{"OPENAI_API_KEY": "sk-x"}, "openai"},
+		{map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}, "openai"},
+		{map[string]string{"OPENAI_API_KEY_FILE": writeFile(t, "key", "sk-x\n")}, "openai"},
+		{map[string]string{"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, "replay"}, // empty is as if unset
+		{map[string]string{"OPENAI_API_KEY": "sk-x", "RECURGENT_PROVIDER": "replay"}, "replay"},
+	} {
+		o, err := load(t, ServeScope, nil, c.env)
+		if err != nil || o.Provider != c.want {
+			t.Errorf("%v: got %q, %v, want %q", c.env, o.Provider, err, c.want)
+		}
+	}
+}
+
+// Everything that cannot be used is refused at the start, in one line that names the setting and where it came from.
+func TestBadSettingsAreRefusedByName(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		scope Scope
+		args  []string
+		env   map[string]string
+		want  []string // parts of the message
+	}{
+		{ServeScope, []string{"--listen", "8420"}, nil, []string{"listen", "HOST:PORT", "--listen"}},
+		{ServeScope, []string{"--listen", "127.0.0.1:99999"}, nil, []string{"listen", "port"}},
+		{ServeScope, nil, map[string]string{"RECURGENT_LISTEN": "0.0.0.0:8420"}, []string{"listen", "--auth-tokens-file", "RECURGENT_LISTEN"}},
+		{ServeScope, []string{"--listen", ":8420"}, nil, []string{"listen", "--auth-tokens-file"}},
+		{ServeScope, []string{"--listen", "[::]:8420"}, nil, []string{"listen", "--auth-tokens-file"}},
+		{ServeScope, []string{"--listen", "example.org:8420"}, nil, []string{"listen", "--auth-tokens-file"}},
+		{ServeScope, []string{"--allowed-hosts", "http://a"}, nil, []string{"allowed-hosts"}},
+		{ServeScope, []string{"--provider", "gpt"}, nil, []string{"provider", "openai", "gpt"}},
+		{ServeScope, []string{"--provider", "openai"}, nil, []string{"provider", "OPENAI_API_KEY"}},
+		{ServeScope, []string{"--provider", "record", "--openai-base-url", "http://x/v1"}, nil, []string{"recording"}},
+		{ServeScope, []string{"--openai-base-url", "localhost:11434"}, nil, []string{"openai-base-url", "--openai-base-url"}},
+		{ServeScope, []string{"--openai-base-url", "http://user:secret@h/v1"}, nil, []string{"openai-base-url"}},
+		{ServeScope, []string{"--openai-api-key-file", filepath.Join(dir, "none")}, nil, []string{"openai-api-key-file", "none"}},
+		{ServeScope, []string{"--openai-api-key-file", writeFile(t, "empty", "\n")}, nil, []string{"openai-api-key-file", "empty"}},
+		{ServeScope, nil, map[string]string{"OPENAI_API_KEY": "a b"}, []string{"openai-api-key", "OPENAI_API_KEY"}},
+		{ServeScope, []string{"--recording", filepath.Join(dir, "none")}, nil, []string{"recording", "none"}},
+		{ServeScope, []string{"--recording", dir}, nil, []string{"recording", "directory"}},
+		{ServeScope, []string{"--runners", "0"}, nil, []string{"runners", "1 to 1024"}},
+		{ServeScope, []string{"--runners", "many"}, nil, []string{"runners", "whole number"}},
+		{ServeScope, []string{"--call-timeout", "0s"}, nil, []string{"call-timeout", "10ms"}},
+		{ServeScope, []string{"--call-timeout", "30"}, nil, []string{"call-timeout", "duration"}},
+		{ServeScope, []string{"--provider-timeout", "48h"}, nil, []string{"provider-timeout"}},
+		{ServeScope, []string{"--fetch-allow", "https://a.example"}, nil, []string{"fetch-allow", "*.domain"}},
+		{ServeScope, []string{"--fetch-allow", "a.example,*"}, nil, []string{"fetch-allow"}},
+		{ServeScope, []string{"--fetch-allow", "a:0"}, nil, []string{"fetch-allow"}},
+		{ServeScope, []string{"--sandbox-require", "none"}, nil, []string{"sandbox-require"}},
+		{ServeScope, []string{"--isolation", "none"}, nil, []string{"isolation"}},
+		{ServeScope, []string{"--log-level", "loud"}, nil, []string{"log-level"}},
+		{ServeScope, []string{"--log-format", "xml"}, nil, []string{"log-format"}},
+		{ServeScope, []string{"--h2c=maybe"}, nil, []string{"h2c"}},
+		{ServeScope, []string{"--config", filepath.Join(dir, "none.yaml")}, nil, []string{"config", "none.yaml"}},
+		{ServeScope, []string{"--config", writeFile(t, "c.yaml", "listne: x\n")}, nil, []string{"config", "line 1", "listne"}},
+		{ServeScope, []string{"--config", writeFile(t, "c.yaml", "- a\n")}, nil, []string{"config"}},
+		{ServeScope, []string{"--config", writeFile(t, "c.yaml", "model: {a: b}\n")}, nil, []string{"config", "model"}},
+		{ServeScope, []string{"--config", writeFile(t, "c.yaml", "model: [a, [b]]\n")}, nil, []string{"config", "model"}},
+		{ServeScope, []string{"--config", writeFile(t, "c.yaml", "runners: -1\n")}, nil, []string{"runners", "c.yaml"}},
+		{ClientScope, []string{"--url", "127.0.0.1:8420"}, nil, []string{"url"}},
+		{ClientScope, nil, map[string]string{"RECURGENT_TOKEN": "a b"}, []string{"token", "RECURGENT_TOKEN"}},
+		{ClientScope, []string{"--token-file", filepath.Join(dir, "none")}, nil, []string{"token-file"}},
+	} {
+		_, err := load(t, c.scope, c.args, c.env)
+		if err == nil {
+			t.Errorf("%q %v: got no error", c.args, c.env)
+			continue
+		}
+		for _, part := range c.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q %v: got %q, want it to name %q", c.args, c.env, err, part)
+			}
+		}
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: more than one line: %q", c.args, err)
+		}
+	}
+}
+
+func TestLoopbackNeedsNoTokens(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:0", "127.1.2.3:80", "[::1]:8420", "localhost:8420", "[::ffff:127.0.0.1]:1"} {
+		if _, err := load(t, ServeScope, []string{"--listen", listen}, nil); err != nil {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+	if _, err := load(t, ServeScope, []string{"--listen", "0.0.0.0:8420", "--auth-tokens-file", writeFile(t, "tokens", "a b\n")}, nil); err != nil {
+		t.Errorf("with tokens: %v", err)
+	}
+}
+
+// A client command does not fail over the daemon's settings.
+func TestClientScopeIgnoresTheDaemonsSettings(t *testing.T) {
+	o, err := load(t, ClientScope, nil, map[string]string{"RECURGENT_RUNNERS": "many", "RECURGENT_URL": "http://h:1", "HOME": ""})
+	if err != nil || o.URL != "http://h:1" {
+		t.Errorf("got %q, %v", o.URL, err)
+	}
+}
+
+func TestConfigurationFile(t *testing.T) {
+	text := "# a comment\nlisten: 127.0.0.1:9000\nfetch-allow:\n  - a.example\n  - '*.b.example'\nmodel:\nh2c: true\ncall-timeout: 5s\n"
+	o, err := load(t, ServeScope, []string{"--config", writeFile(t, "config.yaml", text)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Listen != "127.0.0.1:9000" || !reflect.DeepEqual(o.FetchAllow, []string{"a.example", "*.b.example"}) || o.Model != "gpt-4.1" || !o.H2C || o.CallTimeout != 5*time.Second {
+		t.Errorf("got %+v", o)
+	}
+	if _, err := load(t, ServeScope, []string{"--config", writeFile(t, "empty.yaml", "")}, nil); err != nil {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte("listen: 127.0.0.1:1\n"))
+	f.Add([]byte("fetch-allow: [a, b]\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := parseConfig("config.yaml", data)
+		if err != nil {
+			return
+		}
+		for _, s := range Settings() {
+			if text, ok := c.values[s.Name]; ok {
+				o := DefaultOptions()
+				_ = s.set(&o, text)
+			}
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/api"
+	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+var update = flag.Bool("update", false, "write golden files and generated documents")
+
+const configurationPath = "../../docs/configuration.md"
+
+// docs/configuration.md is written from the options struct and from the limits in the code: make docs.
+func TestConfigurationDocument(t *testing.T) {
+	want := configurationDocument()
+	if *update {
+		if err := os.WriteFile(configurationPath, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(configurationPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("docs/configuration.md is stale; write it with: make docs")
+	}
+}
+
+func configurationDocument() []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Configuration
+
+<!-- Written by make docs from internal/cli/config.go and the limits in the code. Do not edit. -->
+
+Every setting has a flag, an environment variable and a key in the configuration file; flags go over environment over
+file over default. Two secrets have no flag, since command lines can be read by every user of a machine: for these there is a file
+setting beside them. An empty environment variable is as if unset. Everything is checked at start; what cannot be used is
+refused in one line that names the setting and where it came from, with exit status 2.
+
+The file is YAML, a flat mapping of setting names. It is the one that ` + "`--config` or `RECURGENT_CONFIG`" + ` names, else
+` + "`$XDG_CONFIG_HOME/recurgent/config.yaml` or `~/.config/recurgent/config.yaml`" + ` where there is one. Unknown names are refused.
+
+` + "```yaml" + `
+listen: 127.0.0.1:8420
+model: gpt-4.1
+call-timeout: 10s
+fetch-allow:
+  - api.example.org
+  - "*.example.net"
+` + "```" + `
+
+What may change while the daemon runs (budgets, switches, thresholds, retention) is policy: ` + "`GET` and `PATCH /v1/policy`" + `.
+
+## The daemon
+
+`)
+	settingsTable(&b, ServeScope)
+	b.WriteString("\n## Client commands\n\n")
+	settingsTable(&b, ClientScope)
+	b.WriteString(`
+Colours are off where ` + "`NO_COLOR`" + ` is set or the output is no terminal.
+
+## Access tokens
+
+` + "`--auth-tokens-file`" + ` holds one token a line: a name, white space, and the token itself (at least ` + fmt.Sprint(minToken) + ` characters) or ` + "`sha256:`" + `
+and its SHA-256 in hex, so that the file need not hold it. Empty lines and lines that begin with ` + "`#`" + ` do not count. Clients send
+` + "`Authorization: Bearer TOKEN`" + `. The name is the owner of sessions and runners: programs of two owners never share a process.
+
+` + "```" + `
+alice  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+ci     c2VjcmV0LXRva2VuLWZvci1jaQ
+` + "```" + `
+
+Without tokens the daemon listens on loopback only and answers only requests that name this machine as their host.
+
+## Limits
+
+What is over a limit is refused or cut as said, never half done.
+
+| what | limit | over it |
+|---|---|---|
+`)
+	for _, l := range limits() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l[0], l[1], l[2])
+	}
+	return b.Bytes()
+}
+
+func settingsTable(b *bytes.Buffer, in Scope) {
+	b.WriteString("| flag and key | environment | value | default | |\n|---|---|---|---|---|\n")
+	for _, s := range Settings() {
+		if s.Scope != in {
+			continue
+		}
+		name, value := "`--"+s.Name+"`", s.Value
+		if s.Secret {
+			name = "`" + s.Name + "` (no flag)"
+		}
+		if value == "" {
+			value = "true or false"
+		}
+		fmt.Fprintf(b, "| %s | `%s` | `%s` | %s | %s |\n", name, s.Env, strings.ReplaceAll(value, "|", "\\|"), shown(s.Default), s.Help)
+	}
+}
+
+func shown(value string) string {
+	if strings.Contains(value, " ") {
+		return value
+	}
+	return "`" + value + "`"
+}
+
+// limits is the one table of limits, from the code's own figures.
+func limits() [][3]string {
+	box, run, model, policy, web := sandbox.DefaultOptions(), runtime.DefaultOptions(), provider.DefaultOpenAIOptions(), agent.DefaultPolicy(), api.DefaultOptions()
+	// A cold call at worst: each of its programs may be asked for as often as payloads are asked again, and each of these
+	// requests may be tried several times.
+	programs := 1 + policy.GuardrailRecoveryBudget + policy.ExecutionRepairBudget + policy.OutcomeRepairBudget
+	return [][3]string{
+		{"request header", size(maxHeaderBytes), "431"},
+		{"request body", size(int(web.MaxBody)), "413 `body_too_large`"},
+		{"nesting of a body", fmt.Sprintf("%d levels", strict.MaxDepth), "400"},
+		{"characters of a number", fmt.Sprint(strict.MaxNumber), "400"},
+		{"role, method", fmt.Sprintf("%d characters, no slash, no control character", agent.MaxName), "422"},
+		{"items of a list page", "1000 (default 100)", "400 `invalid_parameter`"},
+		{"context of a session", size(run.MaxContext), "413 `too_large`; a call that grows it beyond ends in `resource_exhausted`"},
+		{"a contract; methods of a role with one of their own", fmt.Sprintf("%s; %d", size(runtime.MaxContract), runtime.MaxMethodContracts), "413 `too_large`"},
+		{"`timeout_ms` of a call", fmt.Sprintf("%s (default %s)", run.MaxTimeout, run.CallTimeout), "422; the call ends in `timeout`"},
+		{"calls of one session that wait", fmt.Sprint(run.MaxQueue), "429 `queue_full`"},
+		{"calls under way or waiting in the daemon", fmt.Sprint(run.MaxCalls), "429 `queue_full`"},
+		{"time to read a request's header, whole", fmt.Sprintf("%s, %s", readHeaderTimeout, readTimeout), "the connection is closed"},
+		{"idle connection", idleTimeout.String(), "closed"},
+		{"source of a program", size(box.MaxSource), "`invalid_code`"},
+		{"value of a call", fmt.Sprintf("%s, %d levels", size(box.MaxValue), box.MaxDepth), "`non_serializable_result`"},
+		{"changes of a context by one call", size(box.MaxContext), "`resource_exhausted`"},
+		{"programs running at once", "`--runners`", "they wait"},
+		{"client calls in runners at once, waiting for host calls included", "8 a CPU, at least `--runners`", "they wait"},
+		{"runners kept warm, blank", fmt.Sprintf("%d, %d", box.Warm, box.Blank), "the least recently used is ended"},
+		{"run time of a program", "`--call-timeout`; waiting for host calls does not count", "`timeout`"},
+		{"memory of a runner", size(int(box.Memory)), "`resource_exhausted`"},
+		{"life of a runner", fmt.Sprintf("%d calls, %s, %s of CPU, %s idle", box.RunnerCalls, box.RunnerAge, box.RunnerCPU, box.Idle), "replaced"},
+		{"host calls of one call", fmt.Sprint(box.MaxAsks), "`budget_exceeded`"},
+		{"fetches of one call", fmt.Sprintf("%d, each at most %s", box.MaxFetches, box.FetchTimeout), "an error that the program sees"},
+		{"fetches at once in the daemon", fmt.Sprint(box.Fetches), "they wait"},
+		{"effect journal of a call", size(box.MaxJournal), "the call is not replayable"},
+		{"depth of nested calls", fmt.Sprintf("%d (policy)", policy.DelegationDepth), "`budget_exceeded`"},
+		{"nested calls of a root call", fmt.Sprintf("%d (policy)", policy.NestedCallBudget), "`budget_exceeded`"},
+		{"history that a program sees", "the newest 10,000 records or 8 MiB", "older ones by `HistoryPage`"},
+		{"history records in a prompt", fmt.Sprintf("%d (policy)", policy.HistoryPreviewLimit), "not shown"},
+		{"known tools in a prompt", fmt.Sprintf("%d (policy)", policy.KnownToolsPromptLimit), "the best ranked are shown"},
+		{"one model request", "`--provider-timeout`", "`provider`"},
+		{"tries of a model request, for 429, 5xx and network faults", fmt.Sprintf("%d within %s", model.MaxTries, model.RetryBudget), "`provider`"},
+		{"reply of the model", size(int(model.MaxReply)), "`provider`"},
+		{"programs asked of the model for one call", fmt.Sprintf("%d: the first, %d after a guardrail, %d after a failed run, %d after a refused value (policy)", programs, policy.GuardrailRecoveryBudget, policy.ExecutionRepairBudget, policy.OutcomeRepairBudget), "the last error"},
+		{"payloads asked for one program", fmt.Sprintf("%d (policy)", policy.MaxGenerationAttempts), "`invalid_code`"},
+		{"model requests of one call, at worst, nested calls apart", fmt.Sprintf("%d answered ones, each tried at most %d times", programs*policy.MaxGenerationAttempts, model.MaxTries), ""},
+		{"repairs before a program is forged anew", fmt.Sprintf("%d (policy)", policy.MaxRepairsBeforeRegen), "forged"},
+		{"generations kept of an artifact", "3, and the healthy one of each of up to 8 recent contracts", "the oldest goes"},
+		{"values and effects in the call log", fmt.Sprintf("%d hours (policy)", policy.Retention.ValueHours), "the entry stays, without them"},
+		{"stored results for follow-ups", fmt.Sprintf("%d, %s (policy)", policy.Retention.ContentEntries, size(policy.Retention.ContentBytes)), "the least recently used goes"},
+		{"clean stop", (drainTime + endTime + time.Second).String(), "calls under way are canceled and recorded"},
+	}
+}
+
+func size(n int) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,306 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// Results of a check.
+const (
+	checkOK   = "ok"
+	checkWarn = "warn" // works, with less than there could be
+	checkFail = "fail" // serve would not start, or would not work
+)
+
+// A finding is what one check of doctor came to.
+type finding struct {
+	Check  string          `json:"check"`
+	Result string          `json:"result"`
+	Detail string          `json:"detail"`
+	Fix    string          `json:"fix,omitempty"`
+	Status *sandbox.Status `json:"status,omitempty"` // of the sandbox: the same facts as /v1/version
+}
+
+func doctorCommand(sh Shell) *cobra.Command {
+	var out *output
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what serve would meet: settings, data directory, port, model, confinement, clock",
+		Long: `Check what serve would meet with the same settings, without serving. The model is asked one tiny question;
+the confinement is observed by a canary runner, as at every start, and each layer is told with why it is off.
+What warns works, with less than there could be; below each warning and failure stands what to do.
+
+Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.`,
+		Example: `  recurgentd doctor
+  recurgentd doctor --output json
+  OPENAI_BASE_URL=http://127.0.0.1:11434/v1 recurgentd doctor --model qwen3-coder`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := loadOptions(ServeScope, cmd.Flags(), sh.Env)
+			findings := []finding{checkSettings(cmd.Flags(), sh.Env, err)}
+			if err == nil {
+				now := time.Now
+				if sh.Clock != nil {
+					now = sh.Clock
+				}
+				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkModel(cmd.Context(), o), checkSandbox(o), checkClock(now(), newestFile(o.DataDir)))
+			}
+			return tellFindings(out, findings)
+		},
+	}
+	addFlags(ServeScope, c.Flags())
+	out = addOutput(c, sh)
+	return c
+}
+
+func tellFindings(out *output, findings []finding) error {
+	failed, colours := 0, out.colours()
+	for _, f := range findings {
+		if f.Result == checkFail {
+			failed++
+		}
+		if !out.human() {
+			continue
+		}
+		lines := []string{colours.status(f.Result, pad(f.Result, 5)) + " " + pad(f.Check, 10) + " " + plainText(oneLine(f.Detail))}
+		if f.Status != nil {
+			lines = append(lines, layerLines(colours, f.Status)...)
+		}
+		if f.Fix != "" {
+			lines = append(lines, strings.Repeat(" ", 17)+colours.paint(styleLive, "→ "+plainText(oneLine(f.Fix))))
+		}
+		if err := out.line("%s", strings.Join(lines, "\n")); err != nil {
+			return exitWith(ExitFailed, err)
+		}
+	}
+	if !out.human() {
+		if err := out.value(findings); err != nil {
+			return exitWith(ExitFailed, err)
+		}
+	}
+	if failed > 0 {
+		return exitWith(ExitFailed, fmt.Errorf("%d of %d checks failed", failed, len(findings)))
+	}
+	return nil
+}
+
+// layerLines tells each layer of the confinement and each probe that was not denied.
+func layerLines(colours palette, s *sandbox.Status) []string {
+	var lines []string
+	add := func(style, word, text string) {
+		lines = append(lines, strings.Repeat(" ", 17)+colours.paint(style, pad(clean(word, 8), 4))+" "+plainText(oneLine(text)))
+	}
+	missing := styleWarn
+	if s.Level == sandbox.LevelFull {
+		missing = styleFaint // something else stands for it
+	}
+	for _, layer := range sortedKeys(s.Layers) {
+		word, why, _ := strings.Cut(s.Layers[layer], " ")
+		style := missing
+		if word == "on" {
+			style = styleGood
+		}
+		add(style, word, layer+" "+why)
+	}
+	for _, probe := range sortedKeys(s.Probes) {
+		if !strings.HasPrefix(s.Probes[probe], "denied") {
+			add(styleBad, "open", "a runner may "+probe+": "+s.Probes[probe])
+		}
+	}
+	return lines
+}
+
+func sortedKeys(m map[string]string) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkSettings tells which settings are not at their default, and where each came from. Values are not told: one may be
+// a secret.
+func checkSettings(flags *pflag.FlagSet, env func(string) (string, bool), err error) finding {
+	if err != nil {
+		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "mend that setting; docs/configuration.md has them all"}
+	}
+	file, err := configFile(flags, env)
+	if err != nil {
+		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "name another --config"}
+	}
+	var given []string
+	for _, s := range Settings() {
+		if _, source, ok := lookup(s, file, flags, env); ok && s.Scope == ServeScope {
+			given = append(given, s.Name+" from "+source)
+		}
+	}
+	f := finding{Check: "settings", Result: checkOK, Detail: "valid; all at their defaults"}
+	if len(given) > 0 {
+		f.Detail = "valid; " + strings.Join(given, ", ") + "; the others at their defaults"
+	}
+	return f
+}
+
+// checkDataDir writes, syncs and renames a file in the directory, as the store does. The lock is not tried: a running
+// daemon may hold it.
+func checkDataDir(o Options) finding {
+	f := finding{Check: "data", Result: checkOK, Detail: o.DataDir + " can be written"}
+	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+		return finding{Check: "data", Result: checkFail, Detail: err.Error(), Fix: "name another --data-dir"}
+	}
+	began := time.Now()
+	if err := tryWriting(o.DataDir); err != nil {
+		return finding{Check: "data", Result: checkFail, Detail: err.Error(), Fix: "name another --data-dir, or make room"}
+	}
+	f.Detail += fmt.Sprintf("; a synced write took %.1f ms", float64(time.Since(began).Microseconds())/1000)
+	aside, err := filepath.Glob(filepath.Join(o.DataDir, "tools", "*", "*.corrupt-*"))
+	if top, err2 := filepath.Glob(filepath.Join(o.DataDir, "tools", "*.corrupt-*")); err == nil && err2 == nil {
+		aside = append(aside, top...)
+	}
+	if len(aside) > 0 {
+		f.Result, f.Detail = checkWarn, f.Detail+"; set aside as damaged: "+plural(len(aside), "file")
+		f.Fix = "stop the daemon; recurgentd store verify tells what they were"
+	}
+	return f
+}
+
+func tryWriting(dir string) error {
+	file, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	name := file.Name()
+	_, err = file.WriteString("doctor")
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		if err = os.Rename(name, name+".renamed"); err == nil {
+			name += ".renamed"
+		}
+	}
+	return errors.Join(err, os.Remove(name))
+}
+
+// checkPort tries the address. Where somebody has it, it asks whether that is a recurgentd.
+func checkPort(ctx context.Context, o Options) finding {
+	l, err := net.Listen("tcp", o.Listen)
+	if err == nil {
+		_ = l.Close() // nobody has called yet
+		return finding{Check: "port", Result: checkOK, Detail: o.Listen + " is free"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if data, err := newClient(Options{URL: "http://" + o.Listen}).do(ctx, http.MethodGet, "/healthz", nil); err == nil && len(data) > 0 {
+		return finding{Check: "port", Result: checkWarn, Detail: o.Listen + " is taken, by a daemon that answers /healthz", Fix: "a second daemon needs another --listen and another --data-dir"}
+	}
+	return finding{Check: "port", Result: checkFail, Detail: err.Error(), Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}
+}
+
+// checkModel asks the model one tiny question. A recording is only read.
+func checkModel(ctx context.Context, o Options) finding {
+	d := &daemon{log: zerolog.Nop()}
+	defer d.close() //nolint:errcheck // nothing was written
+	p, err := d.openProvider(o)
+	if err != nil {
+		return finding{Check: "model", Result: checkFail, Detail: err.Error(), Fix: "see --provider, --recording and OPENAI_BASE_URL"}
+	}
+	if p.Name() == "replay" {
+		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only", Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(o.ProviderTimeout, 30*time.Second))
+	defer cancel()
+	began := time.Now()
+	reply, err := p.Chat(ctx, provider.ChatRequest{Model: o.Model, Messages: []provider.Message{{Role: "user", Content: "Answer with the word ok."}}})
+	if err != nil {
+		return finding{Check: "model", Result: checkFail, Detail: oneLine(err.Error()), Fix: "check OPENAI_BASE_URL, OPENAI_API_KEY and --model; kept programs go on without it"}
+	}
+	return finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s answered in %d ms (%s)", o.Model, time.Since(began).Milliseconds(), plural(reply.Usage.PromptTokens+reply.Usage.CompletionTokens, "token"))}
+}
+
+// checkSandbox has a canary runner observe the confinement. A level below the one that is required fails, as it would at
+// a start.
+func checkSandbox(o Options) finding {
+	so := sandbox.DefaultOptions()
+	so.Require, so.Blank = string(sandbox.LevelProcess), 0
+	box, err := sandbox.New(so)
+	if err != nil {
+		return finding{Check: "sandbox", Result: checkFail, Detail: err.Error(), Fix: "see docs/security.md"}
+	}
+	status := box.Status()
+	_ = box.Close() // it ran no program
+	f := finding{Check: "sandbox", Result: checkOK, Detail: "level " + string(status.Level) + ", nothing is missing", Status: &status}
+	if status.Level == sandbox.LevelFull {
+		return f
+	}
+	f.Result, f.Detail = checkWarn, "level "+string(status.Level)+"; missing: "+missingLayers(status)
+	f.Fix = "docs/security.md says what each level promises and what each layer needs"
+	so.Require = o.SandboxRequire
+	if box, err := sandbox.New(so); err != nil {
+		f.Result, f.Detail = checkFail, oneLine(err.Error())+"; missing: "+missingLayers(status)
+		f.Fix = "allow it on this machine (docs/security.md), or ask for less with --sandbox-require"
+	} else {
+		_ = box.Close()
+	}
+	return f
+}
+
+func missingLayers(s sandbox.Status) string {
+	var missing []string
+	for _, layer := range sortedKeys(s.Layers) {
+		if !strings.HasPrefix(s.Layers[layer], "on") {
+			missing = append(missing, layer)
+		}
+	}
+	if len(missing) == 0 {
+		return "none, but not every probe was denied"
+	}
+	return strings.Join(missing, ", ")
+}
+
+// newestFile is when the newest file of the data directory was written; zero when there is none.
+func newestFile(dir string) time.Time {
+	var newest time.Time
+	files := 0
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // what cannot be read tells no time
+		if err != nil || e.IsDir() {
+			return nil
+		}
+		if files++; files > 10_000 {
+			return fs.SkipAll
+		}
+		if info, err := e.Info(); err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		return nil
+	})
+	return newest
+}
+
+// checkClock refuses a clock from before this program was written, and warns of one behind the data: records, windows and
+// retention would be wrong.
+func checkClock(now, newest time.Time) finding {
+	text := now.UTC().Format(time.RFC3339)
+	switch {
+	case now.Year() < 2026:
+		return finding{Check: "clock", Result: checkFail, Detail: "the clock says " + text, Fix: "set the clock"}
+	case newest.Sub(now) > time.Minute:
+		return finding{Check: "clock", Result: checkWarn, Detail: fmt.Sprintf("the clock says %s, but the data directory was written at %s", text, newest.UTC().Format(time.RFC3339)),
+			Fix: "set the clock; until then records are out of order and windows are too long"}
+	}
+	return finding{Check: "clock", Result: checkOK, Detail: text}
+}

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"io"
+	stdlog "log"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// newLogger makes the daemon's log: JSON lines, or text where a person reads along.
+func newLogger(o Options, sh Shell) zerolog.Logger {
+	level, err := zerolog.ParseLevel(o.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel // not reached: the options are validated
+	}
+	_, terminal := sh.terminal(sh.Stderr)
+	var w io.Writer = sh.Stderr
+	if o.LogFormat == "text" || o.LogFormat == "auto" && terminal {
+		w = zerolog.ConsoleWriter{Out: sh.Stderr, TimeFormat: time.TimeOnly, NoColor: !bool(sh.colours(sh.Stderr))}
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+// newServerLog takes what net/http says of broken connections; nobody needs to act on it.
+func newServerLog(log zerolog.Logger) *stdlog.Logger {
+	return stdlog.New(debugWriter{log}, "", 0)
+}
+
+type debugWriter struct{ log zerolog.Logger }
+
+func (w debugWriter) Write(p []byte) (int, error) {
+	w.log.Debug().Msg(oneLine(string(p)))
+	return len(p), nil
+}

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+// Forms in which a command prints its data.
+const (
+	formTable = "table" // for people: tables, lines, a bare value
+	formJSON  = "json"  // one document a line, as the daemon answers it
+	formYAML  = "yaml"  // the same documents with the same names
+)
+
+var errForm = errors.New("must be one of table, json, yaml")
+
+// An output prints a command's data in the form that its flags name.
+type output struct {
+	sh        Shell
+	form      string
+	documents int // of YAML, printed so far
+}
+
+// addOutput declares --output and its short form --json; the last one given counts.
+func addOutput(c *cobra.Command, sh Shell) *output {
+	o := &output{sh: sh, form: formTable}
+	c.Flags().VarP((*formFlag)(o), "output", "o", "how to print data: table (for people), json or yaml")
+	c.Flags().VarPF((*jsonFlag)(o), "json", "", "short for --output json").NoOptDefVal = "true"
+	forms := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{formTable, formJSON, formYAML}, cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := c.RegisterFlagCompletionFunc("output", forms); err != nil {
+		panic("the flag --output was declared above: " + err.Error())
+	}
+	return o
+}
+
+type formFlag output
+
+func (f *formFlag) String() string { return f.form }
+func (f *formFlag) Type() string   { return "table|json|yaml" }
+func (f *formFlag) Set(text string) error {
+	if !slices.Contains([]string{formTable, formJSON, formYAML}, text) {
+		return errForm
+	}
+	f.form = text
+	return nil
+}
+
+type jsonFlag output
+
+func (f *jsonFlag) String() string   { return "false" }
+func (f *jsonFlag) Type() string     { return "bool" }
+func (f *jsonFlag) IsBoolFlag() bool { return true }
+func (f *jsonFlag) Set(text string) error {
+	switch text {
+	case "true":
+		f.form = formJSON
+	case "false":
+		f.form = formTable
+	default:
+		return fmt.Errorf("%q is neither true nor false", text)
+	}
+	return nil
+}
+
+// human reports whether a person reads the output.
+func (o *output) human() bool { return o.form == formTable }
+
+func (o *output) colours() palette { return o.sh.colours(o.sh.Stdout) }
+
+// value prints v, for scripts.
+func (o *output) value(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return o.document(data)
+}
+
+// document prints one JSON document, for scripts: as one line, or as YAML.
+func (o *output) document(data []byte) error {
+	if o.form != formYAML {
+		_, err := fmt.Fprintf(o.sh.Stdout, "%s\n", visibleJSON(bytes.TrimSpace(data)))
+		return err
+	}
+	text, err := yamlOf(data)
+	if err != nil {
+		return err
+	}
+	if o.documents++; o.documents > 1 {
+		text = append([]byte("---\n"), text...)
+	}
+	_, err = o.sh.Stdout.Write(text)
+	return err
+}
+
+// indented prints a JSON document for people.
+func (o *output) indented(data []byte) error {
+	pretty, err := json.MarshalIndent(json.RawMessage(data), "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.sh.Stdout, "%s\n", visibleJSON(pretty))
+	return err
+}
+
+// line prints a line for people, whose text has been made plain already.
+func (o *output) line(format string, args ...any) error {
+	_, err := fmt.Fprintf(o.sh.Stdout, format+"\n", args...)
+	return err
+}
+
+// table prints rows below a header, or says that there is nothing. Columns are as wide on the terminal as they are in the
+// eye: a Chinese character takes two.
+func (o *output) table(header string, rows [][]string) error {
+	if len(rows) == 0 {
+		return o.line("nothing")
+	}
+	colours := o.colours()
+	head := strings.Fields(header)
+	widths := make([]int, len(head))
+	for i, h := range head {
+		widths[i] = len(h)
+	}
+	for _, row := range rows {
+		for i := range row {
+			row[i] = cell(row[i])
+			widths[i] = max(widths[i], ansi.StringWidth(row[i]))
+		}
+	}
+	var b strings.Builder
+	for i, h := range head {
+		if i < len(head)-1 {
+			h = pad(h, widths[i]+2)
+		}
+		b.WriteString(colours.paint(styleBold, h))
+	}
+	b.WriteByte('\n')
+	for _, row := range rows {
+		for i, text := range row {
+			padded := text
+			if i < len(row)-1 {
+				padded = pad(text, widths[i]+2)
+			}
+			b.WriteString(colours.status(text, padded))
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(o.sh.Stdout, b.String())
+	return err
+}
+
+// hidden reports whether a terminal could obey the character, or nobody can see it. ASCII's own are escaped by JSON.
+func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
+
+// visibleJSON writes hidden characters as escapes. They stand in strings only, where that means the same.
+func visibleJSON(data []byte) []byte {
+	return visible(data, func(out []byte, r rune) []byte {
+		if r > 0xffff {
+			a, b := utf16.EncodeRune(r)
+			return fmt.Appendf(out, `\u%04x\u%04x`, a, b)
+		}
+		return fmt.Appendf(out, `\u%04x`, r)
+	})
+}
+
+func visible(data []byte, escape func([]byte, rune) []byte) []byte {
+	if utf8.Valid(data) && !bytes.ContainsFunc(data, hidden) {
+		return data
+	}
+	out := make([]byte, 0, len(data)+64)
+	for len(data) > 0 {
+		r, n := utf8.DecodeRune(data)
+		if hidden(r) {
+			out = escape(out, r)
+		} else {
+			out = utf8.AppendRune(out, r) // broken bytes become U+FFFD
+		}
+		data = data[n:]
+	}
+	return out
+}
+
+// yamlOf writes a JSON document as YAML: the same names in the same order, numbers digit by digit as they were.
+func yamlOf(data []byte) ([]byte, error) {
+	if !json.Valid(data) { // which bounds the depth, too
+		return nil, errors.New("the reply is not JSON")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	node, err := yamlNode(d)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := errors.Join(e.Encode(node), e.Close()); err != nil {
+		return nil, err
+	}
+	// Strings with hidden characters are double-quoted, where \U is an escape.
+	return visible(b.Bytes(), func(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) }), nil
+}
+
+// yamlNode reads the next JSON value.
+func yamlNode(d *json.Decoder) (*yaml.Node, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		return yamlCollection(d, v)
+	case string:
+		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v}
+		if strings.ContainsFunc(v, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) || olderYAML(v) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+		return n, nil
+	case json.Number:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}, nil // with a tag, big ones would be written with it
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+}
+
+// olderYAML reports whether readers of YAML 1.1 take the plain word for a truth value or for a number to the base of 60.
+func olderYAML(v string) bool {
+	switch strings.ToLower(v) {
+	case "y", "n", "yes", "no", "on", "off":
+		return true
+	}
+	return v != "" && strings.Contains(v, ":") && strings.Trim(v, "+-0123456789_:.") == ""
+}
+
+func yamlCollection(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	if open == '[' {
+		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+	}
+	for d.More() {
+		item, err := yamlNode(d) // of a mapping, names come before their values
+		if err != nil {
+			return nil, err
+		}
+		n.Content = append(n.Content, item)
+	}
+	if len(n.Content) == 0 {
+		n.Style = yaml.FlowStyle // [] and {}
+	}
+	_, err := d.Token() // the closing one
+	return n, err
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/recurgentd/recurgentd/internal/cli/clitest"
+	"go.yaml.in/yaml/v3"
+)
+
+func printed(t *testing.T, form, document string) string {
+	t.Helper()
+	var b bytes.Buffer
+	o := &output{sh: Shell{Stdout: &b, Env: noEnvironment}, form: form}
+	if err := o.document([]byte(document)); err != nil {
+		t.Fatalf("%s: %v", document, err)
+	}
+	return b.String()
+}
+
+// YAML has the names, the order and the digits of the JSON; what could be taken for something else is quoted.
+func TestYAMLIsTheSameDocument(t *testing.T) {
+	for _, c := range []struct{ json, yaml string }{
+		{`{"b":1,"a":[],"c":{}}`, "b: 1\na: []\nc: {}\n"},
+		{`{"list":[1,"x",{"deep":[true,null]}]}`, "list:\n  - 1\n  - x\n  - deep:\n      - true\n      - null\n"},
+		{`[9007199254740993,1.10,1e400,-0,123456789012345678901234567890]`, "- 9007199254740993\n- 1.10\n- 1e400\n- -0\n- 123456789012345678901234567890\n"},
+		{`["null","true","5","1.0","no","~","2026-11-21","1:20","- x","a: b","","# x","'q'"]`, "- \"null\"\n- \"true\"\n- \"5\"\n- \"1.0\"\n- \"no\"\n- \"~\"\n- \"2026-11-21\"\n- \"1:20\"\n- '- x'\n- 'a: b'\n- \"\"\n- '# x'\n- '''q'''\n"},
+		{`{"code":"package tool\n\n\tx\n"}`, "code: \"package tool\\n\\n\\tx\\n\"\n"},
+		{`{"text":"two\nlines\n"}`, "text: |\n  two\n  lines\n"},
+		{`["\u001b[31m","\u009b","\u202e","\ud83d\ude00"]`, "- \"\\e[31m\"\n- \"\\x9B\"\n- \"\\U0000202e\"\n- \"\\U0001F600\"\n"},
+		{`5`, "5\n"}, {`"text"`, "text\n"}, {`null`, "null\n"},
+	} {
+		if got := printed(t, formYAML, c.json); got != c.yaml {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.json, got, c.yaml)
+		}
+	}
+	if _, err := yamlOf([]byte(strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000))); err == nil {
+		t.Error("a document without bottom was taken")
+	}
+}
+
+// Documents that a terminal sees hold nothing that it could obey, and still say what they said.
+func FuzzDocuments(f *testing.F) {
+	for _, s := range append([]string{"plain", "two\nlines\n", " lead", "trail ", "\U0001F600", "null", "1e5", "\u3000", "\ufffd", "?", "---", "a\n---\nb", "\t", "\r", "\u0085", "&x *x !x %x @x `x"}, clitest.HostileTexts...) {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		document, err := json.Marshal(map[string]any{name: []any{text, map[string]any{text: name}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want any
+		if err := json.Unmarshal(document, &want); err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{formJSON, formYAML} {
+			got := printed(t, form, string(document))
+			if strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && (unicode.IsControl(r) || r > 0x7f && !unicode.IsPrint(r)) }) || !utf8.ValidString(got) {
+				t.Errorf("%s of %q is %q", form, document, got)
+			}
+			var is any
+			unmarshal := json.Unmarshal
+			if form == formYAML {
+				unmarshal = yaml.Unmarshal
+			}
+			if err := unmarshal([]byte(got), &is); err != nil || !reflect.DeepEqual(is, want) {
+				t.Errorf("%s of %q reads as %v (%v), want %v:\n%s", form, document, is, err, want, got)
+			}
+		}
+	})
+}
+
+// Text of strangers that goes into a line stays in it, and in its width.
+func FuzzPlainText(f *testing.F) {
+	for _, s := range clitest.HostileTexts {
+		f.Add(s, 10)
+	}
+	f.Fuzz(func(t *testing.T, text string, columns int) {
+		columns = 1 + max(0, columns%200)
+		got := clean(text, columns)
+		if w := ansi.StringWidth(got); w > columns || len(got) > 40*columns {
+			t.Errorf("%q in %d columns takes %d, %d bytes", text, columns, w, len(got))
+		}
+		for _, s := range []string{got, cell(text)} {
+			if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r != ' ' && !unicode.IsPrint(r) }) || !utf8.ValidString(s) {
+				t.Errorf("%q became %q", text, s)
+			}
+		}
+		if s := plainText(text); strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || !utf8.ValidString(s) {
+			t.Errorf("%q became %q", text, s)
+		}
+	})
+}
+
+// Columns stand below each other whatever alphabet a cell has.
+func TestTableColumnsAreAsWideAsTheyLook(t *testing.T) {
+	var b bytes.Buffer
+	o := &output{sh: Shell{Stdout: &b, Env: noEnvironment}, form: formTable}
+	if err := o.table("ROLE STATE LAST", [][]string{{"漢字", "ok", "x"}, {"plain ascii", "error", ""}, {"\x1b[31mred", "e\u0301", "y"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := "ROLE         STATE  LAST\n漢字         ok     x\nplain ascii  error  -\n[31mred      e\u0301      y\n"
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Events of any bytes are read or refused; what a server sends comes out whole.
+func FuzzEventStream(f *testing.F) {
+	f.Add([]byte("retry: 2000\n\n: ping\n\nid: call_1\nevent: call.finished\ndata: {\"a\":1}\n\n"))
+	f.Add([]byte("data: a\ndata: b\r\n\r\nid\ndata\n\n"))
+	f.Add([]byte("id: x\x00\ndata:y\n\nretry: 99999999999999999999\n\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		r := &eventReader{r: newSmallReader(raw), heard: func() {}}
+		size := 0
+		for {
+			e, err := r.next()
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					t.Errorf("%q: %v", raw, err)
+				}
+				break
+			}
+			size += len(e.Data)
+		}
+		if size > len(raw) || r.retry > retryAtMost {
+			t.Errorf("%q: %d bytes of data, retry %s", raw, size, r.retry)
+		}
+	})
+}
+
+func TestEventStreamIsBounded(t *testing.T) {
+	r := &eventReader{r: newSmallReader(bytes.Repeat([]byte("data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n"), maxEvent/40)), heard: func() {}}
+	if _, err := r.next(); !errors.Is(err, errEventTooLong) {
+		t.Errorf("got %v, want %v", err, errEventTooLong)
+	}
+	r = &eventReader{r: newSmallReader([]byte("id: 7\nevent: x\ndata: a\ndata: b\n\n")), heard: func() {}}
+	if e, err := r.next(); err != nil || e.ID != "7" || e.Type != "x" || string(e.Data) != "a\nb" {
+		t.Errorf("got %+v, %v", e, err)
+	}
+}
+
+func newSmallReader(raw []byte) *bufio.Reader { return bufio.NewReaderSize(bytes.NewReader(raw), 16) }

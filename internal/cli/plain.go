@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Roles, methods, arguments and messages are strangers' text, and a terminal obeys what it is told. Whatever is printed for
+// people comes through one of these functions.
+
+// clean makes text fit for one line of a terminal: no control, format or private characters, no broken UTF-8, no pile of
+// combining marks, white space as single blanks, and at most so many columns wide (0 means 72).
+func clean(text string, columns int) string {
+	if columns <= 0 {
+		columns = 72
+	}
+	var b strings.Builder
+	marks, blank, runes := 0, true, 0
+	for _, r := range text { // broken bytes come as U+FFFD
+		if runes++; runes > 8*columns {
+			break
+		}
+		switch {
+		case unicode.IsSpace(r) || unicode.IsControl(r):
+			if !blank {
+				b.WriteByte(' ')
+			}
+			blank = true
+			continue
+		case unicode.In(r, unicode.Mn, unicode.Me):
+			if marks++; marks > 2 || blank {
+				continue
+			}
+		case !unicode.IsPrint(r):
+			r, marks = '\uFFFD', 0
+		default:
+			marks = 0
+		}
+		blank = false
+		b.WriteRune(r)
+	}
+	return ansi.Truncate(strings.TrimRight(b.String(), " "), columns, "…")
+}
+
+// cell is clean for a table: nothing is a dash.
+func cell(text string) string {
+	if text = clean(text, 0); text == "" {
+		return "-"
+	}
+	return text
+}
+
+// plainText replaces control characters in text of several lines.
+func plainText(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && !unicode.IsPrint(r) && !unicode.IsSpace(r) || r != '\n' && unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+}
+
+// printable is code that cannot play with the terminal.
+func printable(code string) string {
+	lines := strings.Split(strings.TrimRight(code, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.Map(func(r rune) rune {
+			if r != '\t' && !unicode.IsPrint(r) {
+				return '?'
+			}
+			return r
+		}, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// pad fills text with blanks to so many columns.
+func pad(text string, columns int) string {
+	if n := columns - ansi.StringWidth(text); n > 0 {
+		return text + strings.Repeat(" ", n)
+	}
+	return text
+}

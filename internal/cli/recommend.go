@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+func recommendCommand(sh Shell) *cobra.Command {
+	var undo bool
+	var out *output
+	var status, apply, dismiss, reason string
+	c := &cobra.Command{
+		Use:   "recommend",
+		Short: "Print what the daemon recommends from evidence, and decide about it",
+		Long: `Print the daemon's recommendations, best first: stronger contracts, new programs, split roles, each
+with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and --undo takes that back.
+
+` + exitsOfClients,
+		Example: `  recurgentd recommend
+  recurgentd recommend --apply rec_8c1f2b7a9d0e4c6b5a31 --reason "users keep asking again"
+  recurgentd recommend --apply rec_8c1f2b7a9d0e4c6b5a31 --undo`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
+			if err != nil {
+				return exitWith(ExitUsage, err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			c := newClient(o)
+			switch {
+			case apply != "" && dismiss != "":
+				return exitWith(ExitUsage, fmt.Errorf("--apply and --dismiss exclude each other"))
+			case undo && apply == "" && dismiss == "":
+				return exitWith(ExitUsage, fmt.Errorf("--undo needs --apply or --dismiss, which it takes back"))
+			case apply != "":
+				return exitWith(ExitUnreachable, decide(ctx, out, c, "apply", apply, reason, undo))
+			case dismiss != "":
+				return exitWith(ExitUnreachable, decide(ctx, out, c, "dismiss", dismiss, reason, undo))
+			}
+			return exitWith(ExitUnreachable, printAdvice(ctx, out, c, status))
+		},
+	}
+	f := c.Flags()
+	out = addOutput(c, sh)
+	f.StringVar(&status, "status", "open", "which ones: open, applied or dismissed")
+	f.StringVar(&apply, "apply", "", "do what the recommendation of this id proposes")
+	f.StringVar(&dismiss, "dismiss", "", "take the recommendation of this id off the list")
+	f.BoolVar(&undo, "undo", false, "take back an earlier --apply or --dismiss")
+	f.StringVar(&reason, "reason", "", "why; kept in the audit trail")
+	addFlags(ClientScope, f)
+	return c
+}
+
+func printAdvice(ctx context.Context, out *output, c *client, status string) error {
+	path := "/v1/recommendations?limit=1000&status=" + url.QueryEscape(status)
+	if !out.human() {
+		data, err := c.do(ctx, http.MethodGet, path, nil)
+		if err != nil {
+			return err
+		}
+		return out.document(data)
+	}
+	var list struct {
+		Data []runtime.Advice `json:"data"`
+	}
+	if err := c.get(ctx, path, &list); err != nil {
+		return err
+	}
+	if len(list.Data) == 0 {
+		return out.line("nothing to recommend")
+	}
+	for _, a := range list.Data {
+		if err := out.line("%s", plainText(describeAdvice(a))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func describeAdvice(a runtime.Advice) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s.%s  score %.2f\n    %s\n", a.ID, a.Kind, a.Role, a.Method, a.Score, oneLine(a.Reason))
+	if a.Proposal.Constraint != "" {
+		fmt.Fprintf(&b, "    proposal: %s = %v\n", a.Proposal.Constraint, a.Proposal.Value)
+	}
+	if s := a.Simulation; s != nil {
+		fmt.Fprintf(&b, "    of %d ok calls %d would have failed: of these %d were asked again, %d were taken\n", s.Calls, s.WouldFail, s.WouldFailReasked, s.WouldFailAccepted)
+	}
+	if a.CallerContracts > 0 {
+		fmt.Fprintf(&b, "    %d calls brought a deliverable of their own, which wins over the registry's: change it there too\n", a.CallerContracts)
+	}
+	fmt.Fprintf(&b, "    evidence: %s", strings.Join(a.Evidence, " "))
+	return b.String()
+}
+
+func decide(ctx context.Context, out *output, c *client, verb, id, reason string, undo bool) error {
+	data, err := c.do(ctx, http.MethodPost, "/v1/recommendations/"+url.PathEscape(id)+"/"+verb, map[string]any{"reason": reason, "undo": undo})
+	if err != nil {
+		return err
+	}
+	if !out.human() {
+		return out.document(data)
+	}
+	var a runtime.Advice
+	if err := json.Unmarshal(data, &a); err != nil {
+		return fmt.Errorf("the reply is not what a recurgentd answers: %w", err)
+	}
+	return out.line("%s is %s", cell(a.ID), cell(a.Status))
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+func replayCommand(sh Shell) *cobra.Command {
+	var out *output
+	c := &cobra.Command{
+		Use:   "replay CALL_ID...",
+		Short: "Run recorded calls again and compare",
+		Long: `Run the programs of ended calls again on the same input and on the effects that were recorded with them:
+time, chance, fetches, nested calls. Nothing real happens. Each line says whether the second run ended in
+the same bytes.
+
+Exit status: 0 when all are equal, 1 when one differs or cannot be replayed, 2 for a wrong command line, 3
+when no daemon answers or it does not know a call.`,
+		Example: "  recurgentd replay call_06gzqwq081srb0e6zx42fm96t4",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
+			if err != nil {
+				return exitWith(ExitUsage, err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return replayCalls(ctx, newClient(o), out, args)
+		},
+	}
+	out = addOutput(c, sh)
+	addFlags(ClientScope, c.Flags())
+	return c
+}
+
+func replayCalls(ctx context.Context, c *client, out *output, ids []string) error {
+	unequal := 0
+	for _, id := range ids {
+		var report runtime.ReplayReport
+		if err := c.json(ctx, "POST", "/v1/calls/"+url.PathEscape(id)+"/replay", nil, &report); err != nil {
+			return exitWith(ExitUnreachable, err)
+		}
+		if !report.Equal {
+			unequal++
+		}
+		err := error(nil)
+		if out.human() {
+			id, verdict, detail := replayLine(report)
+			err = out.line("%s  %s: %s", cell(id), out.colours().status(verdict, verdict), plainText(oneLine(detail)))
+		} else {
+			err = out.value(report)
+		}
+		if err != nil {
+			return exitWith(ExitFailed, err)
+		}
+	}
+	if unequal > 0 {
+		return exitWith(ExitFailed, errors.New(plural(unequal, "call")+" did not replay equal"))
+	}
+	return nil
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// replayLine tells a report in a word and a line.
+func replayLine(r runtime.ReplayReport) (id, verdict, detail string) {
+	switch {
+	case !r.Replayable:
+		return r.CallID, "not replayable", r.Reason
+	case r.Equal:
+		return r.CallID, "equal", r.Replayed
+	case r.Reason != "":
+		return r.CallID, "differs", r.Reason
+	}
+	return r.CallID, "differs", fmt.Sprintf("was %s, now %s", r.Recorded, r.Replayed)
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func serveCommand(sh Shell) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Start the daemon",
+		Long: `Start the daemon. It prints one line with its address on stdout once it is ready, logs to stderr,
+and stops cleanly on SIGTERM, SIGINT or SIGHUP within 10 seconds; a second signal ends it at once.
+
+Flags go over environment over the configuration file. OPENAI_API_KEY is taken from the
+environment or the file only. Without a key and a base URL the daemon answers from an embedded
+demo recording, offline.
+
+Exit status: 0 after a clean stop, 1 when it could not start or stop cleanly, 2 for a wrong command
+line or setting.`,
+		Example: `  recurgentd serve
+  OPENAI_API_KEY=sk-... recurgentd serve
+  recurgentd serve --openai-base-url http://127.0.0.1:11434/v1 --model qwen3-coder`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := loadOptions(ServeScope, cmd.Flags(), sh.Env)
+			if err != nil {
+				return exitWith(ExitUsage, fmt.Errorf("cannot start: %w", err))
+			}
+			return serve(cmd.Context(), sh, o)
+		},
+	}
+	addFlags(ServeScope, c.Flags())
+	return c
+}
+
+func serve(ctx context.Context, sh Shell, o Options) error {
+	// Both signals are caught before anything is opened, so that an early one is not lost half-way.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+	if !signal.Ignored(syscall.SIGHUP) { // a terminal that closes stops it cleanly; nohup keeps it alive
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	// Whoever reads the log may end before the daemon does: a line that nobody takes must not end it.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+
+	// The live heap is a few MiB and each call leaves garbage: at the default the collector runs dozens of times a second.
+	if _, set := sh.Env("GOGC"); !set {
+		debug.SetGCPercent(400)
+	}
+	d, err := startDaemon(ctx, o, newLogger(o, sh), sh.Clock)
+	if err != nil {
+		code := ExitFailed
+		var bad *settingError
+		if errors.As(err, &bad) {
+			code = ExitUsage
+		}
+		return exitWith(code, fmt.Errorf("cannot start: %w", err))
+	}
+	fmt.Fprint(sh.Stdout, firstScreen(d.url(), o, commandName(os.Args[0])))
+
+	notify(sh.Env, "READY=1")
+	select {
+	case <-signals:
+	case err := <-d.served:
+		return exitWith(ExitFailed, errors.Join(fmt.Errorf("the server ended: %w", err), d.close()))
+	}
+	notify(sh.Env, "STOPPING=1")
+	stopped := make(chan error, 1)
+	go func() { stopped <- d.stop() }()
+	select {
+	case err := <-stopped:
+		return exitWith(ExitFailed, err)
+	case <-signals:
+		// What was acknowledged is durable already; what was not is lost as with a kill.
+		return exitWith(ExitFailed, errors.New("second signal: ended at once"))
+	}
+}
+
+// commandName is how the reader can call this binary again: by its name where the shell finds it, else by its path as given.
+func commandName(arg0 string) string {
+	name := filepath.Base(arg0)
+	found, err := exec.LookPath(name)
+	self, err2 := os.Executable()
+	if err == nil && err2 == nil && found == self {
+		return name
+	}
+	return arg0
+}
+
+// firstScreen is the line that tells of readiness, and below it, on the embedded recording, what this is and what to try.
+func firstScreen(url string, o Options, self string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "recurgentd is ready on %s\n", url)
+	if o.Provider != "replay" {
+		return b.String()
+	}
+	to := ""
+	if url != DefaultOptions().URL {
+		to = " --url " + url
+	}
+	if o.Recording != "" {
+		fmt.Fprintf(&b, "\nNo model is asked: programs come from the recording %s.\n", o.Recording)
+		return b.String()
+	}
+	fmt.Fprintf(&b, `
+No model is asked: programs come from the embedded demo recording, which knows a few dozen methods.
+Try, in another terminal:
+
+  %[1]s call%[2]s calculator add 2 3
+  %[1]s call%[2]s calculator solve "2x + 5 = 17"
+  %[1]s call%[2]s text_tools slugify "Crème Brûlée: 10 Tips"
+  curl %[3]s/v1/tools/calculator/methods/add
+
+For any method at all, give it a model:
+
+  OPENAI_API_KEY=sk-... %[1]s serve
+  OPENAI_BASE_URL=http://127.0.0.1:11434/v1 %[1]s serve --model qwen3-coder
+`, self, to, url)
+	return b.String()
+}

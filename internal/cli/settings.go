@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// A Setting is one field of Options with what its tags say.
+type Setting struct {
+	Index            int
+	Name, Env, Value string
+	Default, Help    string
+	Secret           bool
+	Scope            Scope
+	Kind             reflect.Type
+}
+
+// Settings lists the settings in the order of the struct.
+func Settings() []Setting {
+	t, defaults := reflect.TypeFor[Options](), reflect.ValueOf(DefaultOptions())
+	list := make([]Setting, 0, t.NumField())
+	for i := range t.NumField() {
+		f := t.Field(i)
+		s := Setting{Index: i, Name: f.Tag.Get("name"), Env: f.Tag.Get("env"), Value: f.Tag.Get("value"),
+			Default: f.Tag.Get("default"), Help: f.Tag.Get("help"), Secret: f.Tag.Get("secret") != "",
+			Scope: Scope(f.Tag.Get("for")), Kind: f.Type}
+		if s.Default == "" {
+			s.Default = fmt.Sprint(defaults.Field(i).Interface())
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// flagValue is a flag as it was written; it is read when all layers are known.
+type flagValue struct {
+	setting Setting
+	text    string
+}
+
+func (v *flagValue) String() string     { return v.text }
+func (v *flagValue) Set(s string) error { v.text = s; return nil }
+func (v *flagValue) Type() string       { return v.setting.Value }
+
+// addFlags declares the flags of the scope's settings, and --config.
+func addFlags(in Scope, flags *pflag.FlagSet) {
+	flags.String("config", "", "configuration file: the settings below as YAML, name: value [RECURGENT_CONFIG]")
+	for _, s := range Settings() {
+		if s.Secret || s.Scope != in {
+			continue
+		}
+		f := flags.VarPF(&flagValue{setting: s}, s.Name, "", fmt.Sprintf("%s [%s] (default %s)", s.Help, s.Env, s.Default))
+		if s.Kind.Kind() == reflect.Bool {
+			f.NoOptDefVal = "true"
+		}
+	}
+}
+
+// A Scope selects the settings of a command. A client command must not fail over a daemon's setting.
+type Scope string
+
+const (
+	ServeScope  Scope = "serve"
+	ClientScope Scope = "client"
+)
+
+// loadOptions layers defaults, file, environment and flags for the settings of the scope, and checks the result.
+// Errors are *settingError.
+func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)) (Options, error) {
+	o, sources := DefaultOptions(), map[string]string{}
+	file, err := configFile(flags, env)
+	if err != nil {
+		return o, err
+	}
+	for _, s := range Settings() {
+		text, source, ok := lookup(s, file, flags, env)
+		if !ok || s.Scope != in {
+			continue
+		}
+		if err := s.set(&o, text); err != nil {
+			return o, &settingError{Name: s.Name, Source: source, Reason: err.Error()}
+		}
+		sources[s.Name] = source
+	}
+	if in == ClientScope {
+		err = o.resolveClient()
+	} else {
+		err = o.resolveServe(env)
+	}
+	var bad *settingError
+	if errors.As(err, &bad) {
+		bad.Source = sources[bad.Name]
+	}
+	return o, err
+}
+
+// lookup finds the setting's text in the highest layer that has it.
+func lookup(s Setting, file configuration, flags *pflag.FlagSet, env func(string) (string, bool)) (text, source string, ok bool) {
+	if f := flags.Lookup(s.Name); f != nil && f.Changed {
+		return f.Value.String(), "--" + s.Name, true
+	}
+	if text, _ := env(s.Env); text != "" {
+		return text, s.Env, true
+	}
+	if text, ok := file.values[s.Name]; ok {
+		return text, file.path, true
+	}
+	return "", "", false
+}
+
+// set reads the text into the setting's field.
+func (s Setting) set(o *Options, text string) error {
+	field := reflect.ValueOf(o).Elem().Field(s.Index)
+	switch field.Interface().(type) {
+	case string:
+		field.SetString(text)
+	case []string:
+		var list []string
+		for item := range strings.SplitSeq(text, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				list = append(list, item)
+			}
+		}
+		field.Set(reflect.ValueOf(list))
+	case bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		field.SetBool(b)
+	case int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+		field.SetInt(int64(n))
+	case time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a duration, such as 30s or 2m", text)
+		}
+		field.SetInt(int64(d))
+	default:
+		panic("a field of Options has a type that set does not read: " + s.Name) // a test sets every field
+	}
+	return nil
+}
+
+// configuration is a file as read: the text of each setting that it holds.
+type configuration struct {
+	path   string
+	values map[string]string
+}
+
+// configFile reads the file that --config or RECURGENT_CONFIG names, else the one in the XDG configuration directory
+// where there is one.
+func configFile(flags *pflag.FlagSet, env func(string) (string, bool)) (configuration, error) {
+	path, named := "", true
+	if f := flags.Lookup("config"); f != nil && f.Changed {
+		path = f.Value.String()
+	} else if p, _ := env("RECURGENT_CONFIG"); p != "" {
+		path = p
+	} else {
+		path, named = defaultConfigFile(env), false
+	}
+	if path == "" {
+		return configuration{}, nil
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return configuration{}, nil
+	}
+	if err != nil {
+		return configuration{}, &settingError{Name: "config", Reason: err.Error()}
+	}
+	return parseConfig(path, data)
+}
+
+func defaultConfigFile(env func(string) (string, bool)) string {
+	if dir, _ := env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "recurgent", "config.yaml")
+	}
+	if home, _ := env("HOME"); home != "" {
+		return filepath.Join(home, ".config", "recurgent", "config.yaml")
+	}
+	return ""
+}
+
+// parseConfig reads a YAML mapping of setting names to scalars or lists of scalars. Unknown names are refused, since
+// a misspelt setting that is silently ignored is worse than none.
+func parseConfig(path string, data []byte) (configuration, error) {
+	refuse := func(format string, args ...any) (configuration, error) {
+		return configuration{}, &settingError{Name: "config", Reason: path + ": " + fmt.Sprintf(format, args...)}
+	}
+	var document map[string]yaml.Node
+	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return refuse("%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", ""))
+	}
+	known := map[string]Setting{}
+	for _, s := range Settings() {
+		known[s.Name] = s
+	}
+	c := configuration{path: path, values: map[string]string{}}
+	for name, node := range document {
+		s, ok := known[name]
+		if !ok {
+			return refuse("line %d: %s is not a setting; see recurgentd serve --help", node.Line, name)
+		}
+		text, err := nodeText(node)
+		if err != nil {
+			return refuse("line %d: %s: %s", node.Line, s.Name, err)
+		}
+		if text != "" { // empty is as if unset, as in the environment
+			c.values[name] = text
+		}
+	}
+	return c, nil
+}
+
+func nodeText(n yaml.Node) (string, error) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		if n.Tag == "!!null" {
+			return "", nil
+		}
+		return n.Value, nil
+	case yaml.SequenceNode:
+		items := make([]string, 0, len(n.Content))
+		for _, c := range n.Content {
+			if c.Kind != yaml.ScalarNode {
+				return "", errors.New("must be a list of plain values")
+			}
+			items = append(items, c.Value)
+		}
+		return strings.Join(items, ","), nil
+	}
+	return "", errors.New("must be a plain value or a list of them")
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// A spinner shows on stderr that something is under way, from a moment after the start on, so that quick calls stay
+// quiet. It shows nothing where stderr is no terminal. Its methods may be called from several goroutines.
+type spinner struct {
+	mu   sync.Mutex
+	text string // guarded by mu
+	stop func() // wipes it; may be called twice
+}
+
+// say changes what is shown.
+func (s *spinner) say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = text
+}
+
+func (s *spinner) said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
+func startSpinner(sh Shell, text string) *spinner {
+	s := &spinner{text: text, stop: func() {}}
+	f, ok := sh.terminal(sh.Stderr)
+	if !ok {
+		return s
+	}
+	colours, done, ended := sh.colours(sh.Stderr), make(chan struct{}), make(chan struct{})
+	s.stop = sync.OnceFunc(func() { close(done); <-ended })
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(120 * time.Millisecond)
+		defer ticker.Stop()
+		begin, frames := time.Now(), []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				fmt.Fprint(f, "\r\x1b[K")
+				return
+			case <-ticker.C:
+			}
+			if i < 2 {
+				continue
+			}
+			columns := 80
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+				columns = w
+			}
+			// A line that wraps would not be wiped.
+			line := clean(fmt.Sprintf("%s (%.0f s)", s.said(), time.Since(begin).Seconds()), max(1, columns-3))
+			fmt.Fprintf(f, "\r\x1b[K%s %s", colours.paint(styleLive, string(frames[i%len(frames)])), line)
+		}
+	}()
+	return s
+}

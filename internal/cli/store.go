@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk"
+)
+
+// exportPath is where a running daemon gives its export.
+const exportPath = "/v1/maintenance/export"
+
+// exitsOfStore is what the help texts say of the exit codes.
+const exitsOfStore = "Exit status: 0 when it was done, 1 when it failed or problems were found, 2 for a wrong command line."
+
+// storeCommand works on the data directory: of a stopped daemon, but for export, which asks a running one.
+func storeCommand(sh Shell) *cobra.Command {
+	root := &cobra.Command{Use: "store", Short: "Export, import, verify and repair the data directory",
+		Long:    "Export, import, verify and repair the data directory of a stopped daemon; export asks a running one, too.\n\n" + exitsOfStore,
+		Example: "  recurgentd store export backup.tar.gz\n  recurgentd store verify", Args: cobra.NoArgs}
+	root.AddCommand(storeExportCommand(sh), storeImportCommand(sh), storeVerifyCommand(sh), storeRepairCommand(sh))
+	return root
+}
+
+func dataDirFlag(c *cobra.Command) *string {
+	return c.Flags().String("data-dir", "", "the data directory [RECURGENT_DATA_DIR] (default $XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent)")
+}
+
+func dataDir(sh Shell, flag string) (string, error) {
+	dir := flag
+	if dir == "" {
+		dir, _ = sh.Env("RECURGENT_DATA_DIR")
+	}
+	if dir == "" {
+		var err error
+		if dir, err = stateDir(sh.Env); err != nil {
+			return "", exitWith(ExitUsage, fmt.Errorf("data-dir: %w", err))
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	return dir, exitWith(ExitUsage, err)
+}
+
+// existing is dataDir for a directory that has to be there: a mistyped name must not make a new store.
+func existing(sh Shell, flag string) (string, error) {
+	dir, err := dataDir(sh, flag)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", exitWith(ExitUsage, fmt.Errorf("there is no data directory %s; --data-dir or RECURGENT_DATA_DIR names another", dir))
+	}
+	return dir, nil
+}
+
+func diskOptions(sh Shell) disk.Options {
+	o := disk.DefaultOptions()
+	o.Logger = zerolog.New(zerolog.ConsoleWriter{Out: sh.Stderr, NoColor: true, PartsExclude: []string{zerolog.TimestampFieldName}})
+	return o
+}
+
+func storeExportCommand(sh Shell) *cobra.Command {
+	c := &cobra.Command{Use: "export [FILE]", Args: cobra.MaximumNArgs(1),
+		Short: "Write an archive of everything, also of a running daemon",
+		Long: `Write an archive (tar, gzip, with checksums) of everything to FILE, or to standard output when
+there is none. A daemon that holds the data directory is asked for it (--url) and goes on
+answering calls meanwhile.
+
+` + exitsOfStore, Example: "  recurgentd store export backup.tar.gz\n  recurgentd store export | ssh elsewhere recurgentd store import -"}
+	dir := dataDirFlag(c)
+	addFlags(ClientScope, c.Flags())
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		where, err := existing(sh, *dir)
+		if err != nil {
+			return err
+		}
+		write := func(w io.Writer) error { return exportStore(cmd, sh, where, w) }
+		if len(args) == 0 {
+			return exitWith(ExitFailed, write(sh.Stdout))
+		}
+		return exitWith(ExitFailed, writeWhole(args[0], write))
+	}
+	return c
+}
+
+func exportStore(cmd *cobra.Command, sh Shell, dir string, w io.Writer) error {
+	s, err := disk.Open(dir, diskOptions(sh))
+	if errors.Is(err, store.ErrInUse) {
+		o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
+		if err != nil {
+			return err
+		}
+		return newClient(o).download(cmd.Context(), exportPath, w)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Export(cmd.Context(), w), s.Close())
+}
+
+// download copies a reply of any length.
+func (c *client) download(ctx context.Context, path string, w io.Writer) error {
+	resp, err := c.send(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(w, resp.Body)
+	return err
+}
+
+// writeWhole writes a file that is there whole or not at all. It refuses to replace one.
+func writeWhole(name string, write func(io.Writer) error) error {
+	if _, err := os.Stat(name); err == nil {
+		return fmt.Errorf("%s exists already; name another file", name)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(f), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the error of the export is what matters
+	}
+	return err
+}
+
+func storeImportCommand(sh Shell) *cobra.Command {
+	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory from an export (- for standard input)",
+		Long:    "Fill an empty data directory from an export, and verify what came. An archive that is damaged changes nothing.\n\n" + exitsOfStore,
+		Example: "  recurgentd store import backup.tar.gz --data-dir /var/lib/recurgent\n  recurgentd store import - < backup.tar.gz"}
+	dir, out := dataDirFlag(c), addOutput(c, sh)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		where, err := dataDir(sh, *dir)
+		if err != nil {
+			return err
+		}
+		from := sh.Stdin
+		if args[0] != "-" {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return exitWith(ExitUsage, err)
+			}
+			defer f.Close()
+			from = f
+		}
+		if err := disk.Import(cmd.Context(), where, from, diskOptions(sh)); err != nil {
+			return exitWith(ExitFailed, err)
+		}
+		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
+		return exitWith(ExitFailed, tellReport(out, where, r, err))
+	}
+	return c
+}
+
+func storeVerifyCommand(sh Shell) *cobra.Command {
+	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs, Short: "Check a stopped store against all of its promises; changes nothing",
+		Long:    "Check a stopped store against all of its promises: every file, record, counter and checksum. Nothing is changed.\n\n" + exitsOfStore,
+		Example: "  recurgentd store verify\n  recurgentd store verify --data-dir /var/lib/recurgent --output json"}
+	dir, out := dataDirFlag(c), addOutput(c, sh)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, err := existing(sh, *dir)
+		if err != nil {
+			return err
+		}
+		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
+		return exitWith(ExitFailed, tellReport(out, where, r, err))
+	}
+	return c
+}
+
+func storeRepairCommand(sh Shell) *cobra.Command {
+	c := &cobra.Command{Use: "repair", Args: cobra.NoArgs, Short: "Replay the journal, set aside what cannot be read, make derived files again, verify",
+		Long:    "Replay the journal of a stopped store, set aside what cannot be read (nothing is deleted), make derived files again,\nand verify.\n\n" + exitsOfStore,
+		Example: "  recurgentd store repair"}
+	dir, out := dataDirFlag(c), addOutput(c, sh)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, err := existing(sh, *dir)
+		if err != nil {
+			return err
+		}
+		r, err := disk.Repair(cmd.Context(), where, diskOptions(sh))
+		return exitWith(ExitFailed, tellReport(out, where, r, err))
+	}
+	return c
+}
+
+// tellReport prints what was found; problems are an error, so that scripts see them.
+func tellReport(out *output, dir string, r disk.Report, err error) error {
+	if err != nil {
+		return err
+	}
+	if out.human() {
+		err = out.line("%s", plainText(describeReport(dir, r)))
+	} else {
+		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...)})
+	}
+	if err != nil {
+		return err
+	}
+	if n := len(r.Problems); n > 0 {
+		return fmt.Errorf("%d problems; recurgentd store repair mends what can be mended", n)
+	}
+	return nil
+}
+
+// storeReport is a disk.Report as scripts read it.
+type storeReport struct {
+	Directory string   `json:"directory"`
+	Sessions  int      `json:"sessions"`
+	Records   int      `json:"records"`
+	Artifacts int      `json:"artifacts"`
+	Programs  int      `json:"programs"`
+	Tools     int      `json:"tools"`
+	Calls     int      `json:"calls"`
+	Journal   int      `json:"journal"`
+	Aside     []string `json:"set_aside"`
+	Problems  []string `json:"problems"`
+}
+
+// describeReport tells a report in lines.
+func describeReport(dir string, r disk.Report) string {
+	lines := []string{fmt.Sprintf("%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log", dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)}
+	if r.Journal > 0 {
+		lines = append(lines, fmt.Sprintf("the journal holds %d commits that the next start writes to the files", r.Journal))
+	}
+	for _, name := range r.Aside {
+		lines = append(lines, "set aside before: "+name)
+	}
+	for _, p := range r.Problems {
+		lines = append(lines, "problem: "+p)
+	}
+	return strings.Join(lines, "\n")
+}

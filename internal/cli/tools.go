@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// toolsCommand is the operator's playbook (seed 001): each subcommand is one or a few requests of the REST interface, so
+// that whatever it does stands in the audit trail with who, when, why and how to undo it.
+func toolsCommand(sh Shell) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tools",
+		Short: "Look after known tools and their programs",
+		Long: `Look after known tools and their programs: what there is, how it does, and the playbook of an
+operator. Lists are tables, or the daemon's documents with --output json or yaml. What makes
+something go away only says what it would do until it is told --yes. Everything is audited;
+tools undo takes any of it back, to the byte.
+
+` + exitsOfClients,
+		Example: `  recurgentd tools list
+  recurgentd tools show calculator add
+  recurgentd tools quarantine calculator solve --reason "wrong for negative numbers"
+  recurgentd tools audit`,
+		Args: cobra.NoArgs,
+	}
+	root.AddCommand(lookCommands(sh)...)
+	root.AddCommand(actCommands(sh)...)
+	root.AddCommand(keepCommands(sh)...)
+	return root
+}
+
+// An errand is one run of an operator's subcommand.
+type errand struct {
+	ctx    context.Context
+	c      *client
+	sh     Shell
+	out    *output
+	reason string
+	args   []string
+}
+
+// An operation says what an operator's subcommand is: least and most bound its arguments, the example is what follows the
+// command's name.
+type operation struct {
+	use, short, example string
+	least, most         int
+	audited             bool // takes --reason
+	run                 func(t *errand) error
+}
+
+// operatorCommand makes a subcommand of parent ("recurgentd tools") that speaks to a daemon.
+func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
+	t := &errand{sh: sh}
+	name, _, _ := strings.Cut(op.use, " ")
+	c := &cobra.Command{Use: op.use, Short: op.short, Long: op.short + ".\n\n" + exitsOfClients,
+		Example: "  " + strings.TrimSpace(parent+" "+name+" "+op.example), Args: cobra.RangeArgs(op.least, op.most),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
+			if err != nil {
+				return exitWith(ExitUsage, err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			t.ctx, t.c, t.args = ctx, newClient(o), args
+			err = op.run(t)
+			var exit *exitError
+			if errors.As(err, &exit) {
+				return err
+			}
+			return exitWith(ExitUnreachable, err)
+		}}
+	t.out = addOutput(c, sh)
+	if op.audited {
+		c.Flags().StringVar(&t.reason, "reason", "", "why, for the audit trail")
+	}
+	addFlags(ClientScope, c.Flags())
+	return c
+}
+
+// withReason adds why to the body, where somebody said it.
+func (t *errand) withReason(body map[string]any) {
+	if t.reason != "" {
+		body["reason"] = t.reason
+	}
+}
+
+func toolURL(role string) string { return "/v1/tools/" + url.PathEscape(role) }
+
+func methodURL(role, method string) string {
+	return toolURL(role) + "/methods/" + url.PathEscape(method)
+}
+
+// fetch reads a reply into v. For scripts it is printed as it came and v stays empty; printed tells.
+func (t *errand) fetch(path string, v any) (printed bool, err error) {
+	data, err := t.c.do(t.ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return false, err
+	}
+	if !t.out.human() {
+		return true, t.out.document(data)
+	}
+	return false, t.read(path, data, v)
+}
+
+func (t *errand) read(path string, data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("the reply of %s is not what a recurgentd answers: %w", path, err)
+	}
+	return nil
+}
+
+// pages reads all pages of a list, at most 100 of them. For scripts they are printed, a page a document.
+func pages[T any](t *errand, path string) ([]T, error) {
+	const most = 100
+	var all []T
+	sep := "?"
+	if strings.Contains(path, "?") {
+		sep = "&"
+	}
+	after := ""
+	for range most {
+		var page struct {
+			Data []T     `json:"data"`
+			Next *string `json:"next_cursor"`
+		}
+		at := path + sep + "limit=1000"
+		if after != "" {
+			at += "&after=" + url.QueryEscape(after)
+		}
+		data, err := t.c.do(t.ctx, http.MethodGet, at, nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.read(at, data, &page); err != nil {
+			return nil, err
+		}
+		if !t.out.human() {
+			if err := t.out.document(data); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, page.Data...)
+		if page.Next == nil {
+			break
+		}
+		after = *page.Next
+	}
+	return all, nil
+}
+
+// table prints rows for people; scripts have had the documents.
+func (t *errand) table(header string, rows [][]string) error {
+	if !t.out.human() {
+		return nil
+	}
+	return t.out.table(header, rows)
+}
+
+// actCommands are the acts on one artifact.
+func actCommands(sh Shell) []*cobra.Command {
+	acts := []struct{ name, short, example string }{
+		{"quarantine", "Do not run a program until it is released", `calculator solve --reason "wrong for negative numbers"`},
+		{"release", "Let a quarantined program run again", "calculator solve"},
+		{"regenerate", "Have the next call forge a new program, with a fresh repair budget", `calculator solve --reason "the API has changed"`},
+		{"promote", "Bless a program as durable", "calculator solve --reset-metrics"},
+		{"rollback", "Go back to an earlier generation", "calculator solve --generation gen-1"},
+		{"pin", "Never repair or replace a program by itself", "calculator solve"},
+		{"unpin", "Undo pin", "calculator solve"},
+		{"approve", "Let a program that waits for a person run", "calculator solve"},
+	}
+	var all []*cobra.Command
+	for _, act := range acts {
+		var reset bool
+		var generation string
+		c := operatorCommand(sh, "recurgentd tools", operation{use: act.name + " ROLE METHOD", short: act.short, example: act.example, least: 2, most: 2, audited: true,
+			run: func(t *errand) error {
+				body := map[string]any{}
+				if reset {
+					body["reset_metrics"] = true
+				}
+				if generation != "" {
+					body["generation"] = generation
+				}
+				return t.act(http.MethodPost, methodURL(t.args[0], t.args[1])+"/"+act.name, body)
+			}})
+		switch act.name {
+		case "promote":
+			c.Flags().BoolVar(&reset, "reset-metrics", false, "start its counters anew")
+		case "rollback":
+			c.Flags().StringVar(&generation, "generation", "", "to which; the parent of the current one without")
+		}
+		all = append(all, c)
+	}
+	return append(all, operatorCommand(sh, "recurgentd tools", operation{use: "put ROLE METHOD FILE", short: "Put in a program of your own, through the gate (FILE - is standard input)",
+		example: "calculator solve solve.go", least: 3, most: 3, audited: true, run: (*errand).put}))
+}
+
+func (t *errand) put() error {
+	code, err := readFileOrInput(t.sh, t.args[2])
+	if err != nil {
+		return exitWith(ExitUsage, err)
+	}
+	return t.act(http.MethodPut, methodURL(t.args[0], t.args[1]), map[string]any{"code": string(code)})
+}
+
+// act sends a change and tells in a line what is there after it.
+func (t *errand) act(method, path string, body map[string]any) error {
+	t.withReason(body)
+	data, err := t.c.do(t.ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	if !t.out.human() {
+		return t.out.document(data)
+	}
+	var a artifactFields
+	if err := t.read(path, data, &a); err != nil {
+		return err
+	}
+	return t.out.line("%s.%s: %s", cell(a.Role), cell(a.MethodName), a.standing())
+}

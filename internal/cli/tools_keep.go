@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// keepCommands make tools and programs go away and come back.
+func keepCommands(sh Shell) []*cobra.Command {
+	return []*cobra.Command{pruneCommand(sh), archiveCommand(sh), restoreCommand(sh), undoCommand(sh)}
+}
+
+// consent adds the flags that turn a dry run into the act.
+func consent(c *cobra.Command) (given func() bool) {
+	var yes, dry bool
+	c.Flags().BoolVar(&yes, "yes", false, "do it")
+	c.Flags().BoolVar(&dry, "dry-run", true, "only say what would be done")
+	return func() bool { return yes || !dry }
+}
+
+func pruneCommand(sh Shell) *cobra.Command {
+	var days int
+	var mode string
+	var given func() bool
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "prune", short: "Archive or delete what nobody used for some days (a dry run without --yes)",
+		example: "--days 90 --yes", audited: true, run: func(t *errand) error {
+			body := map[string]any{"stale_days": days, "mode": mode, "dry_run": !given()}
+			t.withReason(body)
+			data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/prune", body)
+			if err != nil {
+				return err
+			}
+			return t.pruned(data)
+		}})
+	c.Flags().IntVar(&days, "days", 90, "not used for that many days")
+	c.Flags().StringVar(&mode, "mode", "archive", "archive (can be restored) or delete (for good)")
+	given = consent(c)
+	return c
+}
+
+func (t *errand) pruned(data []byte) error {
+	if !t.out.human() {
+		return t.out.document(data)
+	}
+	var report runtime.PruneReport
+	if err := t.read("prune", data, &report); err != nil {
+		return err
+	}
+	if err := t.targets(report.Targets); err != nil {
+		return err
+	}
+	done := report.Mode + "d" // archived, deleted: both modes end in e
+	if report.DryRun {
+		done = "would be " + done + "; nothing has changed, --yes does it"
+	}
+	return t.out.line("%d %s", len(report.Targets), done)
+}
+
+func (t *errand) stale(days int) error {
+	var page struct {
+		Data []store.Target `json:"data"`
+	}
+	if printed, err := t.fetch(fmt.Sprintf("/v1/maintenance/stale?days=%d", days), &page); printed || err != nil {
+		return err
+	}
+	return t.targets(page.Data)
+}
+
+func (t *errand) targets(list []store.Target) error {
+	var rows [][]string
+	for _, x := range list {
+		what := x.Method
+		if what == "" {
+			what = "(the tool)"
+		}
+		rows = append(rows, []string{x.Role, what, day(x.LastUsedAt)})
+	}
+	return t.table("ROLE METHOD LAST", rows)
+}
+
+func archiveCommand(sh Shell) *cobra.Command {
+	var given func() bool
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "archive ROLE [METHOD]", short: "Move a tool, or one program, out of the way (a dry run without --yes)",
+		example: "calculator solve --yes", least: 1, most: 2, audited: true, run: func(t *errand) error {
+			path, name := toolURL(t.args[0]), t.args[0]
+			if len(t.args) == 2 {
+				path, name = methodURL(t.args[0], t.args[1]), t.args[0]+"."+t.args[1]
+			}
+			if _, err := t.c.do(t.ctx, http.MethodGet, path, nil); err != nil {
+				return err
+			}
+			done := "would be archived; nothing has changed, --yes does it"
+			if given() {
+				if t.reason != "" {
+					path += "?reason=" + url.QueryEscape(t.reason)
+				}
+				if _, err := t.c.do(t.ctx, http.MethodDelete, path, nil); err != nil {
+					return err
+				}
+				done = "archived; tools restore brings it back"
+			}
+			if !t.out.human() {
+				return t.out.value(map[string]any{"target": name, "dry_run": !given()})
+			}
+			return t.out.line("%s: %s", cell(name), done)
+		}})
+	given = consent(c)
+	return c
+}
+
+func restoreCommand(sh Shell) *cobra.Command {
+	return operatorCommand(sh, "recurgentd tools", operation{use: "restore ROLE [METHOD]", short: "Bring back what was archived, byte for byte",
+		example: "calculator solve", least: 1, most: 2, audited: true, run: func(t *errand) error {
+			body := map[string]any{"role": t.args[0]}
+			if len(t.args) == 2 {
+				body["method"] = t.args[1]
+			}
+			t.withReason(body)
+			data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/restore", body)
+			if err != nil {
+				return err
+			}
+			if !t.out.human() {
+				return t.out.document(data)
+			}
+			return t.out.line("%s: restored", cell(strings.Join(t.args, ".")))
+		}})
+}
+
+// undoCommand takes back whatever stands in the audit trail: acts on programs, contracts and the policy.
+func undoCommand(sh Shell) *cobra.Command {
+	return operatorCommand(sh, "recurgentd tools", operation{use: "undo ID", short: "Take back an act of the audit trail, to the byte (tools audit lists them)",
+		example: "aud_06gzqwq081srb0e6zx42fm96t6 --reason mistaken", least: 1, most: 1, audited: true, run: func(t *errand) error {
+			body, path := map[string]any{}, "/v1/maintenance/audit/"+url.PathEscape(t.args[0])+"/undo"
+			t.withReason(body)
+			data, err := t.c.do(t.ctx, http.MethodPost, path, body)
+			if err != nil {
+				return err
+			}
+			if !t.out.human() {
+				return t.out.document(data)
+			}
+			var e agent.AuditEntry
+			if err := t.read(path, data, &e); err != nil {
+				return err
+			}
+			return t.out.line("%s: undone; tools undo %s has it again", cell(e.Target), cell(e.ID))
+		}})
+}
+
+// policyCommand shows and changes the switches and thresholds.
+func policyCommand(sh Shell) *cobra.Command {
+	root := &cobra.Command{Use: "policy", Short: "Show and change switches and thresholds, effective on the next call",
+		Long: "Show and change switches and thresholds: budgets, retention, promotion, what a weak success is. A change is\neffective on the next call, survives a restart and stands in the audit trail.\n\n" + exitsOfClients,
+		Example: `  recurgentd policy get
+  recurgentd policy set repair_enabled=false`, Args: cobra.NoArgs}
+	get := operatorCommand(sh, "recurgentd policy", operation{use: "get [NAME]", short: "Show the policy, or one part of it", example: "degraded", most: 1, run: (*errand).policy})
+	set := operatorCommand(sh, "recurgentd policy", operation{use: "set NAME=VALUE... | JSON", short: "Change the policy; values are JSON where they parse, names may have dots",
+		example: "artifact_read_enabled=false", least: 1, most: 64, run: (*errand).setPolicy})
+	set.Example += "\n  recurgentd policy set maintenance.interval_hours=24 'artifact_read_roles=[\"calculator\"]'"
+	root.AddCommand(get, set)
+	return root
+}
+
+func (t *errand) policy() error {
+	var all map[string]json.RawMessage
+	data, err := t.c.do(t.ctx, http.MethodGet, "/v1/policy", nil)
+	if err != nil {
+		return err
+	}
+	if err := t.read("policy", data, &all); err != nil {
+		return err
+	}
+	for _, name := range t.args {
+		for part := range strings.SplitSeq(name, ".") {
+			var ok bool
+			if data, ok = all[part]; !ok {
+				return exitWith(ExitUsage, fmt.Errorf("the policy has no %q; recurgentd policy get shows what it has", name))
+			}
+			all = nil
+			_ = json.Unmarshal(data, &all) // what is no object has no parts
+		}
+	}
+	return t.showPolicy(data)
+}
+
+func (t *errand) setPolicy() error {
+	patch, err := policyPatch(t.args)
+	if err != nil {
+		return exitWith(ExitUsage, err)
+	}
+	data, err := t.c.do(t.ctx, http.MethodPatch, "/v1/policy", patch)
+	if err != nil {
+		return err
+	}
+	return t.showPolicy(data)
+}
+
+func (t *errand) showPolicy(data []byte) error {
+	if !t.out.human() {
+		return t.out.document(data)
+	}
+	return t.out.indented(data)
+}
+
+// policyPatch reads NAME=VALUE and whole objects to a merge patch.
+func policyPatch(args []string) (map[string]any, error) {
+	patch := map[string]any{}
+	for _, arg := range args {
+		if strings.HasPrefix(strings.TrimSpace(arg), "{") {
+			if err := json.Unmarshal([]byte(arg), &patch); err != nil {
+				return nil, fmt.Errorf("%q is not a JSON object", arg)
+			}
+			continue
+		}
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not NAME=VALUE", arg)
+		}
+		at := patch
+		parts := strings.Split(name, ".")
+		for _, p := range parts[:len(parts)-1] {
+			next, ok := at[p].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[p] = next
+			}
+			at = next
+		}
+		at[parts[len(parts)-1]] = jsonOrText(value)
+	}
+	return patch, nil
+}
+
+// readFileOrInput reads a program; "-" is standard input.
+func readFileOrInput(sh Shell, path string) ([]byte, error) {
+	const most = 1 << 20
+	if path != "-" {
+		return os.ReadFile(path)
+	}
+	return io.ReadAll(io.LimitReader(sh.Stdin, most))
+}

@@ -1,0 +1,321 @@
+package cli
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// artifactFields are what the tables tell of an artifact, whole or in a list.
+type artifactFields struct {
+	agent.Artifact
+	Current string `json:"current_generation"`
+}
+
+// standing is an artifact's state in words.
+func (a artifactFields) standing() string {
+	words := []string{a.LifecycleState, a.Current}
+	if a.Quarantined {
+		words = append(words, "quarantined")
+	}
+	if a.Pinned {
+		words = append(words, "pinned")
+	}
+	if a.Approved {
+		words = append(words, "approved")
+	}
+	if a.ForceRegenerate != "" {
+		words = append(words, "regenerates at the next call")
+	}
+	return clean(strings.Join(words, ", "), 100)
+}
+
+func day(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format("2006-01-02 15:04")
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// lookCommands only read.
+func lookCommands(sh Shell) []*cobra.Command {
+	var days int
+	list := []operation{
+		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1, run: (*errand).list},
+		{use: "show ROLE [METHOD]", short: "Show a tool, or a program whole", example: "calculator add", least: 1, most: 2, run: (*errand).show},
+		{use: "lineage ROLE METHOD", short: "Show a program's generations and what was not let in", example: "calculator add", least: 2, most: 2, run: (*errand).lineage},
+		{use: "diff ROLE METHOD [FROM [TO]]", short: "Compare two generations; the current one with its parent by default", example: "calculator add gen-1 gen-2", least: 2, most: 4, run: (*errand).diff},
+		{use: "scorecards ROLE [METHOD]", short: "Show what the promotion gates look at", example: "calculator", least: 1, most: 2, run: (*errand).scorecards},
+		{use: "decisions [ROLE [METHOD]]", short: "Show what was decided for recent calls, and why", example: "calculator add", most: 2, run: (*errand).decisions},
+		{use: "audit", short: "Show who did what, when, why, and how to undo it", example: "--output yaml", run: (*errand).audit},
+		{use: "stale", short: "List what nobody used for some days", example: "--days 30", run: func(t *errand) error { return t.stale(days) }},
+	}
+	all := make([]*cobra.Command, len(list))
+	for i, op := range list {
+		all[i] = operatorCommand(sh, "recurgentd tools", op)
+	}
+	all[len(all)-1].Flags().IntVar(&days, "days", 30, "not used for that many days")
+	return all
+}
+
+func (t *errand) list() error {
+	if len(t.args) == 1 {
+		return t.programs(t.args[0])
+	}
+	tools, err := pages[agent.Tool](t, "/v1/tools")
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, tool := range tools {
+		rows = append(rows, []string{tool.Role, number(tool.UsageCount), day(tool.LastUsedAt), tool.Purpose})
+	}
+	return t.table("ROLE USED LAST PURPOSE", rows)
+}
+
+func (t *errand) programs(role string) error {
+	all, err := pages[artifactFields](t, toolURL(role)+"/methods")
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, a := range all {
+		rows = append(rows, []string{a.MethodName, a.standing(), number(a.SuccessCount), number(a.FailureCount), fmt.Sprintf("%.0f%%", 100*a.RecentFailureRate), day(a.LastUsedAt)})
+	}
+	return t.table("METHOD STATE OK FAILED RECENT LAST", rows)
+}
+
+func (t *errand) show() error {
+	if len(t.args) == 1 {
+		data, err := t.c.do(t.ctx, "GET", toolURL(t.args[0]), nil)
+		if err != nil {
+			return err
+		}
+		if !t.out.human() {
+			return t.out.document(data)
+		}
+		if err := t.out.indented(data); err != nil {
+			return err
+		}
+		return t.programs(t.args[0])
+	}
+	var a artifactFields
+	if printed, err := t.fetch(methodURL(t.args[0], t.args[1]), &a); printed || err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(t.sh.Stdout, `%s.%s: %s
+ok %d, failed %d (intrinsic %d, adaptive %d, extrinsic %d), authored errors %d, recent failure rate %.0f%%
+repairs since the last regeneration %d; contract %s; %s; forged by %s
+last used %s, last failure %s
+
+%s
+`, cell(a.Role), cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
+		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, cell(a.ContractFingerprint), cell(a.CacheabilityReason), cell(a.Model), day(a.LastUsedAt),
+		cell(string(a.LastFailureClass)+" "+a.LastFailureReason), printable(a.Code))
+	return err
+}
+
+// generations is the reply of .../generations.
+type generations struct {
+	Data       []*agent.Generation `json:"data"`
+	Rejections []agent.Rejection   `json:"rejections"`
+}
+
+func (g generations) find(id string) *agent.Generation {
+	if i := slices.IndexFunc(g.Data, func(x *agent.Generation) bool { return x.ID == id }); i >= 0 {
+		return g.Data[i]
+	}
+	return nil
+}
+
+func (t *errand) lineage() error {
+	var all generations
+	if printed, err := t.fetch(methodURL(t.args[0], t.args[1])+"/generations", &all); printed || err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, g := range all.Data {
+		parent := "-"
+		if g.ParentID != nil {
+			parent = *g.ParentID
+		}
+		rows = append(rows, []string{g.ID, parent, g.Trigger, g.State, g.Window, day(g.CreatedAt), short(g.CodeChecksum)})
+	}
+	if err := t.table("GENERATION PARENT TRIGGER STATE WINDOW MADE CODE", rows); err != nil || len(all.Rejections) == 0 {
+		return err
+	}
+	fmt.Fprintln(t.sh.Stdout, "\nnot let in:")
+	rows = nil
+	for _, r := range all.Rejections {
+		rows = append(rows, []string{day(r.At), r.Trigger, r.Stage, r.Fixture, r.Reason})
+	}
+	return t.table("WHEN TRIGGER STAGE BROKE REASON", rows)
+}
+
+func short(checksum string) string { return checksum[:min(len(checksum), len("sha256:")+12)] }
+
+func (t *errand) diff() error {
+	var a artifactFields
+	path := methodURL(t.args[0], t.args[1])
+	if err := t.c.get(t.ctx, path, &a); err != nil {
+		return err
+	}
+	var all generations
+	if err := t.c.get(t.ctx, path+"/generations", &all); err != nil {
+		return err
+	}
+	to := all.find(a.Current)
+	if len(t.args) == 4 {
+		to = all.find(t.args[3])
+	}
+	var from *agent.Generation
+	switch {
+	case len(t.args) > 2:
+		from = all.find(t.args[2])
+	case to != nil && to.ParentID != nil:
+		from = all.find(*to.ParentID)
+	}
+	if from == nil || to == nil {
+		return exitWith(ExitUsage, fmt.Errorf("%s.%s keeps no two such generations; tools lineage lists them", a.Role, a.MethodName))
+	}
+	lines := diffLines(strings.Split(printable(from.Code), "\n"), strings.Split(printable(to.Code), "\n"))
+	if !t.out.human() {
+		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines})
+	}
+	colours := t.out.colours()
+	for i, l := range lines {
+		switch l[0] {
+		case '-':
+			lines[i] = colours.paint(styleBad, l)
+		case '+':
+			lines[i] = colours.paint(styleGood, l)
+		}
+	}
+	return t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, cell(from.Trigger), to.ID, cell(to.Trigger), strings.Join(lines, "\n"))
+}
+
+// diffLines compares by the longest common subsequence, each line behind a space, - or +. Programs are short: at most
+// 64 KiB; beyond 2,000 lines a side, everything has changed.
+func diffLines(a, b []string) []string {
+	const most = 2000
+	var out []string
+	if len(a) > most || len(b) > most {
+		for _, l := range a {
+			out = append(out, "-"+l)
+		}
+		for _, l := range b {
+			out = append(out, "+"+l)
+		}
+		return out
+	}
+	common := make([][]int, len(a)+1) // of a[i:] and b[j:]
+	for i := range common {
+		common[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			} else {
+				common[i][j] = max(common[i+1][j], common[i][j+1])
+			}
+		}
+	}
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out = append(out, " "+a[i])
+			i, j = i+1, j+1
+		case i < len(a) && (j == len(b) || common[i+1][j] >= common[i][j+1]):
+			out = append(out, "-"+a[i])
+			i++
+		default:
+			out = append(out, "+"+b[j])
+			j++
+		}
+	}
+	return out
+}
+
+func (t *errand) scorecards() error {
+	role, methods := t.args[0], t.args[1:]
+	if len(methods) == 0 {
+		quiet := *t
+		quiet.out = &output{sh: t.sh, form: formTable}
+		all, err := pages[artifactFields](&quiet, toolURL(role)+"/methods")
+		if err != nil {
+			return err
+		}
+		for _, a := range all {
+			methods = append(methods, a.MethodName)
+		}
+	}
+	var rows [][]string
+	for _, m := range methods {
+		var a artifactFields
+		if err := t.c.get(t.ctx, methodURL(role, m), &a); err != nil {
+			return err
+		}
+		s := a.Scorecard
+		if !t.out.human() {
+			if err := t.out.value(map[string]any{"role": a.Role, "method_name": a.MethodName, "lifecycle_state": a.LifecycleState, "scorecard": s}); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, []string{a.MethodName, a.LifecycleState, number(int64(len(s.Sessions))), fmt.Sprintf("%d/%d", s.ContractPassed, s.ContractChecked),
+			number(s.GuardrailExhausted), number(s.OutcomeRepairExhausted), number(s.WrongToolBoundary), number(s.ProvenanceViolations)})
+	}
+	return t.table("METHOD STATE SESSIONS CONTRACT GUARDRAILS REPAIRS BOUNDARY PROVENANCE", rows)
+}
+
+func (t *errand) decisions() error {
+	q := url.Values{"limit": {"50"}}
+	for i, name := range []string{"role", "method"} {
+		if len(t.args) > i {
+			q.Set(name, t.args[i])
+		}
+	}
+	var page struct {
+		Data []agent.LogEntry `json:"data"`
+	}
+	if printed, err := t.fetch("/v1/calls?"+q.Encode(), &page); printed || err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, e := range page.Data {
+		rows = append(rows, []string{e.Timestamp, e.Role + "." + e.Method, e.Selection.Decision, e.Selection.Reason, e.ProgramSource, e.Generation,
+			orDash(e.OutcomeErrorType, "ok"), string(e.FailureClass), e.LifecycleState, e.LifecycleDecision})
+	}
+	return t.table("WHEN CALL DECISION REASON SOURCE GENERATION OUTCOME CLASS STATE GATES", rows)
+}
+
+func orDash(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func (t *errand) audit() error {
+	var page struct {
+		Data []agent.AuditEntry `json:"data"`
+	}
+	if printed, err := t.fetch("/v1/maintenance/audit?limit=100", &page); printed || err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, e := range page.Data {
+		rows = append(rows, []string{e.Timestamp, e.Actor, e.Action, e.Target, e.Reason, e.Undo})
+	}
+	return t.table("WHEN WHO ACTION TARGET WHY UNDO", rows)
+}

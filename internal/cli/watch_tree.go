@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxWatched is how many calls a screen keeps; the oldest trees go first.
+const maxWatched = 2000
+
+// A branch is a call with those that it delegated. One that was not seen itself yet is known by its children only.
+type branch struct {
+	call     watched
+	seen     bool
+	children []*branch // in the order of their starts
+}
+
+// A forest is the calls of a screen as trees of delegation. Children are committed before their parents, so that a parent
+// stands as running until it comes.
+type forest struct {
+	byID  map[string]*branch
+	roots []*branch // in the order of their starts
+}
+
+func newForest() *forest { return &forest{byID: map[string]*branch{}} }
+
+// add takes a call that has ended, or one that runs. What has ended does not run again.
+func (f *forest) add(w watched) {
+	b := f.byID[w.ID]
+	if b != nil && b.seen && b.call.Status != statusRunning && b.call.Status != statusGone && w.Status == statusRunning {
+		return
+	}
+	if b == nil {
+		b = &branch{call: w}
+		f.byID[w.ID] = b
+		f.attach(b, w.Parent)
+	} else if !b.seen && w.Parent != "" {
+		f.roots = slices.DeleteFunc(f.roots, func(x *branch) bool { return x == b })
+		f.attach(b, w.Parent)
+	}
+	b.call, b.seen = w, true
+	f.trim()
+}
+
+func (f *forest) attach(b *branch, parent string) {
+	if parent == "" || f.leadsTo(parent, b.call.ID) {
+		f.roots = inOrder(f.roots, b)
+		return
+	}
+	p := f.byID[parent]
+	if p == nil {
+		p = &branch{call: watched{ID: parent, Status: statusRunning, Time: "--:--:--", Text: "…"}}
+		f.byID[parent] = p
+		f.roots = inOrder(f.roots, p)
+	}
+	p.children = inOrder(p.children, b)
+}
+
+// inOrder puts b where its start belongs: ids are in the order of time.
+func inOrder(list []*branch, b *branch) []*branch {
+	i, _ := slices.BinarySearchFunc(list, b.call.ID, func(x *branch, id string) int { return strings.Compare(x.call.ID, id) })
+	return slices.Insert(list, i, b)
+}
+
+// leadsTo reports whether the call, or one that it stands below, is the one of that id. Only a daemon that lies has circles.
+func (f *forest) leadsTo(from, id string) bool {
+	for range maxWatched {
+		if from == id {
+			return true
+		}
+		b := f.byID[from]
+		if b == nil {
+			return false
+		}
+		from = b.call.Parent
+	}
+	return true
+}
+
+// running takes all calls that run now: others that ran before have ended, or were lost with their daemon, and those without
+// children are forgotten until their end comes.
+func (f *forest) running(now []watched) {
+	alive := map[string]bool{}
+	for _, w := range now {
+		alive[w.ID] = true
+	}
+	for id, b := range f.byID {
+		switch {
+		case b.call.Status != statusRunning || alive[id]:
+		case len(b.children) == 0:
+			f.forget(b)
+		default:
+			b.call.Status = statusGone // until its end comes, if it does
+		}
+	}
+	for _, w := range now {
+		f.add(w)
+	}
+}
+
+// forget drops a branch without children.
+func (f *forest) forget(b *branch) {
+	delete(f.byID, b.call.ID)
+	is := func(x *branch) bool { return x == b }
+	f.roots = slices.DeleteFunc(f.roots, is)
+	if p := f.byID[b.call.Parent]; p != nil {
+		p.children = slices.DeleteFunc(p.children, is)
+	}
+}
+
+func (f *forest) trim() {
+	for len(f.byID) > maxWatched && len(f.roots) > 1 {
+		f.drop(f.roots[0])
+		f.roots = f.roots[1:]
+	}
+	for len(f.byID) > maxWatched && len(f.roots) > 0 && len(f.roots[0].children) > 0 { // one tree larger than all
+		f.drop(f.roots[0].children[0])
+		f.roots[0].children = f.roots[0].children[1:]
+	}
+}
+
+func (f *forest) drop(b *branch) {
+	delete(f.byID, b.call.ID)
+	for _, c := range b.children {
+		f.drop(c)
+	}
+}
+
+// A twig is one line of the picture of a forest.
+type twig struct {
+	call  *watched
+	lead  string // the lines that join it to its parent
+	match bool   // false for those that only lead to one that matches
+}
+
+// lines draws the calls that match, as trees with what leads to them, or as a list in the order of their starts.
+func (f *forest) lines(want filter, flat bool) []twig {
+	var out []twig
+	for _, r := range f.roots {
+		out = r.lines(out, want, "", "", 0)
+	}
+	if !flat {
+		return out
+	}
+	out = slices.DeleteFunc(out, func(t twig) bool { return !t.match })
+	for i := range out {
+		out[i].lead = ""
+	}
+	slices.SortStableFunc(out, func(a, b twig) int { return strings.Compare(a.call.ID, b.call.ID) })
+	return out
+}
+
+func (b *branch) lines(out []twig, want filter, own, below string, depth int) []twig {
+	if depth > 64 || !b.matches(want, depth) {
+		return out
+	}
+	out = append(out, twig{&b.call, own, want.matches(&b.call)})
+	shown := slices.DeleteFunc(slices.Clone(b.children), func(c *branch) bool { return !c.matches(want, depth+1) })
+	for i, c := range shown {
+		if i < len(shown)-1 {
+			out = c.lines(out, want, below+"├ ", below+"│ ", depth+1)
+		} else {
+			out = c.lines(out, want, below+"└ ", below+"  ", depth+1)
+		}
+	}
+	return out
+}
+
+// matches reports whether the call or one below it does. The depth bounds what a daemon that tells circles can do.
+func (b *branch) matches(want filter, depth int) bool {
+	if depth > 64 {
+		return false
+	}
+	return want.matches(&b.call) || slices.ContainsFunc(b.children, func(c *branch) bool { return c.matches(want, depth+1) })
+}

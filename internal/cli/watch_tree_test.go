@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/recurgentd/recurgentd/internal/cli/clitest"
+)
+
+func drawn(f *forest, want filter, flat bool) string {
+	var b strings.Builder
+	for _, t := range f.lines(want, flat) {
+		mark := ""
+		if !t.match {
+			mark = " (leads to one)"
+		}
+		fmt.Fprintf(&b, "%s%s %s%s\n", t.lead, t.call.Text, t.call.Status, mark)
+	}
+	return b.String()
+}
+
+// Whatever the order in which calls of a tree come, and whatever is told of those that run meanwhile, the same tree stands at the end.
+func TestForestOrderDoesNotMatter(t *testing.T) {
+	var calls []watched
+	for _, e := range clitest.SomeCalls() {
+		calls = append(calls, watchedFrom(&e))
+	}
+	want := ""
+	for round := range 200 {
+		random := rand.New(rand.NewPCG(uint64(round), 1))
+		f := newForest()
+		for _, i := range random.Perm(len(calls)) {
+			if random.IntN(2) == 0 {
+				w := calls[random.IntN(len(calls))]
+				w.Status = statusRunning
+				f.running([]watched{w})
+			}
+			f.add(calls[i])
+		}
+		f.running(nil)
+		got := drawn(f, filter{}, false)
+		if round == 0 {
+			want = got
+		}
+		if got != want || len(f.byID) != len(calls) {
+			t.Fatalf("round %d:\n%s\nwant\n%s", round, got, want)
+		}
+	}
+	if !strings.Contains(want, "├ calculator.multiply(4, 2.5) ok\n└ calculator.add(10, 3) ok\n  └ units.convert(3, \"kg\") ok\n") {
+		t.Errorf("the tree is\n%s", want)
+	}
+}
+
+// A call that ran and is not told any more has gone; its end, when it comes, takes its place.
+func TestForestForgetsWhatWasLost(t *testing.T) {
+	f := newForest()
+	parent, child, alone := watched{ID: "a", Text: "parent", Status: statusRunning}, watched{ID: "b", Parent: "a", Text: "child", Status: "ok"}, watched{ID: "c", Text: "alone", Status: statusRunning}
+	f.running([]watched{parent, alone})
+	f.add(child)
+	f.running(nil)
+	if got := drawn(f, filter{}, false); got != "parent gone\n└ child ok\n" {
+		t.Errorf("got\n%s", got)
+	}
+	parent.Status = "error"
+	f.add(parent)
+	if got := drawn(f, filter{Status: "ok"}, false); got != "parent error (leads to one)\n└ child ok\n" {
+		t.Errorf("got\n%s", got)
+	}
+	if got := drawn(f, filter{Status: "ok"}, true); got != "child ok\n" {
+		t.Errorf("as a list:\n%s", got)
+	}
+}
+
+// A daemon that lies (calls below themselves, circles, one endless line of delegation) ends neither the loop nor the memory.
+func TestForestWithstandsLies(t *testing.T) {
+	f := newForest()
+	f.add(watched{ID: "self", Parent: "self", Text: "self"})
+	f.add(watched{ID: "x", Parent: "y", Text: "x"})
+	f.add(watched{ID: "y", Parent: "x", Text: "y"})
+	for i := range 3 * maxWatched {
+		f.add(watched{ID: fmt.Sprintf("d%06d", i), Parent: fmt.Sprintf("d%06d", i+1), Text: "deep"})
+	}
+	for i := range 3 * maxWatched {
+		f.add(watched{ID: fmt.Sprintf("w%06d", i), Parent: "wide", Text: "wide"})
+	}
+	if len(f.byID) > maxWatched+1 {
+		t.Errorf("%d calls are kept, want at most %d", len(f.byID), maxWatched)
+	}
+	if n := len(f.lines(filter{}, false)); n == 0 || n > maxWatched+1 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// Every screen fits its terminal, whatever its size, its calls and what is typed.
+func FuzzScreenFits(f *testing.F) {
+	f.Add(80, 24, "text", "role=x")
+	f.Add(1, 1, "漢字", "\"")
+	f.Add(9, 3, "\x1b[2J", "status=running")
+	f.Fuzz(func(t *testing.T, columns, rows int, text, typed string) {
+		columns, rows = columns&255, rows&63
+		s := &screen{url: text, colours: true, calls: newForest(), follow: true, want: filter{Role: text}}
+		for i, e := range clitest.SomeCalls() {
+			if e.OutcomeErrorMessage = text; i%2 == 0 {
+				e.Role, e.Method, e.OutcomeStatus = text, text, text
+			}
+			s.calls.add(watchedFrom(&e))
+		}
+		s.Update(tea.WindowSizeMsg{Width: columns, Height: rows})
+		for _, key := range []string{"/", typed, "\r"} {
+			s.Update(tea.KeyPressMsg(tea.Key{Text: key, Code: []rune(key + " ")[0]}))
+			checkFits(t, s.View().Content, columns, rows)
+		}
+		s.want, s.typing, s.typed, s.wrong, s.lost = filter{}, true, typed, text, text
+		checkFits(t, s.View().Content, columns, rows)
+		if want, err := parseFilter(typed); err == nil && !strings.Contains(typed, `"`) {
+			if again, err := parseFilter(want.String()); err != nil || again != want {
+				t.Errorf("%q is read as %+v, its own form %q as %+v (%v)", typed, want, want.String(), again, err)
+			}
+		}
+	})
+}
+
+func checkFits(t *testing.T, content string, columns, rows int) {
+	t.Helper()
+	lines := strings.Split(content, "\n")
+	if len(lines) > max(1, rows) {
+		t.Errorf("%d lines in %d rows", len(lines), rows)
+	}
+	for _, line := range lines {
+		if w := ansi.StringWidth(line); w > columns {
+			t.Errorf("a line of %d in %d columns: %q", w, columns, line)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+	"golang.org/x/term"
+)
+
+// A terminal is a real process on a pseudo terminal, and what is on its screen.
+type terminal struct {
+	t        *testing.T
+	cmd      *exec.Cmd
+	own, tty *os.File
+	before   *term.State // of the line discipline
+	exited   chan struct{}
+	drained  chan struct{}
+
+	mu            sync.Mutex
+	columns, rows int           // guarded by mu
+	raw           []byte        // all that came; guarded by mu
+	since         int           // what came before this was drawn for another size; guarded by mu
+	changed       chan struct{} // closed when something comes; guarded by mu
+}
+
+// onTerminal starts the real binary on a pseudo terminal.
+func onTerminal(t *testing.T, columns, rows int, env []string, args ...string) *terminal {
+	t.Helper()
+	own, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &terminal{t: t, own: own, tty: tty, exited: make(chan struct{}), drained: make(chan struct{}), columns: columns, rows: rows, changed: make(chan struct{})}
+	if err := pty.Setsize(own, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}); err != nil {
+		t.Fatal(err)
+	}
+	if s.before, err = term.GetState(int(tty.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	s.cmd = exec.Command(os.Args[0], args...)
+	s.cmd.Env = append([]string{"TERM=xterm-256color"}, env...) // the last of a name counts
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = tty, tty, tty
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go s.read()
+	go func() {
+		_ = s.cmd.Wait() // the state is read by those who wait for exited
+		close(s.exited)
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		<-s.exited
+		s.tty.Close()
+		<-s.drained
+		s.own.Close()
+		if t.Failed() {
+			t.Logf("the screen was:\n%s", s.screen())
+		}
+	})
+	return s
+}
+
+func (s *terminal) read() {
+	defer close(s.drained)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := s.own.Read(buf)
+		s.mu.Lock()
+		s.raw = append(s.raw, buf[:n]...)
+		close(s.changed)
+		s.changed = make(chan struct{})
+		s.mu.Unlock()
+		if err != nil {
+			return // the last process that had the terminal is gone
+		}
+	}
+}
+
+// filler takes the second cell of a wide character, which the emulator does not know.
+const filler = '\uE000'
+
+// screen is what a person sees: the bytes as a terminal shows them, without the blanks at the ends.
+func (s *terminal) screen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	emulator := vt10x.New(vt10x.WithSize(s.columns, s.rows))
+	_, _ = emulator.Write(forEmulator(s.raw[s.since:])) // it writes to memory
+	lines := strings.Split(emulator.String(), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(strings.ReplaceAll(line, string(filler), ""), " ")
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
+}
+
+// forEmulator drops what the emulator takes for something else (private forms of SGR and of cursor restoring) and gives wide
+// characters their second cell.
+func forEmulator(raw []byte) []byte {
+	var out bytes.Buffer
+	var state byte
+	for len(raw) > 0 {
+		seq, width, n, next := ansi.DecodeSequence(raw, state, nil)
+		switch {
+		case bytes.HasPrefix(seq, []byte("\x1b[")) && len(seq) > 3 && bytes.IndexByte([]byte("<=>?"), seq[2]) >= 0 && bytes.IndexByte([]byte("mup"), seq[len(seq)-1]) >= 0:
+		case width > 1:
+			r, _ := utf8.DecodeRune(seq)
+			out.WriteString(string(r) + string(filler))
+		case width == 1:
+			r, _ := utf8.DecodeRune(seq)
+			out.WriteString(string(r))
+		default:
+			out.Write(seq)
+		}
+		raw, state = raw[n:], next
+	}
+	return out.Bytes()
+}
+
+func (s *terminal) bytes() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.raw)
+}
+
+// waitFor waits until the screen is as wanted, and returns it.
+func (s *terminal) waitFor(what string, wanted func(screen string) bool) string {
+	s.t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if now := s.screen(); wanted(now) {
+			return now
+		}
+		select {
+		case <-changed:
+		case <-s.drained:
+			if now := s.screen(); wanted(now) {
+				return now
+			}
+			s.t.Fatalf("the process ended before the screen showed %s", what)
+		case <-deadline.C:
+			s.t.Fatalf("the screen does not show %s", what)
+		}
+	}
+}
+
+// shows waits for all of the parts.
+func (s *terminal) shows(parts ...string) string {
+	s.t.Helper()
+	return s.waitFor(strings.Join(parts, " and "), func(screen string) bool {
+		for _, p := range parts {
+			if !strings.Contains(screen, p) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (s *terminal) lacks(part string) string {
+	s.t.Helper()
+	return s.waitFor("no "+part, func(screen string) bool { return !strings.Contains(screen, part) })
+}
+
+func (s *terminal) press(keys string) {
+	s.t.Helper()
+	if _, err := s.own.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// resize changes the size; what the process draws from now on is for the new one.
+func (s *terminal) resize(columns, rows int) {
+	s.t.Helper()
+	s.mu.Lock()
+	s.columns, s.rows, s.since = columns, rows, len(s.raw)
+	s.mu.Unlock()
+	if err := pty.Setsize(s.own, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ends waits for the exit code and checks that the terminal is as it was: the line discipline, the main screen, the cursor,
+// colours, and no mode left on.
+func (s *terminal) ends(code int) {
+	s.t.Helper()
+	select {
+	case <-s.exited:
+	case <-time.After(patience):
+		s.t.Fatal("the process does not end")
+	}
+	if got := s.cmd.ProcessState.ExitCode(); got != code {
+		s.t.Errorf("exit code %d, want %d", got, code)
+	}
+	after, err := term.GetState(int(s.tty.Fd()))
+	if err != nil || !reflect.DeepEqual(after, s.before) {
+		s.t.Errorf("the terminal's modes are not what they were: %v, %v", after, err)
+	}
+	s.tty.Close()
+	<-s.drained
+	raw := string(s.bytes())
+	for _, mode := range regexp.MustCompile(`\x1b\[\?(1049|2004|1000|1002|1003|1006|1004|2026|2027)h`).FindAllStringSubmatch(raw, -1) {
+		if strings.LastIndex(raw, "\x1b[?"+mode[1]+"l") < strings.LastIndex(raw, mode[0]) {
+			s.t.Errorf("mode %s is left on", mode[1])
+		}
+	}
+	if strings.LastIndex(raw, "\x1b[?25h") < strings.LastIndex(raw, "\x1b[?25l") {
+		s.t.Error("the cursor is left hidden")
+	}
+}
+
+// golden compares a screen with a file; -update writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got+"\n" != string(want) {
+		t.Errorf("the screen is not %s (go test -update writes it):\n%s", path, got)
+	}
+}
