@@ -148,7 +148,7 @@ func (s *server) getHistory(w *reply, r *http.Request) error { // H-62
 	}
 	q := readQuery(r)
 	h := store.HistoryQuery{
-		Limit: q.limit(), Look: maxLook, After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
+		Limit: q.limit(), Scan: maxLook, After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
 		Method: q.text("method"), Status: q.oneOf("status", "ok", "error"), Role: q.text("role"),
 		Since: q.time("since"), Until: q.time("until"),
 	}

@@ -43,8 +43,9 @@ const (
 
 // How long a clean stop may take, in all 10 s.
 const (
-	drainTime = 7 * time.Second // for calls under way to end by themselves
-	endTime   = 2 * time.Second // for those that were then canceled to be recorded, and for replies to leave
+	drainTime = 7 * time.Second  // for calls under way to end by themselves
+	endTime   = 2 * time.Second  // for those that were then canceled to be recorded, and for replies to leave
+	storeTime = 10 * time.Second // for the store to write its files; what is missing then is replayed at the next start
 )
 
 // A daemon is everything that serve starts, wired. Make it with startDaemon; it serves until stop.
@@ -151,7 +152,11 @@ func (d *daemon) openStore(o Options, clock func() time.Time) (store.Store, erro
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the data directory %s: %w", o.DataDir, err)
 	}
-	d.closers = append(d.closers, s.Close)
+	d.closers = append(d.closers, func() error {
+		end, cancel := context.WithTimeout(context.Background(), storeTime)
+		defer cancel()
+		return s.Close(end)
+	})
 	return s, nil
 }
 
@@ -185,15 +190,9 @@ func (d *daemon) openSandbox(o Options) (sandbox.Sandbox, error) {
 // sources is what metrics read when they are scraped.
 func (d *daemon) sources(s store.Store, box sandbox.Sandbox) telemetry.Sources {
 	return telemetry.Sources{
-		Ready: d.run.Ready,
-		Calls: d.run.Load,
-		Artifacts: func() map[string]int {
-			states, err := s.ArtifactStates(context.Background())
-			if err != nil {
-				d.log.Warn().Err(err).Msg("cannot count the artifacts")
-			}
-			return states
-		},
+		Ready:     d.run.Ready,
+		Calls:     d.run.Load,
+		Artifacts: func() map[string]int { return s.Stats().Artifacts },
 		Recommendations: func() int {
 			n, err := d.run.OpenRecommendations(context.Background())
 			if err != nil {

@@ -105,7 +105,7 @@ func exportStore(cmd *cobra.Command, sh Shell, dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Export(cmd.Context(), w), s.Close())
+	return errors.Join(s.Export(cmd.Context(), w), s.Close(context.WithoutCancel(cmd.Context())))
 }
 
 // download copies a reply of any length.

@@ -61,7 +61,7 @@ func (r *Runtime) OpenRecommendations(ctx context.Context) (int, error) {
 	k := &r.counted
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	began, commits := r.o.Now(), r.store.Stats().Commits
+	began, commits := r.o.Now(), r.o.Store.Stats().Commits
 	if k.done && (k.commits == commits || began.Sub(k.at) < 20*k.took) {
 		return k.open, nil
 	}

@@ -114,7 +114,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 // open checks the request and makes the call known as running. A request whose idempotency key was answered before
 // gets that answer and no call. The call's context is its own from here on, since whoever knows of a call may cancel it.
 func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c *call, replay CallResult, err error) {
-	if err := r.store.Ready(); err != nil {
+	if err := r.o.Store.Ready(); err != nil {
 		return nil, nil, CallResult{}, err
 	}
 	session, err := r.store.Session(ctx, q.SessionID)

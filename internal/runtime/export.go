@@ -14,7 +14,7 @@ var ErrNoExport = errors.New("the store cannot be exported")
 // Export writes an archive of everything that is stored, while calls go on. An error after the first byte leaves a
 // broken archive, which its checksums tell.
 func (r *Runtime) Export(ctx context.Context, w io.Writer) error {
-	s, ok := r.store.(store.Exporter)
+	s, ok := r.o.Store.(store.Exporter)
 	if !ok {
 		return ErrNoExport
 	}

@@ -14,7 +14,7 @@ import (
 
 // readings is a store that notes how its histories are read.
 type readings struct {
-	store.Store
+	store.Namespace
 	mu      sync.Mutex
 	queries []store.HistoryQuery // guarded by mu
 }
@@ -23,7 +23,7 @@ func (a *readings) History(ctx context.Context, id string, q store.HistoryQuery)
 	a.mu.Lock()
 	a.queries = append(a.queries, q)
 	a.mu.Unlock()
-	return a.Store.History(ctx, id, q)
+	return a.Namespace.History(ctx, id, q)
 }
 
 // longest returns the longest page that was asked for since the last time.
@@ -43,7 +43,7 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.blind": {run("\treturn call.Args, nil")}, "r.looks": {run("\t_ = call.Args\n\treturn len(call.History()), nil")},
 		"r.may": {run("\tif call.Arg(0, \"look\") == true {\n\t\treturn len(call.History()), nil\n\t}\n\treturn -1, nil")}, "r.named": {run("\t_ = call.Args\n\tlist, _ := call.Context[\"conversation_history\"].([]any)\n\treturn len(list), nil")},
 		"r.remembers": {run("\tcall.Context[\"seen\"] = call.Args\n\treturn call.Context[\"seen\"], nil")}})
-	a := &readings{Store: r.store}
+	a := &readings{Namespace: r.store}
 	r.store = a
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	for _, method := range []string{"blind", "looks", "may", "named", "remembers"} {

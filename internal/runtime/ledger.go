@@ -25,7 +25,7 @@ const (
 // trail, which is durable, and are read from it once. An act is first in the trail and then here, so that nothing is
 // known that a crash could take back.
 type ledger struct {
-	store store.Store
+	store store.Namespace
 
 	mu         sync.Mutex                // held from open to close: while the trail is read and while an act is written
 	loaded     bool                      // guarded by mu

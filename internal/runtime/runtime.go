@@ -30,7 +30,7 @@ var (
 // Runtime takes calls. Its methods may be called concurrently.
 type Runtime struct {
 	o       Options
-	store   store.Store
+	store   store.Namespace
 	box     sandbox.Sandbox
 	model   provider.Provider
 	metrics *telemetry.Metrics
@@ -66,13 +66,17 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	p, err := o.Store.Policy(ctx)
+	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		return nil, err
+	}
+	p, err := held.Policy(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	life, end := context.WithCancelCause(context.Background())
-	r := &Runtime{o: o, store: o.Store, box: o.Sandbox, model: o.Provider, metrics: o.Metrics,
-		running: map[string]*call{}, keys: map[string]bool{}, level: o.Sandbox.Status().Level, ledger: ledger{store: o.Store},
+	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics,
+		running: map[string]*call{}, keys: map[string]bool{}, level: o.Sandbox.Status().Level, ledger: ledger{store: held},
 		idle: make(chan struct{}), tended: make(chan struct{}), life: life, end: end}
 	r.policy.Store(&p)
 	go r.maintain(life)
@@ -87,7 +91,7 @@ func (r *Runtime) Ready() error {
 	if draining {
 		return ErrDraining
 	}
-	return r.store.Ready()
+	return r.o.Store.Ready()
 }
 
 // Stop takes no more calls, waits for those under way until ctx ends, then ends them as canceled and waits for

@@ -38,7 +38,7 @@ func (c *call) sessionTurns(ctx context.Context, sig *contract.Signature) error 
 		return err
 	}
 	var elements []json.RawMessage
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Look: maxTurnLook, Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Scan: maxTurnLook, Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,19 @@ func DefaultOptions() Options { return Options{Now: time.Now} }
 type Memory struct {
 	now func() time.Time
 
-	mu        sync.Mutex
-	closed    bool
+	mu         sync.Mutex
+	closed     bool // guarded by mu, as all below
+	namespaces map[agent.Namespace]*memoryNamespace
+	commits    int64
+	watchers   map[int]func(Change)
+	nextWatch  int
+}
+
+// memoryNamespace is what a Memory holds of one namespace. All of it is guarded by the Memory's lock.
+type memoryNamespace struct {
+	*Memory
+	name agent.Namespace
+
 	sessions  map[string]*memorySession
 	calls     []*memoryCall // in the order of their commits
 	byID      map[string]*memoryCall
@@ -39,9 +50,6 @@ type Memory struct {
 	patterns  map[string][]agent.PatternEvent
 	content   Contents
 	leases    map[string]time.Time
-	stats     Stats
-	watchers  map[int]func(Change)
-	nextWatch int
 }
 
 type memorySession struct {
@@ -78,12 +86,26 @@ func NewMemory(o Options) *Memory {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Memory{
-		now: o.Now, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
-		artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
-		ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{},
-		leases: map[string]time.Time{}, watchers: map[int]func(Change){},
+	return &Memory{now: o.Now, namespaces: map[agent.Namespace]*memoryNamespace{}, watchers: map[int]func(Change){}}
+}
+
+// Namespace is part of Store.
+func (m *Memory) Namespace(name agent.Namespace) (Namespace, error) {
+	if err := name.Validate(); err != nil {
+		return nil, err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.namespaces[name]
+	if n == nil {
+		n = &memoryNamespace{
+			Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
+			artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
+			ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, leases: map[string]time.Time{},
+		}
+		m.namespaces[name] = n
+	}
+	return n, nil
 }
 
 // Ready is part of Store.
@@ -97,8 +119,14 @@ func (m *Memory) Ready() error {
 func (m *Memory) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.stats
-	s.Sessions, s.Tools = int64(len(m.sessions)), int64(m.ranking.Tools())
+	s := Stats{Commits: m.commits, Artifacts: map[string]int{}}
+	for _, n := range m.namespaces {
+		s.Sessions += int64(len(n.sessions))
+		s.Tools += int64(n.ranking.Tools())
+		for state, count := range n.ranking.States() {
+			s.Artifacts[state] += count
+		}
+	}
 	return s
 }
 
@@ -117,7 +145,7 @@ func (m *Memory) Watch(changed func(Change)) (stop func()) {
 }
 
 // Close is part of Store.
-func (m *Memory) Close() error {
+func (m *Memory) Close(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
@@ -131,8 +159,10 @@ func (m *Memory) writable(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (m *Memory) tell(c Change) {
-	for _, changed := range m.watchers {
+// changed reports a change to the watchers.
+func (n *memoryNamespace) changed(c Change) {
+	c.Namespace = n.name
+	for _, changed := range n.watchers {
 		changed(c)
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// CommitCall is part of Store.
-func (m *Memory) CommitCall(ctx context.Context, c *CallCommit) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.writable(ctx); err != nil {
+// CommitCall is part of Namespace.
+func (n *memoryNamespace) CommitCall(ctx context.Context, c *CallCommit) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
 		return err
 	}
 	var s *memorySession
 	if c.Record.CallID != "" || !c.Context.Empty() {
-		if s = m.sessions[c.SessionID]; s == nil {
+		if s = n.sessions[c.SessionID]; s == nil {
 			return ErrNotFound
 		}
 	}
@@ -34,7 +34,7 @@ func (m *Memory) CommitCall(ctx context.Context, c *CallCommit) error {
 	if err := compactAll(c); err != nil {
 		return err
 	}
-	now := m.now()
+	now := n.now()
 	if s != nil {
 		if c.Record.CallID != "" {
 			s.records = append(s.records, memoryRecord{c.Record, raw})
@@ -45,15 +45,15 @@ func (m *Memory) CommitCall(ctx context.Context, c *CallCommit) error {
 		s.session.Revision++
 	}
 	for _, change := range c.Artifacts {
-		m.changeArtifact(change)
+		n.changeArtifact(change)
 	}
-	FillLog(&c.Log, m.artifacts[Target{Role: c.Log.Role, Method: c.Log.Method}])
+	FillLog(&c.Log, n.artifacts[Target{Role: c.Log.Role, Method: c.Log.Method}])
 	for _, t := range c.Tools {
-		m.changeTool(t)
+		n.changeTool(t)
 	}
 	if p := c.Pattern; p != nil {
-		events := append(slices.Clone(m.patterns[p.Role]), *p)
-		m.patterns[p.Role] = events[max(0, len(events)-PatternsKept):]
+		events := append(slices.Clone(n.patterns[p.Role]), *p)
+		n.patterns[p.Role] = events[max(0, len(events)-PatternsKept):]
 	}
 	if c.Log.CallID != "" {
 		kept := &memoryCall{log: c.Log, effects: c.Effects, at: now}
@@ -61,21 +61,21 @@ func (m *Memory) CommitCall(ctx context.Context, c *CallCommit) error {
 			o := c.Outcome
 			kept.outcome = &o
 		}
-		m.calls = append(m.calls, kept)
-		m.byID[c.Log.CallID] = kept
-		if corrected := m.byID[c.Log.UserCorrectionReferenceCallID]; corrected != nil {
+		n.calls = append(n.calls, kept)
+		n.byID[c.Log.CallID] = kept
+		if corrected := n.byID[c.Log.UserCorrectionReferenceCallID]; corrected != nil {
 			corrected.log.CorrectedBy = c.Log.CallID
 		}
 	}
 	if c.Content != nil {
-		m.content.Put(*c.Content, c.SessionID, m.policy.Retention)
+		n.content.Put(*c.Content, c.SessionID, n.policy.Retention)
 	}
 	if c.Key != nil {
 		k := *c.Key
 		k.Reply = c.Reply
-		m.replies[k.Key] = keptReply{k, c.SessionID, now}
+		n.replies[k.Key] = keptReply{k, c.SessionID, now}
 	}
-	m.stats.Commits++
+	n.commits++
 	return nil
 }
 
@@ -108,61 +108,61 @@ func compactAll(c *CallCommit) error {
 	return nil
 }
 
-func (m *Memory) changeArtifact(c agent.ArtifactChange) *agent.Artifact {
-	old := m.artifacts[Target{Role: c.Role, Method: c.MethodName}]
+func (n *memoryNamespace) changeArtifact(c agent.ArtifactChange) *agent.Artifact {
+	old := n.artifacts[Target{Role: c.Role, Method: c.MethodName}]
 	if old == nil && c.Generation == nil {
 		return nil // deleted meanwhile: counts of nothing
 	}
 	a := old.Apply(c)
-	m.setArtifact(a)
+	n.setArtifact(a)
 	return a
 }
 
-func (m *Memory) setArtifact(a *agent.Artifact) {
-	m.artifacts[Target{Role: a.Role, Method: a.MethodName}] = a
+func (n *memoryNamespace) setArtifact(a *agent.Artifact) {
+	n.artifacts[Target{Role: a.Role, Method: a.MethodName}] = a
 	for _, g := range a.Generations {
-		m.programs[g.CodeChecksum] = g.Code
+		n.programs[g.CodeChecksum] = g.Code
 	}
-	m.ranking.SetArtifact(a.Role, a.MethodName, FiguresOf(a))
-	m.tell(Change{Kind: "artifact", Role: a.Role, Method: a.MethodName, Revision: a.Revision})
+	n.ranking.SetArtifact(a.Role, a.MethodName, FiguresOf(a))
+	n.changed(Change{Kind: "artifact", Role: a.Role, Method: a.MethodName, Revision: a.Revision})
 }
 
-func (m *Memory) changeTool(c ToolChange) {
-	if t, ok := c.Apply(m.ranking.Tool(c.Role)); ok {
-		m.setTool(t)
+func (n *memoryNamespace) changeTool(c ToolChange) {
+	if t, ok := c.Apply(n.ranking.Tool(c.Role)); ok {
+		n.setTool(t)
 	}
 }
 
-func (m *Memory) setTool(t *agent.Tool) {
-	m.ranking.SetTool(t)
-	m.tell(Change{Kind: "tool", Role: t.Role, Revision: t.Revision})
+func (n *memoryNamespace) setTool(t *agent.Tool) {
+	n.ranking.SetTool(t)
+	n.changed(Change{Kind: "tool", Role: t.Role, Revision: t.Revision})
 }
 
-// Call is part of Store.
-func (m *Memory) Call(_ context.Context, callID string) (Call, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := m.byID[callID]
+// Call is part of Namespace.
+func (n *memoryNamespace) Call(_ context.Context, callID string) (Call, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.byID[callID]
 	if c == nil {
 		return Call{}, ErrNotFound
 	}
 	out := Call{Log: c.log}
-	if h := m.policy.Retention.ValueHours; h == 0 || m.now().Sub(c.at) < time.Duration(h)*time.Hour {
+	if h := n.policy.Retention.ValueHours; h == 0 || n.now().Sub(c.at) < time.Duration(h)*time.Hour {
 		out.Outcome, out.Effects = c.outcome, c.effects
 	}
 	return out, nil
 }
 
-// ListCalls is part of Store.
-func (m *Memory) ListCalls(_ context.Context, q CallQuery) ([]agent.LogEntry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// ListCalls is part of Namespace.
+func (n *memoryNamespace) ListCalls(_ context.Context, q CallQuery) ([]agent.LogEntry, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if q.Limit <= 0 {
 		q.Limit = DefaultLimit
 	}
 	out := []agent.LogEntry{}
 	skip := q.Before != ""
-	for _, c := range slices.Backward(m.calls) {
+	for _, c := range slices.Backward(n.calls) {
 		if skip {
 			skip = c.log.CallID != q.Before
 			continue
@@ -177,30 +177,30 @@ func (m *Memory) ListCalls(_ context.Context, q CallQuery) ([]agent.LogEntry, er
 	return out, nil
 }
 
-// Replay is part of Store.
-func (m *Memory) Replay(_ context.Context, key string) (Idempotent, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	k, ok := m.replies[key]
-	if !ok || m.now().Sub(k.at) >= KeyLife {
+// Replay is part of Namespace.
+func (n *memoryNamespace) Replay(_ context.Context, key string) (Idempotent, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	k, ok := n.replies[key]
+	if !ok || n.now().Sub(k.at) >= KeyLife {
 		return Idempotent{}, ErrNotFound
 	}
 	return k.reply, nil
 }
 
-// Content is part of Store.
-func (m *Memory) Content(_ context.Context, ref string) (json.RawMessage, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if v, ok := m.content.Get(ref); ok {
+// Content is part of Namespace.
+func (n *memoryNamespace) Content(_ context.Context, ref string) (json.RawMessage, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if v, ok := n.content.Get(ref); ok {
 		return v, nil
 	}
 	return nil, ErrNotFound
 }
 
-// Patterns is part of Store.
-func (m *Memory) Patterns(_ context.Context, role string) ([]agent.PatternEvent, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return append([]agent.PatternEvent{}, m.patterns[role]...), nil
+// Patterns is part of Namespace.
+func (n *memoryNamespace) Patterns(_ context.Context, role string) ([]agent.PatternEvent, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]agent.PatternEvent{}, n.patterns[role]...), nil
 }

@@ -8,51 +8,51 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Tool is part of Store.
-func (m *Memory) Tool(_ context.Context, role string) (agent.Tool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if t := m.ranking.Tool(role); t != nil {
+// Tool is part of Namespace.
+func (n *memoryNamespace) Tool(_ context.Context, role string) (agent.Tool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t := n.ranking.Tool(role); t != nil {
 		return *t, nil
 	}
 	return agent.Tool{}, ErrNotFound
 }
 
-// ListTools is part of Store.
-func (m *Memory) ListTools(_ context.Context, after string, limit int) ([]agent.Tool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	roles := m.ranking.Roles()
+// ListTools is part of Namespace.
+func (n *memoryNamespace) ListTools(_ context.Context, after string, limit int) ([]agent.Tool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	roles := n.ranking.Roles()
 	slices.Sort(roles)
 	out := []agent.Tool{}
 	for _, role := range roles {
-		if t := m.ranking.Tool(role); t != nil && role > after && len(out) < limit {
+		if t := n.ranking.Tool(role); t != nil && role > after && len(out) < limit {
 			out = append(out, *t)
 		}
 	}
 	return out, nil
 }
 
-// RankTools is part of Store.
-func (m *Memory) RankTools(_ context.Context, now time.Time, limit int) ([]RankedTool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.ranking.Top(now, limit), nil
+// RankTools is part of Namespace.
+func (n *memoryNamespace) RankTools(_ context.Context, now time.Time, limit int) ([]RankedTool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ranking.Top(now, limit), nil
 }
 
-// PutTool is part of Store.
-func (m *Memory) PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (agent.Tool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.writable(ctx); err != nil {
+// PutTool is part of Namespace.
+func (n *memoryNamespace) PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (agent.Tool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
 		return agent.Tool{}, err
 	}
-	next, err := ReplaceTool(m.ranking.Tool(t.Role), t, revision, m.now())
+	next, err := ReplaceTool(n.ranking.Tool(t.Role), t, revision, n.now())
 	if err != nil {
 		return agent.Tool{}, err
 	}
-	m.setTool(next)
-	m.note(audit)
+	n.setTool(next)
+	n.appendAudit(audit)
 	return *next, nil
 }
 
@@ -80,34 +80,34 @@ func ReplaceTool(old *agent.Tool, t agent.Tool, revision int64, now time.Time) (
 	return &t, nil
 }
 
-// Policy is part of Store.
-func (m *Memory) Policy(context.Context) (agent.Policy, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.policy, nil
+// Policy is part of Namespace.
+func (n *memoryNamespace) Policy(context.Context) (agent.Policy, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.policy, nil
 }
 
-// SetPolicy is part of Store.
-func (m *Memory) SetPolicy(ctx context.Context, p agent.Policy, audit *agent.AuditEntry) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.writable(ctx); err != nil {
+// SetPolicy is part of Namespace.
+func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, audit *agent.AuditEntry) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	m.policy = p
-	m.policyRev++
-	m.note(audit)
-	m.tell(Change{Kind: "policy", Revision: m.policyRev})
+	n.policy = p
+	n.policyRev++
+	n.appendAudit(audit)
+	n.changed(Change{Kind: "policy", Revision: n.policyRev})
 	return nil
 }
 
-// Audit is part of Store.
-func (m *Memory) Audit(_ context.Context, before string, limit int) ([]agent.AuditEntry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// Audit is part of Namespace.
+func (n *memoryNamespace) Audit(_ context.Context, before string, limit int) ([]agent.AuditEntry, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	out := []agent.AuditEntry{}
 	skip := before != ""
-	for _, e := range slices.Backward(m.audit) {
+	for _, e := range slices.Backward(n.audit) {
 		if skip {
 			skip = e.ID != before
 			continue
@@ -120,19 +120,19 @@ func (m *Memory) Audit(_ context.Context, before string, limit int) ([]agent.Aud
 	return out, nil
 }
 
-// AppendAudit is part of Store.
-func (m *Memory) AppendAudit(ctx context.Context, e agent.AuditEntry) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.writable(ctx); err != nil {
+// AppendAudit is part of Namespace.
+func (n *memoryNamespace) AppendAudit(ctx context.Context, e agent.AuditEntry) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	m.note(&e)
+	n.appendAudit(&e)
 	return nil
 }
 
-func (m *Memory) note(e *agent.AuditEntry) {
+func (n *memoryNamespace) appendAudit(e *agent.AuditEntry) {
 	if e != nil {
-		m.audit = append(m.audit, *e)
+		n.audit = append(n.audit, *e)
 	}
 }

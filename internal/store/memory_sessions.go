@@ -9,14 +9,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// CreateSession is part of Store.
-func (m *Memory) CreateSession(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.writable(ctx); err != nil {
+// CreateSession is part of Namespace.
+func (n *memoryNamespace) CreateSession(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	if m.sessions[s.ID] != nil {
+	if n.sessions[s.ID] != nil {
 		return ErrExists
 	}
 	s.HistorySize, s.Revision = 0, 1
@@ -24,71 +24,71 @@ func (m *Memory) CreateSession(ctx context.Context, s agent.Session, sessionCont
 	if kept == nil {
 		kept = map[string]json.RawMessage{}
 	}
-	m.sessions[s.ID] = &memorySession{session: s, context: kept}
+	n.sessions[s.ID] = &memorySession{session: s, context: kept}
 	return nil
 }
 
-// Session is part of Store.
-func (m *Memory) Session(_ context.Context, id string) (agent.Session, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.sessions[id]
+// Session is part of Namespace.
+func (n *memoryNamespace) Session(_ context.Context, id string) (agent.Session, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.sessions[id]
 	if s == nil {
 		return agent.Session{}, ErrNotFound
 	}
 	return s.session, nil
 }
 
-// ListSessions is part of Store.
-func (m *Memory) ListSessions(_ context.Context, after string, limit int) ([]agent.Session, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// ListSessions is part of Namespace.
+func (n *memoryNamespace) ListSessions(_ context.Context, after string, limit int) ([]agent.Session, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	out := []agent.Session{}
-	for _, id := range slices.Backward(slices.Sorted(maps.Keys(m.sessions))) {
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(n.sessions))) {
 		if after != "" && id >= after {
 			continue
 		}
 		if len(out) == limit {
 			break
 		}
-		out = append(out, m.sessions[id].session)
+		out = append(out, n.sessions[id].session)
 	}
 	return out, nil
 }
 
-// DeleteSession is part of Store.
-func (m *Memory) DeleteSession(ctx context.Context, id string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.writable(ctx); err != nil {
+// DeleteSession is part of Namespace.
+func (n *memoryNamespace) DeleteSession(ctx context.Context, id string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	return m.deleteSession(id)
+	return n.deleteSession(id)
 }
 
-func (m *Memory) deleteSession(id string) error {
-	if m.sessions[id] == nil {
+func (n *memoryNamespace) deleteSession(id string) error {
+	if n.sessions[id] == nil {
 		return ErrNotFound
 	}
-	delete(m.sessions, id)
-	for _, c := range m.calls {
+	delete(n.sessions, id)
+	for _, c := range n.calls {
 		if c.log.SessionID == id {
 			EraseLog(&c.log)
 			c.outcome, c.effects = nil, nil
 		}
 	}
-	maps.DeleteFunc(m.replies, func(_ string, k keptReply) bool { return k.session == id })
-	for role, events := range m.patterns {
-		m.patterns[role] = slices.DeleteFunc(slices.Clone(events), func(e agent.PatternEvent) bool { return e.SessionID == id })
+	maps.DeleteFunc(n.replies, func(_ string, k keptReply) bool { return k.session == id })
+	for role, events := range n.patterns {
+		n.patterns[role] = slices.DeleteFunc(slices.Clone(events), func(e agent.PatternEvent) bool { return e.SessionID == id })
 	}
-	m.content.Forget(id)
-	now := m.now()
-	for key, a := range m.artifacts {
+	n.content.Forget(id)
+	now := n.now()
+	for key, a := range n.artifacts {
 		if Remembers(a, id) {
-			m.setArtifact(a.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method, At: now, ForgetSession: id}))
+			n.setArtifact(a.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method, At: now, ForgetSession: id}))
 		}
 	}
-	for key, list := range m.archive {
+	for key, list := range n.archive {
 		for i, x := range list {
 			if x.artifact != nil && Remembers(x.artifact, id) {
 				list[i].artifact = x.artifact.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method, At: now, ForgetSession: id})
@@ -111,39 +111,39 @@ func Remembers(a *agent.Artifact, session string) bool {
 	return false
 }
 
-// Context is part of Store.
-func (m *Memory) Context(_ context.Context, sessionID string) (map[string]json.RawMessage, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.sessions[sessionID]
+// Context is part of Namespace.
+func (n *memoryNamespace) Context(_ context.Context, sessionID string) (map[string]json.RawMessage, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.sessions[sessionID]
 	if s == nil {
 		return nil, ErrNotFound
 	}
 	return maps.Clone(s.context), nil
 }
 
-// ChangeContext is part of Store.
-func (m *Memory) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange) (map[string]json.RawMessage, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.writable(ctx); err != nil {
+// ChangeContext is part of Namespace.
+func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange) (map[string]json.RawMessage, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
 		return nil, err
 	}
-	s := m.sessions[sessionID]
+	s := n.sessions[sessionID]
 	if s == nil {
 		return nil, ErrNotFound
 	}
 	c.Apply(s.context)
-	s.session.UpdatedAt = m.now()
+	s.session.UpdatedAt = n.now()
 	s.session.Revision++
 	return maps.Clone(s.context), nil
 }
 
-// History is part of Store.
-func (m *Memory) History(_ context.Context, sessionID string, q HistoryQuery) (HistoryPage, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.sessions[sessionID]
+// History is part of Namespace.
+func (n *memoryNamespace) History(_ context.Context, sessionID string, q HistoryQuery) (HistoryPage, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.sessions[sessionID]
 	if s == nil {
 		return HistoryPage{}, ErrNotFound
 	}
@@ -153,7 +153,7 @@ func (m *Memory) History(_ context.Context, sessionID string, q HistoryQuery) (H
 	page := HistoryPage{Records: []json.RawMessage{}, Size: len(s.records)}
 	last, looked := 0, 0
 	add := func(r *memoryRecord) (full bool) {
-		if q.Look > 0 && looked == q.Look {
+		if q.Scan > 0 && looked == q.Scan {
 			page.Next = r.record.Seq + 1
 			if !q.Desc {
 				page.Next = r.record.Seq - 1

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 func TestMemory(t *testing.T) {
 	storetest.Run(t, storetest.Harness{Open: func(t *testing.T, now func() time.Time) store.Store {
 		s := store.NewMemory(store.Options{Now: now})
-		t.Cleanup(func() { _ = s.Close() })
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		return s
 	}})
 }

@@ -31,15 +31,11 @@ var (
 // AnyRevision stands for "whatever the revision is" in operations that compare it.
 const AnyRevision int64 = -1
 
-// Store is safe for concurrent use. Values that it returns are shared: they must not be changed. Methods that write
-// return after the change is durable; an error means that nothing was changed, but for a context that ended while the
-// change was already on its way.
+// Store is safe for concurrent use.
 type Store interface {
-	Sessions
-	Calls
-	Artifacts
-	Registry
-	Keeper
+	// Namespace returns what the namespace of that name holds. It exists from its first write on; until then reads find
+	// nothing. The error says that the name is not valid.
+	Namespace(name agent.Namespace) (Namespace, error)
 
 	// Ready returns nil, or why the store cannot take writes now.
 	Ready() error
@@ -48,8 +44,21 @@ type Store interface {
 	// Watch calls changed for every change of an artifact, a tool or the policy, in order, from now on until the
 	// returned function is called. changed must be quick.
 	Watch(changed func(Change)) (stop func())
-	// Close writes everything out and lets go. It may be called twice.
-	Close() error
+	// Close takes no more writes and writes everything out, until ctx ends: what is not in its place then is replayed
+	// when the store is opened again. It may be called twice.
+	Close(ctx context.Context) error
+}
+
+// Namespace is everything that one namespace holds: nothing of another can be read or changed through it. It is safe
+// for concurrent use. Values that it returns are shared: they must not be changed. Methods that write return after the
+// change is durable; an error means that nothing was changed, except when the context ended while the change was being
+// written.
+type Namespace interface {
+	Sessions
+	Calls
+	Artifacts
+	Registry
+	Maintenance
 }
 
 // Sessions holds the sessions, their contexts and their histories.
@@ -74,7 +83,7 @@ type Sessions interface {
 type HistoryQuery struct {
 	After  int // seq: greater than it when ascending, less than it when Desc (0: from the end)
 	Limit  int // 0 means 100
-	Look   int // records looked at for a page, at most: it may end, with Next, before it is full; 0 for no bound
+	Scan   int // records read for a page, at most: the page may end, with Next, before it is full; 0 for no bound
 	Desc   bool
 	Depth0 bool // depth-0 records only
 
@@ -174,8 +183,6 @@ type Artifacts interface {
 	ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange, audit *agent.AuditEntry) (*agent.Artifact, error)
 	// ListArtifacts returns a role's artifacts by method.
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
-	// ArtifactStates counts the artifacts by lifecycle state.
-	ArtifactStates(ctx context.Context) (map[string]int, error)
 	// Program returns the source with that checksum ("sha256:<hex>"), current or not, for as long as an artifact or
 	// the call log refers to it. ErrNotFound.
 	Program(ctx context.Context, checksum string) (string, error)
@@ -212,8 +219,8 @@ type RankedTool struct {
 	State   string // the best lifecycle state among its artifacts
 }
 
-// Keeper is maintenance: what goes away, and comes back.
-type Keeper interface {
+// Maintenance archives, restores, removes and expires.
+type Maintenance interface {
 	// Stale lists tools and artifacts not used since before.
 	Stale(ctx context.Context, before time.Time) ([]Target, error)
 	// Archive moves the targets out of the way, byte for byte; Restore brings them back. Remove deletes for good.
@@ -235,6 +242,7 @@ type Target struct {
 
 // Change is one entry of the change feed.
 type Change struct {
+	Namespace    agent.Namespace
 	Kind         string // artifact, tool, policy
 	Role, Method string
 	Revision     int64
@@ -245,9 +253,11 @@ type Exporter interface {
 	Export(ctx context.Context, w io.Writer) error
 }
 
-// Stats are figures of a store since it was opened, but for the gauges.
+// Stats are figures of a store, of all namespaces together, since it was opened; gauges are of now.
 type Stats struct {
 	Commits, Fsyncs, JournalBytes, Quarantined int64
 	CheckpointLagEntries                       int64 // gauge: entries in the journal that the files do not hold yet
 	Sessions, Tools                            int64 // gauges
+
+	Artifacts map[string]int // gauge: by lifecycle state
 }

@@ -197,7 +197,7 @@ func BenchmarkFlat(b *testing.B) {
 					}
 				}
 			})
-			if err := s.Close(); err != nil {
+			if err := s.close(); err != nil {
 				b.Fatal(err)
 			}
 		})
@@ -256,7 +256,7 @@ func seed(b testing.TB, dir string, records, tools, sessions int) {
 		})
 	}
 	wg.Wait()
-	if err := s.Close(); err != nil {
+	if err := s.close(); err != nil {
 		b.Fatal(err)
 	}
 	// Artifacts and sessions as the store leaves them, without a fsync for each: this is a seed.
@@ -320,7 +320,7 @@ func BenchmarkOpen(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StopTimer()
-				if err := s.Close(); err != nil {
+				if err := s.close(); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

@@ -432,6 +432,7 @@ func sameContract(a, b *agent.Tool) bool {
 
 func (s *Store) changed(c store.Change) {
 	if len(s.watchers) > 0 {
+		c.Namespace = agent.DefaultNamespace
 		s.changes = append(s.changes, c)
 	}
 }

@@ -20,21 +20,21 @@ var simStart = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 // script is a run of operations which touches everything that a store writes. Those without a twin are the flusher's.
 type step struct {
 	name  string
-	do    func(store.Store) error
+	do    func(store.Namespace) error
 	files func(*Store) error
 }
 
 func script(now func() time.Time) []step {
 	ctx := context.Background()
 	var steps []step
-	add := func(name string, do func(store.Store) error) { steps = append(steps, step{name: name, do: do}) }
+	add := func(name string, do func(store.Namespace) error) { steps = append(steps, step{name: name, do: do}) }
 	sync := func() { steps = append(steps, step{name: "sync", files: (*Store).Sync}) }
 	checkpoint := func() { steps = append(steps, step{name: "checkpoint", files: (*Store).checkpoint}) }
 	n := 0
 	call := func(session, method string, change func(*store.CallCommit)) {
 		n++
 		id := fmt.Sprintf("call_%04d", n)
-		add("call "+id, func(s store.Store) error {
+		add("call "+id, func(s store.Namespace) error {
 			c := storetest.NewCommit(session, id, now())
 			c.Record.MethodName, c.Log.Method = method, method
 			c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(`"` + id + `"`)}}
@@ -56,7 +56,7 @@ func script(now func() time.Time) []step {
 		}
 	}
 	create := func(id string) {
-		add("create "+id, func(s store.Store) error {
+		add("create "+id, func(s store.Namespace) error {
 			return s.CreateSession(ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: now(), UpdatedAt: now()}, map[string]json.RawMessage{"first": json.RawMessage("1")})
 		})
 	}
@@ -68,7 +68,7 @@ func script(now func() time.Time) []step {
 	sync()
 	call("sess_1", "sub", forged("gen-1"))
 	call("sess_2", "sub", nil)
-	add("policy", func(s store.Store) error {
+	add("policy", func(s store.Namespace) error {
 		p := agent.DefaultPolicy()
 		p.RepairEnabled = false
 		return s.SetPolicy(ctx, p, &agent.AuditEntry{ID: "audit_1"})
@@ -76,32 +76,32 @@ func script(now func() time.Time) []step {
 	checkpoint()
 	call("sess_1", "add", nil)
 	call("sess_2", "add", forged("gen-2"))
-	add("context", func(s store.Store) error {
+	add("context", func(s store.Namespace) error {
 		_, err := s.ChangeContext(ctx, "sess_2", agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")}, Delete: []string{"first"}})
 		return err
 	})
 	sync()
-	add("archive", func(s store.Store) error {
+	add("archive", func(s store.Namespace) error {
 		return s.Archive(ctx, target("sub"), agent.AuditEntry{ID: "audit_2"})
 	})
 	call("sess_1", "sub", nil)
 	sync()
-	add("restore", func(s store.Store) error {
+	add("restore", func(s store.Namespace) error {
 		return s.Restore(ctx, target("sub"), agent.AuditEntry{ID: "audit_3"})
 	})
 	sync()
 	call("sess_1", "sub", nil)
-	add("delete sess_2", func(s store.Store) error { return s.DeleteSession(ctx, "sess_2") })
+	add("delete sess_2", func(s store.Namespace) error { return s.DeleteSession(ctx, "sess_2") })
 	call("sess_1", "add", nil)
-	add("archive tool", func(s store.Store) error {
+	add("archive tool", func(s store.Namespace) error {
 		return s.Archive(ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_4"})
 	})
 	checkpoint()
-	add("restore tool", func(s store.Store) error {
+	add("restore tool", func(s store.Namespace) error {
 		return s.Restore(ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_5"})
 	})
 	call("sess_1", "add", nil)
-	add("remove", func(s store.Store) error {
+	add("remove", func(s store.Namespace) error {
 		return s.Remove(ctx, target("sub"), agent.AuditEntry{ID: "audit_6"})
 	})
 	call("sess_1", "sub", forged("gen-1"))
@@ -110,12 +110,12 @@ func script(now func() time.Time) []step {
 	checkpoint()
 	call("sess_1", "add", nil)
 	// An older program comes back in the place of a newer one that is gone.
-	add("archive add", func(s store.Store) error { return s.Archive(ctx, target("add"), agent.AuditEntry{ID: "audit_7"}) })
+	add("archive add", func(s store.Namespace) error { return s.Archive(ctx, target("add"), agent.AuditEntry{ID: "audit_7"}) })
 	checkpoint()
 	call("sess_1", "add", forged("gen-1"))
 	sync()
-	add("remove add", func(s store.Store) error { return s.Remove(ctx, target("add"), agent.AuditEntry{ID: "audit_8"}) })
-	add("restore add", func(s store.Store) error {
+	add("remove add", func(s store.Namespace) error { return s.Remove(ctx, target("add"), agent.AuditEntry{ID: "audit_8"}) })
+	add("restore add", func(s store.Namespace) error {
 		return s.Restore(ctx, target("add"), agent.AuditEntry{ID: "audit_9"})
 	})
 	sync()
@@ -149,7 +149,7 @@ func runScript(t *testing.T, f *simFS) (states []string) {
 		if step.files != nil {
 			err = step.files(s)
 		} else if err = step.do(s); err == nil {
-			err = step.do(twin)
+			err = step.do(storetest.Default(t, twin))
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -292,7 +292,7 @@ func faulty(t *testing.T, f *simFS, what string) {
 				s.fail(err)
 			}
 		} else if err := step.do(s); err == nil {
-			if err := step.do(twin); err != nil {
+			if err := step.do(storetest.Default(t, twin)); err != nil {
 				t.Fatalf("%s: %s: the store did what its twin refuses: %v", what, step.name, err)
 			}
 		} else if !errors.Is(err, errSim) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrExists) {

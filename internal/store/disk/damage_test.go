@@ -52,7 +52,7 @@ func TestDamagedHistoryLine(t *testing.T) {
 			})
 			s := open(t, dir, testOptions(t))
 			whole := []int{1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12}
-			for _, q := range []store.HistoryQuery{{Limit: 100}, {Limit: 100, Since: simStart.Add(-time.Hour)}, {Limit: 100, Look: 100}} {
+			for _, q := range []store.HistoryQuery{{Limit: 100}, {Limit: 100, Since: simStart.Add(-time.Hour)}, {Limit: 100, Scan: 100}} {
 				for limit := range 13 {
 					for _, desc := range []bool{false, true} {
 						q.Limit, q.Desc, q.After = limit+1, desc, 0
@@ -84,7 +84,7 @@ func TestDamagedHistoryLine(t *testing.T) {
 			if n := s.Stats().Quarantined; n != 1 {
 				t.Errorf("counted %d times, want once", n)
 			}
-			if err := s.Close(); err != nil {
+			if err := s.close(); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := Repair(ctx, dir, testOptions(t)); err != nil {
@@ -127,7 +127,7 @@ func TestTornLogs(t *testing.T) {
 			if err := s.SetPolicy(ctx, p, &entry); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Close(); err != nil {
+			if err := s.close(); err != nil {
 				t.Fatal(err)
 			}
 			s = open(t, dir, testOptions(t))
@@ -140,7 +140,7 @@ func TestTornLogs(t *testing.T) {
 			if list, err := s.Audit(ctx, "", 1); err != nil || len(list) != 1 || list[0].ID != "aud_new" {
 				t.Errorf("the newest act: %+v, %v", list, err)
 			}
-			if err := s.Close(); err != nil {
+			if err := s.close(); err != nil {
 				t.Fatal(err)
 			}
 			if r, err := Repair(ctx, dir, testOptions(t)); err != nil || len(r.Problems) > 0 {
@@ -171,7 +171,7 @@ func TestDirectoryInTheWay(t *testing.T) {
 		if err := s.CommitCall(context.Background(), storetest.NewCommit("sess_1", "call_new", time.Now())); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		if err := s.Close(); err != nil {
+		if err := s.close(); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -190,7 +190,7 @@ func (f noSpaceFS) Open(name string, create bool) (File, error) {
 // Issue 5, 5: a store on a disk that is full already opens: reads go on, commits are refused, and it recovers by itself.
 func TestOpenOnAFullDisk(t *testing.T) {
 	ctx := context.Background()
-	for name, stop := range map[string]func(s *Store) error{"stopped": (*Store).Close, "killed": func(s *Store) error { s.kill(); return nil }} {
+	for name, stop := range map[string]func(s *Store) error{"stopped": (*Store).close, "killed": func(s *Store) error { s.kill(); return nil }} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir, testOptions(t))
@@ -223,7 +223,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 2 {
 				t.Errorf("got seq %d, %v, want 2", c.Record.Seq, err)
 			}
-			if err := s.Close(); err != nil {
+			if err := s.close(); err != nil {
 				t.Fatal(err)
 			}
 			if r, err := Verify(ctx, dir, testOptions(t)); err != nil || len(r.Problems) > 0 || r.Records != 2 {

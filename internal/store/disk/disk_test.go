@@ -43,7 +43,7 @@ func open(t testing.TB, dir string, o Options) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() { _ = s.close() })
 	return s
 }
 
@@ -81,7 +81,7 @@ func TestStore(t *testing.T) {
 					was := dirs[s]
 					if kill {
 						s.(*Store).kill()
-					} else if err := s.Close(); err != nil {
+					} else if err := s.Close(t.Context()); err != nil {
 						t.Fatalf("close: %v", err)
 					}
 					was.o.Logger = testOptions(t).Logger

@@ -199,7 +199,7 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options) error {
 	if err != nil {
 		return err
 	}
-	return s.Close()
+	return s.close()
 }
 
 func emptyOut(fs FS) error {

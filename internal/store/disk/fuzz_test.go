@@ -90,7 +90,7 @@ func FuzzFiles(f *testing.F) {
 			}
 		}
 	}
-	if err := s.Close(); err != nil {
+	if err := s.close(); err != nil {
 		f.Fatal(err)
 	}
 	names := []string{registryFile, indexFile, policyFile, patternsFile, contentFile, checkpointFile, auditFile, "calls.jsonl", "values/00000001.jsonl", "calls/00000001.idx",

@@ -113,7 +113,7 @@ func (p *pager) passesOver(line []byte) bool {
 
 // add takes a line and reports whether the page is full and complete.
 func (p *pager) add(line []byte) (full bool, err error) {
-	if p.q.Look > 0 && p.looked == p.q.Look {
+	if p.q.Scan > 0 && p.looked == p.q.Scan {
 		p.page.Next = p.seen
 		return true, nil
 	}

@@ -28,7 +28,7 @@ func writeHistory(b testing.TB, dir, id string, records int) {
 	if err := s.CommitCall(context.Background(), storetest.Forged(storetest.NewCommit(id, "call_0", longAgo), "package tool")); err != nil {
 		b.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
+	if err := s.close(); err != nil {
 		b.Fatal(err)
 	}
 	f, err := os.Create(dir + "/" + historyFile(id))
@@ -74,7 +74,7 @@ func BenchmarkHistory(b *testing.B) {
 			dir, id := b.TempDir(), "sess_h"
 			writeHistory(b, dir, id, records)
 			s, _ := benchStore(b, dir, 0)
-			defer s.Close()
+			defer s.close()
 			ctx := context.Background()
 			middle := longAgo.Add(time.Duration(records/2) * time.Second)
 			for _, c := range []struct {
@@ -82,12 +82,12 @@ func BenchmarkHistory(b *testing.B) {
 				q    store.HistoryQuery
 				want int // records in the page of the longest history
 			}{
-				{"page-first", store.HistoryQuery{Limit: 100, Look: look}, 100},
-				{"page-middle", store.HistoryQuery{Limit: 100, Look: look, After: records / 2}, 100},
-				{"page-newest", store.HistoryQuery{Limit: 100, Look: look, Desc: true}, 100},
-				{"newest-errors", store.HistoryQuery{Limit: 100, Look: look, Desc: true, Status: agent.StatusError}, 100},
-				{"a-minute-in-the-middle", store.HistoryQuery{Limit: 100, Look: look, Since: middle, Until: middle.Add(time.Minute)}, 60},
-				{"rare-from-the-end", store.HistoryQuery{Limit: 100, Look: look, Desc: true, Method: "rare"}, 0},
+				{"page-first", store.HistoryQuery{Limit: 100, Scan: look}, 100},
+				{"page-middle", store.HistoryQuery{Limit: 100, Scan: look, After: records / 2}, 100},
+				{"page-newest", store.HistoryQuery{Limit: 100, Scan: look, Desc: true}, 100},
+				{"newest-errors", store.HistoryQuery{Limit: 100, Scan: look, Desc: true, Status: agent.StatusError}, 100},
+				{"a-minute-in-the-middle", store.HistoryQuery{Limit: 100, Scan: look, Since: middle, Until: middle.Add(time.Minute)}, 60},
+				{"rare-from-the-end", store.HistoryQuery{Limit: 100, Scan: look, Desc: true, Method: "rare"}, 0},
 			} {
 				b.Run(c.name, func(b *testing.B) {
 					for b.Loop() {

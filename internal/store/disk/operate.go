@@ -194,13 +194,6 @@ func (s *Store) ListArtifacts(_ context.Context, role string) ([]*agent.Artifact
 	return out, nil
 }
 
-// ArtifactStates is part of store.Store.
-func (s *Store) ArtifactStates(context.Context) (map[string]int, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.ranking.States(), nil
-}
-
 // Program is part of store.Store.
 func (s *Store) Program(_ context.Context, checksum string) (string, error) {
 	return s.program(checksum)

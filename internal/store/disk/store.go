@@ -215,6 +215,17 @@ func (s *Store) stripe(kind, name string) *sync.Mutex {
 	return &s.stripes[h.Sum64()%uint64(len(s.stripes))]
 }
 
+// Namespace is part of store.Store. There is only the default one.
+func (s *Store) Namespace(name agent.Namespace) (store.Namespace, error) {
+	if err := name.Validate(); err != nil {
+		return nil, err
+	}
+	if name != agent.DefaultNamespace {
+		return nil, fmt.Errorf("namespace %s: %w", name, store.ErrNotFound)
+	}
+	return s, nil
+}
+
 // Ready is part of store.Store.
 func (s *Store) Ready() error {
 	if t := s.spoiled.Load(); t != nil {
@@ -240,7 +251,7 @@ func (s *Store) Stats() store.Stats {
 	defer s.mu.RUnlock()
 	return store.Stats{
 		Commits: s.commits.Load(), Fsyncs: s.fsyncs.Load(), JournalBytes: s.written.Load(), Quarantined: s.quarantined.Load(),
-		CheckpointLagEntries: int64(len(s.calls)), Sessions: s.sessionCount, Tools: int64(s.ranking.Tools()),
+		CheckpointLagEntries: int64(len(s.calls)), Sessions: s.sessionCount, Tools: int64(s.ranking.Tools()), Artifacts: s.ranking.States(),
 	}
 }
 
@@ -258,8 +269,20 @@ func (s *Store) Watch(changed func(store.Change)) (stop func()) {
 	}
 }
 
-// Close is part of store.Store: it takes no more commits, writes the files to the end and lets the directory go.
-func (s *Store) Close() error {
+// Close is part of store.Store: it takes no more commits, writes the files to the end and releases the directory. When
+// ctx ends first it returns why; what was begun goes on, and the directory stays locked meanwhile.
+func (s *Store) Close(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- s.close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the store was not written out: %w", context.Cause(ctx))
+	}
+}
+
+func (s *Store) close() error {
 	s.seq.Lock()
 	s.mu.Lock()
 	already := s.closed
@@ -287,4 +310,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.unlock())
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Namespace = (*Store)(nil)
+)

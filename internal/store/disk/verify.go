@@ -370,7 +370,7 @@ func Repair(ctx context.Context, dir string, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if err := errors.Join(s.repair(ctx), s.Close()); err != nil {
+	if err := errors.Join(s.repair(ctx), s.close()); err != nil {
 		return Report{}, err
 	}
 	return Verify(ctx, dir, o)

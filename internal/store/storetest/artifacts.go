@@ -57,8 +57,7 @@ func artifacts(t *testing.T, r *rig) {
 		if len(list) != 2 || list[0].MethodName != "add" || list[1].MethodName != "sub" {
 			t.Errorf("got %v, want add and sub", list)
 		}
-		states, err := r.s.ArtifactStates(r.ctx)
-		r.ok(err)
+		states := r.store.Stats().Artifacts
 		if fmt.Sprint(states) != "map[candidate:2 durable:1]" {
 			t.Errorf("got states %v", states)
 		}
@@ -373,7 +372,7 @@ func leases(t *testing.T, r *rig) {
 
 func watch(t *testing.T, r *rig) {
 	got := make(chan store.Change, 10)
-	stop := r.s.Watch(func(c store.Change) { got <- c })
+	stop := r.store.Watch(func(c store.Change) { got <- c })
 	want := func(kind, role, method string) {
 		t.Helper()
 		select {
@@ -505,13 +504,13 @@ func stale(t *testing.T, r *rig) {
 
 func closeTwice(t *testing.T, r *rig) {
 	r.session("sess_1")
-	r.ok(r.s.Ready())
-	r.ok(r.s.Close())
-	r.ok(r.s.Close())
+	r.ok(r.store.Ready())
+	r.ok(r.store.Close(r.ctx))
+	r.ok(r.store.Close(r.ctx))
 	if err := r.s.CommitCall(r.ctx, r.call("sess_1")); !errors.Is(err, store.ErrReadOnly) {
 		t.Errorf("commit after Close: got %v, want ErrReadOnly", err)
 	}
-	if r.s.Ready() == nil {
+	if r.store.Ready() == nil {
 		t.Error("a closed store says it is ready")
 	}
 }

@@ -16,12 +16,13 @@ import (
 // model does the same random operations to the store and to a fresh store.Memory, stopping and killing the one now
 // and then, and compares all that can be read of both.
 func model(t *testing.T, r *rig) {
-	twin := store.NewMemory(store.Options{Now: r.clock.now})
+	memory := store.NewMemory(store.Options{Now: r.clock.now})
+	twin := Default(t, memory)
 	random := rand.New(rand.NewPCG(1, 2))
 	live := map[string]bool{}
 	pick := func(n int) int { return random.IntN(n) }
 	var done []string // since they were compared
-	both := func(what string, do func(store.Store) error) {
+	both := func(what string, do func(store.Namespace) error) {
 		t.Helper()
 		a, b := do(r.s), do(twin)
 		done = append(done, fmt.Sprint(what, " ", a))
@@ -36,42 +37,42 @@ func model(t *testing.T, r *rig) {
 		case 0, 1:
 			if !live[id] {
 				live[id] = true
-				both("create", func(s store.Store) error {
+				both("create", func(s store.Namespace) error {
 					return s.CreateSession(r.ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil)
 				})
 			}
 		case 2:
 			delete(live, id)
-			both("delete "+id, func(s store.Store) error { return s.DeleteSession(r.ctx, id) })
+			both("delete "+id, func(s store.Namespace) error { return s.DeleteSession(r.ctx, id) })
 		case 3:
-			both("put tool", func(s store.Store) error {
+			both("put tool", func(s store.Namespace) error {
 				_, err := s.PutTool(r.ctx, agent.Tool{Role: "role" + method, Contract: agent.Contract{Purpose: fmt.Sprint(step)}}, store.AnyRevision, nil)
 				return err
 			})
 		case 4:
 			targets := []store.Target{{Role: "calculator", Method: method}}
-			both("archive "+method, func(s store.Store) error {
+			both("archive "+method, func(s store.Namespace) error {
 				return s.Archive(r.ctx, targets, agent.AuditEntry{ID: fmt.Sprint("audit_", step)})
 			})
 		case 5:
 			targets := []store.Target{{Role: "calculator", Method: method}}
-			both("restore "+method, func(s store.Store) error {
+			both("restore "+method, func(s store.Namespace) error {
 				return s.Restore(r.ctx, targets, agent.AuditEntry{ID: fmt.Sprint("audit_", step)})
 			})
 		case 6:
 			if r.h.Reopen != nil {
 				kill := pick(2) == 0
 				done = append(done, fmt.Sprint("reopen, kill ", kill))
-				r.s = r.h.Reopen(t, r.s, kill)
+				r.use(r.h.Reopen(t, r.store, kill))
 			}
 		case 7:
-			both("context", func(s store.Store) error {
+			both("context", func(s store.Namespace) error {
 				_, err := s.ChangeContext(r.ctx, id, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(fmt.Sprint(step))}, Delete: []string{"last"}})
 				return err
 			})
 		default:
 			kind := pick(4)
-			both(fmt.Sprint("call ", kind, " ", id, " ", method), func(s store.Store) error {
+			both(fmt.Sprint("call ", kind, " ", id, " ", method), func(s store.Namespace) error {
 				c := NewCommit(id, fmt.Sprintf("call_%05d", step), r.clock.now())
 				c.Record.MethodName, c.Log.Method = method, method
 				c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(step))}}
@@ -88,7 +89,7 @@ func model(t *testing.T, r *rig) {
 			})
 		}
 		if step%40 == 39 {
-			if a, b := Dump(t, r.s, r.clock.now()), Dump(t, twin, r.clock.now()); a != b {
+			if a, b := Dump(t, r.store, r.clock.now()), Dump(t, memory, r.clock.now()); a != b {
 				t.Fatalf("after step %d the store and its twin differ: %s\nafter %s", step, Difference(a, b), strings.Join(done, "\n"))
 			}
 			done = nil
@@ -96,9 +97,10 @@ func model(t *testing.T, r *rig) {
 	}
 }
 
-// Dump renders what can be read of a store whose calls were those that NewCommit makes.
-func Dump(t testing.TB, s store.Store, now time.Time) string {
+// Dump renders what can be read of the default namespace of a store whose calls were those that NewCommit makes.
+func Dump(t testing.TB, whole store.Store, now time.Time) string {
 	t.Helper()
+	s := Default(t, whole)
 	ctx := context.Background()
 	ok := func(err error) {
 		t.Helper()
@@ -121,8 +123,6 @@ func Dump(t testing.TB, s store.Store, now time.Time) string {
 	ok(err)
 	ranks, err := s.RankTools(ctx, now, 100)
 	ok(err)
-	states, err := s.ArtifactStates(ctx)
-	ok(err)
 	patterns, err := s.Patterns(ctx, "calculator")
 	ok(err)
 	log, err := s.ListCalls(ctx, store.CallQuery{Limit: 1000})
@@ -134,7 +134,7 @@ func Dump(t testing.TB, s store.Store, now time.Time) string {
 	}
 	audits, err := s.Audit(ctx, "", 1000)
 	ok(err)
-	out["artifacts"], out["tools"], out["ranks"], out["states"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, states, patterns, log, audits
+	out["artifacts"], out["tools"], out["ranks"], out["states"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, whole.Stats().Artifacts, patterns, log, audits
 	for i := range 40 {
 		v, _ := s.Content(ctx, fmt.Sprint("content:", i))
 		out[fmt.Sprint("content ", i)] = v

@@ -193,10 +193,10 @@ func historyFilters(t *testing.T, r *rig) {
 			{store.HistoryQuery{Since: start.Add(10 * time.Minute), Desc: true, Limit: 1}, "[12 11]"},
 			{store.HistoryQuery{Until: start.Add(2 * time.Minute)}, "[1 2]"},
 			{store.HistoryQuery{Until: start.Add(2 * time.Minute), Desc: true}, "[2 1]"},
-			{store.HistoryQuery{Method: "sub", Look: 2}, "[1 4 7 10]"},
-			{store.HistoryQuery{Method: "sub", Look: 1, Desc: true}, "[10 7 4 1]"},
-			{store.HistoryQuery{Method: "never", Look: 5}, "[]"},
-			{store.HistoryQuery{Look: 5, Limit: 3}, "[1 2 3 4 5 6 7 8 9 10 11 12]"},
+			{store.HistoryQuery{Method: "sub", Scan: 2}, "[1 4 7 10]"},
+			{store.HistoryQuery{Method: "sub", Scan: 1, Desc: true}, "[10 7 4 1]"},
+			{store.HistoryQuery{Method: "never", Scan: 5}, "[]"},
+			{store.HistoryQuery{Scan: 5, Limit: 3}, "[1 2 3 4 5 6 7 8 9 10 11 12]"},
 		} {
 			if got := seqs(c.q); fmt.Sprint(got) != c.want {
 				t.Errorf("%+v: got %v, want %s", c.q, got, c.want)
@@ -221,13 +221,13 @@ func historyLooks(t *testing.T, r *rig) {
 			found int
 			more  bool
 		}{
-			{store.HistoryQuery{Method: "rare", Look: 5}, 0, true},
-			{store.HistoryQuery{Method: "rare", Look: 6}, 1, true},
-			{store.HistoryQuery{Method: "rare", Look: 7, After: 4}, 1, true},
-			{store.HistoryQuery{Method: "rare", Look: 12}, 1, false},
-			{store.HistoryQuery{Method: "rare", Look: 6, Desc: true}, 0, true},
-			{store.HistoryQuery{Method: "rare", Look: 7, Desc: true}, 1, true},
-			{store.HistoryQuery{Method: "rare", Look: 6, Desc: true, After: 7}, 1, false},
+			{store.HistoryQuery{Method: "rare", Scan: 5}, 0, true},
+			{store.HistoryQuery{Method: "rare", Scan: 6}, 1, true},
+			{store.HistoryQuery{Method: "rare", Scan: 7, After: 4}, 1, true},
+			{store.HistoryQuery{Method: "rare", Scan: 12}, 1, false},
+			{store.HistoryQuery{Method: "rare", Scan: 6, Desc: true}, 0, true},
+			{store.HistoryQuery{Method: "rare", Scan: 7, Desc: true}, 1, true},
+			{store.HistoryQuery{Method: "rare", Scan: 6, Desc: true, After: 7}, 1, false},
 		} {
 			page, err := r.s.History(r.ctx, "sess_1", c.q)
 			r.ok(err)

@@ -46,7 +46,7 @@ func Run(t *testing.T, h Harness) {
 		t.Run(c.name, func(t *testing.T) {
 			clock := &clock{at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 			r := &rig{T: t, h: h, clock: clock, ctx: t.Context()}
-			r.s = h.Open(t, clock.now)
+			r.use(h.Open(t, clock.now))
 			c.test(t, r)
 		})
 	}
@@ -56,10 +56,24 @@ func Run(t *testing.T, h Harness) {
 type rig struct {
 	*testing.T
 	h     Harness
-	s     store.Store
+	store store.Store
+	s     store.Namespace // its default namespace
 	clock *clock
 	ctx   context.Context
 	n     int
+}
+
+// use has the test go on with a store.
+func (r *rig) use(s store.Store) { r.store, r.s = s, Default(r.T, s) }
+
+// Default returns what the default namespace of a store holds.
+func Default(t testing.TB, s store.Store) store.Namespace {
+	t.Helper()
+	ns, err := s.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns
 }
 
 // everyWay runs the check now, and again after a clean stop and after a kill where the store outlives its process.
@@ -70,7 +84,7 @@ func (r *rig) everyWay(check func()) {
 		return
 	}
 	for _, kill := range []bool{true, false, false} { // the second clean stop finds nothing to write
-		r.s = r.h.Reopen(r.T, r.s, kill)
+		r.use(r.h.Reopen(r.T, r.store, kill))
 		check()
 	}
 }
@@ -138,7 +152,7 @@ func (r *rig) records(session string) []agent.Record {
 }
 
 // Records decodes a whole history, page by page, and checks that it is gapless and in order.
-func Records(t testing.TB, s store.Store, session string) []agent.Record {
+func Records(t testing.TB, s store.Namespace, session string) []agent.Record {
 	t.Helper()
 	var out []agent.Record
 	q := store.HistoryQuery{Limit: 7}

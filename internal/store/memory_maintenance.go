@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// splitTargets gives the artifacts that the targets name, and the roles whose tools they name.
+func (n *memoryNamespace) splitTargets(targets []Target) (artifacts []Target, roles []string) {
+	for _, t := range targets {
+		if t.Method != "" {
+			artifacts = append(artifacts, Target{Role: t.Role, Method: t.Method})
+			continue
+		}
+		roles = append(roles, t.Role)
+		if t.ToolOnly {
+			continue
+		}
+		for _, method := range n.ranking.Methods(t.Role) {
+			artifacts = append(artifacts, Target{Role: t.Role, Method: method})
+		}
+	}
+	return artifacts, roles
+}
+
+// Stale is part of Namespace.
+func (n *memoryNamespace) Stale(_ context.Context, before time.Time) ([]Target, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ranking.Stale(before), nil
+}
+
+// Archive is part of Namespace.
+func (n *memoryNamespace) Archive(ctx context.Context, targets []Target, audit agent.AuditEntry) error {
+	return n.takeAway(ctx, targets, audit, true)
+}
+
+// Remove is part of Namespace.
+func (n *memoryNamespace) Remove(ctx context.Context, targets []Target, audit agent.AuditEntry) error {
+	return n.takeAway(ctx, targets, audit, false)
+}
+
+func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit agent.AuditEntry, keep bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
+		return err
+	}
+	artifacts, roles := n.splitTargets(targets)
+	for _, t := range artifacts {
+		a := n.artifacts[t]
+		if a == nil {
+			continue
+		}
+		if keep {
+			n.archive[t] = append(n.archive[t], archived{artifact: a})
+		}
+		delete(n.artifacts, t)
+		n.ranking.DropArtifact(t.Role, t.Method)
+		n.changed(Change{Kind: "artifact", Role: t.Role, Method: t.Method})
+	}
+	for _, role := range roles {
+		t := n.ranking.Tool(role)
+		if t == nil {
+			continue
+		}
+		if keep {
+			key := Target{Role: role}
+			n.archive[key] = append(n.archive[key], archived{tool: t})
+		}
+		n.ranking.DropTool(role)
+		n.changed(Change{Kind: "tool", Role: role})
+	}
+	n.appendAudit(&audit)
+	return nil
+}
+
+// Restore is part of Namespace.
+func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit agent.AuditEntry) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
+		return err
+	}
+	back := []Target{}
+	for _, t := range targets {
+		found := false
+		for key := range n.archive {
+			if key.Role == t.Role && (t.Method == "" && !t.ToolOnly || key.Method == t.Method) {
+				found = true
+				if n.artifacts[key] != nil || key.Method == "" && n.ranking.Tool(key.Role) != nil {
+					return fmt.Errorf("%w: %s", ErrExists, strings.TrimSuffix(key.Role+"."+key.Method, "."))
+				}
+				back = append(back, key)
+			}
+		}
+		if !found {
+			return fmt.Errorf("%w in the archive: %s", ErrNotFound, strings.TrimSuffix(t.Role+"."+t.Method, "."))
+		}
+	}
+	for _, key := range back {
+		list := n.archive[key]
+		if len(list) == 0 {
+			continue // named twice
+		}
+		last := list[len(list)-1]
+		if n.archive[key] = list[:len(list)-1]; len(list) == 1 {
+			delete(n.archive, key)
+		}
+		if last.tool != nil {
+			n.setTool(last.tool)
+		} else {
+			n.setArtifact(last.artifact)
+		}
+	}
+	n.appendAudit(&audit)
+	return nil
+}
+
+// Expire is part of Namespace.
+func (n *memoryNamespace) Expire(ctx context.Context, now time.Time) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
+		return 0, err
+	}
+	r := n.policy.Retention
+	gone := []string{}
+	ids := slices.Sorted(maps.Keys(n.sessions))
+	for i, id := range ids {
+		old := r.SessionDays > 0 && now.Sub(n.sessions[id].session.UpdatedAt) > time.Duration(r.SessionDays)*24*time.Hour
+		if old || r.MaxSessions > 0 && len(ids)-i > r.MaxSessions {
+			gone = append(gone, id)
+		}
+	}
+	for _, id := range gone {
+		if err := n.deleteSession(id); err != nil {
+			return 0, err
+		}
+	}
+	maps.DeleteFunc(n.replies, func(_ string, k keptReply) bool { return now.Sub(k.at) >= KeyLife })
+	return len(gone), nil
+}
+
+var (
+	_ Store     = (*Memory)(nil)
+	_ Namespace = (*memoryNamespace)(nil)
+)
