@@ -111,7 +111,7 @@ func TestPanicInApplyingMakesTheStoreUnready(t *testing.T) {
 	if _, err := s.Session(ctx, "sess_1"); err != nil {
 		t.Errorf("reads go on; got %v", err)
 	}
-	if err := s.Close(); err == nil {
+	if err := s.close(); err == nil {
 		t.Error("Close wrote files from a memory that is in doubt")
 	}
 	next := open(t, dir, testOptions(t))
