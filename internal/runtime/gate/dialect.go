@@ -50,6 +50,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 - One file, package tool, with exactly one function ` + "`" + runForm + "`" + `.
 - No go statements, no init functions, no compiler directives, no cgo.
 - Other packages' variables may be read, not assigned to, and their address may not be taken.
+- A value of a type that no allowed package declares can be printed by fmt, as in ` + "`fmt.Sprint(err.Type)`" + ` of an error of encoding/json, and used for nothing else.
 - Package variables live for one call.
 - Ranges over maps visit keys in sorted order. A select takes the first case that is ready. What would block for ever ends the run.
 - The clock stands still during a run, but for time.Sleep, which moves it. Chance comes from a seed. Both are noted, so that a call can be repeated.

@@ -200,6 +200,9 @@ func (c *check) check() *Refusal {
 	if len(c.errs) > 0 {
 		return c.typeErrors()
 	}
+	if r := c.heldPolicy(); r != nil { // of the text as it is: calls that are moved are of no other types
+		return r
+	}
 	return c.reorder()
 }
 

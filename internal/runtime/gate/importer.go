@@ -28,7 +28,8 @@ type library struct {
 	decoded map[string]*types.Package // by true path, as export data refers to packages
 	shown   map[string]*types.Package // by import path, without the hidden names
 	generic map[string][]genericDecl
-	units   map[string]Unit // generic packages that are always whole, because export data refers to them
+	units   map[string]Unit          // generic packages that are always whole, because export data refers to them
+	aliases map[*types.TypeName]bool // types of other packages that an allowed one gives a name to; nil until asked for
 }
 
 // A genericDecl is a declaration of a generic package; see gen.
