@@ -21,7 +21,7 @@ func TestDemoRecordingIsHonest(t *testing.T) {
 		}
 		return list
 	}
-	recorded, err := os.ReadFile("../../test/e2e/testdata/forge.jsonl")
+	recorded, err := os.ReadFile("../../test/e2e/recordings/testdata/forge.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func TestCommandLineDocument(t *testing.T) {
 
 func commandLineDocument(t *testing.T) []byte {
 	t.Helper()
-	screen, err := os.ReadFile("../../test/e2e/testdata/watch-tree.screen")
+	screen, err := os.ReadFile("../../test/e2e/commands/testdata/watch-tree.screen")
 	if err != nil {
 		t.Fatal(err)
 	}

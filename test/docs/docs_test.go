@@ -1,0 +1,203 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// A fence is a fenced block of a Markdown file.
+type fence struct {
+	Language string
+	Line     int
+	Text     []string
+}
+
+func fences(t *testing.T, path string) []fence {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []fence
+	open := false
+	for i, line := range strings.Split(string(data), "\n") {
+		language, isFence := strings.CutPrefix(line, "```")
+		switch {
+		case isFence && open:
+			open = false
+		case isFence:
+			open = true
+			all = append(all, fence{Language: language, Line: i + 1})
+		case open:
+			all[len(all)-1].Text = append(all[len(all)-1].Text, line)
+		}
+	}
+	if open {
+		t.Fatalf("%s: the last fence is not closed", path)
+	}
+	return all
+}
+
+// documents are README and its like and everything below docs/, the decisions apart: these tell of their day.
+func documents(t *testing.T) []string {
+	t.Helper()
+	all := []string{"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/runbooks/*.md", "../../docs/baselines/*.md"} {
+		list, err := filepath.Glob(pattern)
+		if err != nil || len(list) == 0 {
+			t.Fatalf("%s: %d documents (%v)", pattern, len(list), err)
+		}
+		all = append(all, list...)
+	}
+	return all
+}
+
+// A step is a command of a console block and what is printed of it. A command goes on in
+// the next line while a quote or a here-document (<<'END') is open, or behind a backslash.
+type step struct {
+	Line    int
+	Command string
+	Want    []string
+}
+
+// steps returns the commands of the console blocks for that daemon: "" for the usual one, else the word behind console.
+func steps(blocks []fence, daemon string) []step {
+	var all []step
+	for _, b := range blocks {
+		if language, for_, _ := strings.Cut(b.Language, " "); language != "console" || for_ != daemon {
+			continue
+		}
+		unfinished := false
+		for i, line := range b.Text {
+			command, isCommand := strings.CutPrefix(line, "$ ")
+			switch {
+			case unfinished:
+				all[len(all)-1].Command += "\n" + line
+			case isCommand:
+				all = append(all, step{Line: b.Line + 1 + i, Command: command})
+			case len(all) > 0:
+				all[len(all)-1].Want = append(all[len(all)-1].Want, line)
+				continue
+			}
+			unfinished = goesOn(all[len(all)-1].Command)
+		}
+	}
+	return all
+}
+
+func goesOn(command string) bool {
+	if strings.Contains(command, "<<'END'") {
+		return !strings.HasSuffix(command, "\nEND")
+	}
+	return strings.HasSuffix(command, "\\") || strings.Count(command, "'")%2 == 1
+}
+
+// The daemons that documents speak to. Each document gets one of its own.
+func documentDaemon(t *testing.T, kind string) *rig.Daemon {
+	t.Helper()
+	switch kind {
+	case "tokens":
+		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice  alices-secret-token-1\nbob    bobs-secret-token-22\n"))
+	case "model":
+		m := rig.NewModel(t, rig.Script{})
+		m.Answer("", "", rig.Text("Answer: Paris"))
+		return rig.Start(t, m)
+	}
+	return rig.Start(t, nil)
+}
+
+// daemonKinds are the words that may stand behind console.
+func daemonKinds() []string { return []string{"", "tokens", "model"} }
+
+const stepMark = "=== next step ==="
+
+// Each document's console blocks are run, in order and in one shell, against a daemon on the embedded recording, and say
+// what is printed there; "..." stands for anything.
+func TestDocumentsTellTheTruth(t *testing.T) {
+	for _, path := range documents(t) {
+		for _, kind := range daemonKinds() {
+			list := steps(fences(t, path), kind)
+			if len(list) == 0 {
+				continue
+			}
+			t.Run(strings.TrimSpace(filepath.Base(path)+" "+kind), func(t *testing.T) {
+				t.Parallel()
+				outputs := runSteps(t, documentDaemon(t, kind), list)
+				for i, s := range list {
+					want := strings.TrimSpace(strings.Join(s.Want, "\n"))
+					if !matches(want, strings.TrimSpace(outputs[i])) {
+						t.Errorf("%s:%d: $ %s\nprints:\n%s\nthe document has:\n%s", path, s.Line, s.Command, strings.TrimSpace(outputs[i]), want)
+					}
+				}
+			})
+		}
+	}
+}
+
+func runSteps(t *testing.T, d *rig.Daemon, list []step) []string {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")             // as in a checkout in which make run was said
+	if err := os.Mkdir(bin, 0o755); err != nil { //nolint:gosec // programs are for everyone
+		t.Fatal(err)
+	}
+	for _, name := range []string{"recurgentd", "curl"} {
+		if help, err := exec.Command("curl", "--help", "all").Output(); name == "curl" && err == nil && strings.Contains(string(help), "--json") {
+			continue // the real one
+		}
+		if err := os.Symlink(rig.Absolute(t, os.Args[0]), filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var script strings.Builder
+	for _, s := range list {
+		fmt.Fprintf(&script, "{ %s\n} 2>&1\necho; echo '%s'\n", s.Command, stepMark)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*rig.Patience) // a whole document
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(script.String(), "http://127.0.0.1:8420", d.URL))
+	cmd.Dir, cmd.WaitDelay = dir, rig.Patience // what a failed step left in the background must not hold the test
+	cmd.Env = append(rig.Environment(cmd.Dir), "RECURGENT_URL="+d.URL, "PATH="+bin+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	outputs := strings.Split(string(out), stepMark+"\n")
+	if len(outputs) != len(list)+1 {
+		t.Fatalf("%d outputs of %d steps:\n%s", len(outputs)-1, len(list), out)
+	}
+	return outputs
+}
+
+// matches compares with "..." as a wildcard.
+func matches(want, got string) bool {
+	parts := strings.Split(want, "...")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`).MatchString(got)
+}
+
+// What goes to a shell in the guides is all run: no other block has commands, and none is for a daemon that no test starts.
+func TestGuidesAreRun(t *testing.T) {
+	for _, path := range documents(t) {
+		for _, b := range fences(t, path) {
+			language, kind, _ := strings.Cut(b.Language, " ")
+			if language == "console" && !slices.Contains(daemonKinds(), kind) {
+				t.Errorf("%s:%d: no test runs blocks of %q", path, b.Line, b.Language)
+			}
+			if name := filepath.Base(path); language == "sh" && (name == "http-guide.md" || name == "operations.md") {
+				t.Errorf("%s:%d: an example that no test runs; make it a console block", path, b.Line)
+			}
+		}
+	}
+}

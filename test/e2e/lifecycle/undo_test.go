@@ -1,0 +1,184 @@
+package lifecycle
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// undoRequest reads what an audit entry says of its undo, as a person would.
+var undoRequest = regexp.MustCompile(`^(POST|PUT|PATCH|DELETE) (/\S+)$`)
+
+// undoLast takes back the newest act by what the audit trail says.
+func undoLast(d *rig.Daemon) {
+	d.T.Helper()
+	e := d.Get("/v1/maintenance/audit?limit=1")["data"].([]any)[0].(map[string]any)
+	m := undoRequest.FindStringSubmatch(e["undo"].(string))
+	if m == nil {
+		d.T.Fatalf("%s says %q of its undo", e["action"], e["undo"])
+	}
+	d.Do(http.StatusOK, m[1], m[2], map[string]any{"reason": "by mistake"})
+}
+
+// P-71, P-92, P-94..P-96; the issue, point 7: every act of the playbook is undone by what its audit entry says, to the byte:
+// what the interface answers and what the file holds, but for the file's own place in the journal. So is the undo, but for
+// programs that were put in.
+func TestEveryActIsUndoneToTheByte(t *testing.T) {
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
+	d := rig.Start(t, m)
+	put := func(path string) func() {
+		return func() {
+			d.Do(http.StatusOK, http.MethodPut, path, map[string]any{"code": rig.ProgEcho, "reason": "mine"})
+		}
+	}
+	act := func(name string, body map[string]any) func() {
+		return func() { d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/"+name, body) }
+	}
+	s := d.Session("r")
+	d.Call(s, "m", 1)
+	d.Call(s, "m", "bad")                                                                  // gen-2
+	act("regenerate", map[string]any{})()                                                  // gen-3 comes with the next call
+	d.Call(s, "m", 2)                                                                      //
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "first"}) // its first program made it known
+	journal := regexp.MustCompile(`"lsn": \d+`)
+	file := func(name string) string {
+		d.Stop(syscall.SIGTERM)
+		data, err := os.ReadFile(filepath.Join(d.State(), "tools", "r", name+".json"))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		d.Start()
+		return journal.ReplaceAllString(string(data), "")
+	}
+	body := func(path string) string {
+		r := d.Send(http.MethodGet, path, nil, nil)
+		if r.Status == http.StatusNotFound {
+			return "none"
+		}
+		return string(r.Body)
+	}
+	for _, c := range []struct {
+		name, path, file string
+		do               func()
+		onFile, redo     bool
+	}{
+		{"quarantine", "/v1/tools/r/methods/m", "m", act("quarantine", map[string]any{"reason": "suspect"}), true, true},
+		{"release of what is not quarantined", "/v1/tools/r/methods/m", "m", act("release", map[string]any{}), false, true},
+		{"pin", "/v1/tools/r/methods/m", "m", act("pin", map[string]any{}), false, true},
+		{"unpin of what is not pinned", "/v1/tools/r/methods/m", "m", act("unpin", map[string]any{}), false, true},
+		{"approve", "/v1/tools/r/methods/m", "m", act("approve", map[string]any{}), false, true},
+		{"regenerate", "/v1/tools/r/methods/m", "m", act("regenerate", map[string]any{"reason": "suspect"}), false, true},
+		{"promote", "/v1/tools/r/methods/m", "m", act("promote", map[string]any{}), false, true},
+		{"promote with reset", "/v1/tools/r/methods/m", "m", act("promote", map[string]any{"reset_metrics": true}), true, true},
+		{"rollback", "/v1/tools/r/methods/m", "m", act("rollback", map[string]any{"generation": "gen-1"}), true, true},
+		{"put over three generations", "/v1/tools/r/methods/m", "m", put("/v1/tools/r/methods/m"), true, false},
+		{"put where there was none", "/v1/tools/r/methods/own", "own", put("/v1/tools/r/methods/own"), true, true},
+		{"archive", "/v1/tools/r/methods/m", "m", func() {
+			d.Do(http.StatusNoContent, http.MethodDelete, "/v1/tools/r/methods/m", nil)
+		}, true, true},
+		{"archive of the tool", "/v1/tools/r/methods", "m", func() { d.Do(http.StatusNoContent, http.MethodDelete, "/v1/tools/r", nil) }, true, true},
+		{"prune", "/v1/tools/r/methods/m", "m", func() {
+			d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/prune", map[string]any{"stale_days": 0, "dry_run": false})
+		}, true, true},
+		{"policy", "/v1/policy", "m", func() {
+			d.Policy(map[string]any{"repair_enabled": false, "degraded": map[string]any{"rate": 0.5}, "artifact_read_roles": []any{"r"}})
+		}, false, true},
+	} {
+		before, stored := body(c.path), ""
+		if c.onFile {
+			stored = file(c.file)
+		}
+		c.do()
+		after := body(c.path)
+		undoLast(d)
+		if is := body(c.path); is != before {
+			t.Errorf("%s: undone:\n%s\nwas:\n%s", c.name, is, before)
+		}
+		if c.onFile {
+			if is := file(c.file); is != stored {
+				t.Errorf("%s: the file undone:\n%s\nwas:\n%s", c.name, is, stored)
+			}
+		}
+		if !c.redo {
+			continue
+		}
+		undoLast(d) // the undo
+		if is := body(c.path); is != after {
+			t.Errorf("%s: done again:\n%s\nwas:\n%s", c.name, is, after)
+		}
+		undoLast(d)
+		if is := body(c.path); is != before {
+			t.Errorf("%s: undone again:\n%s\nwas:\n%s", c.name, is, before)
+		}
+	}
+	// A contract: all but its revision and use, which only ever grow.
+	terms := func() string {
+		o := d.Get("/v1/tools/r")
+		delete(o, "revision")
+		return string(rig.MustJSON(o))
+	}
+	before := terms()
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "second", "deliverable": map[string]any{"type": "number"}})
+	undoLast(d)
+	if is := terms(); is != before {
+		t.Errorf("contract: undone %s, was %s", is, before)
+	}
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/new", map[string]any{"purpose": "none"})
+	undoLast(d)
+	d.Do(http.StatusNotFound, http.MethodGet, "/v1/tools/new", nil)
+	d.WantValue(d.Call(s, "m", 3), 3, "persisted")
+}
+
+// What happened since an act is not lost by its undo, nothing is undone twice, and what a later act changed again is refused.
+func TestUndoLater(t *testing.T) {
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMends}})
+	d := rig.Start(t, m)
+	s := d.Session("r")
+	for range 3 {
+		d.Call(s, "m", 1)
+	}
+	id := func() string {
+		return d.Get("/v1/maintenance/audit?limit=1")["data"].([]any)[0].(map[string]any)["id"].(string)
+	}
+	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/promote", map[string]any{"reset_metrics": true})
+	reset := id()
+	d.Call(s, "m", 1)
+	d.Call(s, "m", 1)
+	if out, errs, code := d.Client("tools", "undo", reset, "--reason", "by mistake"); code != 0 || !strings.Contains(out, "r.m: undone") {
+		t.Errorf("tools undo: %d %s%s", code, out, errs)
+	}
+	if a := d.Artifact("r", "m"); a["success_count"] != 5.0 || a["lifecycle_state"] != "probation" || !rig.Equal("ooooo", a["history"].([]any)[0].(map[string]any)["window"]) {
+		t.Errorf("after the undo: %v calls, %v", a["success_count"], a["lifecycle_state"])
+	}
+	problem := func(status int, path, code string) {
+		t.Helper()
+		if p := d.Do(status, http.MethodPost, path, nil).Object(t); p["code"] != code {
+			t.Errorf("%s: %v", path, p)
+		}
+	}
+	problem(http.StatusConflict, "/v1/maintenance/audit/"+reset+"/undo", "cannot_undo")
+	problem(http.StatusNotFound, "/v1/maintenance/audit/aud_none/undo", "not_found")
+	d.Policy(map[string]any{"repair_enabled": false})
+	first := id()
+	d.Policy(map[string]any{"repair_enabled": true, "force_generation": false})
+	problem(http.StatusConflict, "/v1/maintenance/audit/"+first+"/undo", "cannot_undo")
+	d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/prune", map[string]any{"stale_days": 0, "mode": "delete", "dry_run": false})
+	problem(http.StatusConflict, "/v1/maintenance/audit/"+id()+"/undo", "cannot_undo")
+	audit := d.List("/v1/maintenance/audit")
+	for _, e := range audit {
+		for _, k := range []string{"id", "timestamp", "actor", "action", "target", "undo"} {
+			if e[k] == nil || e[k] == "" {
+				t.Errorf("an entry without %s: %v", k, e)
+			}
+		}
+	}
+	if last := audit[len(audit)-2]; last["undoes"] != reset || last["reason"] != "by mistake" || last["actor"] != "local" || last["action"] != "artifact.undo" {
+		t.Errorf("the undo's own entry: %v", last)
+	}
+}

@@ -1,0 +1,136 @@
+package rig
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/api/apitest"
+)
+
+// Patience bounds every wait of the tests. It is long because machines are slow, and nothing is measured with it.
+const Patience = 60 * time.Second
+
+// SecretKey must never be seen outside the requests to the model.
+const SecretKey = "sk-canary-4d1b7e55c0ffee"
+
+// A Daemon is a real daemon, started from the test binary and spoken to over HTTP only. Every exchange is compared with
+// the OpenAPI document (P-11, X-14).
+type Daemon struct {
+	T      *testing.T
+	Dir    string // data directory and log are below it
+	Args   []string
+	Env    []string
+	Cmd    *exec.Cmd
+	exited chan struct{} // closed when the process has ended
+	ready  string        // the ready line
+	URL    string
+	Output *Buffer  // stdout and stderr of all its lives
+	Log    *os.File // takes stderr instead, where it is set
+	HTTP   *http.Client
+}
+
+// Start starts a daemon on a fresh directory, with the model behind it where there is one, and waits until it is ready.
+func Start(t *testing.T, m *Model, args ...string) *Daemon {
+	t.Helper()
+	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: &Buffer{}, HTTP: apitest.Client(t)}
+	d.HTTP.Timeout = Patience
+	d.Env = Environment(d.Dir)
+	if m != nil {
+		d.Env = append(d.Env, "OPENAI_BASE_URL="+m.URL, "OPENAI_API_KEY="+SecretKey, "RECURGENT_MODEL=scripted")
+	}
+	d.Start()
+	t.Cleanup(func() {
+		d.Stop(syscall.SIGKILL)
+		CheckStoredFiles(t, d.State()) // P-06
+		if t.Failed() {
+			t.Logf("the daemon said:\n%s", d.Output)
+		}
+	})
+	return d
+}
+
+// Environment is one in which nothing of the tester's counts: state, home and configuration are below dir.
+func Environment(dir string) []string {
+	return []string{actAsBinary + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
+}
+
+// State is the data directory.
+func (d *Daemon) State() string { return filepath.Join(d.Dir, "xdg", "recurgent") }
+
+var readyLine = regexp.MustCompile(`^recurgentd is ready on (http://\S+)`)
+
+// Start starts it again, on its data, and waits until it is ready.
+func (d *Daemon) Start() {
+	d.T.Helper()
+	d.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, d.Args...)...)
+	d.Cmd.Env, d.Cmd.Dir, d.Cmd.Stderr = d.Env, d.Dir, d.Output
+	if d.Log != nil {
+		d.Cmd.Stderr = d.Log
+	}
+	stdout, err := d.Cmd.StdoutPipe()
+	if err != nil {
+		d.T.Fatal(err)
+	}
+	if err := d.Cmd.Start(); err != nil {
+		d.T.Fatal(err)
+	}
+	lines, exited := make(chan string, 1), make(chan struct{})
+	d.exited = exited
+	go func() {
+		scanner := bufio.NewScanner(stdout)
+		for scanner.Scan() {
+			fmt.Fprintln(d.Output, scanner.Text())
+			if readyLine.MatchString(scanner.Text()) {
+				lines <- scanner.Text()
+			}
+		}
+		_ = d.Cmd.Wait() // the state is read by those who wait for exited
+		close(exited)
+	}()
+	select {
+	case d.ready = <-lines:
+		d.URL = readyLine.FindStringSubmatch(d.ready)[1]
+	case <-exited:
+		d.T.Fatalf("the daemon ended before it was ready: %v\n%s", d.Cmd.ProcessState, d.Output)
+	case <-time.After(Patience):
+		d.T.Fatalf("the daemon is not ready after %s\n%s", Patience, d.Output)
+	}
+}
+
+// Stop sends the signal and waits for the end. It returns the exit code, -1 for a death by signal.
+func (d *Daemon) Stop(s syscall.Signal) int {
+	d.T.Helper()
+	_ = d.Cmd.Process.Signal(s) // one that has ended cannot take it
+	return d.Wait()
+}
+
+// Wait waits for the end and returns the exit code.
+func (d *Daemon) Wait() int {
+	d.T.Helper()
+	select {
+	case <-d.exited:
+	case <-time.After(Patience):
+		_ = d.Cmd.Process.Kill()
+		<-d.exited
+		d.T.Errorf("the daemon did not end within %s", Patience)
+	}
+	d.HTTP.CloseIdleConnections()
+	return d.Cmd.ProcessState.ExitCode()
+}
+
+// Restart stops the daemon cleanly and starts it again on its data.
+func (d *Daemon) Restart() {
+	d.T.Helper()
+	if code := d.Stop(syscall.SIGTERM); code != 0 {
+		d.T.Errorf("SIGTERM: exit code %d, want 0\n%s", code, d.Output)
+	}
+	d.Start()
+}

@@ -1,0 +1,74 @@
+package rig
+
+import (
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Update is for golden files and what is drawn of the binary's output.
+var Update = flag.Bool("update", false, "write golden files")
+
+// WriteFile writes a file of that name into a directory of its own and returns its path.
+func WriteFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Files reads all files below a directory by their slashed path.
+func Files(t *testing.T, root string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all[filepath.ToSlash(path)] = data
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Golden compares a screen with a file; -update writes it.
+func Golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *Update {
+		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got+"\n" != string(want) {
+		t.Errorf("the screen is not %s (go test -update writes it):\n%s", path, got)
+	}
+}
+
+// Root is the project's directory.
+func Root() string {
+	dir, err := os.Getwd() // of the package under test
+	if err != nil {
+		panic(err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			panic("no go.mod above the working directory")
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// Package rig is what end-to-end tests are made with: real daemons that are spoken to over HTTP (Daemon), a scripted model
+// server (Model), web servers that programs fetch from (Source), client commands (Run) and terminals (Terminal).
+//
+// The test binary stands in for the real one: each package that uses the rig has a TestMain that calls Main.
+package rig
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/cli"
+)
+
+// actAsBinary is the variable that makes the test binary act as the real one.
+const actAsBinary = "RECURGENTD_TEST_ACT_AS_BINARY"
+
+// ClockFile is the variable that names the file from which a daemon under test reads how far its clock is ahead, such as
+// "24h". It is compiled into test binaries only.
+const ClockFile = "RECURGENTD_TEST_CLOCK"
+
+// Main runs the tests of a package. A process that a test started from the test binary is the daemon, a runner or a client
+// instead, so that tests start real processes without a build of their own.
+func Main(m *testing.M) {
+	// A runner has an empty environment, so it is known by its argument.
+	if _, ok := os.LookupEnv(actAsBinary); ok || len(os.Args) > 1 && os.Args[1] == "runner" {
+		sh := cli.System()
+		if file, ok := os.LookupEnv(ClockFile); ok {
+			sh.Clock = clockFrom(file)
+		}
+		os.Exit(cli.Main(sh, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// clockFrom is a clock that is ahead by what the file says at the moment.
+func clockFrom(file string) func() time.Time {
+	return func() time.Time {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return time.Now()
+		}
+		ahead, err := time.ParseDuration(string(text))
+		if err != nil {
+			return time.Now()
+		}
+		return time.Now().Add(ahead)
+	}
+}
