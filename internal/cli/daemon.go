@@ -52,7 +52,7 @@ const (
 type daemon struct {
 	address string // host:port that it listens on
 	log     zerolog.Logger
-	run     *runtime.Runtime
+	run     *services
 	server  *http.Server
 	served  chan error // what Serve ended with
 	hangUp  context.CancelCauseFunc
@@ -107,18 +107,18 @@ func (d *daemon) wire(ctx context.Context, o Options, clock func() time.Time) (e
 	if err != nil {
 		return err
 	}
-	ro := runtime.DefaultOptions()
+	ro, tick := runtime.DefaultOptions(), time.Minute
 	if clock != nil {
-		ro.Now, ro.MaintenanceTick = clock, 20*time.Millisecond // only tests have a clock of their own
+		ro.Now, tick = clock, 20*time.Millisecond // only tests have a clock of their own
 	}
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = memory, box, model, metrics, d.tracer, d.log
-	ro.Model, ro.RunTimeout, ro.Version, ro.Revision = o.Model, o.CallTimeout, build.Version, build.Revision
+	ro.Model, ro.RunTimeout = o.Model, o.CallTimeout
 	if o.Provider == "replay" {
 		ro.Model = "recording" // what programs are said to be written by, unless the recording knows
 	}
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = gate.Dialect()
-	if d.run, err = runtime.New(ctx, ro); err != nil {
+	if d.run, err = newServices(ctx, ro, build, tick); err != nil {
 		return err
 	}
 	metrics.Watch(d.sources(memory, box))
