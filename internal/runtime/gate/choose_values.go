@@ -4,23 +4,16 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 )
 
-// This file is the part of Choose that looks at expressions and their types.
+// This file has what the tables ask about expressions.
 
-// varies refuses conditions and operands of logical operators that are constant: a wrong branch has been taken.
-func (c *chooser) varies(conditions ...ast.Expr) bool {
-	for _, e := range conditions {
-		if e != nil && c.info.Types[e].Value != nil {
-			return c.no("constant conditions")
-		}
-	}
-	return true
-}
+func (c *chooser) constant(e ast.Expr) bool { return e != nil && c.info.Types[e].Value != nil }
 
-// findOwn finds the variables of a function that never hold but what a literal, make or append to themselves made there.
-func (c *chooser) findOwn(d *ast.FuncDecl) {
-	c.own = map[types.Object]bool{}
+// ownContainers finds the variables of a function that never hold but what a literal, make or append to themselves made there.
+func (c *chooser) ownContainers(d *ast.FuncDecl) map[types.Object]bool {
+	own := map[types.Object]bool{}
 	ast.Inspect(d, func(n ast.Node) bool {
 		a, ok := n.(*ast.AssignStmt)
 		if !ok {
@@ -31,67 +24,77 @@ func (c *chooser) findOwn(d *ast.FuncDecl) {
 			if !ok {
 				continue
 			}
-			made := false
-			switch r := a.Rhs[min(i, len(a.Rhs)-1)].(type) {
-			case *ast.CompositeLit:
-				made = true
-			case *ast.CallExpr:
-				f, _ := r.Fun.(*ast.Ident)
-				made = f != nil && c.info.Uses[f] == types.Universe.Lookup("make")
-				if f != nil && c.info.Uses[f] == types.Universe.Lookup("append") {
-					first, ok := r.Args[0].(*ast.Ident)
-					made = ok && c.info.Uses[first] == c.info.Uses[id]
-				}
-			}
+			made := c.makes(a.Rhs[min(i, len(a.Rhs)-1)], id)
 			if obj := c.info.ObjectOf(id); a.Tok == token.DEFINE && c.info.Defs[id] != nil {
-				c.own[obj] = made
+				own[obj] = made
 			} else if !made {
-				c.own[obj] = false
+				own[obj] = false
 			}
 		}
 		return true
 	})
+	return own
+}
+
+// makes reports whether an expression is a new container, or what append makes of the variable's own.
+func (c *chooser) makes(e ast.Expr, variable *ast.Ident) bool {
+	switch e := e.(type) {
+	case *ast.CompositeLit:
+		return true
+	case *ast.CallExpr:
+		f, ok := e.Fun.(*ast.Ident)
+		switch {
+		case ok && c.info.Uses[f] == types.Universe.Lookup("make"):
+			return true
+		case ok && c.info.Uses[f] == types.Universe.Lookup("append"):
+			first, ok := e.Args[0].(*ast.Ident)
+			return ok && c.info.Uses[first] == c.info.ObjectOf(variable)
+		}
+	}
+	return false
 }
 
 // mayChange allows changes of elements, but for those of interface type, as the call's input has them, in the function's own
 // containers alone: a run that panics is run again by the other engine, and must find the input as it was.
 func (c *chooser) mayChange(container ast.Expr) bool {
-	switch t := c.info.TypeOf(container).Underlying().(type) {
-	case *types.Slice:
-		if !types.IsInterface(t.Elem()) {
-			return true
-		}
-	case *types.Map:
-		if !types.IsInterface(t.Elem()) {
-			return true
-		}
+	if elem := elemOf(c.info.TypeOf(container)); elem != nil && !types.IsInterface(elem) {
+		return true
 	}
 	id, ok := container.(*ast.Ident)
-	return ok && c.own[c.info.Uses[id]] || c.no("changes of what may be the call's input")
+	return ok && c.own[c.info.Uses[id]]
 }
 
-func (c *chooser) binary(n *ast.BinaryExpr) bool {
-	if c.info.Types[n].Value != nil {
-		return c.no("constant expressions")
+// elemOf returns the type of a slice's or map's elements; nil for any other type.
+func elemOf(t types.Type) types.Type {
+	switch t := t.Underlying().(type) {
+	case *types.Slice:
+		return t.Elem()
+	case *types.Map:
+		return t.Elem()
 	}
+	return nil
+}
+
+func equality(op token.Token) bool { return op == token.EQL || op == token.NEQ }
+
+func logical(op token.Token) bool { return op == token.LAND || op == token.LOR }
+
+func ordering(op token.Token) bool {
+	return slices.Contains([]token.Token{token.LSS, token.LEQ, token.GTR, token.GEQ}, op)
+}
+
+func arithmetic(op token.Token) bool {
+	return slices.Contains([]token.Token{token.ADD, token.SUB, token.MUL, token.QUO, token.REM}, op)
+}
+
+func comparesOther(c *chooser, n *ast.BinaryExpr) bool {
 	x, y := c.info.TypeOf(n.X), c.info.TypeOf(n.Y)
-	if n.Op == token.EQL || n.Op == token.NEQ {
-		if isNil(x) || isNil(y) {
-			return true
-		}
-		_, bx := x.Underlying().(*types.Basic)
-		_, by := y.Underlying().(*types.Basic)
-		return bx && by || c.no("comparisons of other than plain values")
+	if !equality(n.Op) || isNil(x) || isNil(y) {
+		return false
 	}
-	switch n.Op {
-	case token.LAND, token.LOR:
-		return c.varies(n.X, n.Y)
-	case token.LSS, token.LEQ, token.GTR, token.GEQ:
-		return true
-	case token.ADD, token.SUB, token.MUL, token.QUO, token.REM:
-		return isString(x) || c.plainNumber(x) || c.no("arithmetic on sized numbers")
-	}
-	return c.no("the operator " + n.Op.String())
+	_, bx := x.Underlying().(*types.Basic)
+	_, by := y.Underlying().(*types.Basic)
+	return !bx || !by
 }
 
 func isNil(t types.Type) bool {
@@ -104,9 +107,36 @@ func isString(t types.Type) bool {
 	return ok && b.Info()&types.IsString != 0
 }
 
-func (c *chooser) plainNumber(t types.Type) bool {
+func plainNumber(t types.Type) bool {
 	b, ok := types.Unalias(t).(*types.Basic)
 	return ok && (b.Kind() == types.Int || b.Kind() == types.Float64)
+}
+
+func constantOperator(c *chooser, n *ast.BinaryExpr) bool { return c.constant(n) }
+
+func constantOperand(c *chooser, n *ast.BinaryExpr) bool {
+	return logical(n.Op) && (c.constant(n.X) || c.constant(n.Y))
+}
+
+// computesSized reports whether an operator computes with other values than those of int, float64 and string.
+func computesSized(c *chooser, n *ast.BinaryExpr) bool {
+	t := c.info.TypeOf(n.X)
+	return arithmetic(n.Op) && !plainNumber(t) && !isString(t)
+}
+
+func bitwise(_ *chooser, n *ast.BinaryExpr) bool {
+	return !equality(n.Op) && !logical(n.Op) && !ordering(n.Op) && !arithmetic(n.Op)
+}
+
+func negatedParenthesis(_ *chooser, n *ast.UnaryExpr) bool {
+	_, paren := n.X.(*ast.ParenExpr)
+	return paren && n.Op == token.NOT
+}
+
+func negatedConstant(c *chooser, n *ast.UnaryExpr) bool { return n.Op == token.NOT && c.constant(n.X) }
+
+func otherUnary(_ *chooser, n *ast.UnaryExpr) bool {
+	return !slices.Contains([]token.Token{token.SUB, token.ADD, token.NOT}, n.Op)
 }
 
 // boxable reports whether an expression may be where an interface is wanted: returned as one, a comparison has crashed
@@ -117,26 +147,13 @@ func (c *chooser) boxable(e ast.Expr) bool {
 		b, ok := c.info.TypeOf(e).Underlying().(*types.Basic)
 		return (!ok || b.Info()&types.IsBoolean == 0) && e.Op != token.REM
 	case *ast.UnaryExpr:
-		return c.info.Types[e].Value != nil
+		return c.constant(e)
 	}
 	return true
 }
 
 // settled reports whether an expression is a constant or has no operator.
-func (c *chooser) settled(e ast.Expr) bool { return c.info.Types[e].Value != nil || plainValue(e) }
-
-// parameter returns the type that argument i is given to; a built-in's arguments count as of no interface but those
-// that append adds to a slice of interfaces.
-func parameter(sig *types.Signature, i int) types.Type {
-	if sig == nil {
-		return types.Typ[types.Invalid]
-	}
-	last := sig.Params().Len() - 1
-	if sig.Variadic() && i >= last {
-		return sig.Params().At(last).Type().(*types.Slice).Elem() // what variadic means
-	}
-	return sig.Params().At(min(i, last)).Type()
-}
+func (c *chooser) settled(e ast.Expr) bool { return c.constant(e) || plainValue(e) }
 
 // plainValue reports whether an expression has no operator: the results of operators, assigned to an interface, have been lost.
 func plainValue(e ast.Expr) bool {
@@ -147,87 +164,138 @@ func plainValue(e ast.Expr) bool {
 	return true
 }
 
-// selector allows a package's names, methods that are called at once, and fields of the host package's structs.
-func (c *chooser) selector(n *ast.SelectorExpr) bool {
-	s := c.info.Selections[n]
-	if s == nil {
-		return true
-	}
-	if f, ok := s.Obj().(*types.Func); ok && f.Pkg() != nil && f.Pkg().Path() == "recurgent" && f.Name() != "Arg" {
-		return c.no("questions to the daemon") // which a second run would ask again
-	}
-	return s.Kind() != types.MethodExpr || c.no("method expressions")
+func otherLiteral(c *chooser, n *ast.CompositeLit) bool { return elemOf(c.info.TypeOf(n)) == nil }
+
+func holdsBoxed(c *chooser, n *ast.CompositeLit) bool {
+	return types.IsInterface(elemOf(c.info.TypeOf(n))) && slices.ContainsFunc(n.Elts, func(e ast.Expr) bool {
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			e = kv.Value
+		}
+		return !c.settled(e)
+	})
 }
 
-func (c *chooser) call(n *ast.CallExpr) bool {
-	if tv := c.info.Types[n.Fun]; tv.IsType() {
-		from, okFrom := c.info.TypeOf(n.Args[0]).Underlying().(*types.Basic)
-		to, okTo := tv.Type.Underlying().(*types.Basic)
-		if okFrom && okTo && c.info.Types[n].Value == nil {
-			if c.plainNumber(from) && (c.plainNumber(to)) || isString(from) && isString(to) || isString(to) && from.Kind() == types.Int32 {
-				return true
-			}
-		}
-		return c.no("a conversion")
-	}
-	switch fun := ast.Unparen(n.Fun).(type) {
-	case *ast.Ident:
-		if _, variable := c.info.ObjectOf(fun).(*types.Var); variable {
-			return c.no("calls of function values")
-		}
-	case *ast.SelectorExpr:
-		if fun.Sel.Name == "Unmarshal" {
-			return c.no("decoding into variables")
-		}
-	default:
-		return c.no("calls of function values")
-	}
-	if fun, ok := n.Fun.(*ast.Ident); ok && fun.Name == "delete" && !c.mayChange(n.Args[0]) {
+func instance(c *chooser, n *ast.Ident) bool {
+	_, instance := c.info.Instances[n]
+	return instance
+}
+
+func counter(c *chooser, n *ast.Ident) bool {
+	k, ok := c.info.ObjectOf(n).(*types.Const)
+	return ok && k.Name() == "iota"
+}
+
+func imaginary(_ *chooser, n *ast.BasicLit) bool { return n.Kind == token.IMAG }
+
+func idleParentheses(_ *chooser, n *ast.ParenExpr) bool {
+	_, operator := n.X.(*ast.BinaryExpr)
+	return !operator
+}
+
+func dereference(c *chooser, n *ast.StarExpr) bool { return !c.info.Types[n].IsType() }
+
+func sliceOfThree(_ *chooser, n *ast.SliceExpr) bool { return n.Slice3 }
+
+func typeSwitch(_ *chooser, n *ast.TypeAssertExpr) bool { return n.Type == nil }
+
+func mayPanic(c *chooser, n *ast.TypeAssertExpr) bool {
+	_, tuple := c.info.TypeOf(n).(*types.Tuple)
+	return !tuple
+}
+
+func otherBuiltin(c *chooser, n *ast.Ident) bool {
+	b, ok := c.info.ObjectOf(n).(*types.Builtin)
+	return ok && !slices.Contains([]string{"len", "append", "make", "delete"}, b.Name())
+}
+
+// asksDaemon reports whether a method of the host package is selected, other than Arg, which reads what is there.
+func asksDaemon(c *chooser, n *ast.SelectorExpr) bool {
+	s := c.info.Selections[n]
+	if s == nil {
 		return false
 	}
-	sig, _ := c.info.TypeOf(n.Fun).Underlying().(*types.Signature)
-	for i, a := range n.Args {
-		if fun, ok := n.Fun.(*ast.Ident); ok && fun.Name == "append" && i > 0 && !n.Ellipsis.IsValid() && types.Identical(c.info.TypeOf(n), c.info.TypeOf(a)) {
-			return c.no("a slice appended as an element") // it has been spread
-		}
-		if types.IsInterface(parameter(sig, i)) && !c.settled(a) {
-			return c.no("results of operators as arguments of interface type")
-		}
-		if s, ok := c.info.TypeOf(a).Underlying().(*types.Signature); ok && s != nil {
-			return c.no("functions as arguments")
-		}
+	f, ok := s.Obj().(*types.Func)
+	return ok && f.Pkg() != nil && f.Pkg().Path() == "recurgent" && f.Name() != "Arg"
+}
+
+func methodExpression(c *chooser, n *ast.SelectorExpr) bool {
+	s := c.info.Selections[n]
+	return s != nil && s.Kind() == types.MethodExpr
+}
+
+// converts refuses conversions but those between int and float64, of strings, and of a character to a string.
+func converts(c *chooser, n *ast.CallExpr) bool {
+	fun := c.info.Types[n.Fun]
+	if !fun.IsType() {
+		return false
+	}
+	from, okFrom := c.info.TypeOf(n.Args[0]).Underlying().(*types.Basic)
+	to, okTo := fun.Type.Underlying().(*types.Basic)
+	if !okFrom || !okTo || c.constant(n) {
+		return true
+	}
+	return !(plainNumber(from) && plainNumber(to)) && !(isString(from) && isString(to)) && !(isString(to) && from.Kind() == types.Int32)
+}
+
+func callsValue(c *chooser, n *ast.CallExpr) bool {
+	if c.info.Types[n.Fun].IsType() {
+		return false
+	}
+	switch fun := n.Fun.(type) {
+	case *ast.Ident:
+		_, variable := c.info.ObjectOf(fun).(*types.Var)
+		return variable
+	case *ast.SelectorExpr:
+		return false
 	}
 	return true
 }
 
-// knownType reports whether a type is one that yaegi represents as the toolchain does.
-func (c *chooser) knownType(t types.Type, depth int) bool {
-	if depth > 4 {
-		return false
+func decodes(_ *chooser, n *ast.CallExpr) bool {
+	fun, ok := n.Fun.(*ast.SelectorExpr)
+	return ok && fun.Sel.Name == "Unmarshal"
+}
+
+func (c *chooser) callsBuiltin(n *ast.CallExpr, name string) bool {
+	fun, ok := n.Fun.(*ast.Ident)
+	return ok && c.info.Uses[fun] == types.Universe.Lookup(name)
+}
+
+func deletesInput(c *chooser, n *ast.CallExpr) bool {
+	return c.callsBuiltin(n, "delete") && !c.mayChange(n.Args[0])
+}
+
+func appendsSlice(c *chooser, n *ast.CallExpr) bool {
+	return c.callsBuiltin(n, "append") && !n.Ellipsis.IsValid() && slices.ContainsFunc(n.Args[1:], func(a ast.Expr) bool {
+		return types.Identical(c.info.TypeOf(n), c.info.TypeOf(a))
+	})
+}
+
+func passesBoxed(c *chooser, n *ast.CallExpr) bool {
+	sig, ok := c.info.TypeOf(n.Fun).Underlying().(*types.Signature)
+	if !ok {
+		return false // a conversion
 	}
-	switch t := types.Unalias(t).(type) {
-	case *types.Basic:
-		return t.Info()&types.IsComplex == 0 && t.Kind() != types.Uintptr && t.Kind() != types.UnsafePointer
-	case *types.Slice:
-		return c.knownType(t.Elem(), depth+1)
-	case *types.Map:
-		return c.knownType(t.Key(), depth+1) && c.knownType(t.Elem(), depth+1)
-	case *types.Pointer:
-		_, named := t.Elem().(*types.Named)
-		return named && c.knownType(t.Elem(), depth+1)
-	case *types.Interface:
-		return t.Empty()
-	case *types.Named:
-		return t.Obj().Pkg() != c.pkg
-	case *types.Tuple:
-		for v := range t.Variables() {
-			if !c.knownType(v.Type(), depth+1) {
-				return false
-			}
+	for i, a := range n.Args {
+		if types.IsInterface(parameter(sig, i)) && !c.settled(a) {
+			return true
 		}
-		return true
-	case *types.Signature:
-		return c.knownType(t.Params(), depth+1) && c.knownType(t.Results(), depth+1)
 	}
 	return false
+}
+
+// parameter returns the type that argument i is given to.
+func parameter(sig *types.Signature, i int) types.Type {
+	last := sig.Params().Len() - 1
+	if sig.Variadic() && i >= last {
+		return sig.Params().At(last).Type().(*types.Slice).Elem() // what variadic means
+	}
+	return sig.Params().At(min(i, last)).Type()
+}
+
+func passesFunction(c *chooser, n *ast.CallExpr) bool {
+	return slices.ContainsFunc(n.Args, func(a ast.Expr) bool {
+		_, function := c.info.TypeOf(a).Underlying().(*types.Signature)
+		return function
+	})
 }

@@ -72,7 +72,7 @@ func (g *Gate) Check(source string) (*Program, *Refusal) {
 	if g.stuck {
 		return nil, &Refusal{Type: InvalidCode, Message: "an earlier check did not end"}
 	}
-	c := &check{gate: g, source: source, fset: g.lib.programFiles()}
+	c := &check{gate: g, source: source, fset: token.NewFileSet()}
 	type answer struct {
 		p *Program
 		r *Refusal
@@ -105,6 +105,7 @@ type check struct {
 	pkg    *types.Package
 	errs   []types.Error
 	unused []types.Error // declared and not used
+	moved  bool          // calls stand before their statements, in the toolchain's order
 }
 
 func (c *check) run() (p *Program, r *Refusal) {
@@ -129,7 +130,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 	if r := c.typePolicy(); r != nil {
 		return nil, r
 	}
-	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts()}
+	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), moved: c.moved}
 	for _, path := range []string{"cmp", "iter"} {
 		p.Units = append(p.Units, c.gate.lib.units[path])
 	}
@@ -213,9 +214,11 @@ func (c *check) reorder() *Refusal {
 	}
 	c.typeCheck()
 	if len(c.errs) == 0 {
+		c.moved = true
 		return nil
 	}
 	// A move that changed the meaning is a mistake of ours: the program is taken as it stands.
+	c.fset = token.NewFileSet()
 	if r := c.parse(); r != nil {
 		return r
 	}
@@ -283,7 +286,7 @@ func (c *check) load(path string) (*types.Package, error) {
 	if u, ok := c.local[path]; ok {
 		return u.Pkg, nil
 	}
-	u, err := lib.checkGeneric(c.fset, path, lib.source(path, c.usedNames(path)), importerFunc(c.load))
+	u, err := lib.checkGeneric(path, lib.source(path, c.usedNames(path)), importerFunc(c.load))
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"go/types"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // orderCalls makes statements evaluate in the toolchain's order. The language leaves open whether the operands of node{pos: p.pos, kid: p.parse()} or
@@ -14,7 +15,10 @@ import (
 // afterwards, go/ssa reads each as it comes, and programs come to rely on the former. So where a statement both calls and reads,
 // its calls move into variables before it, in their order. orderCalls reports whether it moved any.
 func (c *check) orderCalls() bool {
-	o := &orderer{c: c, packages: map[string]string{}}
+	o := &orderer{c: c, packages: map[string]string{}, prefix: "moved_"}
+	for strings.Contains(c.source, o.prefix) {
+		o.prefix += "_"
+	}
 	for _, spec := range c.file.Imports {
 		if path, err := strconv.Unquote(spec.Path.Value); err == nil {
 			o.packages[c.importName(spec)] = path
@@ -48,6 +52,7 @@ type orderer struct {
 	packages map[string]string    // name to path
 	shared   map[*ast.Object]bool // variables that calls may change
 	jumps    map[string]bool      // labels of goto statements
+	prefix   string               // of the names of new variables; the program has no such name
 	count    int
 }
 
@@ -162,7 +167,7 @@ func (o *orderer) tuple(a *ast.AssignStmt, call *ast.CallExpr) ast.Stmt {
 
 func (o *orderer) variable(pos token.Pos) (def, use *ast.Ident) {
 	o.count++
-	name := fmt.Sprintf("·%d", o.count) // no program can write that
+	name := fmt.Sprintf("%s%d", o.prefix, o.count)
 	return &ast.Ident{NamePos: pos, Name: name}, &ast.Ident{NamePos: pos, Name: name}
 }
 

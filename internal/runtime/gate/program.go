@@ -2,8 +2,10 @@ package gate
 
 import (
 	"go/ast"
+	"go/printer"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // A Program is a program that may run. It belongs to the process that checked it: only Facts travel.
@@ -14,6 +16,22 @@ type Program struct {
 	// What an engine compiles: the program's own package last, before it the packages that it uses from source.
 	Fset  *token.FileSet
 	Units []Unit
+
+	moved bool // Units differ from Source: calls have moved into the toolchain's order of evaluation
+}
+
+// Text returns the program as an engine reads it that compiles text: Source, with calls in the toolchain's order of evaluation. Lines may differ from those of Source.
+func (p *Program) Text() (string, error) {
+	if !p.moved {
+		return p.Source, nil
+	}
+	f := *p.Units[len(p.Units)-1].Files[0]
+	f.Comments = []*ast.CommentGroup{} // their places are lost; nil would print those of declarations
+	var b strings.Builder
+	if err := printer.Fprint(&b, p.Fset, &f); err != nil {
+		return "", err
+	}
+	return b.String(), nil
 }
 
 // A Unit is one type-checked package with its syntax.

@@ -39,9 +39,16 @@ func generatedCalls(t testing.TB) []recurgent.Input {
 	return out
 }
 
-// TestDifferentialPlain runs generated programs on both engines, wherever gate.Choose gives them to yaegi. YAEGI_PROGRAMS
-// says how many, YAEGI_SEED where to begin. A difference is shown with the smallest program that has it.
+// TestDifferentialPlain runs generated programs on both engines, wherever gate.Choose gives them to yaegi: those without loops, and, as
+// the setting "yaegi" has it, those with loops. YAEGI_PROGRAMS says how many of each, YAEGI_SEED where to begin. A difference is shown
+// with the smallest program that has it.
 func TestDifferentialPlain(t *testing.T) {
+	for _, setting := range []string{gate.EngineAuto, gate.EngineYaegi} {
+		t.Run(setting, func(t *testing.T) { differential(t, setting) })
+	}
+}
+
+func differential(t *testing.T, setting string) {
 	count, first := 300, uint64(1)
 	if s := os.Getenv("YAEGI_PROGRAMS"); s != "" {
 		count, _ = strconv.Atoi(s)
@@ -56,7 +63,7 @@ func TestDifferentialPlain(t *testing.T) {
 	calls := generatedCalls(t)
 	reasons, refused, ran, differ := map[string]int{}, 0, 0, 0
 	for seed := first; seed < first+uint64(count); seed++ {
-		source := generate(seed)
+		source := generate(seed, setting == gate.EngineYaegi)
 		p, refusal := g.Check(source)
 		if refusal != nil {
 			refused++
@@ -65,7 +72,7 @@ func TestDifferentialPlain(t *testing.T) {
 			}
 			continue
 		}
-		if why := gate.WhyNotYaegi(p); why != "" {
+		if why := gate.WhyNotYaegi(p, setting); why != "" {
 			reasons[why]++
 			continue
 		}
@@ -77,7 +84,7 @@ func TestDifferentialPlain(t *testing.T) {
 			}
 			small := reduce(source, func(s string) bool {
 				p, refusal := g.Check(s)
-				return refusal == nil && gate.WhyNotYaegi(p) == "" && difference(t, p, calls) != ""
+				return refusal == nil && gate.WhyNotYaegi(p, setting) == "" && difference(t, p, calls) != ""
 			})
 			p, _ := g.Check(small)
 			t.Errorf("seed %d: %s\n%s", seed, difference(t, p, calls), small)

@@ -2,6 +2,7 @@ package yaegi
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -182,7 +183,8 @@ func (g *generator) composed(typ string, d int) string {
 				"fmt.Sprint("+e("any")+", "+e("int")+")", "fmt.Sprintf(\"%v|%v|%5.2f\", "+e("any")+", "+e("[]any")+", "+e("float64")+")",
 				"fmt.Sprintf(\"%d %s %q %t\", "+e("int")+", "+e("string")+", "+e("string")+", "+e("bool")+")", "fmt.Sprintln("+e("map[string]any")+", "+e("rune")+")",
 				"fmt.Sprintf(\"%v %v\", "+e("map[string]int")+", "+e("error")+")", "strings.Repeat("+e("string")+", 2)", "strings.ReplaceAll("+e("string")+", \"a\", \"bb\")",
-				"fmt.Sprintf(\"%c %d %x\", "+e("rune")+", "+e("byte")+", "+e("string")+")", "fmt.Sprint("+e("[]int")+", "+e("map[string][]string")+", "+e("[][]int")+")")
+				"fmt.Sprintf(\"%c %d %x\", "+e("rune")+", "+e("byte")+", "+e("string")+")", "fmt.Sprint("+e("[]int")+", "+e("map[string][]string")+", "+e("[][]int")+")",
+				"fmt.Sprintf(\"%T\", "+e(pick(g, generatedTypes()...))+")", "fmt.Sprintf(\"%T %#v\", "+e(pick(g, generatedTypes()...))+", "+e(g.withoutErrors())+")")
 			if len(g.visible("*regexp.Regexp", false)) > 0 && g.one(2) {
 				out = pick(g, "re.ReplaceAllString("+e("string")+", \"#\")", "re.FindString("+e("string")+")")
 			}
@@ -258,6 +260,11 @@ func (g *generator) composed(typ string, d int) string {
 		return pick(g, g.container(typ, 1), g.slice(typ))
 	}
 	return g.container(typ, min(d, 1))
+}
+
+// withoutErrors picks a type whose values print no addresses.
+func (g *generator) withoutErrors() string {
+	return pick(g, slices.DeleteFunc(generatedTypes(), func(t string) bool { return strings.Contains(t, "error") })...)
 }
 
 // name returns a variable of the type, else the given text.

@@ -11,15 +11,16 @@ import (
 // seed writes the same program. Every variable ends in the returned value, so that a wrong one is seen.
 type generator struct {
 	*rand.Rand
-	text    strings.Builder
-	scopes  [][]local
-	helpers []signature
-	fun     signature
-	names   int
-	loops   int // that the statement is in: values may not grow there
-	depth   int // of blocks
-	budget  int // statements left
-	noBreak bool
+	text     strings.Builder
+	scopes   [][]local
+	helpers  []signature
+	fun      signature
+	names    int
+	straight bool // no loops are written
+	loops    int  // that the statement is in: values may not grow there
+	depth    int  // of blocks
+	budget   int  // statements left
+	noBreak  bool
 }
 
 type local struct {
@@ -43,9 +44,9 @@ func generatedTypes() []string {
 		"map[rune]int", "[][]string", "map[string]map[string]int", "[]byte", "[]error", "[][]any"}
 }
 
-// generate writes the program of a seed.
-func generate(seed uint64) string {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 7)), scopes: [][]local{nil}}
+// generate writes the program of a seed, with loops or without any.
+func generate(seed uint64, loops bool) string {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 7)), scopes: [][]local{nil}, straight: !loops}
 	var parts []string // in any order
 	part := func() {
 		parts = append(parts, g.text.String())
@@ -314,7 +315,7 @@ func (g *generator) statement() {
 	case 0, 1, 2:
 		g.ifStatement()
 	case 3, 4, 5:
-		if g.loops < 2 {
+		if g.loops < 2 && !g.straight {
 			g.loop()
 		} else {
 			g.simple()
@@ -519,6 +520,9 @@ func (g *generator) simple() {
 		typ := pick(g, "int", "float64", "string")
 		if vs := g.visible(typ, true); len(vs) > 0 {
 			op := pick(g, "+=", "-=", "*=", "/=")
+			if typ == "int" && g.one(4) {
+				op = "%="
+			}
 			if typ == "string" {
 				op = "+="
 			}
@@ -608,6 +612,11 @@ func (g *generator) native() {
 	case 11:
 		s := g.variable("string")
 		g.line("%s := %s", name, s)
+		if g.straight {
+			g.line("if len(%s) > 2 && %s[1] == %s { %s = %s[1:] }", name, name, g.literal("byte"), name, name)
+			g.declare(name, "string")
+			return
+		}
 		g.line("for i := 0; i < len(%s) && i < 9; i++ {", name)
 		g.line("\tc := %s[i]", name)
 		if g.inRun() {
@@ -620,8 +629,11 @@ func (g *generator) native() {
 	case 0:
 		g.line("var %s strings.Builder", name)
 		g.line("%s.WriteString(%s)", name, g.expr("string", 1))
-		if g.one(2) {
+		switch {
+		case !g.straight && g.one(2):
 			g.line("for _, r := range %s { %s.WriteRune(r) }", g.expr("[]rune", 0), name)
+		case g.one(2):
+			g.line("%s.WriteRune(%s)", name, g.expr("rune", 1))
 		}
 		g.line("%s.WriteByte('-')", name)
 		s := g.fresh()

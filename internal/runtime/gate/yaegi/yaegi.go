@@ -60,7 +60,11 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	if err := i.Use(table); err != nil {
 		return nil, fmt.Errorf("yaegi: %w", err)
 	}
-	program, err := i.Compile(p.Source)
+	text, err := p.Text()
+	if err != nil {
+		return nil, fmt.Errorf("yaegi: %w", err)
+	}
+	program, err := i.Compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("yaegi: %w", err)
 	}

@@ -185,26 +185,35 @@ func plain(t testing.TB) []program {
 	return out
 }
 
-// Every program that Choose gives to yaegi ends every call as the other engine does, which package diff holds to the
-// native run (issue 3). Each is run twice over: the second round must not see the first.
+// Every program that Choose gives to yaegi under either setting ends every call as the other engine does, which package diff holds to
+// the native run. Each is run twice over: the second round must not see the first.
 func TestBothEnginesAgree(t *testing.T) {
-	chosen, groups := map[string]int{}, map[string]int{}
+	chosen := map[string]map[string]int{gate.EngineAuto: {}, gate.EngineYaegi: {}}
+	groups := map[string]int{}
 	for _, pr := range append(append(recorded(t), corpus(t)...), plain(t)...) {
 		t.Run(pr.name, func(t *testing.T) {
 			group, _, _ := strings.Cut(pr.name, "/")
 			groups[group]++
 			p := check(t, pr.source)
-			if why := gate.WhyNotYaegi(p); why != "" {
-				t.Logf("on ssa: %s", why)
-				return
+			runs := false
+			for setting, n := range chosen {
+				if why := gate.WhyNotYaegi(p, setting); why != "" {
+					t.Logf("%s: on ssa: %s", setting, why)
+					continue
+				}
+				n[group]++
+				runs = true
 			}
-			chosen[group]++
-			agree(t, p, pr)
+			if runs {
+				agree(t, p, pr)
+			}
 		})
 	}
-	t.Logf("on yaegi: %v of %v", chosen, groups)
-	if chosen["plain"] < 60 {
-		t.Errorf("only %d of the plain programs are on yaegi", chosen["plain"])
+	for setting, n := range chosen {
+		t.Logf("%s: on yaegi: %v of %v", setting, n, groups)
+	}
+	if auto, all := chosen[gate.EngineAuto]["plain"], chosen[gate.EngineYaegi]["plain"]; auto < 60 || all <= auto {
+		t.Errorf("of the plain programs %d are on yaegi, %d with loops; want more", auto, all)
 	}
 }
 
@@ -222,7 +231,7 @@ func agree(t *testing.T, p *gate.Program, pr program) {
 // goroutine outlives a run on either.
 func TestPanicsAreRetold(t *testing.T) {
 	p := check(t, "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tt := time.Now()\n\tyear := t.Year()\n\tdays := []int{year}\n\treturn days[len(call.Args)], nil\n}\n")
-	if why := gate.WhyNotYaegi(p); why != "" {
+	if why := gate.WhyNotYaegi(p, gate.EngineAuto); why != "" {
 		t.Fatalf("not on yaegi: %s", why)
 	}
 	synctest.Test(t, func(t *testing.T) {

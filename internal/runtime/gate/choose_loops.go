@@ -1,0 +1,83 @@
+package gate
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+)
+
+// loops lists what the setting EngineYaegi adds to plain, or has in its place. Ranges over strings are not there: yaegi converts the whole
+// string at each step, so that their cost grows with the square of its length.
+func loops() []rule {
+	return []rule{
+		runs[*ast.BranchStmt](no("labels, goto and fallthrough", jumpsFar)),
+		runs[*ast.ForStmt](
+			no("constant conditions", constantFor),
+			no("loops that lack one of their three parts", lacksPart),  // the first of them was run again every time
+			no("loop variables that the body changes", changesCounter), // the change is lost at the end of the round
+			no("comma-ok forms in loops", forCommaOK)),                 // where not ok they keep the last round's value
+		runs[*ast.RangeStmt](
+			no("ranges without variables", rangesAlone),
+			no("ranges over other than slices", rangesOther),
+			no("ranges that assign", rangeAssigns),
+			no("comma-ok forms in loops", rangeCommaOK)),
+	}
+}
+
+func jumpsFar(_ *chooser, n *ast.BranchStmt) bool {
+	return n.Label != nil || n.Tok != token.BREAK && n.Tok != token.CONTINUE
+}
+
+func constantFor(c *chooser, n *ast.ForStmt) bool { return c.constant(n.Cond) }
+
+func lacksPart(_ *chooser, n *ast.ForStmt) bool {
+	return n.Cond == nil && n.Init != nil || (n.Init == nil) != (n.Post == nil)
+}
+
+func forCommaOK(_ *chooser, n *ast.ForStmt) bool { return holdsCommaOK(n.Body) }
+
+func rangesAlone(_ *chooser, n *ast.RangeStmt) bool { return n.Key == nil }
+
+func rangesOther(c *chooser, n *ast.RangeStmt) bool {
+	_, slice := c.info.TypeOf(n.X).Underlying().(*types.Slice)
+	return !slice
+}
+
+func rangeAssigns(_ *chooser, n *ast.RangeStmt) bool { return n.Tok == token.ASSIGN }
+
+func rangeCommaOK(_ *chooser, n *ast.RangeStmt) bool { return holdsCommaOK(n.Body) }
+
+// changesCounter reports whether the body of a loop assigns to a variable that the loop declares.
+func changesCounter(c *chooser, n *ast.ForStmt) (found bool) {
+	init, ok := n.Init.(*ast.AssignStmt)
+	if !ok {
+		return false
+	}
+	counts := func(e ast.Expr) bool {
+		id, ok := e.(*ast.Ident)
+		return ok && c.info.Uses[id] != nil && slices.ContainsFunc(init.Lhs, func(l ast.Expr) bool {
+			counter, ok := l.(*ast.Ident)
+			return ok && c.info.Defs[counter] == c.info.Uses[id]
+		})
+	}
+	ast.Inspect(n.Body, func(s ast.Node) bool {
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			found = found || slices.ContainsFunc(s.Lhs, counts)
+		case *ast.IncDecStmt:
+			found = found || counts(s.X)
+		}
+		return !found
+	})
+	return found
+}
+
+func holdsCommaOK(body *ast.BlockStmt) (found bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		a, ok := n.(*ast.AssignStmt)
+		found = found || ok && commaOK(a)
+		return !found
+	})
+	return found
+}

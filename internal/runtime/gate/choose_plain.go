@@ -1,0 +1,103 @@
+package gate
+
+import "go/ast"
+
+// plain lists the kinds of nodes that plain programs are made of, and what yaegi gets wrong about each. A kind that is not listed
+// keeps its program from yaegi: loops, labels, function literals, channels, defer, structs.
+func plain() []rule { return append(plainStatements(), plainExpressions()...) }
+
+func plainStatements() []rule {
+	return []rule{
+		runs[*ast.FuncDecl](
+			no("methods", method),
+			no("generic functions", generic),
+			no("named results", namedResults),                    // they keep what the last call left
+			no("blanks of several types", blanksOfSeveralTypes)), // _ is one variable
+		runs[*ast.GenDecl](no("declared types", declaresType)),
+		runs[*ast.ImportSpec](no("renamed imports", renamed)),
+		runs[*ast.ValueSpec](
+			no("package variables", changingPackageVar), // what they hold would pass from a run to the next
+			no("several values assigned at once", severalValues),
+			no("results of operators assigned to interfaces", declaresBoxed)), // they have been lost
+		runs[*ast.FuncType](),
+		runs[*ast.FieldList](),
+		runs[*ast.Field](),
+		runs[*ast.Comment](),
+		runs[*ast.CommentGroup](),
+
+		runs[*ast.BlockStmt](no("empty blocks", emptyBlock)), // what follows them has been left out
+		runs[*ast.IfStmt](no("constant conditions", constantIf)),
+		runs[*ast.SwitchStmt](
+			no("switches with a statement before them", switchInit),
+			no("switches on other than plain values", switchOnOther), // 0.5 has been case 0
+			no("a default that is not last", earlyDefault),           // conditions after it have not been evaluated
+			no("a case with several conditions", severalConditions),  // all but the first have been passed over
+			no("constant conditions", constantCase)),
+		runs[*ast.BranchStmt](no("jumps but break", jumps)),
+		runs[*ast.ReturnStmt](
+			no("built-in calls as other than the first result", lateBuiltin), // they have gone to the first
+			no("results of operators returned as interfaces", returnsBoxed)), // comparisons crashed, signs were lost
+		runs[*ast.IncDecStmt](
+			no("arithmetic on sized numbers", countsSized),
+			no("assignments to fields and through pointers", countsElsewhere)),
+		runs[*ast.AssignStmt](
+			no("arithmetic on sized numbers", assignsSized),
+			no("several values assigned at once", assignsSeveral),
+			no("comma-ok forms that assign", assignsCommaOK), // where not ok they left the old value
+			no("values given away", givesAway),
+			no("results of operators assigned to interfaces", assignsBoxed), // they have been lost
+			no("package variables that change", assignsPackageVar),
+			no("assignments to fields and through pointers", assignsElsewhere),
+			no("changes of what may be the call's input", changesInput)),
+		runs[*ast.CaseClause](),
+		runs[*ast.DeclStmt](),
+		runs[*ast.ExprStmt](),
+		runs[*ast.EmptyStmt](),
+	}
+}
+
+func plainExpressions() []rule {
+	return []rule{
+		runs[*ast.Ident](
+			no("generics", instance),
+			no("built-ins but len, append, make and delete", otherBuiltin),
+			no("iota", counter)),
+		runs[*ast.BasicLit](no("complex numbers", imaginary)),
+		runs[*ast.CompositeLit](
+			no("literals of other than slices and maps", otherLiteral),
+			no("results of operators as elements of interface type", holdsBoxed)),
+		runs[*ast.ParenExpr](no("parentheses around other than an operator", idleParentheses)),
+		runs[*ast.StarExpr](no("pointers", dereference)),
+		runs[*ast.SliceExpr](no("slices with a capacity", sliceOfThree)),
+		runs[*ast.TypeAssertExpr](
+			no("type switches", typeSwitch),
+			no("assertions that may panic", mayPanic)),
+		runs[*ast.BinaryExpr](
+			no("constant expressions", constantOperator),
+			no("comparisons of other than plain values", comparesOther),
+			no("constant conditions", constantOperand),
+			no("arithmetic on sized numbers", computesSized),
+			no("operators on bits", bitwise)),
+		runs[*ast.UnaryExpr](
+			no("a negated parenthesis", negatedParenthesis), // what follows it has been left out
+			no("constant conditions", negatedConstant),
+			no("operators but - + and !", otherUnary)),
+		runs[*ast.SelectorExpr](
+			no("questions to the daemon", asksDaemon), // which a second run would ask again
+			no("method expressions", methodExpression)),
+		runs[*ast.CallExpr](
+			no("a conversion", converts),
+			no("calls of function values", callsValue),
+			no("decoding into variables", decodes),
+			no("changes of what may be the call's input", deletesInput),
+			no("a slice appended as an element", appendsSlice), // it has been spread
+			no("results of operators as arguments of interface type", passesBoxed),
+			no("functions as arguments", passesFunction)),
+		runs[*ast.KeyValueExpr](),
+		runs[*ast.IndexExpr](),
+		runs[*ast.Ellipsis](),
+		runs[*ast.ArrayType](),
+		runs[*ast.MapType](),
+		runs[*ast.InterfaceType](),
+	}
+}
