@@ -24,15 +24,6 @@ func (u *Usage) Add(v Usage) {
 	u.CompletionTokens += v.CompletionTokens
 }
 
-// Decisions of a selection.
-const (
-	DecideRun    = "run"    // run the generation
-	DecideRepair = "repair" // repair the generation before anything runs
-	DecideForge  = "forge"  // have a model write a new program
-	DecideRefuse = "refuse" // nothing may run
-	DecideNone   = "none"   // no program is needed (setters, predictions)
-)
-
 // Selection says what was decided for a call and why; Figures are the numbers the decision used.
 type Selection struct {
 	Decision   string         `json:"decision"` // run, repair, forge, refuse, none
@@ -86,6 +77,8 @@ type LogEntry struct {
 	ProgramSource                 string    `json:"program_source"`
 	ArtifactHit                   bool      `json:"artifact_hit"`
 	Generation                    string    `json:"generation,omitempty"`
+	ProgramEngine                 string    `json:"program_engine,omitempty"` // what ran the program: ssa or yaegi; "" when none ran
+	ProgramTier                   string    `json:"program_tier,omitempty"`   // engine, beside program_engine
 	ArtifactPromptVersion         string    `json:"artifact_prompt_version"`
 	ArtifactContractFingerprint   string    `json:"artifact_contract_fingerprint"`
 	ArtifactSuccessCount          int64     `json:"artifact_success_count"`

@@ -11,7 +11,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
-	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -198,10 +197,10 @@ func missing(err error, what string) error {
 func problemOf(err error) *Problem {
 	var p *Problem
 	var bad *strict.Error
-	var input *agent.InputError
+	var input *runtime.InputError
 	var name *agent.NameError
 	var policy *agent.PolicyError
-	var unanswered *predict.Failure
+	var unanswered *runtime.PredictError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -237,7 +236,7 @@ func problemOf(err error) *Problem {
 	return p
 }
 
-func inputProblem(e *agent.InputError) *Problem {
+func inputProblem(e *runtime.InputError) *Problem {
 	code := e.Code
 	if _, known := kindOf(code); !known {
 		code = codeInvalid

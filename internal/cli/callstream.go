@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime"
-	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // streamed makes a call that tells its stages on stderr. The call is started, its events are followed to their end, and then
@@ -82,7 +81,7 @@ func (t *callErrand) stages(ctx context.Context, id string, body callBody) error
 			say("connecting again: " + clean(gone.Error(), 0))
 		}
 	}, func(e serverEvent) error {
-		if e.Type == progress.Finished {
+		if e.Type == runtime.EventFinished {
 			return errStop
 		}
 		if text := stage(e); text != "" {
@@ -116,20 +115,20 @@ func stage(e serverEvent) string {
 	}
 	trigger := " (" + clean(d.Trigger, 40) + ")"
 	switch e.Type {
-	case progress.Queued:
+	case runtime.EventQueued:
 		return "queued behind " + plural(d.Ahead, "call")
-	case progress.Gate:
+	case runtime.EventGate:
 		return "the program is at the gate"
-	case progress.Selected:
+	case runtime.EventSelected:
 		return clean("selected: "+d.Decision+" ("+d.Reason+")", 0)
-	case progress.Forging:
+	case runtime.EventForging:
 		if d.Kind == "repair" {
 			return "repairing" + trigger
 		}
 		return "forging" + trigger
-	case progress.Running:
+	case runtime.EventRunning:
 		return "running a new program" + trigger
-	case progress.AttemptFailed:
+	case runtime.EventAttemptFailed:
 		return clean("failed in "+d.Stage+": "+d.ErrorType+": "+d.ErrorMessage, 0)
 	}
 	return ""

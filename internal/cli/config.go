@@ -48,6 +48,8 @@ type Options struct {
 	SandboxRequire string        `name:"sandbox-require" env:"RECURGENT_SANDBOX_REQUIRE" for:"serve" value:"auto|full|reduced|process" help:"do not start below this confinement; auto is reduced on Linux, process elsewhere"`
 	Isolation      string        `name:"isolation" env:"RECURGENT_ISOLATION" for:"serve" value:"program|call" help:"a runner for each program and owner, or for each call"`
 
+	Engine string `name:"engine" env:"RECURGENT_ENGINE" for:"serve" value:"auto|ssa|yaegi" help:"what runs programs: ssa runs all; auto gives plain programs without loops to yaegi, yaegi those with loops too"`
+
 	LogLevel  string `name:"log-level" env:"RECURGENT_LOG_LEVEL" for:"serve" value:"debug|info|warn|error" help:"what the daemon tells on stderr"`
 	LogFormat string `name:"log-format" env:"RECURGENT_LOG_FORMAT" for:"serve" value:"auto|json|text" help:"form of the daemon's log; auto is text on a terminal, else json"`
 
@@ -64,7 +66,7 @@ func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1",
 		ProviderTimeout: 120 * time.Second,
-		Runners:         goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program",
+		Runners:         goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program", Engine: "auto",
 		LogLevel: "info", LogFormat: "auto", OTLPProtocol: telemetry.ProtocolHTTP, URL: "http://127.0.0.1:8420",
 	}
 }
@@ -229,6 +231,7 @@ func (o *Options) validateRunning() error {
 		allowed   []string
 	}{{"sandbox-require", o.SandboxRequire, []string{"auto", "full", "reduced", "process"}},
 		{"isolation", o.Isolation, []string{"program", "call"}},
+		{"engine", o.Engine, []string{"auto", "ssa", "yaegi"}},
 		{"log-level", o.LogLevel, []string{"debug", "info", "warn", "error"}},
 		{"log-format", o.LogFormat, []string{"auto", "json", "text"}}} {
 		if err := oneOf(e.name, e.got, e.allowed...); err != nil {

@@ -55,7 +55,7 @@ func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 	for _, c := range []struct{ name, got, want any }{
 		{"listen", o.Listen, "127.0.0.1:8420"}, {"data-dir", o.DataDir, "/var/state/recurgent"}, {"model", o.Model, "gpt-4.1"},
 		{"provider", o.Provider, "replay"}, {"call-timeout", o.CallTimeout, 30 * time.Second}, {"provider-timeout", o.ProviderTimeout, 120 * time.Second},
-		{"sandbox-require", o.SandboxRequire, "auto"}, {"isolation", o.Isolation, "program"}, {"log-level", o.LogLevel, "info"},
+		{"sandbox-require", o.SandboxRequire, "auto"}, {"isolation", o.Isolation, "program"}, {"engine", o.Engine, "auto"}, {"log-level", o.LogLevel, "info"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
@@ -94,7 +94,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"openai-api-key": {"a", "b", ""}, "openai-api-key-file": {key, key, key}, "openai-base-url": {"http://a/v1", "http://b/v1", "http://c/v1"},
 		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
 		"runners": {"1", "2", "3"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "*.c.example,10.0.0.1"},
-		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "log-level": {"debug", "warn", "error"},
+		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
 	}
 	for _, s := range Settings() {
@@ -203,6 +203,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--fetch-allow", "a:0"}, nil, []string{"fetch-allow"}},
 		{ServeScope, []string{"--sandbox-require", "none"}, nil, []string{"sandbox-require"}},
 		{ServeScope, []string{"--isolation", "none"}, nil, []string{"isolation"}},
+		{ServeScope, []string{"--engine", "interp"}, nil, []string{"engine"}},
 		{ServeScope, []string{"--log-level", "loud"}, nil, []string{"log-level"}},
 		{ServeScope, []string{"--log-format", "xml"}, nil, []string{"log-format"}},
 		{ServeScope, []string{"--h2c=maybe"}, nil, []string{"h2c"}},

@@ -52,7 +52,7 @@ const (
 type daemon struct {
 	address string // host:port that it listens on
 	log     zerolog.Logger
-	run     *services
+	run     *runtime.Runtime
 	server  *http.Server
 	served  chan error // what Serve ended with
 	hangUp  context.CancelCauseFunc
@@ -107,18 +107,18 @@ func (d *daemon) wire(ctx context.Context, o Options, clock func() time.Time) (e
 	if err != nil {
 		return err
 	}
-	ro, tick := runtime.DefaultOptions(), time.Minute
+	ro := runtime.DefaultOptions()
 	if clock != nil {
-		ro.Now, tick = clock, 20*time.Millisecond // only tests have a clock of their own
+		ro.Now, ro.MaintenanceTick = clock, 20*time.Millisecond // only tests have a clock of their own
 	}
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = memory, box, model, metrics, d.tracer, d.log
-	ro.Model, ro.RunTimeout = o.Model, o.CallTimeout
+	ro.Model, ro.RunTimeout, ro.Engine, ro.Version, ro.Revision = o.Model, o.CallTimeout, o.Engine, build.Version, build.Revision
 	if o.Provider == "replay" {
 		ro.Model = "recording" // what programs are said to be written by, unless the recording knows
 	}
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = gate.Dialect()
-	if d.run, err = newServices(ctx, ro, build, tick); err != nil {
+	if d.run, err = runtime.New(ctx, ro); err != nil {
 		return err
 	}
 	metrics.Watch(d.sources(memory, box))
@@ -178,7 +178,7 @@ func (d *daemon) openSandbox(o Options) (sandbox.Sandbox, error) {
 	bo := sandbox.DefaultOptions()
 	bo.Runners, bo.Waiting = o.Runners, max(bo.Waiting, o.Runners)
 	bo.RunnerCPU = max(bo.RunnerCPU, 4*o.CallTimeout) // a call is bounded by its own deadline, not by its runner's life
-	bo.Isolation, bo.Require, bo.FetchAllow, bo.Log = o.Isolation, o.SandboxRequire, o.FetchAllow, d.log
+	bo.Isolation, bo.Require, bo.Engine, bo.FetchAllow, bo.Log = o.Isolation, o.SandboxRequire, o.Engine, o.FetchAllow, d.log
 	p, err := sandbox.New(bo)
 	if err != nil {
 		return nil, err

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
 func recommendCommand(sh Shell) *cobra.Command {
@@ -72,7 +73,7 @@ func printAdvice(ctx context.Context, out *output, c *client, status string) err
 		return out.document(data)
 	}
 	var list struct {
-		Data []operator.Advice `json:"data"`
+		Data []runtime.Advice `json:"data"`
 	}
 	if err := c.get(ctx, path, &list); err != nil {
 		return err
@@ -88,7 +89,7 @@ func printAdvice(ctx context.Context, out *output, c *client, status string) err
 	return nil
 }
 
-func describeAdvice(a operator.Advice) string {
+func describeAdvice(a runtime.Advice) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s.%s  score %.2f\n    %s\n", a.ID, a.Kind, a.Role, a.Method, a.Score, oneLine(a.Reason))
 	if a.Proposal.Constraint != "" {
@@ -112,7 +113,7 @@ func decide(ctx context.Context, out *output, c *client, verb, id, reason string
 	if !out.human() {
 		return out.document(data)
 	}
-	var a operator.Advice
+	var a runtime.Advice
 	if err := json.Unmarshal(data, &a); err != nil {
 		return fmt.Errorf("the reply is not what a recurgentd answers: %w", err)
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -15,14 +16,14 @@ const (
 	cacheBaked      = "input_baked_code"
 	cacheIgnored    = "arg_ignored_code"
 	cacheDelegated  = "delegated_contract_tool"
-	CacheStable     = "stable_method_default"
+	cacheStable     = "stable_method_default"
 	maxFactsEncoded = 64 << 10
 )
 
 // cacheability reports whether the program may answer another call than the one it was written for, and why. A
 // program with this call's arguments in its text, or one that does not look at them, would give a different question
 // the old answer.
-func (c *selected) cacheability(f *gate.Facts) (bool, string) {
+func cacheability(c *call, f *gate.Facts) (bool, string) {
 	switch {
 	case c.dispatch():
 		return false, cacheDispatch
@@ -30,13 +31,13 @@ func (c *selected) cacheability(f *gate.Facts) (bool, string) {
 		return false, cacheBaked
 	case c.hasArgs() && !f.UsesArgs:
 		return false, cacheIgnored
-	case c.depth > 0 && !c.terms.contract.Empty():
+	case c.depth > 0 && !c.contract.Empty():
 		return true, cacheDelegated
 	}
-	return true, CacheStable
+	return true, cacheStable
 }
 
-func (c *opened) dispatch() bool { return slices.Contains(c.policy.DispatchMethods, c.method) }
+func (c *call) dispatch() bool { return slices.Contains(c.p.DispatchMethods, c.method) }
 
 // baked reports whether a scalar of the arguments stands in the code as a literal.
 func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
@@ -66,8 +67,7 @@ func bakedValue(literals []string, raw json.RawMessage, depth int) bool {
 	return false
 }
 
-// EncodeFacts returns the facts as generations store them; nil when they are too large to keep.
-func EncodeFacts(f *gate.Facts) json.RawMessage {
+func encodeFacts(f *gate.Facts) json.RawMessage {
 	raw, err := json.Marshal(f)
 	if err != nil || len(raw) > maxFactsEncoded {
 		return nil
@@ -102,11 +102,27 @@ func (c *factsCache) of(g *agent.Generation) *gate.Facts {
 	return f
 }
 
+// tierEngine is the tier of programs that an engine of package gate runs.
+const tierEngine = "engine"
+
+// engineOf returns what ran a program, ssa or yaegi, and its tier; "" for both where it is not known. The runner, which says so, is not
+// to be trusted with more than a choice between the two.
+func engineOf(f *gate.Facts) (engine, tier string) {
+	if f == nil {
+		return "", ""
+	}
+	switch name, _, _ := strings.Cut(f.Engine, " "); name {
+	case gate.EngineSSA, gate.EngineYaegi:
+		return name, tierEngine
+	}
+	return "", ""
+}
+
 // ignoresArgs reports whether the generation's program does not look at its arguments, as one written for a single call
 // does not. What a person wrote is as they want it.
 func (r *Runtime) ignoresArgs(g *agent.Generation) bool {
-	return g.Model != ModelOperator && !r.facts.of(g).UsesArgs
+	return g.Model != modelOperator && !r.facts.of(g).UsesArgs
 }
 
-// ModelOperator stands for a model's name in generations that a person put in.
-const ModelOperator = "operator"
+// modelOperator stands for a model's name in generations that a person put in.
+const modelOperator = "operator"

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-
-	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // queues lets one call of a session in at a time, in the order of arrival. The zero value is ready.
@@ -16,7 +14,7 @@ type queues struct {
 
 // enter waits for the session's turn, and tells p when it has to, where p is not nil. It returns ErrQueueFull when most calls
 // wait already, or the cause of ctx's end.
-func (q *queues) enter(ctx context.Context, session string, most int, p *progress.Log) error {
+func (q *queues) enter(ctx context.Context, session string, most int, p *progress) error {
 	q.mu.Lock()
 	if q.waiting == nil {
 		q.waiting = map[string][]chan struct{}{}
@@ -36,7 +34,7 @@ func (q *queues) enter(ctx context.Context, session string, most int, p *progres
 	ahead := len(waiting) + 1 // the one that has the turn, and those that wait
 	q.mu.Unlock()
 	if p != nil {
-		p.Add(progress.Queued, map[string]any{"ahead": ahead})
+		p.tell(EventQueued, map[string]any{"ahead": ahead})
 	}
 	select {
 	case <-turn:

@@ -29,6 +29,8 @@ var (
 	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", "temporal_reask_no_tooling", other}
 	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
 
+	engines = []string{"ssa", "yaegi"}
+
 	spanResults = []string{"sent", "failed", "dropped"}
 
 	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}

@@ -25,6 +25,7 @@ type childConfig struct {
 	MaxValue   int               `json:"max_value"`
 	MaxContext int               `json:"max_context"`
 	MaxDepth   int               `json:"max_depth"`
+	Engine     string            `json:"engine"`
 	Probe      bool              `json:"probe,omitempty"` // canary: probe and end
 	Kill       bool              `json:"kill,omitempty"`  // forbidden system calls end the runner instead of failing
 	Parent     int               `json:"parent,omitempty"`
@@ -46,7 +47,7 @@ const RunnerArg = "runner"
 func RunnerMain() int { return Serve(NewEngine) }
 
 // Serve is RunnerMain with another engine.
-func Serve(newEngine func() (Engine, error)) int {
+func Serve(newEngine func(setting string) (Engine, error)) int {
 	landlockFirst()
 	c := &childLoop{in: frameReader{src: fdFile(0)}, out: fdFile(answerFD)}
 	if err := c.serve(newEngine); err != nil && err != io.EOF {
@@ -108,7 +109,7 @@ type childLoop struct {
 // soft limits of the Go runtime, below the hard ones so that it dies in good order.
 const childStack = 64 << 20
 
-func (c *childLoop) serve(newEngine func() (Engine, error)) error {
+func (c *childLoop) serve(newEngine func(setting string) (Engine, error)) error {
 	if err := c.start(newEngine); err != nil || c.cfg.Probe {
 		return err
 	}
@@ -130,7 +131,7 @@ func (c *childLoop) serve(newEngine func() (Engine, error)) error {
 }
 
 // start reads the configuration, confines the process and says so.
-func (c *childLoop) start(newEngine func() (Engine, error)) error {
+func (c *childLoop) start(newEngine func(setting string) (Engine, error)) error {
 	kind, payload, err := c.in.next(maxReady)
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func (c *childLoop) start(newEngine func() (Engine, error)) error {
 	debug.SetMemoryLimit(c.cfg.Memory * 2 / 3)
 	ready := childReady{Layers: map[string]string{}}
 	limitProcess(&c.cfg, ready.Layers)
-	if c.engine, err = newEngine(); err != nil {
+	if c.engine, err = newEngine(c.cfg.Engine); err != nil {
 		return err
 	}
 	if c.cfg.Probe {

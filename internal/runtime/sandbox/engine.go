@@ -24,9 +24,10 @@ type Engine interface {
 	Encode(v any) (json.RawMessage, error)
 }
 
-// gateEngine is the default engine: yaegi for the programs that it runs right, package interp for the others.
+// gateEngine is the default engine: of package gate's interpreters the one that gate.Choose names.
 type gateEngine struct {
 	gate     *gate.Gate
+	setting  string // gate.EngineAuto, gate.EngineSSA or gate.EngineYaegi
 	compiled compiled
 }
 
@@ -37,13 +38,13 @@ type compiled interface {
 	Reads() rt.Reads
 }
 
-// NewEngine returns the default engine: package gate and its interpreters.
-func NewEngine() (Engine, error) {
+// NewEngine returns the default engine, package gate and its interpreters, under a setting of Options.Engine.
+func NewEngine(setting string) (Engine, error) {
 	g, err := gate.New(gate.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return &gateEngine{gate: g}, nil
+	return &gateEngine{gate: g, setting: setting}, nil
 }
 
 func (e *gateEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
@@ -51,7 +52,7 @@ func (e *gateEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
 	if refusal != nil {
 		return nil, refusal, nil
 	}
-	if gate.Choose(p) == gate.EngineYaegi {
+	if gate.Choose(p, e.setting) == gate.EngineYaegi {
 		if c, err := yaegi.Compile(p); err == nil {
 			e.compiled, p.Facts.Engine = c, yaegi.Name+" "+yaegi.Version
 			return &p.Facts, nil, nil

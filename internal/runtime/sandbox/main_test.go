@@ -41,7 +41,7 @@ func testRunner(args []string) int {
 		case strings.HasPrefix(arg, "script="):
 			return runScript(strings.TrimPrefix(arg, "script="))
 		case arg == "native":
-			return Serve(func() (Engine, error) { return &nativeEngine{}, nil })
+			return Serve(func(string) (Engine, error) { return &nativeEngine{}, nil })
 		}
 	}
 	return RunnerMain()

@@ -3,10 +3,13 @@ package sandbox
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 )
 
 // Options configures a Pool. Start from DefaultOptions.
@@ -17,6 +20,7 @@ type Options struct {
 	Warm      int    // idle runners kept for the program that they have compiled
 	Isolation string // "program": a runner serves one program and one owner; "call": a runner serves one call
 	Require   string // the level below which New fails: "auto" (reduced on Linux, process elsewhere), "full", "reduced", "process"
+	Engine    string // what runs programs: gate.EngineAuto, gate.EngineSSA or gate.EngineYaegi
 
 	MaxValue   int // bytes of a result
 	MaxContext int // bytes of what a call may change in its context
@@ -43,7 +47,7 @@ type Options struct {
 func DefaultOptions() Options {
 	n := runtime.NumCPU()
 	return Options{
-		Runners: n, Waiting: 8 * n, Blank: 2, Warm: 8, Isolation: IsolationProgram, Require: "auto",
+		Runners: n, Waiting: 8 * n, Blank: 2, Warm: 8, Isolation: IsolationProgram, Require: "auto", Engine: gate.EngineAuto,
 		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxFetches: 32, MaxSource: 64 << 10,
 		Memory: 256 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour, RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
 		FetchTimeout: 20 * time.Second, Fetches: 16, Log: zerolog.Nop(),
@@ -74,6 +78,9 @@ func (o *Options) validate() error {
 	}
 	if o.Isolation != IsolationProgram && o.Isolation != IsolationCall {
 		return fmt.Errorf("sandbox: Isolation %q is neither %q nor %q", o.Isolation, IsolationProgram, IsolationCall)
+	}
+	if !slices.Contains(gate.Engines(), o.Engine) {
+		return fmt.Errorf("sandbox: Engine %q is none of %s", o.Engine, strings.Join(gate.Engines(), ", "))
 	}
 	switch o.Require {
 	case "auto", string(LevelFull), string(LevelReduced), string(LevelProcess):

@@ -65,7 +65,7 @@ func runScript(name string) int {
 	}
 }
 
-func noEngine() (Engine, error) { return &nativeEngine{}, nil }
+func noEngine(string) (Engine, error) { return &nativeEngine{}, nil }
 
 func exitCode(err error) int {
 	if err == nil || err == io.EOF {

@@ -79,7 +79,7 @@ func (p *Pool) canary() (*childReady, error) {
 
 func (p *Pool) childConfig(probe bool) childConfig {
 	return childConfig{Memory: p.opts.Memory, CPUSeconds: int64(p.opts.RunnerCPU.Seconds()), MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
-		MaxDepth: p.opts.MaxDepth, Probe: probe, Kill: p.killing && !probe, Parent: os.Getpid(), Namespaces: p.namespaces}
+		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Probe: probe, Kill: p.killing && !probe, Parent: os.Getpid(), Namespaces: p.namespaces}
 }
 
 // settle derives status and required layers from the canary's report.

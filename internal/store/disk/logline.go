@@ -42,6 +42,8 @@ func appendLog(b []byte, e *agent.LogEntry, full bool) ([]byte, error) {
 	w.str("program_source", e.ProgramSource, false)
 	w.bool("artifact_hit", e.ArtifactHit, false)
 	w.str("generation", e.Generation, true)
+	w.str("program_engine", e.ProgramEngine, true)
+	w.str("program_tier", e.ProgramTier, true)
 	w.str("artifact_prompt_version", e.ArtifactPromptVersion, false)
 	w.str("artifact_contract_fingerprint", e.ArtifactContractFingerprint, false)
 	w.int("artifact_success_count", e.ArtifactSuccessCount, false)

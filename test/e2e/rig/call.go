@@ -76,6 +76,8 @@ type Reply struct {
 		Generation  string `json:"generation"`
 		Checksum    string `json:"checksum"`
 		Trigger     string `json:"trigger"`
+		Engine      string `json:"engine"`
+		Tier        string `json:"tier"`
 		Selection   struct {
 			Decision string `json:"decision"`
 			Reason   string `json:"reason"`

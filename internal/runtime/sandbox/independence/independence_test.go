@@ -38,7 +38,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
-		os.Exit(sandbox.Serve(func() (sandbox.Engine, error) { return &engine{}, nil }))
+		os.Exit(sandbox.Serve(func(string) (sandbox.Engine, error) { return &engine{}, nil }))
 	}
 	if os.Getenv(withoutLandlock) != "" {
 		if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow,
