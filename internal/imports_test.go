@@ -1,6 +1,6 @@
 // Package internal_test states which packages may import which. Imports point one way:
 //
-//	cmd → cli → api → runtime → {store, contract, telemetry} → agent
+//	cmd → cli → app → api → runtime → {store, contract, telemetry} → agent
 package internal_test
 
 import (
@@ -21,7 +21,8 @@ var allowed = map[string][]string{
 	"api":                        {}, // the embedded OpenAPI document
 	"cmd":                        {"internal/cli"},
 	"test":                       {"internal/cli", "internal/api/apitest", "internal/runtime"}, // and nothing imports it
-	"internal/cli":               {"api", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/app":               {"api", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/cli":               {"internal/app", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/api":               {"api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/runtime":           {"internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/runtime/prompt":    {"internal/runtime/provider", "internal/runtime/gate", "internal/store", "internal/contract", "internal/agent"},

@@ -86,7 +86,7 @@ func TestDataDirectoryFallsBackToHome(t *testing.T) {
 
 // Every setting can be given by file, environment and (but for secrets) flag, and the later wins.
 func TestEverySettingHasItsForms(t *testing.T) {
-	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "a b\n"), writeFile(t, "demo.jsonl", "")
+	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "alice 0123456789abcdef\n"), writeFile(t, "demo.jsonl", "")
 	// Three good values a setting: for the file, the environment and the flag.
 	values := map[string][3]string{
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data-dir": {"/a", "/b", "/c"}, "auth-tokens-file": {tokens, tokens, tokens},
@@ -103,7 +103,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 			t.Errorf("%s: the test has no values for it", s.Name)
 			continue
 		}
-		field := func(o Options) any { return reflect.ValueOf(o).Field(s.Index).Interface() }
+		field := func(o Options) any { return reflect.ValueOf(o).FieldByIndex(s.Index).Interface() }
 		want := func(text string) any {
 			var o Options
 			if err := s.set(&o, text); err != nil {
@@ -182,6 +182,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--listen", ":8420"}, nil, []string{"listen", "--auth-tokens-file"}},
 		{ServeScope, []string{"--listen", "[::]:8420"}, nil, []string{"listen", "--auth-tokens-file"}},
 		{ServeScope, []string{"--listen", "example.org:8420"}, nil, []string{"listen", "--auth-tokens-file"}},
+		{ServeScope, []string{"--auth-tokens-file", writeFile(t, "tokens", "a b\n")}, nil, []string{"auth-tokens-file", "line 1", "16"}},
 		{ServeScope, []string{"--allowed-hosts", "http://a"}, nil, []string{"allowed-hosts"}},
 		{ServeScope, []string{"--provider", "gpt"}, nil, []string{"provider", "openai", "gpt"}},
 		{ServeScope, []string{"--provider", "openai"}, nil, []string{"provider", "OPENAI_API_KEY"}},
@@ -239,7 +240,7 @@ func TestLoopbackNeedsNoTokens(t *testing.T) {
 			t.Errorf("%s: %v", listen, err)
 		}
 	}
-	if _, err := load(t, ServeScope, []string{"--listen", "0.0.0.0:8420", "--auth-tokens-file", writeFile(t, "tokens", "a b\n")}, nil); err != nil {
+	if _, err := load(t, ServeScope, []string{"--listen", "0.0.0.0:8420", "--auth-tokens-file", writeFile(t, "tokens", "alice 0123456789abcdef\n")}, nil); err != nil {
 		t.Errorf("with tokens: %v", err)
 	}
 }

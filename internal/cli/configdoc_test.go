@@ -7,11 +7,11 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -42,7 +42,7 @@ func configurationDocument() []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Configuration
 
-<!-- Written by make docs from internal/cli/config.go and the limits in the code. Do not edit. -->
+<!-- Written by make docs from the Options of internal/app and internal/cli and the limits in the code. Do not edit. -->
 
 Every setting has a flag, an environment variable and a key in the configuration file; flags go over environment over
 file over default. Two secrets have no flag, since command lines can be read by every user of a machine: for these there is a file
@@ -129,7 +129,7 @@ func limits() [][3]string {
 	// requests may be tried several times.
 	programs := 1 + policy.GuardrailRecoveryBudget + policy.ExecutionRepairBudget + policy.OutcomeRepairBudget
 	return [][3]string{
-		{"request header", size(maxHeaderBytes), "431"},
+		{"request header", size(app.MaxHeaderBytes), "431"},
 		{"request body", size(int(web.MaxBody)), "413 `body_too_large`"},
 		{"nesting of a body", fmt.Sprintf("%d levels", strict.MaxDepth), "400"},
 		{"characters of a number", fmt.Sprint(strict.MaxNumber), "400"},
@@ -140,8 +140,8 @@ func limits() [][3]string {
 		{"`timeout_ms` of a call", fmt.Sprintf("%s (default %s)", run.MaxTimeout, run.CallTimeout), "422; the call ends in `timeout`"},
 		{"calls of one session that wait", fmt.Sprint(run.MaxQueue), "429 `queue_full`"},
 		{"calls under way or waiting in the daemon", fmt.Sprint(run.MaxCalls), "429 `queue_full`"},
-		{"time to read a request's header, whole", fmt.Sprintf("%s, %s", readHeaderTimeout, readTimeout), "the connection is closed"},
-		{"idle connection", idleTimeout.String(), "closed"},
+		{"time to read a request's header, whole", fmt.Sprintf("%s, %s", app.ReadHeaderTimeout, app.ReadTimeout), "the connection is closed"},
+		{"idle connection", app.IdleTimeout.String(), "closed"},
 		{"source of a program", size(box.MaxSource), "`invalid_code`"},
 		{"value of a call", fmt.Sprintf("%s, %d levels", size(box.MaxValue), box.MaxDepth), "`non_serializable_result`"},
 		{"changes of a context by one call", size(box.MaxContext), "`resource_exhausted`"},
@@ -170,7 +170,7 @@ func limits() [][3]string {
 		{"generations kept of an artifact", "3, and the healthy one of each of up to 8 recent contracts", "the oldest goes"},
 		{"values and effects in the call log", fmt.Sprintf("%d hours (policy)", policy.Retention.ValueHours), "the entry stays, without them"},
 		{"stored results for follow-ups", fmt.Sprintf("%d, %s (policy)", policy.Retention.ContentEntries, size(policy.Retention.ContentBytes)), "the least recently used goes"},
-		{"clean stop", (drainTime + endTime + time.Second).String(), "calls under way are canceled and recorded"},
+		{"clean stop", app.StopTime.String(), "calls under way are canceled and recorded"},
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
@@ -52,12 +52,14 @@ func demo(ctx context.Context, sh Shell, self string) (err error) {
 	if require, _ := sh.Env("RECURGENT_SANDBOX_REQUIRE"); require != "" {
 		o.SandboxRequire = require
 	}
-	d, err := startDaemon(ctx, o, newLogger(o, sh).Level(zerolog.ErrorLevel), nil)
+	o.Logger = newLogger(o, sh)
+	d, err := app.New(ctx, o.Options)
 	if err != nil {
 		return fmt.Errorf("the demo's daemon cannot start: %w", err)
 	}
-	defer func() { err = errors.Join(err, d.stop()) }()
-	o.URL = d.url()
+	d.Start()
+	defer func() { err = errors.Join(err, stop(d)) }()
+	o.URL = d.URL()
 	t := &story{out: sh.Stdout, c: newClient(o), colour: bool(sh.colours(sh.Stdout))}
 	fmt.Fprintf(t.out, "A daemon listens on %s, on a temporary directory.\nIts model is a recording: no network, no key.\n", o.URL)
 	if err := t.tell(ctx); err != nil {

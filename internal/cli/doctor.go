@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -13,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -213,11 +213,12 @@ func checkPort(ctx context.Context, o Options) finding {
 
 // checkModel asks the model one tiny question. A recording is only read.
 func checkModel(ctx context.Context, o Options) finding {
-	d := &daemon{log: zerolog.Nop()}
-	defer d.close() //nolint:errcheck // nothing was written
-	p, err := d.openProvider(o)
+	p, err := provider.New(o.ProviderOptions())
 	if err != nil {
 		return finding{Check: "model", Result: checkFail, Detail: err.Error(), Fix: "see --provider, --recording and OPENAI_BASE_URL"}
+	}
+	if c, ok := p.(io.Closer); ok {
+		defer c.Close() // nothing was written
 	}
 	if p.Name() == "replay" {
 		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only", Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}

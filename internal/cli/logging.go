@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	stdlog "log"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,16 +19,4 @@ func newLogger(o Options, sh Shell) zerolog.Logger {
 		w = zerolog.ConsoleWriter{Out: sh.Stderr, TimeFormat: time.TimeOnly, NoColor: !bool(sh.colours(sh.Stderr))}
 	}
 	return zerolog.New(w).Level(level).With().Timestamp().Logger()
-}
-
-// newServerLog takes what net/http says of broken connections; nobody needs to act on it.
-func newServerLog(log zerolog.Logger) *stdlog.Logger {
-	return stdlog.New(debugWriter{log}, "", 0)
-}
-
-type debugWriter struct{ log zerolog.Logger }
-
-func (w debugWriter) Write(p []byte) (int, error) {
-	w.log.Debug().Msg(oneLine(string(p)))
-	return len(p), nil
 }

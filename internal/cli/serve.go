@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/spf13/cobra"
 )
 
@@ -61,33 +62,41 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 	if _, set := sh.Env("GOGC"); !set {
 		debug.SetGCPercent(400)
 	}
-	d, err := startDaemon(ctx, o, newLogger(o, sh), sh.Clock)
+	o.Logger, o.Now = newLogger(o, sh), sh.Clock
+	d, err := app.New(ctx, o.Options)
 	if err != nil {
 		code := ExitFailed
-		var bad *settingError
+		var bad *app.OptionError
 		if errors.As(err, &bad) {
 			code = ExitUsage
 		}
 		return exitWith(code, fmt.Errorf("cannot start: %w", err))
 	}
-	fmt.Fprint(sh.Stdout, firstScreen(d.url(), o, commandName(os.Args[0])))
+	d.Start()
+	fmt.Fprint(sh.Stdout, firstScreen(d.URL(), o, commandName(os.Args[0])))
 
 	notify(sh.Env, "READY=1")
 	select {
 	case <-signals:
-	case err := <-d.served:
-		return exitWith(ExitFailed, errors.Join(fmt.Errorf("the server ended: %w", err), d.close()))
+		notify(sh.Env, "STOPPING=1")
+	case err = <-d.Failed():
 	}
-	notify(sh.Env, "STOPPING=1")
 	stopped := make(chan error, 1)
-	go func() { stopped <- d.stop() }()
+	go func() { stopped <- stop(d) }()
 	select {
-	case err := <-stopped:
-		return exitWith(ExitFailed, err)
+	case late := <-stopped:
+		return exitWith(ExitFailed, errors.Join(err, late))
 	case <-signals:
 		// What was acknowledged is durable already; what was not is lost as with a kill.
 		return exitWith(ExitFailed, errors.New("second signal: ended at once"))
 	}
+}
+
+// stop ends the daemon within the time that a clean stop has.
+func stop(d *app.App) error {
+	ctx, cancel := context.WithTimeout(context.Background(), app.StopTime)
+	defer cancel()
+	return d.Stop(ctx)
 }
 
 // commandName is how the reader can call this binary again: by its name where the shell finds it, else by its path as given.

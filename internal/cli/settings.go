@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 
 // A Setting is one field of Options with what its tags say.
 type Setting struct {
-	Index            int
+	Index            []int // of the field, as reflect.VisibleFields has it
 	Name, Env, Value string
 	Default, Help    string
 	Secret           bool
@@ -29,15 +30,17 @@ type Setting struct {
 
 // Settings lists the settings in the order of the struct.
 func Settings() []Setting {
-	t, defaults := reflect.TypeFor[Options](), reflect.ValueOf(DefaultOptions())
-	list := make([]Setting, 0, t.NumField())
-	for i := range t.NumField() {
-		f := t.Field(i)
-		s := Setting{Index: i, Name: f.Tag.Get("name"), Env: f.Tag.Get("env"), Value: f.Tag.Get("value"),
+	defaults := reflect.ValueOf(DefaultOptions())
+	var list []Setting
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
+		if f.Tag.Get("name") == "" {
+			continue // not a setting: the program's own
+		}
+		s := Setting{Index: f.Index, Name: f.Tag.Get("name"), Env: f.Tag.Get("env"), Value: f.Tag.Get("value"),
 			Default: f.Tag.Get("default"), Help: f.Tag.Get("help"), Secret: f.Tag.Get("secret") != "",
-			Scope: Scope(f.Tag.Get("for")), Kind: f.Type}
+			Scope: Scope(cmp.Or(f.Tag.Get("for"), string(ServeScope))), Kind: f.Type}
 		if s.Default == "" {
-			s.Default = fmt.Sprint(defaults.Field(i).Interface())
+			s.Default = fmt.Sprint(defaults.FieldByIndex(f.Index).Interface())
 		}
 		list = append(list, s)
 	}
@@ -122,7 +125,7 @@ func lookup(s Setting, file configuration, flags *pflag.FlagSet, env func(string
 
 // set reads the text into the setting's field.
 func (s Setting) set(o *Options, text string) error {
-	field := reflect.ValueOf(o).Elem().Field(s.Index)
+	field := reflect.ValueOf(o).Elem().FieldByIndex(s.Index)
 	switch field.Interface().(type) {
 	case string:
 		field.SetString(text)

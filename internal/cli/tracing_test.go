@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // What cannot be a setting of traces ends the start with one line; what switches traces off does.
@@ -28,8 +26,9 @@ func TestTraceSettings(t *testing.T) {
 		{flag: Options{OTLPEndpoint: "c:4318", OTLPProtocol: "grpc"}, bad: "otlp-endpoint"},
 		{flag: Options{OTLPProtocol: "grpc"}, env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "nowhere"}, bad: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
 	} {
-		to := telemetry.DefaultTraceOptions()
-		on, err := traceSettings(c.flag, func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }, &to)
+		o := c.flag
+		err := o.resolveTraces(func(name string) (string, bool) { v, ok := c.env[name]; return v, ok })
+		on := o.Traces != nil
 		if on != c.on || (err != nil) != (c.bad != "") || err != nil && !strings.HasPrefix(err.Error(), c.bad) {
 			t.Errorf("%+v, %v: on %v, %v", c.flag.OTLPEndpoint, c.env, on, err)
 		}

@@ -1,0 +1,200 @@
+// Package app is the daemon as a value: it wires store, sandbox, model, runtime and REST interface together, serves, and
+// takes all of it down again in reverse. Several can live in one process, each with a data directory of its own.
+//
+// It reads no flags and no environment: Options say everything. The one thing that it needs of its process is the runner:
+// the sandbox re-executes the binary with the argument "runner", which main hands to the sandbox's worker.
+package app
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// demoRecording is what replay answers from when no recording is named: the recorded answers of a real model, and
+// programs that were written by hand, which are marked so.
+//
+//go:embed demo.jsonl
+var demoRecording []byte
+
+// Limits of the HTTP server. Bodies are bounded by the API, calls by their own timeout.
+const (
+	ReadHeaderTimeout = 5 * time.Second
+	ReadTimeout       = 60 * time.Second // of a whole request, its body included
+	IdleTimeout       = 60 * time.Second
+	MaxHeaderBytes    = 64 << 10
+)
+
+// StopTime is how long a clean stop should be given: the deadline of the context of Stop.
+const StopTime = 10 * time.Second
+
+// An App is one daemon. New makes it, Start serves, Stop ends it. Its methods may be called from several goroutines.
+type App struct {
+	log      zerolog.Logger
+	listener net.Listener
+	server   *http.Server
+	run      *runtime.Runtime
+	facts    facts
+
+	failed chan error    // what Serve ended with, unless by Stop; holds one
+	served chan struct{} // closed when Serve has returned; nil until Start
+
+	steps    []step // in the order of making; undone in reverse
+	stopping sync.Once
+	stopped  chan struct{} // closed when all steps have run
+	stopErr  error         // of all steps; read after stopped
+
+	mu      sync.Mutex
+	current string // the step that is being undone; guarded by mu
+}
+
+// facts are what the daemon runs with, for the line of its start.
+type facts struct {
+	version, dataDir, provider, model string
+	runners                           int
+	sandbox                           sandbox.Level
+}
+
+// A step undoes a part of the App. It hurries when ctx ends.
+type step struct {
+	name string
+	undo func(ctx context.Context) error
+}
+
+// New wires an App without serving: the port is taken, the data directory is locked and read, the confinement has been
+// observed. When it fails, what was made is undone. The error is one line; an *OptionError names the option that is refused.
+func New(ctx context.Context, o Options) (*App, error) {
+	if err := o.Resolve(); err != nil {
+		return nil, err
+	}
+	a := &App{log: o.Logger, failed: make(chan error, 1), stopped: make(chan struct{})}
+	if err := a.wire(ctx, o); err != nil {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), StopTime)
+		defer cancel()
+		return nil, errors.Join(err, a.undo(end))
+	}
+	return a, nil
+}
+
+// wire makes the parts, from the outermost resource to the handler.
+func (a *App) wire(ctx context.Context, o Options) error {
+	// The port first: that it is taken is the commonest fault and the cheapest to find.
+	if err := a.listen(o.Listen); err != nil {
+		return err
+	}
+	build := ReadBuild()
+	registry := telemetry.NewRegistry()
+	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision, GoVersion: build.Go})
+	tracer, err := a.openTracer(ctx, o, metrics, build.Version)
+	if err != nil {
+		return err
+	}
+	memory, err := a.openStore(o)
+	if err != nil {
+		return err
+	}
+	model, err := a.openProvider(o)
+	if err != nil {
+		return err
+	}
+	box, err := a.openSandbox(o)
+	if err != nil {
+		return err
+	}
+	a.makeServer(o.H2C)
+	p := parts{memory, box, model, metrics, tracer, build}
+	if err := a.openRuntime(ctx, o, p); err != nil {
+		return err
+	}
+	metrics.Watch(a.sources(memory, box))
+	if a.server.Handler, err = a.handler(o, metrics, registry); err != nil {
+		return err
+	}
+	status := box.Status()
+	if status.Level == sandbox.LevelProcess {
+		a.log.Warn().Msg("programs run in processes of their own, but nothing else confines them: run only models that you trust")
+	}
+	a.log.Info().Msg(status.String())
+	a.facts = facts{build.Version, o.DataDir, model.Name(), modelName(o), o.Runners, status.Level}
+	return nil
+}
+
+func (a *App) onStop(name string, undo func(context.Context) error) {
+	a.steps = append(a.steps, step{name, undo})
+}
+
+func (a *App) listen(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		hint := "name another --listen"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			hint = "stop what holds it, or " + hint
+		}
+		return fmt.Errorf("cannot listen on %s: %w; %s", address, cause(err), hint)
+	}
+	a.listener = l
+	a.onStop("the listener", func(context.Context) error {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server closes its listener itself
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// cause is the error without what the message around it says already.
+func cause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// Start serves from now on. It is called once, and not after Stop.
+func (a *App) Start() {
+	a.served = make(chan struct{})
+	go func() {
+		defer close(a.served)
+		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+			a.failed <- fmt.Errorf("the server ended: %w", err)
+		}
+	}()
+	f := a.facts
+	a.log.Info().Str("version", f.version).Str("address", a.Addr()).Str("data_dir", f.dataDir).Str("provider", f.provider).
+		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Msg("ready")
+}
+
+// Failed receives the error when the server ends by itself. Stop is due then, too.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// Addr is host:port that the App listens on.
+func (a *App) Addr() string { return a.listener.Addr().String() }
+
+// URL is where people and commands reach the daemon: an address that stands for all is reached by loopback.
+func (a *App) URL() string {
+	host, port, err := net.SplitHostPort(a.Addr())
+	if err != nil {
+		return "http://" + a.Addr()
+	}
+	switch strings.Trim(host, "[]") {
+	case "0.0.0.0", "":
+		host = "127.0.0.1"
+	case "::":
+		host = "::1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,207 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// TestMain lets the test binary be the runners of the daemons that it starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
+		os.Exit(sandbox.RunnerMain())
+	}
+	os.Exit(m.Run())
+}
+
+// options are those of a daemon on the demo recording and a directory of its own.
+func options(t *testing.T) app.Options {
+	o := app.DefaultOptions()
+	o.Listen, o.DataDir, o.Provider, o.Runners = "127.0.0.1:0", t.TempDir(), "replay", 1
+	return o
+}
+
+func start(t *testing.T, o app.Options) *app.App {
+	t.Helper()
+	a, err := app.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Start()
+	t.Cleanup(func() { stop(t, a) })
+	return a
+}
+
+func stop(t *testing.T, a *app.App) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // machines are slow; nothing is measured with it
+	defer cancel()
+	if err := a.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// post sends v and returns the reply, which must be a success.
+func post(t *testing.T, a *app.App, path string, v any) map[string]any {
+	t.Helper()
+	body, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Post(a.URL()+path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var reply map[string]any
+	if err := json.NewDecoder(resp.Body).Decode(&reply); err != nil || resp.StatusCode >= 300 {
+		t.Fatalf("POST %s: %d, %v: %v", path, resp.StatusCode, err, reply)
+	}
+	return reply
+}
+
+// Two daemons live in one process: each has its own port, sessions, registry and runners, and the end of one leaves the
+// other alone.
+func TestTwoInOneProcess(t *testing.T) {
+	t.Parallel()
+	first, second := start(t, options(t)), start(t, options(t))
+	if first.Addr() == second.Addr() {
+		t.Fatalf("both listen on %s", first.Addr())
+	}
+	sessions := map[*app.App]string{}
+	add := func(a *app.App) any {
+		return post(t, a, "/v1/sessions/"+sessions[a]+"/calls", map[string]any{"method": "add", "args": []int{2, 3}, "kwargs": map[string]any{}})["outcome"].(map[string]any)["value"]
+	}
+	for _, a := range []*app.App{first, second} {
+		sessions[a] = post(t, a, "/v1/sessions", map[string]any{"role": "calculator"})["id"].(string)
+		if got := add(a); got != 5.0 {
+			t.Errorf("%s: 2 + 3 = %v", a.URL(), got)
+		}
+	}
+	stop(t, first)
+	if got := add(second); got != 5.0 {
+		t.Errorf("after the end of the other: 2 + 3 = %v", got)
+	}
+	if resp, err := http.Get(first.URL() + "/healthz"); err == nil {
+		resp.Body.Close()
+		t.Error("a stopped daemon answers")
+	}
+}
+
+// A daemon that was stopped leaves its port and its data directory to the next, again and again.
+func TestStartAndStop(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	for range 3 {
+		a, err := app.New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Listen = a.Addr() // from now on the same port
+		a.Start()
+		stop(t, a)
+		stop(t, a) // may be called twice
+		select {
+		case err := <-a.Failed():
+			t.Errorf("the server failed: %v", err)
+		default:
+		}
+	}
+}
+
+// A daemon that was never started is stopped, too.
+func TestStopWithoutStart(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	a, err := app.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, a)
+	stop(t, start(t, o))
+}
+
+// When New fails, what it had made is undone: port and data directory are free again.
+func TestNewUndoesWhatItMade(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	holder := start(t, o)
+	taken := options(t)
+	taken.Listen = holder.Addr()
+	if _, err := app.New(t.Context(), taken); err == nil || !strings.Contains(err.Error(), "stop what holds it") {
+		t.Errorf("a taken port: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := l.Addr().String()
+	l.Close()
+	held := o
+	held.Listen = free
+	if _, err := app.New(t.Context(), held); err == nil || !strings.Contains(err.Error(), "in use by another recurgentd") {
+		t.Errorf("a held data directory: %v", err)
+	}
+	if l, err = net.Listen("tcp", free); err != nil {
+		t.Errorf("the port was not given back: %v", err)
+	} else {
+		l.Close()
+	}
+	stop(t, holder)
+	broken := options(t)
+	broken.DataDir = o.DataDir
+	broken.Provider, broken.Recording = "replay", o.DataDir+"/broken.jsonl"
+	if err := os.WriteFile(broken.Recording, []byte("no recording\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.New(t.Context(), broken); err == nil {
+		t.Error("a damaged recording was taken")
+	}
+	start(t, o)
+}
+
+// What cannot be used is refused with the option's name, before anything is made.
+func TestBadOptionsAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(o *app.Options)
+	}{
+		{"data-dir", func(o *app.Options) { o.DataDir = "" }},
+		{"listen", func(o *app.Options) { o.Listen = "8420" }},
+		{"listen", func(o *app.Options) { o.Listen = "0.0.0.0:0" }},
+		{"allowed-hosts", func(o *app.Options) { o.AllowedHosts = []string{""} }},
+		{"provider", func(o *app.Options) { o.Provider = "" }},
+		{"provider", func(o *app.Options) { o.Provider = "openai" }},
+		{"model", func(o *app.Options) { o.Provider, o.OpenAIKey, o.Model = "openai", "k", " " }},
+		{"openai-api-key", func(o *app.Options) { o.OpenAIKey = "a b" }},
+		{"openai-base-url", func(o *app.Options) { o.OpenAIBaseURL = "ftp://x" }},
+		{"recording", func(o *app.Options) { o.Recording = "/nowhere" }},
+		{"runners", func(o *app.Options) { o.Runners = 0 }},
+		{"call-timeout", func(o *app.Options) { o.CallTimeout = 0 }},
+		{"provider-timeout", func(o *app.Options) { o.ProviderTimeout = 2 * time.Hour }},
+		{"fetch-allow", func(o *app.Options) { o.FetchAllow = []string{"*"} }},
+		{"sandbox-require", func(o *app.Options) { o.SandboxRequire = "none" }},
+		{"engine", func(o *app.Options) { o.Engine = "interp" }},
+		{"isolation", func(o *app.Options) { o.Isolation = "" }},
+	} {
+		o := options(t)
+		c.change(&o)
+		_, err := app.New(t.Context(), o)
+		var bad *app.OptionError
+		if !errors.As(err, &bad) || bad.Name != c.name || strings.Contains(fmt.Sprint(err), "\n") {
+			t.Errorf("got %v, want an OptionError of %s", err, c.name)
+		}
+	}
+}

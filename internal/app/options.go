@@ -1,0 +1,269 @@
+package app
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/api"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// Options configures an App. Start from DefaultOptions. New checks them and names the field that it refuses.
+//
+// A field with tags is a setting of the command line; its tags are all that help texts and documents say of it:
+//
+//	name     flag --name and key in the configuration file
+//	env      environment variable
+//	secret   no flag, because other users can read command lines
+//	value    what the value looks like
+//	default  as documents say it; DefaultOptions has the value
+//	help     one line
+type Options struct {
+	// Listen is the address, HOST:PORT. Port 0 takes a free one. Without Tokens it must be a loopback address.
+	Listen string `name:"listen" env:"RECURGENT_LISTEN" value:"HOST:PORT" help:"address of the REST interface; port 0 takes a free one"`
+	// DataDir is where the store keeps its files. It is required; one daemon holds it at a time.
+	DataDir string `name:"data-dir" env:"RECURGENT_DATA_DIR" value:"DIR" default:"$XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent" help:"where everything is stored; one daemon holds it at a time"`
+	// AllowedHosts are host names besides the loopback ones that requests without tokens may name.
+	AllowedHosts []string `name:"allowed-hosts" env:"RECURGENT_ALLOWED_HOSTS" value:"HOST,..." default:"loopback names; any with tokens" help:"more names that this daemon is called by; without tokens it answers only to loopback names, against DNS rebinding"`
+	// H2C makes the server speak HTTP/2 without TLS as well as HTTP/1.1.
+	H2C bool `name:"h2c" env:"RECURGENT_H2C" help:"speak HTTP/2 without TLS too, for a proxy in front"`
+
+	// Provider is auto, openai, replay or record. auto is openai with a key or a base URL, else replay.
+	Provider string `name:"provider" env:"RECURGENT_PROVIDER" value:"auto|openai|replay|record" help:"who writes programs; auto is openai when a key or a base URL is set, else replay; record is openai and writes --recording"`
+	// Model is what the server calls the model.
+	Model string `name:"model" env:"RECURGENT_MODEL" value:"NAME" help:"the model to ask, as the server calls it"`
+	// OpenAIKey is sent to the model's server and never logged.
+	OpenAIKey string `name:"openai-api-key" env:"OPENAI_API_KEY" secret:"yes" value:"KEY" default:"none" help:"key of the OpenAI-compatible server"`
+	// OpenAIBaseURL is the model's server; "" is the one of OpenAI.
+	OpenAIBaseURL string `name:"openai-base-url" env:"OPENAI_BASE_URL" value:"URL" default:"https://api.openai.com/v1" help:"base URL of the OpenAI-compatible server"`
+	// Recording is the file that replay answers from and record writes; replay without one answers from the demo recording.
+	Recording string `name:"recording" env:"RECURGENT_RECORDING" value:"FILE" default:"embedded demo" help:"recording that replay answers from, or that record writes"`
+	// ProviderTimeout bounds one model request, 10 ms to 1 h.
+	ProviderTimeout time.Duration `name:"provider-timeout" env:"RECURGENT_PROVIDER_TIMEOUT" value:"DURATION" help:"one model request"`
+
+	// Runners is how many programs run at the same time, 1 to 1024.
+	Runners int `name:"runners" env:"RECURGENT_RUNNERS" value:"N" default:"number of CPUs" help:"programs that run at the same time"`
+	// CallTimeout bounds the run time of one program, 10 ms to 1 h. Waiting for host calls does not count.
+	CallTimeout time.Duration `name:"call-timeout" env:"RECURGENT_CALL_TIMEOUT" value:"DURATION" help:"run time of one program; waiting for the host does not count"`
+	// FetchAllow are the hosts that programs may fetch: host, host:port or *.domain. Empty allows every public https address.
+	FetchAllow []string `name:"fetch-allow" env:"RECURGENT_FETCH_ALLOW" value:"HOST,..." default:"any public https address" help:"hosts that programs may fetch: host, host:port or *.domain; a named one may also be private or http"`
+	// SandboxRequire is the confinement below which New fails: auto, full, reduced or process.
+	SandboxRequire string `name:"sandbox-require" env:"RECURGENT_SANDBOX_REQUIRE" value:"auto|full|reduced|process" help:"do not start below this confinement; auto is reduced on Linux, process elsewhere"`
+	// Isolation is what a runner is kept for: program (and owner) or call.
+	Isolation string `name:"isolation" env:"RECURGENT_ISOLATION" value:"program|call" help:"a runner for each program and owner, or for each call"`
+
+	// Engine is what runs programs: auto, ssa or yaegi.
+	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|ssa|yaegi" help:"what runs programs: ssa runs all; auto gives plain programs without loops to yaegi, yaegi those with loops too"`
+
+	Tokens []api.Token             // who may send requests; none: everybody on this machine
+	Traces *telemetry.TraceOptions // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
+	Logger zerolog.Logger          // of the daemon
+	Now    func() time.Time        // clock of records, windows and maintenance, for tests; nil: the machine's
+}
+
+// DefaultOptions returns the options of a daemon that nobody configured, but for DataDir.
+func DefaultOptions() Options {
+	return Options{
+		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
+		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program", Engine: "auto",
+		Logger: zerolog.Nop(),
+	}
+}
+
+// An OptionError says which option is refused and why.
+type OptionError struct {
+	Name   string // as the command line calls it
+	Reason string
+}
+
+func (e *OptionError) Error() string { return e.Name + ": " + e.Reason }
+
+// Resolve replaces auto by what it stands for, and checks every option. Errors are *OptionError, for the first option that
+// cannot be used. New does the same.
+func (o *Options) Resolve() error {
+	if o.Provider == "auto" {
+		o.Provider = "replay"
+		if o.OpenAIKey != "" || o.OpenAIBaseURL != "" {
+			o.Provider = "openai"
+		}
+	}
+	for _, check := range []func() error{o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkChoices} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func refuse(name, format string, args ...any) error {
+	return &OptionError{Name: name, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (o *Options) checkListen() error {
+	if o.DataDir == "" {
+		return refuse("data-dir", "must not be empty")
+	}
+	host, port, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return refuse("listen", "%q is not HOST:PORT, such as 127.0.0.1:8420", o.Listen)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return refuse("listen", "%q is not a port number from 0 to 65535", port)
+	}
+	if len(o.Tokens) == 0 && !loopback(host) {
+		return refuse("listen", "%s can be reached from other machines; that needs --auth-tokens-file, or listen on 127.0.0.1:%s", o.Listen, port)
+	}
+	for _, h := range o.AllowedHosts {
+		if h == "" || strings.ContainsAny(h, "/ \t") {
+			return refuse("allowed-hosts", "%q is not a host name", h)
+		}
+	}
+	return nil
+}
+
+// loopback reports whether only this machine can reach the host. Names other than localhost may resolve to anything.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
+
+func (o *Options) checkProvider() error {
+	if err := oneOf("provider", o.Provider, "openai", "replay", "record"); err != nil {
+		return err
+	}
+	if o.OpenAIBaseURL != "" {
+		if err := CheckURL("openai-base-url", o.OpenAIBaseURL); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.Provider != "replay" && o.OpenAIKey == "" && o.OpenAIBaseURL == "":
+		return refuse("provider", "%s needs OPENAI_API_KEY, --openai-api-key-file or --openai-base-url", o.Provider)
+	case strings.ContainsAny(o.OpenAIKey, "\r\n \t"):
+		return refuse("openai-api-key", "contains white space")
+	case o.Provider != "replay" && strings.TrimSpace(o.Model) == "":
+		return refuse("model", "must not be empty")
+	}
+	return nil
+}
+
+func (o *Options) checkRecording() error {
+	if o.Provider == "record" && o.Recording == "" {
+		return refuse("recording", "names the file that --provider record writes; it is not set")
+	}
+	if o.Provider != "replay" || o.Recording == "" {
+		return nil
+	}
+	info, err := os.Stat(o.Recording)
+	switch {
+	case err != nil:
+		return refuse("recording", "%s", err)
+	case info.IsDir():
+		return refuse("recording", "%s is a directory", o.Recording)
+	}
+	return nil
+}
+
+func (o *Options) checkRunning() error {
+	if o.Runners < 1 || o.Runners > 1024 {
+		return refuse("runners", "must be 1 to 1024, got %d", o.Runners)
+	}
+	for _, d := range []struct {
+		name string
+		got  time.Duration
+	}{{"call-timeout", o.CallTimeout}, {"provider-timeout", o.ProviderTimeout}} {
+		if lo, hi := 10*time.Millisecond, time.Hour; d.got < lo || d.got > hi {
+			return refuse(d.name, "must be %s to %s, got %s", lo, hi, d.got)
+		}
+	}
+	for _, h := range o.FetchAllow {
+		if !hostPattern(h) {
+			return refuse("fetch-allow", "%q is none of host, host:port, *.domain", h)
+		}
+	}
+	return nil
+}
+
+func (o *Options) checkChoices() error {
+	if err := oneOf("sandbox-require", o.SandboxRequire, "auto", "full", "reduced", "process"); err != nil {
+		return err
+	}
+	if err := oneOf("engine", o.Engine, "auto", "ssa", "yaegi"); err != nil {
+		return err
+	}
+	return oneOf("isolation", o.Isolation, "program", "call")
+}
+
+// hostPattern reports whether the text is host, host:port or *.domain.
+func hostPattern(text string) bool {
+	host := text
+	if h, port, err := net.SplitHostPort(text); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+		host = h
+	}
+	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return a.Zone() == ""
+	}
+	host = strings.TrimPrefix(host, "*.")
+	if host == "" || len(host) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckURL returns an *OptionError of that name unless the text is an http or https address without user, query and fragment.
+func CheckURL(name, text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return refuse(name, "%q is not an http or https URL", text)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return refuse(name, "must have neither user, query nor fragment")
+	}
+	return nil
+}
+
+func oneOf(name, got string, allowed ...string) error {
+	if slices.Contains(allowed, got) {
+		return nil
+	}
+	return refuse(name, "must be one of %s, got %q", strings.Join(allowed, ", "), got)
+}
+
+// ProviderOptions are the options of the model's provider. OnRecordError is not set.
+func (o *Options) ProviderOptions() provider.Options {
+	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording, Embedded: demoRecording}
+	po.OpenAI.Key, po.OpenAI.BaseURL, po.OpenAI.Timeout = o.OpenAIKey, o.OpenAIBaseURL, o.ProviderTimeout
+	return po
+}
+
+// SandboxOptions are the options of the sandbox.
+func (o *Options) SandboxOptions() sandbox.Options {
+	so := sandbox.DefaultOptions()
+	so.Runners, so.Waiting = o.Runners, max(so.Waiting, o.Runners)
+	so.RunnerCPU = max(so.RunnerCPU, 4*o.CallTimeout) // a call is bounded by its own deadline, not by its runner's life
+	so.Isolation, so.Require, so.Engine, so.FetchAllow, so.Log = o.Isolation, o.SandboxRequire, o.Engine, o.FetchAllow, o.Logger
+	return so
+}

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	openapi "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/api"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// parts are what the runtime works with.
+type parts struct {
+	memory  store.Store
+	box     sandbox.Sandbox
+	model   provider.Provider
+	metrics *telemetry.Metrics
+	tracer  *telemetry.Tracer
+	build   Build
+}
+
+// flushTime bounds how long spans that wait hold up a stop: a collector that does not answer holds nothing up.
+const flushTime = time.Second
+
+// openTracer begins to send traces where that is wanted; else the tracer is nil.
+func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, version string) (*telemetry.Tracer, error) {
+	if o.Traces == nil {
+		return nil, nil
+	}
+	to := *o.Traces
+	to.Metrics, to.Logger, to.Version = m, a.log, version
+	tracer, err := telemetry.NewTracer(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	a.onStop("traces", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, flushTime)
+		defer cancel()
+		if err := tracer.Shutdown(ctx); err != nil {
+			a.log.Warn().Err(err).Msg("the last traces were not sent")
+		}
+		return nil
+	})
+	return tracer, nil
+}
+
+func (a *App) openStore(o Options) (store.Store, error) {
+	so := disk.DefaultOptions()
+	if o.Now != nil {
+		so.Now = o.Now
+	}
+	so.Logger = a.log
+	s, err := disk.Open(o.DataDir, so)
+	if errors.Is(err, store.ErrInUse) {
+		return nil, fmt.Errorf("the data directory %s is in use by another recurgentd; stop it, or name another --data-dir", o.DataDir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the data directory %s: %w", o.DataDir, err)
+	}
+	a.onStop("the store", s.Close)
+	return s, nil
+}
+
+func (a *App) openProvider(o Options) (provider.Provider, error) {
+	po := o.ProviderOptions()
+	po.OnRecordError = func(err error) { a.log.Error().Err(err).Msg("an answer of the model was not recorded") }
+	p, err := provider.New(po)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := p.(io.Closer); ok {
+		a.onStop("the recording", func(context.Context) error { return c.Close() })
+	}
+	return p, nil
+}
+
+func (a *App) openSandbox(o Options) (sandbox.Sandbox, error) {
+	p, err := sandbox.New(o.SandboxOptions())
+	if err != nil {
+		return nil, err
+	}
+	a.onStop("the sandbox", func(context.Context) error { return p.Close() })
+	return p, nil
+}
+
+// modelName is what programs are said to be written by; a recording may know better.
+func modelName(o Options) string {
+	if o.Provider == "replay" {
+		return "recording"
+	}
+	return o.Model
+}
+
+func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
+	ro := runtime.DefaultOptions()
+	if o.Now != nil {
+		ro.Now, ro.MaintenanceTick = o.Now, 20*time.Millisecond // only tests have a clock of their own
+	}
+	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.box, p.model, p.metrics, p.tracer, a.log
+	ro.Model, ro.RunTimeout, ro.Engine, ro.Version, ro.Revision = modelName(o), o.CallTimeout, o.Engine, p.build.Version, p.build.Revision
+	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
+	ro.Dialect = gate.Dialect()
+	run, err := runtime.New(ctx, ro)
+	if err != nil {
+		return err
+	}
+	a.run = run
+	a.onStop("calls under way", a.drain)
+	return nil
+}
+
+func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Registry) (http.Handler, error) {
+	return api.New(api.Options{Runtime: a.run, Metrics: m, Registry: registry, Logger: a.log, Tokens: o.Tokens, Hosts: o.AllowedHosts,
+		OpenAPI: openapi.OpenAPI, MaxBody: api.DefaultOptions().MaxBody})
+}
+
+// sources is what metrics read when they are scraped.
+func (a *App) sources(s store.Store, box sandbox.Sandbox) telemetry.Sources {
+	return telemetry.Sources{
+		Ready:     a.run.Ready,
+		Calls:     a.run.Load,
+		Artifacts: func() map[string]int { return s.Stats().Artifacts },
+		Recommendations: func() int {
+			n, err := a.run.OpenRecommendations(context.Background())
+			if err != nil {
+				a.log.Warn().Err(err).Msg("cannot count the recommendations")
+			}
+			return n
+		},
+		Store: func() telemetry.Store {
+			f := s.Stats()
+			return telemetry.Store{Commits: f.Commits, Fsyncs: f.Fsyncs, JournalBytes: f.JournalBytes, Quarantined: f.Quarantined,
+				CheckpointLag: f.CheckpointLagEntries, Sessions: f.Sessions, Tools: f.Tools}
+		},
+		Runners: func() telemetry.Runners {
+			f := box.Stats()
+			return telemetry.Runners{Busy: f.Busy, Idle: f.Idle, Warm: f.Warm, Spawned: f.Spawned, Killed: f.Killed}
+		},
+	}
+}
