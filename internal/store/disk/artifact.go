@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // artifact is a stored program at one moment; it never changes. a is nil when the artifact was taken away.
@@ -81,7 +82,7 @@ func (s *Store) loadArtifact(k artifactKey) (*artifact, error) {
 	switch {
 	case err == nil:
 		return &artifact{a: doc.Artifact, key: k, lsn: doc.LSN}, nil
-	case notExist(err), errors.Is(err, errCorrupt):
+	case vfs.NotExist(err), errors.Is(err, errCorrupt):
 		s.mu.Lock()
 		if s.dirty[k] == nil {
 			s.ranking.DropArtifact(k.role, k.method)
@@ -159,7 +160,7 @@ func (s *Store) program(checksum string) (string, error) {
 		return code, nil
 	}
 	data, err := s.fs.ReadFile(name)
-	if notExist(err) {
+	if vfs.NotExist(err) {
 		return "", store.ErrNotFound
 	}
 	if err != nil {
@@ -190,7 +191,7 @@ func (s *Store) archivedNames(t store.Target) ([]string, error) {
 	s.mu.RUnlock()
 	collect := func(dir string, key func(base string) (string, bool)) error {
 		names, err := s.fs.List(dir)
-		if notExist(err) {
+		if vfs.NotExist(err) {
 			return nil
 		}
 		for _, name := range names { // sorted: later stamps come later

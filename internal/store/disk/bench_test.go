@@ -13,28 +13,30 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // slowFS is a directory whose journal takes a millisecond more for every sync, as a good disk does, and which counts
 // what is written.
 type slowFS struct {
-	FS
+	vfs.FS
 	delay   time.Duration
 	written atomic.Int64
 }
 
-func (f *slowFS) Open(name string, create bool) (File, error) {
+func (f *slowFS) Open(name string, create bool) (vfs.File, error) {
 	file, err := f.FS.Open(name, create)
 	if err != nil {
 		return nil, err
 	}
-	_, journal := segmentFirst(path.Base(name))
+	journal := wal.IsSegment(path.Base(name))
 	return &slowFile{file, f, journal}, nil
 }
 
 type slowFile struct {
-	File
+	vfs.File
 	fs      *slowFS
 	journal bool
 }
@@ -53,7 +55,7 @@ func (f *slowFile) Sync() error {
 
 func benchStore(b *testing.B, dir string, delay time.Duration) (*Store, *slowFS) {
 	b.Helper()
-	inner, err := DirFS(dir)
+	inner, err := vfs.Dir(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

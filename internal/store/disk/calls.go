@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
 // pendingCall is a call whose lines are not in the files yet. It never changes.
@@ -94,14 +95,14 @@ func (c *pendingCall) erased() *pendingCall {
 func callKeys(line []byte) []uint64 {
 	keys := idKeys(line)
 	if c, ok := correctionIn(line); ok {
-		keys = append(keys, hashKey(c.Corrected))
+		keys = append(keys, jsonl.Key(c.Corrected))
 	}
 	return keys
 }
 
 func idKeys(line []byte) []uint64 {
-	if id := stringMember(line, "call_id"); id != "" {
-		return []uint64{hashKey(id)}
+	if id := jsonl.Member(line, "call_id"); id != "" {
+		return []uint64{jsonl.Key(id)}
 	}
 	return nil
 }
@@ -111,33 +112,27 @@ func valueKeys(line []byte) []uint64 {
 	if bytes.Contains(line, []byte(`,"key":{"k":`)) {
 		v := valueLine{}
 		if json.Unmarshal(line, &v) == nil && v.Key != nil {
-			keys = append(keys, hashKey("key", v.Key.Key))
+			keys = append(keys, jsonl.Key("key", v.Key.Key))
 		}
 	}
 	return keys
 }
 
-// stringMember finds a string member of a flat object as the store writes it, without decoding the whole. It returns
-// "" when there is none; a value with escapes is decoded.
-func stringMember(line []byte, name string) string {
-	i := bytes.Index(line, []byte(`"`+name+`":"`))
-	if i < 0 {
-		return ""
-	}
-	rest := line[i+len(name)+4:]
-	end := bytes.IndexAny(rest, `"\`)
-	if end < 0 {
-		return ""
-	}
-	if rest[end] == '"' {
-		return string(rest[:end])
-	}
-	doc := map[string]json.RawMessage{}
-	value := ""
-	if json.Unmarshal(line, &doc) != nil || json.Unmarshal(doc[name], &value) != nil {
-		return ""
-	}
-	return value
+// callTime reads out of a line of the call log when it was there: calls take at most commitSlack.
+func callTime(line []byte) (time.Time, bool) {
+	v := struct {
+		Timestamp time.Time `json:"timestamp"`
+	}{}
+	ok := json.Unmarshal(line, &v) == nil && !v.Timestamp.IsZero()
+	return v.Timestamp.Add(commitSlack), ok
+}
+
+func valueTime(line []byte) (time.Time, bool) {
+	v := struct {
+		At int64 `json:"at"`
+	}{}
+	ok := json.Unmarshal(line, &v) == nil && v.At > 0
+	return time.UnixMilli(v.At), ok
 }
 
 // Call is part of store.Store.
@@ -156,12 +151,12 @@ func (s *Store) Call(_ context.Context, callID string) (store.Call, error) {
 		return s.withValue(out, &v)
 	}
 	found := false
-	if err := s.callLog.find(hashKey(callID), func(line []byte) bool {
+	if err := s.callLog.Find(jsonl.Key(callID), func(line []byte) bool {
 		if c, ok := correctionIn(line); ok && c.Corrected == callID {
 			correctedBy = c.CallID
 			return false // the call itself stands before it
 		}
-		found = stringMember(line, "call_id") == callID && json.Unmarshal(line, &out.Log) == nil
+		found = jsonl.Member(line, "call_id") == callID && json.Unmarshal(line, &out.Log) == nil
 		return found
 	}); err != nil {
 		return store.Call{}, err
@@ -170,8 +165,8 @@ func (s *Store) Call(_ context.Context, callID string) (store.Call, error) {
 	if !found {
 		return store.Call{}, store.ErrNotFound
 	}
-	if err := s.values.find(hashKey(callID), func(line []byte) bool {
-		return stringMember(line, "call_id") == callID && json.Unmarshal(line, &v) == nil
+	if err := s.values.Find(jsonl.Key(callID), func(line []byte) bool {
+		return jsonl.Member(line, "call_id") == callID && json.Unmarshal(line, &v) == nil
 	}); err != nil {
 		return store.Call{}, err
 	}
@@ -203,7 +198,7 @@ func (s *Store) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	}
 	out := []agent.LogEntry{}
 	s.mu.RLock()
-	end := s.callLog.end()
+	end := s.callLog.End()
 	corrections := maps.Clone(s.corrections) // the re-asks among what is read below are added
 	before := len(s.calls)
 	if q.Before != "" && s.callByID[q.Before] != nil {
@@ -225,13 +220,13 @@ func (s *Store) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 		return s.linked(out, corrections, q.Before != "")
 	}
 	if !inMemory {
-		at, err := s.callLog.locate(hashKey(q.Before), func(line []byte) bool { return stringMember(line, "call_id") == q.Before })
+		at, err := s.callLog.Locate(jsonl.Key(q.Before), func(line []byte) bool { return jsonl.Member(line, "call_id") == q.Before })
 		if err != nil || at == nil {
 			return out, err
 		}
 		end = *at
 	}
-	err := s.callLog.back(ctx, &end, func(line []byte) (bool, error) {
+	err := s.callLog.Backward(ctx, end, func(line []byte) (bool, error) {
 		if len(out) == q.Limit {
 			return true, nil
 		}
@@ -276,7 +271,7 @@ func (s *Store) linked(entries []agent.LogEntry, corrections map[string]string, 
 		if err != nil {
 			continue // damaged: the log is no source of truth
 		}
-		if err := s.callLog.findWithin(hashKey(e.CallID), at, at.Add(window), func(line []byte) bool {
+		if err := s.callLog.FindWithin(jsonl.Key(e.CallID), at, at.Add(window), func(line []byte) bool {
 			c, ok := correctionIn(line)
 			if ok = ok && c.Corrected == e.CallID; ok {
 				e.CorrectedBy = c.CallID
@@ -289,12 +284,6 @@ func (s *Store) linked(entries []agent.LogEntry, corrections map[string]string, 
 	return entries, nil
 }
 
-func (l *lineLog) end() place {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return place{l.number, l.bytes}
-}
-
 // Replay is part of store.Store.
 func (s *Store) Replay(_ context.Context, key string) (store.Idempotent, error) {
 	s.mu.RLock()
@@ -305,7 +294,7 @@ func (s *Store) Replay(_ context.Context, key string) (store.Idempotent, error) 
 	}
 	s.mu.RUnlock()
 	if c == nil {
-		if err := s.values.find(hashKey("key", key), func(line []byte) bool {
+		if err := s.values.Find(jsonl.Key("key", key), func(line []byte) bool {
 			v = valueLine{}
 			return json.Unmarshal(line, &v) == nil && v.Key != nil && v.Key.Key == key
 		}); err != nil {

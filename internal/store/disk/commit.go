@@ -140,10 +140,10 @@ func (s *Store) process(turn []*commit) {
 	s.seq.Lock()
 	defer s.seq.Unlock()
 	defer s.spoil(turn)
-	s.frame.reset()
+	s.frame.Reset()
 	s.batch.reset()
 	planned := 0
-	next := s.journal.next
+	next := s.journal.Next()
 	for _, c := range turn {
 		if c.err = s.Ready(); c.err != nil {
 			continue
@@ -157,7 +157,7 @@ func (s *Store) process(turn []*commit) {
 	if planned == 0 {
 		return
 	}
-	if err := s.journal.write(&s.frame); err != nil {
+	if err := s.journal.Write(&s.frame); err != nil {
 		s.fail(err)
 		for _, c := range turn {
 			if c.err == nil {
@@ -168,9 +168,9 @@ func (s *Store) process(turn []*commit) {
 	}
 	s.fsyncs.Add(1)
 	s.commits.Add(int64(planned))
-	s.written.Add(int64(len(s.frame.buf)))
+	s.written.Add(int64(s.frame.Size()))
 	s.applyAll(turn)
-	if s.journal.written > 2*s.o.Segment {
+	if s.journal.Bytes() > 2*s.o.Segment {
 		select {
 		case s.kick <- struct{}{}:
 		default: // it is awake
@@ -243,14 +243,14 @@ func (s *Store) prepare(c *commit) (err error) {
 	}
 	if c.tail != nil {
 		var buf [160]byte
-		s.frame.add(c.entry.head(buf[:0]), c.tail)
+		s.frame.Add(c.entry.head(buf[:0]), c.tail)
 		return nil
 	}
 	text, err := json.Marshal(c.entry)
 	if err != nil {
 		return err
 	}
-	s.frame.add(text)
+	s.frame.Add(text)
 	return nil
 }
 

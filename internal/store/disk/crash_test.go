@@ -12,6 +12,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs/vfstest"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
@@ -123,7 +124,7 @@ func script(now func() time.Time) []step {
 	return steps
 }
 
-func simOptions(t testing.TB, f *simFS, now func() time.Time) Options {
+func simOptions(t testing.TB, f *vfstest.FS, now func() time.Time) Options {
 	o := testOptions(t)
 	o.FS, o.Flush, o.Now = f, -1, now
 	o.Segment, o.LogSegment = 1<<12, 4<<10 // segments turn within the script
@@ -133,7 +134,7 @@ func simOptions(t testing.TB, f *simFS, now func() time.Time) Options {
 
 // runScript does the script to the store, marking operation i before step i (2i) and after it (2i+1), and to a twin.
 // It returns the twin's states: state i is that after i steps.
-func runScript(t *testing.T, f *simFS) (states []string) {
+func runScript(t *testing.T, f *vfstest.FS) (states []string) {
 	t.Helper()
 	at := simStart
 	now := func() time.Time { return at }
@@ -145,7 +146,7 @@ func runScript(t *testing.T, f *simFS) (states []string) {
 	states = append(states, storetest.Dump(t, twin, at))
 	for i, step := range script(now) {
 		at = at.Add(time.Second)
-		f.mark(2 * i)
+		f.Mark(2 * i)
 		if step.files != nil {
 			err = step.files(s)
 		} else if err = step.do(s); err == nil {
@@ -154,7 +155,7 @@ func runScript(t *testing.T, f *simFS) (states []string) {
 		if err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		f.mark(2*i + 1)
+		f.Mark(2*i + 1)
 		states = append(states, storetest.Dump(t, twin, simStart))
 	}
 	if got, want := storetest.Dump(t, s, simStart), states[len(states)-1]; got != want {
@@ -168,16 +169,17 @@ func runScript(t *testing.T, f *simFS) (states []string) {
 // store is as it was after the steps that were acknowledged, or the one under way as well. Nothing is quarantined.
 // P-12, H-59; issue 5, 1 to 3.
 func TestCrashPowerCut(t *testing.T) {
-	f := newSimFS()
+	f := vfstest.New()
 	states := runScript(t, f)
-	modes := []crashMode{loseAll, keepAll, anyOf, anyOf, anyOf}
+	modes := []vfstest.Mode{vfstest.LoseAll, vfstest.KeepAll, vfstest.AnyOf, vfstest.AnyOf, vfstest.AnyOf}
 	if testing.Short() {
 		modes = modes[:3]
 	}
 	began, acked := 0, 0
-	for n := range len(f.ops) + 1 {
-		if n > 0 && f.ops[n-1].kind == "mark" {
-			if m := f.ops[n-1].mark; m%2 == 0 {
+	ops := f.Ops()
+	for n := range len(ops) + 1 {
+		if n > 0 && ops[n-1].Kind == "mark" {
+			if m := ops[n-1].Mark; m%2 == 0 {
 				began = m/2 + 1
 			} else {
 				acked = m/2 + 1
@@ -185,26 +187,26 @@ func TestCrashPowerCut(t *testing.T) {
 			continue
 		}
 		for i, mode := range modes {
-			left := f.crash(n, mode, rand.New(rand.NewPCG(uint64(n), uint64(i))))
+			left := f.Crash(n, mode, rand.New(rand.NewPCG(uint64(n), uint64(i))))
 			got, s, err := dumpOf(t, left)
 			if err != nil {
-				t.Fatalf("power cut after operation %d (%+v), way %d: %v\n%s", n, opText(f.ops, n), i, err, left.text())
+				t.Fatalf("power cut after operation %d (%+v), way %d: %v\n%s", n, opText(ops, n), i, err, left.Text())
 			}
 			if got != states[acked] && got != states[began] {
-				t.Fatalf("power cut after operation %d (%s), way %d, between steps %d and %d: %s\n%s", n, opText(f.ops, n), i, acked, began, storetest.Difference(got, states[began]), left.text())
+				t.Fatalf("power cut after operation %d (%s), way %d, between steps %d and %d: %s\n%s", n, opText(ops, n), i, acked, began, storetest.Difference(got, states[began]), left.Text())
 			}
 			if q := s.Stats().Quarantined; q != 0 {
-				t.Fatalf("power cut after operation %d (%s), way %d: %d files were set aside", n, opText(f.ops, n), i, q)
+				t.Fatalf("power cut after operation %d (%s), way %d: %d files were set aside", n, opText(ops, n), i, q)
 			}
 			if i == 2 { // and once more, in the middle of the recovery
-				at := len(left.ops) * 2 / 3
-				again := left.crash(at, anyOf, rand.New(rand.NewPCG(uint64(n), 99)))
+				at := len(left.Ops()) * 2 / 3
+				again := left.Crash(at, vfstest.AnyOf, rand.New(rand.NewPCG(uint64(n), 99)))
 				if at < baseOps(left) {
 					continue
 				}
 				got, _, err := dumpOf(t, again)
 				if err != nil || got != states[acked] && got != states[began] {
-					t.Fatalf("power cut after operation %d (%s) and again in the recovery: %v, %s", n, opText(f.ops, n), err, storetest.Difference(got, states[acked]))
+					t.Fatalf("power cut after operation %d (%s) and again in the recovery: %v, %s", n, opText(ops, n), err, storetest.Difference(got, states[acked]))
 				}
 			}
 		}
@@ -212,27 +214,27 @@ func TestCrashPowerCut(t *testing.T) {
 }
 
 // baseOps counts the operations that stand for what the power cut before left.
-func baseOps(f *simFS) int {
-	for i, op := range f.ops {
-		if op.kind == "mark" && op.mark == -1 {
+func baseOps(f *vfstest.FS) int {
+	ops := f.Ops()
+	for i, op := range ops {
+		if op.Kind == "mark" && op.Mark == -1 {
 			return i
 		}
 	}
-	return len(f.ops)
+	return len(ops)
 }
 
-func opText(ops []simOp, n int) string {
+func opText(ops []vfstest.Op, n int) string {
 	if n == 0 {
 		return "none"
 	}
-	op := ops[n-1]
-	return fmt.Sprintf("%s %s%s inode %d, %d bytes at %d", op.kind, op.name, op.to, op.inode, len(op.data), op.off)
+	return ops[n-1].String()
 }
 
 // dumpOf opens the store on a file system and renders it.
-func dumpOf(t *testing.T, f *simFS) (string, *Store, error) {
+func dumpOf(t *testing.T, f *vfstest.FS) (string, *Store, error) {
 	t.Helper()
-	f.mark(-1)
+	f.Mark(-1)
 	s, err := Open("sim", simOptions(t, f, func() time.Time { return simStart.Add(time.Hour) }))
 	if err != nil {
 		return "", nil, err
@@ -245,18 +247,18 @@ func dumpOf(t *testing.T, f *simFS) (string, *Store, error) {
 // TestCrashFaults fails each operation on the file system once, or it and the next few, with an error or a short write.
 // What returned an error changed nothing, the rest is there, also after a power cut at the end; the store mends itself.
 func TestCrashFaults(t *testing.T) {
-	probe := newSimFS()
+	probe := vfstest.New()
 	runScript(t, probe)
-	total := len(probe.ops)
+	total := len(probe.Ops())
 	for n := 1; n <= total; n++ {
 		for way, row := range []int{1, 1, 4} {
 			if testing.Short() && (n+way)%3 != 0 {
 				continue
 			}
-			f := newSimFS()
-			f.fail = func(at int, _ simOp) (error, bool) {
+			f := vfstest.New()
+			f.Fail = func(at int, _ vfstest.Op) (error, bool) {
 				if at >= n && at < n+row {
-					return errSim, way == 1
+					return vfstest.ErrInjected, way == 1
 				}
 				return nil, false
 			}
@@ -265,7 +267,7 @@ func TestCrashFaults(t *testing.T) {
 	}
 }
 
-func faulty(t *testing.T, f *simFS, what string) {
+func faulty(t *testing.T, f *vfstest.FS, what string) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
@@ -280,7 +282,7 @@ func faulty(t *testing.T, f *simFS, what string) {
 		if s, err = Open("sim", simOptions(t, f, now)); err == nil {
 			break
 		}
-		if !errors.Is(err, errSim) || try > 10 {
+		if !errors.Is(err, vfstest.ErrInjected) || try > 10 {
 			t.Fatalf("%s: open: %v", what, err)
 		}
 	}
@@ -295,7 +297,7 @@ func faulty(t *testing.T, f *simFS, what string) {
 			if err := step.do(storetest.Default(t, twin)); err != nil {
 				t.Fatalf("%s: %s: the store did what its twin refuses: %v", what, step.name, err)
 			}
-		} else if !errors.Is(err, errSim) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrExists) {
+		} else if !errors.Is(err, vfstest.ErrInjected) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrExists) {
 			t.Fatalf("%s: %s: %v", what, step.name, err)
 		}
 		for range 10 {
@@ -310,8 +312,8 @@ func faulty(t *testing.T, f *simFS, what string) {
 		t.Fatalf("%s: %s", what, storetest.Difference(got, want))
 	}
 	s.kill()
-	for i, mode := range []crashMode{loseAll, anyOf, keepAll} {
-		got, _, err := dumpOf(t, f.crash(len(f.ops), mode, rand.New(rand.NewPCG(7, uint64(i)))))
+	for i, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf, vfstest.KeepAll} {
+		got, _, err := dumpOf(t, f.Crash(len(f.Ops()), mode, rand.New(rand.NewPCG(7, uint64(i)))))
 		if err != nil || got != want {
 			t.Fatalf("%s, then a power cut, way %d: %v, %s", what, i, err, storetest.Difference(got, want))
 		}
@@ -321,7 +323,7 @@ func faulty(t *testing.T, f *simFS, what string) {
 // TestCrashPowerCutConcurrent cuts the power at random moments of a run of many writers, whose commits share batches: what
 // was acknowledged is there, histories are gapless, counters are the sum of what is there.
 func TestCrashPowerCutConcurrent(t *testing.T) {
-	f := newSimFS()
+	f := vfstest.New()
 	o := simOptions(t, f, time.Now)
 	s, err := Open("sim", o)
 	if err != nil {
@@ -336,7 +338,7 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 	if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_0", "call_first", simStart), "package tool")); err != nil {
 		t.Fatal(err)
 	}
-	start := len(f.ops)
+	start := len(f.Ops())
 	const writers, each = 8, 12
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -347,7 +349,7 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 				if err := s.CommitCall(ctx, c); err != nil {
 					t.Error(err)
 				}
-				f.mark(w*each + n)
+				f.Mark(w*each + n)
 				if w == 0 && n%4 == 3 {
 					if err := s.checkpoint(); err != nil {
 						t.Error(err)
@@ -358,8 +360,9 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 	s.kill()
-	for n := start; n <= len(f.ops); n += 3 {
-		left := f.crash(n, anyOf, rand.New(rand.NewPCG(uint64(n), 5)))
+	ops := f.Ops()
+	for n := start; n <= len(ops); n += 3 {
+		left := f.Crash(n, vfstest.AnyOf, rand.New(rand.NewPCG(uint64(n), 5)))
 		s, err := Open("sim", simOptions(t, left, time.Now))
 		if err != nil {
 			t.Fatalf("after operation %d: %v", n, err)
@@ -374,8 +377,8 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 				total++
 			}
 		}
-		for _, op := range f.ops[start:n] {
-			if id := fmt.Sprintf("call_%02d_%02d", op.mark/each, op.mark%each); op.kind == "mark" && !there[id] {
+		for _, op := range ops[start:n] {
+			if id := fmt.Sprintf("call_%02d_%02d", op.Mark/each, op.Mark%each); op.Kind == "mark" && !there[id] {
 				t.Fatalf("after operation %d: %s was acknowledged and is lost", n, id)
 			}
 		}

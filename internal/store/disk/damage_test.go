@@ -14,6 +14,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
@@ -180,7 +181,7 @@ func TestDirectoryInTheWay(t *testing.T) {
 // noSpaceFS is a directory on a disk that takes no new file while it is full.
 type noSpaceFS struct{ *fullFS }
 
-func (f noSpaceFS) Open(name string, create bool) (File, error) {
+func (f noSpaceFS) Open(name string, create bool) (vfs.File, error) {
 	if free, _, _ := f.Free(); create && free == 0 {
 		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
 	}
@@ -203,7 +204,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			if err := stop(s); err != nil {
 				t.Fatal(err)
 			}
-			inner, err := DirFS(dir)
+			inner, err := vfs.Dir(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

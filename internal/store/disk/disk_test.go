@@ -23,9 +23,7 @@ func (s *Store) kill() {
 	s.closed = true
 	s.mu.Unlock()
 	s.fail(os.ErrClosed)
-	if s.journal.active != nil {
-		_ = s.journal.active.file.Close()
-	}
+	s.journal.Close()
 	_ = s.unlock()
 }
 

@@ -31,46 +31,13 @@ func (e *newerError) Error() string {
 	return fmt.Sprintf("%s has schema version %d, this recurgentd reads up to %d: use the newer one, or restore a backup", e.name, e.version, agent.SchemaVersion)
 }
 
-// tmpDir holds what is written aside; it is emptied when the store is opened.
-const tmpDir = "tmp"
-
-// write replaces the file: written aside, synced, renamed, and the directory synced.
-func (s *Store) write(name string, data []byte) error {
-	if err := s.writeAside(name, data); err != nil {
-		return err
-	}
-	return s.fs.SyncDir(path.Dir(name))
-}
-
-// writeAside is write without the directory's sync, for whoever replaces several files in one.
-func (s *Store) writeAside(name string, data []byte) error {
-	aside := fmt.Sprintf("%s/%d", tmpDir, s.asides.Add(1))
-	f, err := s.fs.Open(aside, true)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(data, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = s.fs.Rename(aside, name)
-	}
-	if err != nil {
-		_ = s.fs.Remove(aside)
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
 // writeDoc writes a document in the form for people.
 func (s *Store) writeDoc(name string, doc any) error {
 	data, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return err
 	}
-	return s.write(name, append(data, '\n'))
+	return s.files.Replace(name, append(data, '\n'))
 }
 
 // read reads a document into doc. An older schema version is migrated, after a backup. What does not parse, or does
@@ -126,9 +93,12 @@ func (s *Store) quarantine(name string, cause error) error {
 	return fmt.Errorf("%s: %w: %w", name, errCorrupt, cause)
 }
 
-// stamp is the time in file names; a counter keeps two of the same moment apart.
+// stampFormat is a time in the name of a file.
+const stampFormat = "20060102T150405.000Z"
+
+// stamp returns the time for the name of a file; a counter tells apart those of the same moment.
 func (s *Store) stamp() string {
-	return fmt.Sprintf("%s-%d", s.now().UTC().Format("20060102T150405.000Z"), s.asides.Add(1))
+	return fmt.Sprintf("%s-%d", s.now().UTC().Format(stampFormat), s.asides.Add(1))
 }
 
 // reportDamage tells, once a file, that lines of it cannot be read: they are left out of what is read, and stay where they
@@ -141,26 +111,10 @@ func (s *Store) reportDamage(name string) {
 	s.log.Error().Str("file", name).Msg("lines of a file are damaged and left out; recurgentd store repair sets them aside")
 }
 
-// mendTail makes sure that the next line which is appended to the file stands on a line of its own, whatever somebody did
-// to the file, and tells when it is shorter than the known bytes. It returns the file's size.
-func (s *Store) mendTail(name string, size, known int64) (int64, error) {
-	if size < known {
-		s.quarantined.Add(1)
-		s.log.Error().Str("file", name).Int64("bytes", known-size).Msg("a file ends early: what stood behind its end is lost")
-	}
-	if size == 0 {
-		return 0, nil
-	}
-	f, err := s.fs.Open(name, false)
-	if err != nil {
-		return 0, err
-	}
-	last := make([]byte, 1)
-	if _, err = f.ReadAt(last, size-1); err == nil && last[0] != '\n' {
-		_, err = f.WriteAt([]byte("\n"), size)
-		size++
-	}
-	return size, errors.Join(err, f.Close())
+// reportLost logs that a file is shorter than it was.
+func (s *Store) reportLost(name string, bytes int64) {
+	s.quarantined.Add(1)
+	s.log.Error().Str("file", name).Int64("bytes", bytes).Msg("the end of a file is lost")
 }
 
 func isCorruptName(name string) bool { return strings.Contains(name, ".corrupt-") }
@@ -181,11 +135,11 @@ func (s *Store) migrate(name string, data []byte, version int) ([]byte, error) {
 	if err := s.fs.Mkdir(backupDir); err != nil {
 		return nil, err
 	}
-	if err := s.write(backup, data); err != nil {
+	if err := s.files.Replace(backup, data); err != nil {
 		return nil, err
 	}
 	s.log.Info().Str("file", name).Str("backup", backup).Int("from", version).Int("to", agent.SchemaVersion).Msg("migrated a file of an older schema version")
-	return next, s.write(name, next)
+	return next, s.files.Replace(name, next)
 }
 
 const backupDir = "backup"

@@ -12,6 +12,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // eraseGone erases what deleted sessions left: in the logs, the archive, files set aside and backups. Their own
@@ -29,13 +31,13 @@ func (s *Store) eraseGone(w *work) error {
 	const slack = time.Minute // the files' clock is not the daemon's
 	since = since.Add(-slack)
 	match := func(line []byte) bool {
-		_, gone := w.gone[stringMember(line, "session_id")]
+		_, gone := w.gone[jsonl.Member(line, "session_id")]
 		return gone
 	}
-	if err := s.callLog.erase(match, eraseLogLine, since); err != nil {
+	if err := s.callLog.Erase(match, eraseLogLine, since); err != nil {
 		return err
 	}
-	if err := s.values.erase(match, func([]byte) []byte { return []byte("{}") }, since); err != nil {
+	if err := s.values.Erase(match, func([]byte) []byte { return []byte("{}") }, since); err != nil {
 		return err
 	}
 	if err := s.eraseFiles(w.gone); err != nil {
@@ -78,7 +80,7 @@ func (s *Store) eraseFiles(gone map[string]time.Time) error {
 	names := []string{}
 	list := func(dir string, pick func(name string) bool) error {
 		found, err := s.fs.List(dir)
-		if notExist(err) {
+		if vfs.NotExist(err) {
 			return nil
 		}
 		for _, name := range found {
@@ -94,7 +96,7 @@ func (s *Store) eraseFiles(gone map[string]time.Time) error {
 	}
 	for _, parent := range []string{"tools", "tools/archive"} {
 		dirs, err := s.fs.List(parent)
-		if err != nil && !notExist(err) {
+		if err != nil && !vfs.NotExist(err) {
 			return err
 		}
 		for _, dir := range dirs {
@@ -155,7 +157,7 @@ func (s *Store) referenced(ctx context.Context) (map[string]bool, error) {
 			return err
 		}
 		data, err := s.fs.ReadFile(name)
-		if notExist(err) {
+		if vfs.NotExist(err) {
 			return nil
 		}
 		for _, m := range checksums.FindAllSubmatch(data, -1) {
@@ -167,7 +169,7 @@ func (s *Store) referenced(ctx context.Context) (map[string]bool, error) {
 		return nil, err
 	}
 	dirs, err := s.fs.List("tools/archive")
-	if err != nil && !notExist(err) {
+	if err != nil && !vfs.NotExist(err) {
 		return nil, err
 	}
 	for _, dir := range dirs {

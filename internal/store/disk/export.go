@@ -18,6 +18,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
 // manifestFile is the last file of an export: what is in it, with checksums.
@@ -53,16 +55,16 @@ func (s *Store) Export(ctx context.Context, w io.Writer) error {
 	}
 	s.seq.Lock()
 	err := error(nil)
-	if s.journal.active != nil {
-		err = s.journal.rotate()
+	if s.journal.Writable() {
+		err = s.journal.Rotate()
 	}
-	segments := slices.Clone(s.journal.old)
+	segments := s.journal.Closed()
 	s.seq.Unlock()
 	if err != nil {
 		return err
 	}
 	for _, seg := range segments {
-		if err := x.file(seg.name); err != nil {
+		if err := x.file(seg.Name); err != nil {
 			return err
 		}
 	}
@@ -78,7 +80,7 @@ func (s *Store) Export(ctx context.Context, w io.Writer) error {
 
 type exporter struct {
 	ctx  context.Context // of one export, which this is all the state of
-	fs   FS
+	fs   vfs.FS
 	tar  *tar.Writer
 	at   time.Time
 	sums map[string]string
@@ -87,15 +89,15 @@ type exporter struct {
 // exported says whether a file belongs to an export: not the lock, not what is written aside, not the journal, which
 // comes at the end.
 func exported(name string) bool {
-	if _, segment := segmentFirst(path.Base(name)); segment {
+	if wal.IsSegment(path.Base(name)) {
 		return false
 	}
-	return name != "lock" && name != tmpDir && !strings.HasPrefix(name, tmpDir+"/")
+	return name != "lock" && name != vfs.TempDir && !strings.HasPrefix(name, vfs.TempDir+"/")
 }
 
 func (x *exporter) tree(dir string) error {
 	names, err := x.fs.List(dir)
-	if notExist(err) {
+	if vfs.NotExist(err) {
 		return nil // deleted meanwhile, which the journal knows
 	}
 	if err != nil {
@@ -120,7 +122,7 @@ func (x *exporter) tree(dir string) error {
 			continue
 		}
 		info, err := x.fs.Stat(name)
-		if notExist(err) {
+		if vfs.NotExist(err) {
 			continue
 		}
 		if err != nil {
@@ -140,7 +142,7 @@ func (x *exporter) tree(dir string) error {
 
 func (x *exporter) file(name string) error {
 	f, err := x.fs.Open(name, false)
-	if notExist(err) {
+	if vfs.NotExist(err) {
 		return nil
 	}
 	if err != nil {
@@ -180,7 +182,7 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options) error {
 	fs := o.FS
 	if fs == nil {
 		var err error
-		if fs, err = DirFS(dir); err != nil {
+		if fs, err = vfs.Dir(dir); err != nil {
 			return err
 		}
 	}
@@ -202,7 +204,7 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options) error {
 	return s.close()
 }
 
-func emptyOut(fs FS) error {
+func emptyOut(fs vfs.FS) error {
 	names, err := fs.List(".")
 	if err != nil {
 		return err
@@ -213,7 +215,7 @@ func emptyOut(fs FS) error {
 	return err
 }
 
-func importInto(ctx context.Context, fs FS, r io.Reader) error {
+func importInto(ctx context.Context, fs vfs.FS, r io.Reader) error {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return fmt.Errorf("not an export: %w", err)
@@ -248,7 +250,7 @@ func localName(name string) bool {
 	return name != "" && name == path.Clean(name) && !path.IsAbs(name) && name != ".." && !strings.HasPrefix(name, "../") && !strings.ContainsAny(name, "\\\x00")
 }
 
-func importFile(fs FS, name string, r io.Reader) (sum string, err error) {
+func importFile(fs vfs.FS, name string, r io.Reader) (sum string, err error) {
 	if err := fs.Mkdir(path.Dir(name)); err != nil {
 		return "", err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // makeDir makes a directory, durably, once.
@@ -45,7 +47,7 @@ func (s *Store) writePrograms(w *work) error {
 		if _, err := s.fs.Stat(name); err == nil {
 			continue
 		}
-		if err := s.writeAside(name, []byte(code)); err != nil {
+		if err := s.files.ReplaceUnsynced(name, []byte(code)); err != nil {
 			return err
 		}
 	}
@@ -75,7 +77,7 @@ func (s *Store) writeArchive(w *work) error {
 		if err := s.makeDir(path.Dir(x.name)); err != nil {
 			return err
 		}
-		if err := s.write(x.name, text); err != nil {
+		if err := s.files.Replace(x.name, text); err != nil {
 			return err
 		}
 	}
@@ -93,11 +95,11 @@ func (s *Store) writeArtifacts(w *work) error {
 		name := x.key.file()
 		dir := path.Dir(name)
 		if x.a == nil {
-			if err := s.fs.Remove(name); err != nil && !notExist(err) {
+			if err := s.fs.Remove(name); err != nil && !vfs.NotExist(err) {
 				return err
 			}
 			if !s.dirs[dir] {
-				if _, err := s.fs.Stat(dir); notExist(err) {
+				if _, err := s.fs.Stat(dir); vfs.NotExist(err) {
 					continue
 				}
 			}
@@ -111,7 +113,7 @@ func (s *Store) writeArtifacts(w *work) error {
 		if err := s.makeDir(dir); err != nil {
 			return err
 		}
-		if err := s.writeAside(name, text); err != nil {
+		if err := s.files.ReplaceUnsynced(name, text); err != nil {
 			return err
 		}
 		dirs[dir] = true
@@ -169,25 +171,25 @@ func (s *Store) writeCalls(w *work) error {
 		}
 		values = append(values, line)
 	}
-	turn := (*lineLog).rotate
+	turn := (*jsonl.Log).Rotate
 	if s.exporting > 0 {
-		turn = (*lineLog).settle
+		turn = (*jsonl.Log).SyncNames
 	}
-	if err := errors.Join(turn(&s.callLog), turn(&s.values)); err != nil {
+	if err := errors.Join(turn(s.callLog), turn(s.values)); err != nil {
 		return err
 	}
-	valuesGrown, err := s.values.append(values)
+	valuesGrown, err := s.values.Append(values)
 	if err != nil {
 		return err
 	}
-	logsGrown, err := s.callLog.append(logs)
+	logsGrown, err := s.callLog.Append(logs)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.values.publish(values, valuesGrown)
-	s.callLog.publish(logs, logsGrown)
+	s.values.Publish(values, valuesGrown)
+	s.callLog.Publish(logs, logsGrown)
 	s.calls = s.calls[len(w.calls):]
 	if len(s.calls) == 0 {
 		s.calls = nil
@@ -214,7 +216,7 @@ func (s *Store) writeAudit(w *work) error {
 		}
 		lines = append(lines, line)
 	}
-	n, err := s.appendLines(auditFile, s.auditBytes, lines) // only the flusher changes auditBytes
+	n, err := jsonl.Append(s.fs, auditFile, s.auditBytes, lines) // only the flusher changes auditBytes
 	if err != nil {
 		return err
 	}
@@ -283,10 +285,10 @@ func (s *Store) writeDocuments(w *work) error {
 // brought it back: before, replaying that entry needs them, as what came back has the lsn that it went with.
 func (s *Store) removeUnarchived(names []string) error {
 	for _, name := range names {
-		if err := s.fs.Remove(name); err != nil && !notExist(err) {
+		if err := s.fs.Remove(name); err != nil && !vfs.NotExist(err) {
 			return err
 		}
-		if err := s.fs.SyncDir(path.Dir(name)); err != nil && !notExist(err) {
+		if err := s.fs.SyncDir(path.Dir(name)); err != nil && !vfs.NotExist(err) {
 			return err
 		}
 	}

@@ -1,8 +1,7 @@
 package disk
 
 import (
-	"bytes"
-	"errors"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
 func (s *Store) writeSessions(w *work) error {
@@ -70,7 +69,7 @@ func (s *Store) appendHistory(x *session) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	n, err := s.appendLines(historyFile(x.id), off, lines)
+	n, err := jsonl.Append(s.fs, historyFile(x.id), off, lines)
 	if err != nil {
 		return err
 	}
@@ -86,23 +85,6 @@ func (s *Store) appendHistory(x *session) error {
 	return nil
 }
 
-// appendLines writes lines at off, where the file ends; what an earlier attempt left there is cut off.
-func (s *Store) appendLines(name string, off int64, lines [][]byte) (int64, error) {
-	f, err := s.fs.Open(name, true)
-	if err != nil {
-		return 0, err
-	}
-	text := append(bytes.Join(lines, []byte("\n")), '\n')
-	size, err := f.Size()
-	if err == nil && size > off {
-		err = f.Truncate(off)
-	}
-	if err == nil {
-		_, err = f.WriteAt(text, off)
-	}
-	return int64(len(text)), errors.Join(err, f.Close())
-}
-
 func (s *Store) syncHistory(x *session) error {
 	x.mu.RLock()
 	size, synced, records := x.bytes, x.synced, x.size-len(x.pending)
@@ -110,7 +92,7 @@ func (s *Store) syncHistory(x *session) error {
 	if size == synced {
 		return nil
 	}
-	if err := s.syncFile(historyFile(x.id)); err != nil {
+	if err := jsonl.Sync(s.fs, historyFile(x.id)); err != nil {
 		return err
 	}
 	x.mu.Lock()

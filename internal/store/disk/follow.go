@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
 // follow writes the files behind the journal until ctx ends, and tries to get a store that cannot write going again.
@@ -61,7 +62,7 @@ func (s *Store) tick(full bool) {
 	s.mu.RLock()
 	closed := s.closed
 	s.mu.RUnlock()
-	if !closed && s.journal.active != nil && s.trouble.Swap(nil) != nil {
+	if !closed && s.journal.Writable() && s.trouble.Swap(nil) != nil {
 		s.log.Info().Msg("the store can write again")
 	}
 }
@@ -83,10 +84,10 @@ func (s *Store) checkSpace() error {
 func (s *Store) reopenJournal() error {
 	s.seq.Lock()
 	defer s.seq.Unlock()
-	if s.journal.active != nil {
+	if s.journal.Writable() {
 		return nil
 	}
-	return s.journal.rotate()
+	return s.journal.Rotate()
 }
 
 // Sync brings the files to where they are at most a second behind: histories, logs, sessions, artifacts and contracts.
@@ -114,8 +115,8 @@ func (s *Store) checkpoint() error {
 	}
 	s.seq.Lock()
 	var rotated error
-	if s.journal.active != nil {
-		rotated = s.journal.rotate() // a full disk must not keep the files behind: see below
+	if s.journal.Writable() {
+		rotated = s.journal.Rotate() // a full disk must not keep the files behind: see below
 	}
 	s.seq.Unlock()
 	w, err := s.flush(true)
@@ -134,66 +135,40 @@ func (s *Store) checkpoint() error {
 	s.checkpointLSN = w.lsn
 	s.lastCut = time.Now()
 	s.seq.Lock()
-	old := s.journal.cut(w.lsn)
+	old := s.journal.Cut(w.lsn)
 	s.seq.Unlock()
-	for _, seg := range old {
-		if err := s.fs.Remove(seg.name); err != nil && !notExist(err) {
-			return err
-		}
-	}
-	if len(old) > 0 {
-		return errors.Join(rotated, s.fs.SyncDir(journalDir))
-	}
-	return rotated
+	return errors.Join(rotated, wal.Remove(s.fs, journalDir, old))
 }
 
 // syncLogs makes the line files durable and notes where they end.
 func (s *Store) syncLogs(w *work) (err error) {
 	cp := checkpointDoc{head: head{agent.SchemaVersion, w.lsn}, Sessions: w.sessionCount, Unarchived: w.unarchiving}
-	if cp.Calls, err = s.callLog.sync(); err != nil {
+	if cp.Calls, err = s.callLog.Sync(); err != nil {
 		return err
 	}
-	if cp.Values, err = s.values.sync(); err != nil {
+	if cp.Values, err = s.values.Sync(); err != nil {
 		return err
 	}
 	s.mu.RLock()
 	cp.Audit = s.auditBytes
 	s.mu.RUnlock()
 	if cp.Audit > 0 {
-		if err := s.syncFile(auditFile); err != nil {
+		if err := jsonl.Sync(s.fs, auditFile); err != nil {
 			return err
 		}
 	}
 	return s.writeDoc(checkpointFile, cp)
 }
 
-func (s *Store) syncFile(name string) error {
-	f, err := s.fs.Open(name, false)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return s.fs.SyncDir(path.Dir(name))
-}
-
 // removeJournal leaves nothing to replay, after the last checkpoint.
 func (s *Store) removeJournal() error {
 	s.seq.Lock()
 	defer s.seq.Unlock()
-	names, err := s.fs.List(journalDir)
+	segments, err := wal.Segments(s.fs, journalDir)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if _, ok := segmentFirst(name); ok {
-			if err := s.fs.Remove(journalDir + "/" + name); err != nil {
-				return err
-			}
-		}
-	}
-	return s.fs.SyncDir(journalDir)
+	return wal.Remove(s.fs, journalDir, segments)
 }
 
 // work is what one round of the flusher has to write: the state at one moment.

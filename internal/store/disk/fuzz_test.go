@@ -10,67 +10,17 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs/vfstest"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// FuzzJournal reads segments of any bytes: no panic, entries in order and within the bounds, and a sound segment with
-// something behind it still gives what is sound.
-func FuzzJournal(f *testing.F) {
-	var fr frame
-	fr.reset()
-	fr.add([]byte(`{"t":1}`), []byte("tail"))
-	fr.add(nil)
-	sound := bytes.Clone(fr.seal(1))
-	fr.reset()
-	fr.add([]byte("next"))
-	second := bytes.Clone(fr.seal(3))
-	f.Add(sound)
-	f.Add(append(bytes.Clone(sound), second...))
-	f.Add(append(append(bytes.Clone(sound), make([]byte, 100)...), second...))
-	f.Add(second[:len(second)-1])
+// FuzzEntry decodes any bytes as an entry of the journal: no panic.
+func FuzzEntry(f *testing.F) {
+	f.Add([]byte(`{"q":1,"t":1,"s":"sess_1","r":{"call_id":"a","seq":0,"x":1},"l":{"call_id":"a"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		last := uint64(0)
-		next, end, gaps, err := readSegment(data, 1, 0, func(lsn uint64, _ []byte) error {
-			if lsn <= last {
-				t.Fatalf("entry %d after %d", lsn, last)
-			}
-			last = lsn
-			return nil
-		})
-		if err != nil || end > len(data) || last > 0 && next != last+1 {
-			t.Fatalf("next %d after %d, end %d of %d, %v", next, last, end, len(data), err)
-		}
-		for _, g := range gaps {
-			if g.from >= g.to {
-				t.Fatalf("a gap from %d to %d", g.from, g.to)
-			}
-		}
-		n := 0
-		if _, _, _, err := readSegment(append(bytes.Clone(sound), data...), 1, 0, func(lsn uint64, _ []byte) error {
-			if lsn <= 2 {
-				n++
-			}
-			return nil
-		}); err != nil || n != 2 {
-			t.Fatalf("got %d of the two sound entries, %v", n, err)
-		}
 		if e, err := decodeEntry(data); err == nil && e.Record != nil {
 			_, _ = withSeq(e.Record, 7) // refuses what has no seq; must not panic
-		}
-	})
-}
-
-// FuzzFrame writes any entries and reads them back.
-func FuzzFrame(f *testing.F) {
-	f.Add([]byte("one"), []byte(""), uint64(7))
-	f.Fuzz(func(t *testing.T, a, b []byte, first uint64) {
-		var fr frame
-		fr.reset()
-		fr.add(a, b)
-		fr.add(b)
-		entries, lsn, size, ok := readFrame(append(bytes.Clone(fr.seal(first)), a...))
-		if !ok || lsn != first || len(entries) != 2 || !bytes.Equal(entries[0], append(bytes.Clone(a), b...)) || !bytes.Equal(entries[1], b) || size != len(fr.buf) {
-			t.Fatalf("got %q at %d, %v", entries, lsn, ok)
 		}
 	})
 }
@@ -78,7 +28,7 @@ func FuzzFrame(f *testing.F) {
 // FuzzFiles opens a store in which one file holds any bytes, and uses it: no panic, and no error but for a newer
 // schema version. Whatever was set aside, new calls work.
 func FuzzFiles(f *testing.F) {
-	base := newSimFS()
+	base := vfstest.New()
 	s, err := Open("sim", simOptions(f, base, func() time.Time { return simStart }))
 	if err != nil {
 		f.Fatal(err)
@@ -94,7 +44,7 @@ func FuzzFiles(f *testing.F) {
 		f.Fatal(err)
 	}
 	names := []string{registryFile, indexFile, policyFile, patternsFile, contentFile, checkpointFile, auditFile, "calls.jsonl", "values/00000001.jsonl", "calls/00000001.idx",
-		"tools/calculator/add.json", "sessions/sess_1/session.json", "sessions/sess_1/history.jsonl", segmentName(40)}
+		"tools/calculator/add.json", "sessions/sess_1/session.json", "sessions/sess_1/history.jsonl", "journal/00000000000000000040.wal"}
 	for i, name := range names {
 		if data, err := base.ReadFile(name); err == nil {
 			f.Add(uint8(i), data)
@@ -103,7 +53,7 @@ func FuzzFiles(f *testing.F) {
 		f.Add(uint8(i), []byte(`{"schema_version":0,"method_name":"add","role":"calculator"}`))
 	}
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
-		sim := base.crash(len(base.ops), keepAll, nil)
+		sim := base.Crash(len(base.Ops()), vfstest.KeepAll, nil)
 		name := names[int(which)%len(names)]
 		file, err := sim.Open(name, true)
 		if err != nil {
@@ -181,7 +131,7 @@ func FuzzHistory(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found, err := lineAt(r, off, int64(len(good))); err != nil || seqOf(found) < m.Seq {
+			if found, err := jsonl.LineAt(r, off, int64(len(good))); err != nil || seqOf(found) < m.Seq {
 				t.Fatalf("seq %d: found %q at %d, %v", m.Seq, found, off, err)
 			}
 		}

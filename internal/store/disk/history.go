@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
 // view is a session's history at one moment: the file up to bytes, and the lines after it.
@@ -183,7 +184,7 @@ func (s *Store) walkForward(ctx context.Context, v view, p *pager) error {
 			}
 			off = max(off, from)
 		}
-		full, err := forward(ctx, f, off, v.bytes, func(line []byte) (bool, error) {
+		full, err := jsonl.Forward(ctx, f, off, v.bytes, func(line []byte) (bool, error) {
 			if !p.q.Until.IsZero() && !timeOf(line).Before(p.q.Until.Add(commitSlack)) {
 				return true, nil
 			}
@@ -237,7 +238,7 @@ func (s *Store) walkBack(ctx context.Context, v view, p *pager) error {
 	if !p.q.Since.IsZero() {
 		stop = p.q.Since.Add(-commitSlack)
 	}
-	_, err = backward(ctx, f, end, func(line []byte, _ int64) (bool, error) {
+	_, err = jsonl.Backward(ctx, f, end, func(line []byte, _ int64) (bool, error) {
 		if !stop.IsZero() && len(line) > 0 && timeOf(line).Before(stop) {
 			return true, nil
 		}
@@ -278,7 +279,7 @@ func timeOf(line []byte) time.Time {
 
 // findSeq returns the offset of the first line whose seq is at least seq, by bisection; size when there is none.
 func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
-	return bisect(f, size, func(line []byte) (reached, readable bool) {
+	return jsonl.Bisect(f, size, func(line []byte) (reached, readable bool) {
 		n := seqOf(line)
 		return n >= seq, n > 0
 	})
@@ -287,169 +288,7 @@ func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
 // findTime returns the offset of a line such that no line before it was committed at or after at plus commitSlack, and every
 // line from it on was committed at or after at: timestamps are those of calls' starts and out of order by up to commitSlack.
 func findTime(f io.ReaderAt, size int64, at time.Time) (int64, error) {
-	return bisect(f, size, func(line []byte) (reached, readable bool) {
+	return jsonl.Bisect(f, size, func(line []byte) (reached, readable bool) {
 		return !timeOf(line).Before(at), seqOf(line) > 0
 	})
-}
-
-// bisect returns the offset of a line that is reached while the one before it is not; size when none is. Where a line is
-// not readable the next one that is tells.
-func bisect(f io.ReaderAt, size int64, look func(line []byte) (reached, readable bool)) (int64, error) {
-	lo, hi := int64(0), size // the line starts in [lo, hi]
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		start, line, err := lineAfter(f, mid, hi, size)
-		if err != nil {
-			return 0, err
-		}
-		if line == nil || start >= hi { // no line starts in (mid, hi): look at the one at lo
-			line, err := lineAt(f, lo, size)
-			if err != nil {
-				return 0, err
-			}
-			if reached, _ := look(line); reached {
-				return lo, nil
-			}
-			next := lo + int64(len(line)) + 1
-			if next >= hi {
-				return hi, nil
-			}
-			lo = next
-			continue
-		}
-		reached, readable := look(line)
-		end := start + int64(len(line)) + 1
-		for !readable && end < hi {
-			if line, err = lineAt(f, end, size); err != nil {
-				return 0, err
-			}
-			reached, readable = look(line)
-			end += int64(len(line)) + 1
-		}
-		if reached || !readable {
-			if mid == lo && start == lo {
-				return lo, nil
-			}
-			hi = start
-		} else {
-			lo = end
-		}
-	}
-	return lo, nil
-}
-
-// lineAfter returns the first line that starts after off, or at off when that is 0; nil when none starts before limit.
-func lineAfter(f io.ReaderAt, off, limit, size int64) (start int64, line []byte, err error) {
-	if off > 0 {
-		buf := make([]byte, 4096)
-		for {
-			n, err := f.ReadAt(buf[:min(int64(len(buf)), size-off)], off)
-			if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
-				off += int64(i) + 1
-				break
-			}
-			if off += int64(n); off >= limit || n == 0 {
-				if err != nil && err != io.EOF {
-					return 0, nil, err
-				}
-				return 0, nil, nil
-			}
-		}
-	}
-	if off >= limit {
-		return 0, nil, nil
-	}
-	line, err = lineAt(f, off, size)
-	return off, line, err
-}
-
-// lineAt returns the line that starts at off, without its end.
-func lineAt(f io.ReaderAt, off, size int64) ([]byte, error) {
-	line := []byte{}
-	chunk := int64(2048)
-	for off < size {
-		buf := make([]byte, min(chunk, size-off))
-		n, err := f.ReadAt(buf, off)
-		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
-			return append(line, buf[:i]...), nil
-		}
-		line = append(line, buf[:n]...)
-		off += int64(n)
-		chunk *= 2
-		if err != nil && err != io.EOF {
-			return nil, err
-		}
-		if n == 0 {
-			break
-		}
-	}
-	return line, nil
-}
-
-// forward visits the lines in [off, end) until visit says that it is done.
-func forward(ctx context.Context, f io.ReaderAt, off, end int64, visit func(line []byte) (bool, error)) (done bool, err error) {
-	const chunk = 64 << 10
-	rest := []byte{}
-	buf := make([]byte, chunk)
-	for off < end {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		n, err := f.ReadAt(buf[:min(chunk, end-off)], off)
-		if n == 0 {
-			if err == io.EOF {
-				return false, nil
-			}
-			return false, err
-		}
-		off += int64(n)
-		rest = append(rest, buf[:n]...)
-		used := 0
-		for {
-			i := bytes.IndexByte(rest[used:], '\n')
-			if i < 0 {
-				break
-			}
-			if done, err := visit(rest[used : used+i]); done || err != nil {
-				return done, err
-			}
-			used += i + 1
-		}
-		rest = append(rest[:0], rest[used:]...)
-	}
-	return false, nil
-}
-
-// backward visits the lines that end before end, the last first, with their offsets, until visit says it is done.
-func backward(ctx context.Context, f io.ReaderAt, end int64, visit func(line []byte, off int64) (bool, error)) (done bool, err error) {
-	const chunk = 32 << 10
-	var tail []byte // the bytes from off on that belong to a line whose start was not seen yet
-	off := end
-	for off > 0 {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		n := min(chunk, off)
-		buf := make([]byte, n, int(n)+len(tail))
-		if _, err := f.ReadAt(buf, off-n); err != nil && err != io.EOF {
-			return false, err
-		}
-		off -= n
-		tail = append(buf, tail...)
-		for {
-			body := bytes.TrimSuffix(tail, []byte("\n"))
-			i := bytes.LastIndexByte(body, '\n')
-			if i < 0 {
-				break
-			}
-			if done, err := visit(body[i+1:], off+int64(i)+1); done || err != nil {
-				return done, err
-			}
-			tail = tail[:i+1]
-		}
-	}
-	if len(tail) > 0 {
-		return visit(bytes.TrimSuffix(tail, []byte("\n")), 0)
-	}
-	return false, nil
 }

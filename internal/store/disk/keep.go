@@ -10,6 +10,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // archiving is an artifact or a tool on its way to a file of the archive.
@@ -41,8 +43,9 @@ func (s *Store) takeAway(ctx context.Context, kind string, targets []store.Targe
 	defer s.exportMu.Unlock()
 	e := s.newEntry()
 	e.Audit = &audit
-	e.Move = &move{Kind: kind, Stamp: s.stamp()}
+	e.Move = &move{Kind: kind}
 	return s.commit(ctx, &commit{entry: e, alone: true, check: func(*batch) error {
+		e.Move.Stamp = fmt.Sprintf("%s-%010d", s.now().UTC().Format(stampFormat), e.lsn) // unique, and sorted by age
 		e.Move.Targets = s.resolve(targets)
 		return s.planAway(e)
 	}})
@@ -286,7 +289,7 @@ func (s *Store) expired(ctx context.Context, now time.Time) ([]string, error) {
 
 // dropSegments drops what the log's bound and the values' age leave no room for. The caller holds flushMu.
 func (s *Store) dropSegments(now time.Time) error {
-	if err := s.callLog.drop(func(_ lineSegment, total int64) bool { return total > s.o.LogBytes }); err != nil {
+	if err := s.callLog.Drop(func(_ jsonl.Segment, total int64) bool { return total > s.o.LogBytes }); err != nil {
 		return err
 	}
 	s.mu.RLock()
@@ -296,7 +299,7 @@ func (s *Store) dropSegments(now time.Time) error {
 		return nil
 	}
 	keep := max(time.Duration(hours)*time.Hour, store.KeyLife)
-	return s.values.drop(func(seg lineSegment, _ int64) bool { return !seg.newest.IsZero() && now.Sub(seg.newest) > keep })
+	return s.values.Drop(func(seg jsonl.Segment, _ int64) bool { return !seg.Newest.IsZero() && now.Sub(seg.Newest) > keep })
 }
 
 // prunedDoc is programs/unreferenced.json: since when nothing stored has referred to a program. A program goes when
@@ -312,7 +315,7 @@ const prunedFile = "programs/unreferenced.json"
 func (s *Store) prunePrograms(ctx context.Context, now time.Time) error {
 	names, err := s.fs.List("programs")
 	if err != nil || len(names) == 0 {
-		if notExist(err) {
+		if vfs.NotExist(err) {
 			return nil
 		}
 		return err
@@ -325,7 +328,7 @@ func (s *Store) prunePrograms(ctx context.Context, now time.Time) error {
 	if err := s.readOptional(prunedFile, &before, nil); err != nil {
 		return err
 	}
-	reaches, err := s.callLog.reaches()
+	reaches, err := s.callLogReaches()
 	if err != nil {
 		return err
 	}
@@ -351,4 +354,17 @@ func (s *Store) prunePrograms(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	return s.writeDoc(prunedFile, next)
+}
+
+// callLogReaches returns a time such that no line of the call log is of a call that ended before. Zero: it is not known.
+func (s *Store) callLogReaches() (time.Time, error) {
+	line, err := s.callLog.Oldest()
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := time.Parse(time.RFC3339, jsonl.Member(line, "timestamp"))
+	if err != nil {
+		return time.Time{}, nil // an unreadable line says nothing: nothing is dropped for it
+	}
+	return at.Add(-commitSlack), nil
 }

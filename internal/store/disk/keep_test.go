@@ -16,6 +16,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
@@ -75,7 +76,7 @@ func TestFilesAfterCleanStop(t *testing.T) {
 	}
 	for name, text := range files {
 		switch {
-		case strings.Contains(name, ".tmp"), strings.Contains(name, "corrupt"), strings.HasSuffix(name, ".wal"), strings.HasPrefix(name, tmpDir+"/"):
+		case strings.Contains(name, ".tmp"), strings.Contains(name, "corrupt"), strings.HasSuffix(name, ".wal"), strings.HasPrefix(name, vfs.TempDir+"/"):
 			t.Errorf("%s was left", name)
 		case strings.HasSuffix(name, ".json"):
 			doc := map[string]any{}
@@ -365,7 +366,7 @@ func TestSecondOpenIsRefused(t *testing.T) {
 
 // fullFS is a directory on a disk that is full when it is told so.
 type fullFS struct {
-	FS
+	vfs.FS
 	mu   sync.Mutex
 	free uint64
 }
@@ -384,7 +385,7 @@ func (f *fullFS) set(free uint64) {
 
 // Issue 5, 5; X-18: on a full disk commits are refused before anything is done, reads go on, and it recovers by itself.
 func TestFullDisk(t *testing.T) {
-	inner, err := DirFS(t.TempDir())
+	inner, err := vfs.Dir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -587,7 +588,7 @@ func TestDamagedJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	name := filepath.Join(dir, s.journal.active.name)
+	name := lastSegment(t, dir)
 	s.kill()
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -612,4 +613,13 @@ func TestDamagedJournal(t *testing.T) {
 	if err := s.CommitCall(ctx, storetest.NewCommit("sess_0", "call_after", simStart)); err != nil {
 		t.Error(err)
 	}
+}
+
+func lastSegment(t *testing.T, dir string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, journalDir, "*.wal"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("got no segment: %v", err)
+	}
+	return names[len(names)-1]
 }

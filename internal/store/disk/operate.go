@@ -11,6 +11,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // CreateSession is part of store.Store.
@@ -118,7 +120,7 @@ func (s *Store) loadIDs() error {
 	s.seq.Lock() // so that none is made or deleted meanwhile
 	defer s.seq.Unlock()
 	names, err := s.fs.List("sessions")
-	if err != nil && !notExist(err) {
+	if err != nil && !vfs.NotExist(err) {
 		return err
 	}
 	s.mu.Lock()
@@ -315,7 +317,7 @@ func (s *Store) Audit(ctx context.Context, before string, limit int) ([]agent.Au
 		return nil, err
 	}
 	defer f.Close()
-	_, err = backward(ctx, f, end, func(line []byte, _ int64) (bool, error) {
+	_, err = jsonl.Backward(ctx, f, end, func(line []byte, _ int64) (bool, error) {
 		var a agent.AuditEntry
 		if json.Unmarshal(line, &a) != nil {
 			s.reportDamage(auditFile) // a line that somebody damaged does not hide the others
@@ -380,7 +382,7 @@ func (s *Store) forgetting(ctx context.Context, x *session, at time.Time) ([]age
 			return nil, err
 		}
 		defer f.Close()
-		if _, err := forward(ctx, f, 0, v.bytes, note); err != nil {
+		if _, err := jsonl.Forward(ctx, f, 0, v.bytes, note); err != nil {
 			return nil, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
@@ -126,7 +127,7 @@ func TestPanicInApplyingMakesTheStoreUnready(t *testing.T) {
 // A panic of the file system counts as a failed write: refused, and taken again once a new segment is there.
 func TestPanicInWritingIsAFailedWrite(t *testing.T) {
 	dir := t.TempDir()
-	inner, err := DirFS(dir)
+	inner, err := vfs.Dir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,17 +153,17 @@ func TestPanicInWritingIsAFailedWrite(t *testing.T) {
 }
 
 type panickingFS struct {
-	FS
+	vfs.FS
 	armed atomic.Bool
 }
 
-func (f *panickingFS) Open(name string, create bool) (File, error) {
+func (f *panickingFS) Open(name string, create bool) (vfs.File, error) {
 	inner, err := f.FS.Open(name, create)
 	return &panickingFile{inner, f}, err
 }
 
 type panickingFile struct {
-	File
+	vfs.File
 	fs *panickingFS
 }
 

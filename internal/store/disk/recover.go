@@ -9,6 +9,9 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
 // recover reads the documents that are held whole and replays the journal onto the files.
@@ -26,11 +29,11 @@ func (s *Store) recover() error {
 	}
 	known := cp.SchemaVersion > 0 // there is a checkpoint, and it is sound
 	s.applied, s.checkpointLSN, s.sessionCount = cp.LSN, cp.LSN, cp.Sessions
-	var calls, values *place
+	var calls, values *jsonl.Place
 	if known {
 		calls, values = &cp.Calls, &cp.Values
 	}
-	if err := errors.Join(s.callLog.open(calls), s.values.open(values)); err != nil {
+	if err := errors.Join(s.callLog.Open(calls), s.values.Open(values)); err != nil {
 		return err
 	}
 	if err := s.openAudit(known, cp.Audit); err != nil {
@@ -40,7 +43,7 @@ func (s *Store) recover() error {
 		return err
 	}
 	s.recovering = true
-	replayed, err := s.replayJournal(!known)
+	segments, replayed, err := s.replayJournal(!known)
 	s.recovering = false
 	if err != nil {
 		return err
@@ -50,7 +53,7 @@ func (s *Store) recover() error {
 			return err
 		}
 	}
-	err = s.journal.rotate()
+	err = s.journal.Continue(s.applied+1, segments)
 	if err == nil && (replayed > 0 || !known || len(s.lost) > 0) {
 		s.checkpointLSN = ^uint64(0) // there is something to write in any case
 		err = s.checkpoint()
@@ -68,7 +71,7 @@ func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is
 
 // layOut makes the directories and throws away what was written aside when the store last stopped.
 func (s *Store) layOut() error {
-	for _, dir := range []string{"tools", "sessions", "programs", "calls", "values", journalDir, tmpDir} {
+	for _, dir := range []string{"tools", "sessions", "programs", "calls", "values", journalDir, vfs.TempDir} {
 		if _, err := s.fs.Stat(dir); err == nil {
 			continue
 		}
@@ -76,47 +79,23 @@ func (s *Store) layOut() error {
 			return err
 		}
 	}
-	names, err := s.fs.List(tmpDir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := s.fs.Remove(tmpDir + "/" + name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.files.Clean()
 }
 
 func (s *Store) openAudit(known bool, size int64) error {
 	info, err := s.fs.Stat(auditFile)
-	if err != nil && !notExist(err) {
+	if err != nil && !vfs.NotExist(err) {
 		return err
 	}
 	if known && size < info.Size {
 		s.auditBytes = size
 		return nil
 	}
-	if !known {
-		size = 0
+	if known && size > info.Size {
+		s.reportLost(auditFile, size-info.Size)
 	}
-	s.auditBytes, err = s.mendTail(auditFile, info.Size, size)
+	s.auditBytes, err = jsonl.EndLine(s.fs, auditFile, info.Size)
 	return err
-}
-
-// segments lists the journal's files, oldest first.
-func (s *Store) segments() ([]segment, error) {
-	names, err := s.fs.List(journalDir)
-	if err != nil {
-		return nil, err
-	}
-	out := []segment{}
-	for _, name := range names {
-		if first, ok := segmentFirst(name); ok {
-			out = append(out, segment{name: journalDir + "/" + name, first: first})
-		}
-	}
-	return out, nil
 }
 
 // replay is the state of a recovery.
@@ -128,50 +107,33 @@ type replay struct {
 	broken  map[string]bool // sessions and artifacts that an entry is missing for
 }
 
-func (s *Store) replayJournal(doubted bool) (int, error) {
-	segments, err := s.segments()
+func (s *Store) replayJournal(doubted bool) (segments []wal.Segment, entries int, err error) {
+	segments, err = wal.Segments(s.fs, journalDir)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	r := &replay{s: s, doubted: doubted, deleted: map[string]bool{}, broken: map[string]bool{}}
 	next := s.applied + 1
 	for pass := range 2 {
-		for i, seg := range segments {
-			limit := uint64(0)
-			if i+1 < len(segments) {
-				limit = segments[i+1].first
-			}
-			end, err := r.segment(seg, limit, pass == 0)
+		for _, seg := range segments {
+			end, err := r.segment(seg, pass == 0)
 			if err != nil {
-				return 0, err
+				return nil, 0, err
 			}
 			next = max(next, end)
-		}
-	}
-	s.journal.next = next
-	for _, seg := range segments {
-		if seg.first != next { // an empty one gives its name to the next
-			s.journal.old = append(s.journal.old, seg)
 		}
 	}
 	s.applied = next - 1
 	if r.entries > 0 {
 		s.log.Info().Int("entries", r.entries).Msg("replayed the journal")
 	}
-	return r.entries, nil
+	return segments, r.entries, nil
 }
 
-// segment replays one segment; the first pass only looks for deletions. A damaged segment is set aside.
-func (r *replay) segment(seg segment, limit uint64, look bool) (next uint64, err error) {
-	data, err := r.s.fs.ReadFile(seg.name)
-	if notExist(err) {
-		return limit, nil // set aside in this pass
-	}
-	if err != nil {
-		return 0, err
-	}
+// segment replays one segment; the first pass only looks for deletions. A damaged segment is moved aside.
+func (r *replay) segment(seg wal.Segment, deletions bool) (next uint64, err error) {
 	var unreadable error
-	next, _, gaps, err := readSegment(data, seg.first, limit, func(lsn uint64, text []byte) error {
+	next, gaps, err := seg.Read(r.s.fs, func(lsn uint64, text []byte) error {
 		if lsn <= r.s.checkpointLSN {
 			return nil
 		}
@@ -181,7 +143,7 @@ func (r *replay) segment(seg segment, limit uint64, look bool) (next uint64, err
 			return nil
 		}
 		e.lsn = lsn
-		if look {
+		if deletions {
 			for _, id := range e.Delete {
 				r.deleted[id] = true
 			}
@@ -190,25 +152,21 @@ func (r *replay) segment(seg segment, limit uint64, look bool) (next uint64, err
 		r.entries++
 		return r.entry(e)
 	})
-	if err != nil || look {
+	if err != nil || deletions {
 		return next, err
 	}
-	if limit > 0 && next < limit && limit > r.s.checkpointLSN+1 {
-		gaps = append(gaps, gap{next, limit})
-		next = limit
-	}
-	gaps = slices.DeleteFunc(gaps, func(g gap) bool { return g.to <= r.s.checkpointLSN+1 })
+	gaps = slices.DeleteFunc(gaps, func(g wal.Gap) bool { return g.To <= r.s.checkpointLSN+1 })
 	if len(gaps) == 0 && unreadable == nil {
 		return next, nil
 	}
 	for _, g := range gaps {
-		r.s.log.Error().Str("segment", seg.name).Uint64("from", g.from).Uint64("to", g.to-1).
-			Msg("journal entries are damaged: what depends on them is not replayed, and the segment is kept aside")
+		r.s.log.Error().Str("segment", seg.Name).Uint64("from", g.From).Uint64("to", g.To-1).
+			Msg("journal entries are damaged: what depends on them is not replayed, and the segment is moved aside")
 	}
 	if unreadable == nil {
 		unreadable = errors.New("damaged entries")
 	}
-	if err := r.s.quarantine(seg.name, unreadable); !errors.Is(err, errCorrupt) {
+	if err := r.s.quarantine(seg.Name, unreadable); !errors.Is(err, errCorrupt) {
 		return next, err
 	}
 	return next, nil
@@ -256,7 +214,7 @@ func (r *replay) entry(e *entry) error {
 func (r *replay) sessionPart(e *entry) error {
 	s := r.s
 	if e.Create != nil {
-		if _, err := s.fs.Stat(sessionFile(e.Session)); notExist(err) {
+		if _, err := s.fs.Stat(sessionFile(e.Session)); vfs.NotExist(err) {
 			return nil // whatever else its directory has, a history among it, comes again
 		}
 		_, err := s.session(e.Session)
@@ -393,7 +351,7 @@ func (r *replay) movePart(e *entry) error {
 	}
 	for _, name := range e.Move.Files {
 		x, err := s.readArchived(name)
-		if notExist(err) || errors.Is(err, errCorrupt) {
+		if vfs.NotExist(err) || errors.Is(err, errCorrupt) {
 			continue // set aside, or restored from and gone: the checkpoint is lost
 		}
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // The documents that are held in memory whole.
@@ -57,10 +59,10 @@ type contentDoc struct {
 // later entries brought only beyond these places.
 type checkpointDoc struct {
 	head
-	Calls    place `json:"calls"`
-	Values   place `json:"values"`
-	Audit    int64 `json:"audit_bytes"`
-	Sessions int64 `json:"sessions"` // how many there are; -1: not counted
+	Calls    jsonl.Place `json:"calls"`
+	Values   jsonl.Place `json:"values"`
+	Audit    int64       `json:"audit_bytes"`
+	Sessions int64       `json:"sessions"` // how many there are; -1: not counted
 
 	Unarchived []string `json:"unarchived,omitempty"` // files of the archive that are to go
 }
@@ -121,7 +123,7 @@ func (s *Store) loadDocuments() error {
 // readOptional is read for a document that may be missing or corrupt: doc is then as good as empty.
 func (s *Store) readOptional(name string, doc any, check func() error) error {
 	err := s.read(name, doc, check)
-	if notExist(err) {
+	if vfs.NotExist(err) {
 		return nil
 	}
 	if errors.Is(err, errCorrupt) {
@@ -204,7 +206,7 @@ func (s *Store) loadIndex() error {
 	var index indexDoc
 	err := s.read(indexFile, &index, nil)
 	switch {
-	case notExist(err), errors.Is(err, errCorrupt):
+	case vfs.NotExist(err), errors.Is(err, errCorrupt):
 		return s.rebuildIndex()
 	case err != nil:
 		return err
@@ -229,7 +231,7 @@ func (s *Store) rebuildIndex() error {
 			return checkArtifact(doc.Artifact, artifactKey{doc.Role, doc.MethodName})
 		})
 		var newer *newerError
-		if errors.Is(err, errCorrupt) || notExist(err) || errors.As(err, &newer) {
+		if errors.Is(err, errCorrupt) || vfs.NotExist(err) || errors.As(err, &newer) {
 			return nil
 		}
 		if err != nil {

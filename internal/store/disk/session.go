@@ -11,6 +11,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // session is what is held of a session in memory: never its history, but for the lines that are not written yet. Only
@@ -128,7 +129,7 @@ func (s *Store) loadSession(id string) (*session, error) {
 	case errors.As(err, &newer):
 		s.log.Error().Str("session", id).Err(err).Msg("a session of a newer recurgentd is not read")
 		return nil, store.ErrNotFound
-	case errors.Is(err, errCorrupt), notExist(err):
+	case errors.Is(err, errCorrupt), vfs.NotExist(err):
 		if doc, err = s.rebuildSession(id); err != nil {
 			return nil, err
 		}
@@ -140,7 +141,7 @@ func (s *Store) loadSession(id string) (*session, error) {
 	x.lsn, x.since = doc.LSN, s.now()
 	x.bytes, x.synced, x.size, x.sure = doc.SyncedBytes, doc.SyncedBytes, doc.SyncedRecords, doc.SyncedRecords
 	info, err := s.fs.Stat(historyFile(id))
-	if err != nil && !notExist(err) {
+	if err != nil && !vfs.NotExist(err) {
 		return nil, err
 	}
 	if rebuilt || s.recovering || info.Size != doc.SyncedBytes {
@@ -157,7 +158,7 @@ func (s *Store) loadSession(id string) (*session, error) {
 // rebuildSession makes a session of what its history tells, when its document is lost: its context is.
 func (s *Store) rebuildSession(id string) (sessionDoc, error) {
 	data, err := s.fs.ReadFile(historyFile(id))
-	if notExist(err) || err == nil && len(data) == 0 {
+	if vfs.NotExist(err) || err == nil && len(data) == 0 {
 		return sessionDoc{}, store.ErrNotFound
 	}
 	if err != nil {
@@ -195,7 +196,7 @@ func (s *Store) findEnd(x *session, size int64) error {
 		if err := s.quarantine(name, errors.New("lines that are not records")); !errors.Is(err, errCorrupt) {
 			return err
 		}
-		if err := s.write(name, good); err != nil {
+		if err := s.files.Replace(name, good); err != nil {
 			return err
 		}
 		x.dirty = true

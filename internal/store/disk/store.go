@@ -14,13 +14,16 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
 // Options configures a Store. Start from DefaultOptions.
 type Options struct {
 	Now    func() time.Time // the clock of retention and expiry
 	Logger zerolog.Logger   // what a person should know of: files set aside, a full disk
-	FS     FS               // nil: the directory's own
+	FS     vfs.FS           // nil: the directory's own
 
 	Flush      time.Duration // how far the files may be behind; negative: they follow only Sync, Checkpoint and Close
 	Checkpoint time.Duration // how long the journal may keep entries, and usage figures be behind
@@ -56,11 +59,12 @@ func (o *Options) validate() error {
 
 // Store is a store.Store in a directory.
 type Store struct {
-	dir string
-	o   Options
-	fs  FS
-	log zerolog.Logger
-	now func() time.Time
+	dir   string
+	o     Options
+	fs    vfs.FS // is files
+	files *vfs.Replacer
+	log   zerolog.Logger
+	now   func() time.Time
 
 	unlock  func() error
 	seed    maphash.Seed
@@ -71,8 +75,8 @@ type Store struct {
 	queue   []*commit // guarded by queueMu
 	leading bool      // guarded by queueMu
 	seq     sync.Mutex
-	journal journal // guarded by seq, as the three below
-	frame   frame
+	journal *wal.Log // guarded by seq, as the three below
+	frame   wal.Batch
 	batch   batch
 	changes []store.Change
 
@@ -116,8 +120,8 @@ type Store struct {
 
 	// The flusher. flushMu is held by whoever writes files.
 	flushMu    sync.Mutex
-	callLog    lineLog
-	values     lineLog
+	callLog    *jsonl.Log
+	values     *jsonl.Log
 	auditBytes int64
 	lastCut    time.Time
 	dirs       map[string]bool // known to be there, durably
@@ -143,6 +147,34 @@ type Store struct {
 	written     atomic.Int64
 }
 
+const (
+	journalDir = "journal"
+	lockFile   = "lock"
+)
+
+// lock takes the directory for this process.
+func lock(dir string, fs vfs.FS) (unlock func() error, err error) {
+	unlock, err = fs.Lock(lockFile)
+	var held *vfs.LockedError
+	if errors.As(err, &held) {
+		return nil, &inUseError{dir, held.Holder}
+	}
+	return unlock, err
+}
+
+// inUseError is store.ErrInUse with what to do about it.
+type inUseError struct{ dir, holder string }
+
+func (e *inUseError) Error() string {
+	holder := ""
+	if e.holder != "" {
+		holder = " (pid " + e.holder + ")"
+	}
+	return "data directory " + e.dir + " is in use by another recurgentd" + holder + "; stop it or choose another --data-dir"
+}
+
+func (e *inUseError) Is(err error) bool { return err == store.ErrInUse }
+
 // trouble is why the store takes no writes.
 type trouble struct{ err error }
 
@@ -154,22 +186,26 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	if o.FS == nil {
-		fs, err := DirFS(dir)
+		fs, err := vfs.Dir(dir)
 		if err != nil {
 			return nil, err
 		}
 		o.FS = fs
 	}
 	s := &Store{
-		dir: dir, o: o, fs: o.FS, log: o.Logger, now: o.Now, seed: maphash.MakeSeed(),
+		dir: dir, o: o, files: &vfs.Replacer{FS: o.FS}, log: o.Logger, now: o.Now, seed: maphash.MakeSeed(),
 		touched: map[string]*session{}, gone: map[string]time.Time{}, dirs: map[string]bool{}, dirty: map[artifactKey]*artifact{}, programs: map[string]string{},
 		callByID: map[string]*pendingCall{}, callByKey: map[string]*pendingCall{}, corrections: map[string]string{}, ranking: store.NewRanking(),
 		patterns: map[string][]agent.PatternEvent{}, watchers: map[int]func(store.Change){}, leases: map[string]time.Time{},
 		kick: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	s.journal = journal{fs: s.fs, size: o.Segment}
-	s.callLog = lineLog{s: s, dir: "calls", current: "calls.jsonl", size: o.LogSegment, keys: callKeys}
-	s.values = lineLog{s: s, dir: "values", size: o.LogSegment, keys: valueKeys}
+	s.fs = s.files
+	s.journal = wal.New(s.fs, journalDir, o.Segment)
+	lines := jsonl.Options{Files: s.files, Bytes: o.LogSegment, Now: s.now, Lost: s.reportLost}
+	lines.Dir, lines.Current, lines.Keys, lines.Time = "calls", "calls.jsonl", callKeys, callTime
+	s.callLog = jsonl.New(lines)
+	lines.Dir, lines.Current, lines.Keys, lines.Time = "values", "", valueKeys, valueTime
+	s.values = jsonl.New(lines)
 	var err error
 	if s.sessions, err = otter.New(&otter.Options[string, *session]{MaximumWeight: o.Sessions, Weigher: func(_ string, x *session) uint32 { return x.weight() }}); err != nil {
 		return nil, err
@@ -177,7 +213,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if s.artifacts, err = otter.New(&otter.Options[artifactKey, *artifact]{MaximumWeight: o.Artifacts, Weigher: func(_ artifactKey, x *artifact) uint32 { return x.weight() }}); err != nil {
 		return nil, err
 	}
-	if s.unlock, err = s.fs.Lock("lock"); err != nil {
+	if s.unlock, err = lock(dir, s.fs); err != nil {
 		return nil, err
 	}
 	if err := s.recover(); err != nil {
@@ -297,10 +333,7 @@ func (s *Store) close() error {
 	<-s.done
 	err := s.checkpoint()
 	s.seq.Lock()
-	if s.journal.active != nil {
-		_ = s.journal.active.file.Close() // each frame in it was synced
-		s.journal.active = nil
-	}
+	s.journal.Close()
 	s.seq.Unlock()
 	if err == nil {
 		err = s.removeJournal()

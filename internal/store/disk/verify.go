@@ -12,6 +12,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
 // Report is what Verify found.
@@ -26,11 +28,11 @@ type Report struct {
 // daemon holds the directory.
 func Verify(ctx context.Context, dir string, o Options) (r Report, err error) {
 	if o.FS == nil {
-		if o.FS, err = DirFS(dir); err != nil {
+		if o.FS, err = vfs.Dir(dir); err != nil {
 			return r, err
 		}
 	}
-	unlock, err := o.FS.Lock("lock")
+	unlock, err := lock(dir, o.FS)
 	if err != nil {
 		return r, err
 	}
@@ -41,7 +43,7 @@ func Verify(ctx context.Context, dir string, o Options) (r Report, err error) {
 
 type verifier struct {
 	ctx      context.Context // of one walk, which this is all the state of
-	fs       FS
+	fs       vfs.FS
 	r        *Report
 	programs map[string]bool // that artifacts refer to
 	pending  bool            // the journal holds entries: files may lawfully be behind it
@@ -67,7 +69,7 @@ func (v *verifier) all() error {
 // list is empty for a directory that is not there.
 func (v *verifier) list(dir string) ([]string, error) {
 	names, err := v.fs.List(dir)
-	if notExist(err) {
+	if vfs.NotExist(err) {
 		return nil, nil
 	}
 	return names, err
@@ -76,7 +78,7 @@ func (v *verifier) list(dir string) ([]string, error) {
 // doc reads a document; ok is false when there is none or a problem was noted.
 func (v *verifier) doc(name string, doc any) (ok bool, err error) {
 	data, err := v.fs.ReadFile(name)
-	if notExist(err) {
+	if vfs.NotExist(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -103,44 +105,27 @@ func (v *verifier) journal() error {
 	if _, err := v.doc(checkpointFile, &cp); err != nil {
 		return err
 	}
-	names, err := v.list(journalDir)
-	if err != nil {
+	segments, err := wal.Segments(v.fs, journalDir)
+	if err != nil && !vfs.NotExist(err) {
 		return err
 	}
-	segments := []segment{}
-	for _, name := range names {
-		if first, ok := segmentFirst(name); ok {
-			segments = append(segments, segment{name: journalDir + "/" + name, first: first})
-		}
-	}
-	for i, seg := range segments {
-		data, err := v.fs.ReadFile(seg.name)
-		if err != nil {
-			return err
-		}
-		limit := uint64(0)
-		if i+1 < len(segments) {
-			limit = segments[i+1].first
-		}
-		next, _, gaps, err := readSegment(data, seg.first, limit, func(lsn uint64, text []byte) error {
+	for _, seg := range segments {
+		_, gaps, err := seg.Read(v.fs, func(lsn uint64, text []byte) error {
 			if lsn <= cp.LSN {
 				return nil
 			}
 			v.r.Journal++
 			if _, err := decodeEntry(text); err != nil {
-				v.problem(seg.name, "entry %d: %v", lsn, err)
+				v.problem(seg.Name, "entry %d: %v", lsn, err)
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		if limit > 0 && next < limit {
-			gaps = append(gaps, gap{next, limit})
-		}
 		for _, g := range gaps {
-			if g.to > cp.LSN+1 {
-				v.problem(seg.name, "entries %d to %d are damaged", g.from, g.to-1)
+			if g.To > cp.LSN+1 {
+				v.problem(seg.Name, "entries %d to %d are damaged", g.From, g.To-1)
 			}
 		}
 	}
@@ -209,7 +194,7 @@ func (v *verifier) artifacts() error {
 		found[name] = store.FiguresOf(doc.Artifact)
 		return nil
 	})
-	if err != nil && !notExist(err) {
+	if err != nil && !vfs.NotExist(err) {
 		return err
 	}
 	var index indexDoc
@@ -286,7 +271,7 @@ func (v *verifier) session(id string) error {
 		return err
 	}
 	data, err := v.fs.ReadFile(historyFile(id))
-	if err != nil && !notExist(err) {
+	if err != nil && !vfs.NotExist(err) {
 		return err
 	}
 	good, size, damaged := soundLines(data, int64(len(data)))
@@ -320,7 +305,7 @@ func (v *verifier) lines() error {
 	}
 	for _, name := range names {
 		data, err := v.fs.ReadFile(name)
-		if notExist(err) {
+		if vfs.NotExist(err) {
 			continue
 		}
 		if err != nil {
@@ -405,7 +390,7 @@ func (s *Store) repair(ctx context.Context) error {
 		s.mu.Unlock()
 	}
 	names, err := s.fs.List("programs")
-	if err != nil && !notExist(err) {
+	if err != nil && !vfs.NotExist(err) {
 		return err
 	}
 	for _, name := range names {
@@ -452,7 +437,7 @@ func (s *Store) repairSession(id string) error {
 		return err
 	}
 	info, err := s.fs.Stat(historyFile(id))
-	if err != nil && !notExist(err) {
+	if err != nil && !vfs.NotExist(err) {
 		return err
 	}
 	x.mu.RLock()
@@ -489,20 +474,14 @@ func (s *Store) repairLines() error {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	s.checkpointLSN = ^uint64(0) // there is something to write in any case
-	for _, l := range []*lineLog{&s.callLog, &s.values} {
-		l.mu.Lock()
-		numbers := []int{l.number}
-		for _, seg := range l.closed {
-			numbers = append(numbers, seg.number)
+	aside := func(name string) error {
+		if err := s.quarantine(name, errors.New("lines that do not parse")); !errors.Is(err, errCorrupt) {
+			return err
 		}
-		for _, n := range numbers {
-			if err := s.repairSegment(l, n); err != nil {
-				l.mu.Unlock()
-				return err
-			}
-		}
-		l.offsets = nil
-		l.mu.Unlock()
+		return nil
+	}
+	if err := errors.Join(s.callLog.Repair(aside), s.values.Repair(aside)); err != nil {
+		return err
 	}
 	return s.repairAudit()
 }
@@ -510,7 +489,7 @@ func (s *Store) repairLines() error {
 // repairAudit drops the lines of the audit trail that do not parse, with a copy set aside. The caller holds flushMu.
 func (s *Store) repairAudit() error {
 	data, err := s.fs.ReadFile(auditFile)
-	if notExist(err) {
+	if vfs.NotExist(err) {
 		return nil
 	}
 	if err != nil {
@@ -528,40 +507,11 @@ func (s *Store) repairAudit() error {
 	if err := s.quarantine(auditFile, errors.New("lines that do not parse")); !errors.Is(err, errCorrupt) {
 		return err
 	}
-	if err := s.write(auditFile, good); err != nil {
+	if err := s.files.Replace(auditFile, good); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.auditBytes = int64(len(good))
 	return nil
-}
-
-func (s *Store) repairSegment(l *lineLog, number int) error {
-	name := l.file(number)
-	data, err := s.fs.ReadFile(name)
-	if notExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	bad := false
-	lines := bytes.Split(data, []byte("\n"))
-	for i, line := range lines {
-		if len(line) > 0 && !json.Valid(line) {
-			bad = true
-			lines[i] = append([]byte("{}"), bytes.Repeat([]byte(" "), max(0, len(line)-2))...)
-		}
-	}
-	if err := s.fs.Remove(l.indexFile(number)); err != nil && !notExist(err) {
-		return err
-	}
-	if !bad {
-		return nil
-	}
-	if err := s.quarantine(name, errors.New("lines that do not parse")); !errors.Is(err, errCorrupt) {
-		return err
-	}
-	return s.write(name, bytes.Join(lines, []byte("\n"))[:len(data)])
 }

@@ -1,19 +1,16 @@
-package disk
+package vfs
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Sync makes the content durable. Times of reading and writing, which nobody needs after a crash, stay behind.
+// Sync makes the content durable, but not the times of reading and writing, which nobody needs after a crash.
 func (f osFile) Sync() error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))
@@ -23,7 +20,7 @@ func (f osFile) Sync() error {
 	}
 }
 
-// Preallocate makes room. A file system that cannot is no fault: its writes may then fail, which is handled too.
+// Preallocate reserves space. On a file system that cannot, later writes may fail, which is handled too.
 func (f osFile) Preallocate(size int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), 0, 0, size)
@@ -45,7 +42,6 @@ func (d dirFS) Free() (free, total uint64, err error) {
 	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
 }
 
-// Lock takes the lock file for this process; it goes with the process, however that ends.
 func (d dirFS) Lock(name string) (unlock func() error, err error) {
 	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -55,20 +51,12 @@ func (d dirFS) Lock(name string) (unlock func() error, err error) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data directory %s is %w (pid %s); stop it or choose another --data-dir", string(d), errHeld, strings.TrimSpace(string(holder)))
+			return nil, &LockedError{name, strings.TrimSpace(string(holder))}
 		}
 		return nil, err
 	}
 	if err := f.Truncate(0); err == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for the message above; the lock holds without it
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for LockedError; the lock holds without it
 	}
 	return f.Close, nil
 }
-
-// errHeld is store.ErrInUse in the words of the command line.
-var errHeld error = heldError{}
-
-type heldError struct{}
-
-func (heldError) Error() string   { return "in use by another recurgentd" }
-func (heldError) Is(e error) bool { return e == store.ErrInUse }

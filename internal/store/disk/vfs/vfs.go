@@ -1,7 +1,12 @@
-package disk
+// Package vfs is the file system below one directory as the store uses it, so that tests can put another one in its
+// place: one that fails, tears writes and forgets what was not synced, as power cuts do (package vfstest).
+//
+// It knows nothing of what the files hold.
+package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -10,21 +15,32 @@ import (
 	"time"
 )
 
-// FS is the file system under one directory, as the store uses it. Names are relative to the directory, with slashes.
-// Tests put one in place that fails, tears and forgets as power cuts do. It is safe for concurrent use.
+// FS is the file system below one directory. Names are relative to the directory, with slashes; "." is the directory
+// itself. It is safe for concurrent use.
 type FS interface {
-	// Open opens a file for reading and writing; create makes it when it is not there. fs.ErrNotExist.
+	// Open opens a file for reading and writing; create makes it when it is missing. fs.ErrNotExist.
 	Open(name string, create bool) (File, error)
 	ReadFile(name string) ([]byte, error)
 	Rename(from, to string) error
 	Remove(name string) error
 	RemoveAll(name string) error
-	Mkdir(name string) error            // and its parents; one that exists is fine
-	List(dir string) ([]string, error)  // names, sorted
-	Stat(name string) (FileInfo, error) // fs.ErrNotExist
-	SyncDir(dir string) error           // makes what was made, renamed and removed in it durable
+	Mkdir(name string) error           // with its parents; one that exists is fine
+	List(dir string) ([]string, error) // names, sorted; fs.ErrNotExist
+	Stat(name string) (Info, error)    // fs.ErrNotExist
+	SyncDir(dir string) error          // makes durable what was created, renamed and removed in it
+	// Lock takes the lock file for this process until unlock, or until the process ends. *LockedError.
 	Lock(name string) (unlock func() error, err error)
 	Free() (free, total uint64, err error) // bytes
+}
+
+// LockedError says that another process holds the lock file.
+type LockedError struct {
+	Name   string // of the lock file
+	Holder string // the other process's id; "" when it is not known
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("%s is locked by process %s", e.Name, e.Holder)
 }
 
 // File is an open file.
@@ -33,20 +49,20 @@ type File interface {
 	io.WriterAt
 	io.Closer
 	Truncate(size int64) error
-	Preallocate(size int64) error // makes room, so that later writes within size do not fail for want of it
+	Preallocate(size int64) error // reserves space, so that later writes within size do not fail for lack of it
 	Size() (int64, error)
 	Sync() error // makes the content durable
 }
 
-// FileInfo is what the store asks of a file.
-type FileInfo struct {
+// Info describes a file or a directory.
+type Info struct {
 	Size    int64
 	ModTime time.Time
 	Dir     bool
 }
 
-// DirFS returns the file system under the directory, which is made when it is not there.
-func DirFS(dir string) (FS, error) {
+// Dir returns the file system below the directory, which is created when it is missing.
+func Dir(dir string) (FS, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -86,12 +102,12 @@ func (d dirFS) List(dir string) ([]string, error) {
 	return names, err
 }
 
-func (d dirFS) Stat(name string) (FileInfo, error) {
+func (d dirFS) Stat(name string) (Info, error) {
 	st, err := os.Stat(d.path(name))
 	if err != nil {
-		return FileInfo{}, err
+		return Info{}, err
 	}
-	return FileInfo{st.Size(), st.ModTime(), st.IsDir()}, nil
+	return Info{st.Size(), st.ModTime(), st.IsDir()}, nil
 }
 
 func (d dirFS) SyncDir(dir string) error {
@@ -112,4 +128,5 @@ func (f osFile) Size() (int64, error) {
 	return st.Size(), nil
 }
 
-func notExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// NotExist reports whether the error says that a file or directory is missing.
+func NotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,145 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// Oldest returns the first line; nil when there is none.
+func (l *Log) Oldest() ([]byte, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	number, size := l.number, l.bytes
+	if len(l.closed) > 0 {
+		number, size = l.closed[0].number, l.closed[0].bytes
+	}
+	if size == 0 {
+		return nil, nil
+	}
+	f, err := l.o.Files.Open(l.file(number), false)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return LineAt(f, 0, size)
+}
+
+// Drop removes the oldest closed segment while unwanted reports true of it, given the bytes of all segments.
+func (l *Log) Drop(unwanted func(seg Segment, total int64) bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	total := l.bytes
+	for _, seg := range l.closed {
+		total += seg.bytes
+	}
+	dropped := false
+	for len(l.closed) > 0 && unwanted(l.closed[0], total) {
+		seg := l.closed[0]
+		for _, name := range []string{l.indexFile(seg.number), l.file(seg.number)} {
+			if err := l.o.Files.Remove(name); err != nil && !vfs.NotExist(err) {
+				return err
+			}
+		}
+		total -= seg.bytes
+		l.closed = l.closed[1:]
+		dropped = true
+	}
+	if !dropped {
+		return nil
+	}
+	return l.o.Files.SyncDir(l.o.Dir)
+}
+
+// Erase replaces the lines which match by what change makes of them, padded with spaces to the old length, so that
+// offsets stay. Where change makes a line longer, {} takes its place. It skips segments whose last line is older than
+// newerThan. A segment is replaced as a whole: a crash leaves the old or the new one.
+func (l *Log) Erase(match func(line []byte) bool, change func(line []byte) []byte, newerThan time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	segments := append(slices.Clone(l.closed), Segment{number: l.number, bytes: l.bytes})
+	for _, seg := range segments {
+		if seg.bytes == 0 || !seg.Newest.IsZero() && seg.Newest.Before(newerThan) {
+			continue
+		}
+		if err := l.eraseIn(l.file(seg.number), seg.bytes, match, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) eraseIn(name string, size int64, match func([]byte) bool, change func([]byte) []byte) error {
+	data, err := l.o.Files.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	data = data[:min(size, int64(len(data)))]
+	if !replaceLines(data, match, change) {
+		return nil
+	}
+	return l.o.Files.Replace(name, data)
+}
+
+// replaceLines replaces lines in place and reports whether there were any to replace.
+func replaceLines(data []byte, match func([]byte) bool, change func([]byte) []byte) (changed bool) {
+	for rest := data; len(rest) > 0; {
+		line, next, _ := bytes.Cut(rest, []byte("\n"))
+		rest = next
+		if !match(line) {
+			continue
+		}
+		text := change(line)
+		if len(text) > len(line) {
+			text = []byte("{}")
+		}
+		for i := copy(line, text); i < len(line); i++ {
+			line[i] = ' '
+		}
+		changed = true
+	}
+	return changed
+}
+
+// Repair replaces the lines that are not JSON, in all segments, after moveAside was called with the file's name, and
+// drops the indexes, which are built again when they are asked for.
+func (l *Log) Repair(moveAside func(file string) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.offsets = nil
+	numbers := []int{l.number}
+	for _, seg := range l.closed {
+		numbers = append(numbers, seg.number)
+	}
+	for _, n := range numbers {
+		if err := l.repairSegment(n, moveAside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) repairSegment(number int, moveAside func(file string) error) error {
+	name := l.file(number)
+	data, err := l.o.Files.ReadFile(name)
+	if vfs.NotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.o.Files.Remove(l.indexFile(number)); err != nil && !vfs.NotExist(err) {
+		return err
+	}
+	damaged := func(line []byte) bool { return len(line) > 0 && !json.Valid(line) }
+	if !replaceLines(data, damaged, func([]byte) []byte { return []byte("{}") }) {
+		return nil
+	}
+	if err := moveAside(name); err != nil {
+		return err
+	}
+	return l.o.Files.Replace(name, data)
+}

@@ -1,0 +1,303 @@
+package jsonl
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// Options configures a Log.
+type Options struct {
+	Files   *vfs.Replacer
+	Dir     string // of closed segments, <number>.jsonl, with their indexes, <number>.idx
+	Current string // the file of the current segment; "" to keep it in Dir too
+	Bytes   int64  // at which a segment is closed
+
+	Keys func(line []byte) []uint64          // under which a line is found again; see Key
+	Time func(line []byte) (time.Time, bool) // a moment at which the line was there, if it says one
+	Now  func() time.Time                    // the clock
+	Lost func(file string, bytes int64)      // called by Open for a file that ends before its place
+	Lock func(*locks.RWMutex)                // ranks the log's lock
+}
+
+// Log is a log of lines in segments. The newest segment is current. One that is full is closed, with an index beside
+// it: its keys and their lines' offsets, sorted. So neither a lookup nor the start reads all lines.
+//
+// One goroutine at a time may change the log: Open, Append, Publish, Sync, Rotate, SyncNames, Drop, Erase, Repair. The
+// other methods may be called at any time.
+type Log struct {
+	o       Options
+	renamed bool // a segment was closed, and its name is not durable yet
+
+	mu      locks.RWMutex
+	closed  []Segment          // oldest first; guarded by mu, as all below
+	number  int                // of the current segment
+	bytes   int64              // of the current segment, visible to readers
+	offsets map[uint64][]int64 // the current segment's index; nil until it is asked for
+}
+
+// Segment is a closed file of a log.
+type Segment struct {
+	Newest time.Time // when its last line was appended, or later; zero: not known
+
+	number int
+	bytes  int64
+}
+
+// Place is a position in a log.
+type Place struct {
+	Segment int   `json:"segment"`
+	Bytes   int64 `json:"bytes"`
+}
+
+// New returns a log. Open comes first.
+func New(o Options) *Log {
+	l := &Log{o: o}
+	if o.Lock != nil {
+		o.Lock(&l.mu)
+	}
+	return l
+}
+
+func (l *Log) file(number int) string {
+	if number == l.number && l.o.Current != "" {
+		return l.o.Current
+	}
+	return l.closedFile(number)
+}
+
+func (l *Log) closedFile(number int) string {
+	return path.Join(l.o.Dir, fmt.Sprintf("%08d.jsonl", number))
+}
+func (l *Log) indexFile(number int) string {
+	return path.Join(l.o.Dir, fmt.Sprintf("%08d.idx", number))
+}
+
+// Open finds the segments and takes the log back to the place where it is known to be whole; what stands behind it was
+// not synced and is dropped. Nil says that no place is known: a torn last line is dropped.
+func (l *Log) Open(at *Place) error {
+	numbers, err := l.segments()
+	if err != nil {
+		return err
+	}
+	l.number = 1
+	if n := len(numbers); n > 0 {
+		l.number = numbers[n-1]
+		if l.o.Current != "" {
+			l.number++
+		}
+	}
+	if at != nil && at.Segment > 0 {
+		if err := l.rollBack(numbers, at); err != nil {
+			return err
+		}
+	}
+	if err := l.openClosed(numbers); err != nil {
+		return err
+	}
+	info, err := l.o.Files.Stat(l.file(l.number))
+	if err != nil && !vfs.NotExist(err) {
+		return err
+	}
+	l.bytes = info.Size
+	switch {
+	case at == nil:
+		return l.trim()
+	case at.Segment == 0:
+		return nil
+	case l.bytes < at.Bytes && l.o.Lost != nil:
+		l.o.Lost(l.file(l.number), at.Bytes-l.bytes)
+	}
+	l.bytes, err = EndLine(l.o.Files, l.file(l.number), l.bytes)
+	return err
+}
+
+// segments lists the numbers of the segments in Dir.
+func (l *Log) segments() ([]int, error) {
+	names, err := l.o.Files.List(l.o.Dir)
+	if err != nil && !vfs.NotExist(err) {
+		return nil, err
+	}
+	var numbers []int
+	for _, name := range names {
+		var n int
+		if _, err := fmt.Sscanf(name, "%08d.jsonl", &n); err == nil && name == path.Base(l.closedFile(n)) {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+func (l *Log) openClosed(numbers []int) error {
+	l.closed = nil
+	for _, n := range numbers {
+		if n >= l.number {
+			break
+		}
+		info, err := l.o.Files.Stat(l.file(n))
+		if err != nil {
+			return err
+		}
+		newest, err := l.newest(l.file(n), info)
+		if err != nil {
+			return err
+		}
+		l.closed = append(l.closed, Segment{number: n, bytes: info.Size, Newest: newest})
+	}
+	return nil
+}
+
+// newest reads out of a segment's last line since when it holds nothing new. Where the line does not say, the time of
+// the file does.
+func (l *Log) newest(name string, info vfs.Info) (time.Time, error) {
+	f, err := l.o.Files.Open(name, false)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer f.Close()
+	at := info.ModTime
+	_, err = Backward(context.Background(), f, info.Size, func(line []byte, _ int64) (bool, error) {
+		if t, ok := l.o.Time(line); ok {
+			at = t
+		}
+		return true, nil
+	})
+	return at, err
+}
+
+// rollBack undoes what was appended and closed behind the place.
+func (l *Log) rollBack(numbers []int, at *Place) error {
+	for _, n := range numbers {
+		if n > at.Segment {
+			if err := l.o.Files.Remove(l.closedFile(n)); err != nil {
+				return err
+			}
+		}
+		if n >= at.Segment {
+			if err := l.o.Files.Remove(l.indexFile(n)); err != nil && !vfs.NotExist(err) {
+				return err
+			}
+		}
+	}
+	l.number = at.Segment
+	if l.o.Current != "" && slices.Contains(numbers, at.Segment) {
+		if err := l.o.Files.Rename(l.closedFile(at.Segment), l.o.Current); err != nil {
+			return err
+		}
+	}
+	return Cut(l.o.Files, l.file(l.number), at.Bytes)
+}
+
+// trim cuts off a torn last line.
+func (l *Log) trim() error {
+	if l.bytes == 0 {
+		return nil
+	}
+	data, err := l.o.Files.ReadFile(l.file(l.number))
+	if err != nil {
+		return err
+	}
+	if i := bytes.LastIndexByte(data, '\n'); i+1 < len(data) {
+		l.bytes = int64(i + 1)
+		return Cut(l.o.Files, l.file(l.number), l.bytes)
+	}
+	return nil
+}
+
+// Append writes lines behind the last ones. Readers see them once Publish was called with the bytes that it returns.
+func (l *Log) Append(lines [][]byte) (grown int64, err error) {
+	if len(lines) == 0 {
+		return 0, nil
+	}
+	return Append(l.o.Files, l.file(l.number), l.bytes, lines)
+}
+
+// Publish shows readers what Append wrote.
+func (l *Log) Publish(lines [][]byte, grown int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.offsets != nil {
+		off := l.bytes
+		for _, line := range lines {
+			for _, k := range l.o.Keys(line) {
+				l.offsets[k] = append(l.offsets[k], off)
+			}
+			off += int64(len(line)) + 1
+		}
+	}
+	l.bytes += grown
+}
+
+// End is where the lines that readers see end.
+func (l *Log) End() Place {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return Place{l.number, l.bytes}
+}
+
+// Sync makes durable what was appended and returns where that ends.
+func (l *Log) Sync() (Place, error) {
+	at := Place{l.number, l.bytes}
+	if l.bytes == 0 {
+		return at, nil
+	}
+	return at, Sync(l.o.Files, l.file(l.number))
+}
+
+// Rotate closes the current segment when it is full.
+func (l *Log) Rotate() error {
+	if l.bytes < l.o.Bytes {
+		return l.SyncNames()
+	}
+	if _, err := l.Sync(); err != nil {
+		return err
+	}
+	if err := l.loadOffsets(); err != nil {
+		return err
+	}
+	if err := l.o.Files.Replace(l.indexFile(l.number), encodeIndex(l.offsets)); err != nil {
+		return err
+	}
+	if err := l.startSegment(); err != nil {
+		return err
+	}
+	return l.SyncNames()
+}
+
+// SyncNames makes a closed segment's name durable, which must be before anything is written to the next one.
+func (l *Log) SyncNames() error {
+	if !l.renamed {
+		return nil
+	}
+	for _, dir := range []string{l.o.Dir, path.Dir(l.file(l.number))} {
+		if err := l.o.Files.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	l.renamed = false
+	return nil
+}
+
+// startSegment gives the current segment its number and starts the next.
+func (l *Log) startSegment() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.o.Current != "" {
+		if err := l.o.Files.Rename(l.o.Current, l.closedFile(l.number)); err != nil {
+			return err
+		}
+	}
+	l.closed = append(l.closed, Segment{number: l.number, bytes: l.bytes, Newest: l.o.Now()})
+	l.number++
+	l.bytes = 0
+	l.offsets = map[uint64][]int64{}
+	l.renamed = true
+	return nil
+}

@@ -1,0 +1,131 @@
+// Package locks has mutexes that know their place in an order and panic when a goroutine takes two of them the wrong
+// way round. Two goroutines that take the same locks in different orders block each other for ever, but only now and
+// then; a wrong order is found each time.
+//
+// Checking needs the number of the goroutine, which is slow to find out. So it is for tests and builds with the race
+// detector: the zero Mutex and one that was not given an Order check nothing and cost what those of package sync cost.
+package locks
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// Order checks that each goroutine takes locks by ascending rank, and none twice. Nil checks nothing.
+type Order struct {
+	names []string
+
+	mu   sync.Mutex
+	held map[int64][]int // ranks by goroutine, in the order they were taken; guarded by mu
+}
+
+// NewOrder returns an order of the locks with these names: a lock's rank is its place among them.
+func NewOrder(names ...string) *Order { return &Order{names: names, held: map[int64][]int{}} }
+
+// take records that the goroutine is about to take a lock. It panics when that is against the order.
+func (o *Order) take(rank int) {
+	if o == nil {
+		return
+	}
+	id := goroutine()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, r := range o.held[id] {
+		if r >= rank {
+			panic(fmt.Sprintf("lock order: %s is taken while %s is held", o.names[rank], o.names[r]))
+		}
+	}
+	o.held[id] = append(o.held[id], rank)
+}
+
+// release records that the goroutine has released a lock.
+func (o *Order) release(rank int) {
+	if o == nil {
+		return
+	}
+	id := goroutine()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	held := o.held[id]
+	i := slices.Index(held, rank)
+	if i < 0 {
+		panic(fmt.Sprintf("lock order: %s is released by a goroutine that does not hold it", o.names[rank]))
+	}
+	if held = slices.Delete(held, i, i+1); len(held) == 0 {
+		delete(o.held, id)
+		return
+	}
+	o.held[id] = held
+}
+
+// goroutine returns the number of the running goroutine, which package runtime shows only in traces.
+func goroutine() int64 {
+	var buf [40]byte
+	text := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
+	digits, _, _ := bytes.Cut(text, []byte(" "))
+	id, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil {
+		panic("a trace without the number of its goroutine: " + err.Error()) // it is the start of every trace
+	}
+	return id
+}
+
+// Mutex is a sync.Mutex with a rank in an Order.
+type Mutex struct {
+	mu    sync.Mutex
+	order *Order
+	rank  int
+}
+
+// Rank gives the mutex its place in the order. It comes before the first use.
+func (m *Mutex) Rank(o *Order, rank int) { m.order, m.rank = o, rank }
+
+// Lock is sync.Mutex.Lock.
+func (m *Mutex) Lock() {
+	m.order.take(m.rank)
+	m.mu.Lock()
+}
+
+// Unlock is sync.Mutex.Unlock.
+func (m *Mutex) Unlock() {
+	m.mu.Unlock()
+	m.order.release(m.rank)
+}
+
+// RWMutex is a sync.RWMutex with a rank in an Order.
+type RWMutex struct {
+	mu    sync.RWMutex
+	order *Order
+	rank  int
+}
+
+// Rank gives the mutex its place in the order. It comes before the first use.
+func (m *RWMutex) Rank(o *Order, rank int) { m.order, m.rank = o, rank }
+
+// Lock is sync.RWMutex.Lock.
+func (m *RWMutex) Lock() {
+	m.order.take(m.rank)
+	m.mu.Lock()
+}
+
+// Unlock is sync.RWMutex.Unlock.
+func (m *RWMutex) Unlock() {
+	m.mu.Unlock()
+	m.order.release(m.rank)
+}
+
+// RLock is sync.RWMutex.RLock.
+func (m *RWMutex) RLock() {
+	m.order.take(m.rank)
+	m.mu.RLock()
+}
+
+// RUnlock is sync.RWMutex.RUnlock.
+func (m *RWMutex) RUnlock() {
+	m.mu.RUnlock()
+	m.order.release(m.rank)
+}

@@ -1,0 +1,327 @@
+// Package vfstest has a file system in memory that forgets and fails as disks do, for tests of crashes.
+package vfstest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// FS is a file system in memory that remembers every operation, so that a test can ask what a power cut after any of
+// them may have left: of each file what was synced and any part of what was not, written in any order, writes torn
+// anywhere; of each directory what was synced and any of the later creations, renames and removals. It can also fail
+// operations.
+type FS struct {
+	// Fail, when set, is asked before operation n, counted from 1 (reads are not counted): an error fails it, and short
+	// keeps only half of a write's bytes.
+	Fail func(n int, op Op) (err error, short bool)
+
+	mu    sync.Mutex
+	ops   []Op
+	names map[string]*inode // files
+	dirs  map[string]bool
+	held  bool
+	inode int
+	n     int
+}
+
+type inode struct {
+	id   int
+	data []byte
+}
+
+// Op is one operation.
+type Op struct {
+	Kind  string // write, truncate, sync, create, remove, removeall, rename, mkdir, syncdir, mark
+	Name  string
+	To    string
+	Inode int
+	Off   int64
+	Data  []byte
+	Size  int64
+	Mark  int
+}
+
+func (op Op) String() string {
+	return fmt.Sprintf("%s %s%s inode %d, %d bytes at %d", op.Kind, op.Name, op.To, op.Inode, len(op.Data), op.Off)
+}
+
+// ErrInjected is the cause of failures that tests inject.
+var ErrInjected = fmt.Errorf("injected: %w", syscall.EIO)
+
+// New returns an empty file system.
+func New() *FS { return &FS{names: map[string]*inode{}, dirs: map[string]bool{".": true}} }
+
+// Ops returns the operations so far.
+func (f *FS) Ops() []Op {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.ops)
+}
+
+// do records and applies an operation, or fails it. The caller holds mu.
+func (f *FS) do(op Op) error {
+	if f.Fail != nil && op.Kind != "mark" {
+		f.n++
+		if err, short := f.Fail(f.n, op); err != nil {
+			if short && op.Kind == "write" {
+				op.Data = op.Data[:len(op.Data)/2]
+				f.apply(op)
+				f.ops = append(f.ops, op)
+			}
+			return err
+		}
+	}
+	f.ops = append(f.ops, op)
+	f.apply(op)
+	return nil
+}
+
+func (f *FS) apply(op Op) {
+	switch op.Kind {
+	case "write", "truncate":
+		for _, x := range f.names {
+			if x.id == op.Inode {
+				x.data = applyWrite(x.data, op)
+			}
+		}
+	case "create":
+		f.names[op.Name] = &inode{id: op.Inode}
+	case "remove":
+		delete(f.names, op.Name)
+	case "removeall":
+		for name := range f.names {
+			if strings.HasPrefix(name, op.Name+"/") {
+				delete(f.names, name)
+			}
+		}
+		for dir := range f.dirs {
+			if dir == op.Name || strings.HasPrefix(dir, op.Name+"/") {
+				delete(f.dirs, dir)
+			}
+		}
+	case "rename":
+		f.names[op.To] = f.names[op.Name]
+		delete(f.names, op.Name)
+	case "mkdir":
+		f.dirs[op.Name] = true
+	}
+}
+
+func applyWrite(data []byte, op Op) []byte {
+	size := op.Size
+	if op.Kind == "write" {
+		size = max(int64(len(data)), op.Off+int64(len(op.Data)))
+	}
+	next := make([]byte, size)
+	copy(next, data)
+	if op.Kind == "write" {
+		copy(next[op.Off:], op.Data)
+	}
+	return next
+}
+
+// Mark records a moment of the test among the operations.
+func (f *FS) Mark(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ops = append(f.ops, Op{Kind: "mark", Mark: n})
+}
+
+// Text lists the files with their sizes, for messages.
+func (f *FS) Text() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := []string{}
+	for name, x := range f.names {
+		out = append(out, fmt.Sprintf("%s %d", name, len(x.data)))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+func (f *FS) Open(name string, create bool) (vfs.File, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.dirs[path.Dir(name)] {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	x := f.names[name]
+	if x == nil {
+		if !create {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		}
+		if err := f.do(Op{Kind: "create", Name: name, Inode: f.inode + 1}); err != nil {
+			return nil, err
+		}
+		f.inode++
+		x = f.names[name]
+	}
+	return &simFile{f, x}, nil
+}
+
+func (f *FS) ReadFile(name string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.names[name]; x != nil {
+		return slices.Clone(x.data), nil
+	}
+	return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
+}
+
+func (f *FS) Rename(from, to string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.names[from]
+	if x == nil || !f.dirs[path.Dir(to)] {
+		return &fs.PathError{Op: "rename", Path: from, Err: fs.ErrNotExist}
+	}
+	return f.do(Op{Kind: "rename", Name: from, To: to, Inode: x.id})
+}
+
+func (f *FS) Remove(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.names[name] == nil {
+		return &fs.PathError{Op: "remove", Path: name, Err: fs.ErrNotExist}
+	}
+	return f.do(Op{Kind: "remove", Name: name})
+}
+
+func (f *FS) RemoveAll(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.do(Op{Kind: "removeall", Name: name})
+}
+
+func (f *FS) Mkdir(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mkdir(name)
+}
+
+func (f *FS) mkdir(name string) error {
+	if f.dirs[name] {
+		return nil
+	}
+	if err := f.mkdir(path.Dir(name)); err != nil {
+		return err
+	}
+	return f.do(Op{Kind: "mkdir", Name: name})
+}
+
+func (f *FS) List(dir string) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.dirs[dir] {
+		return nil, &fs.PathError{Op: "list", Path: dir, Err: fs.ErrNotExist}
+	}
+	out := []string{}
+	for name := range f.names {
+		if path.Dir(name) == dir {
+			out = append(out, path.Base(name))
+		}
+	}
+	for name := range f.dirs {
+		if path.Dir(name) == dir && name != "." {
+			out = append(out, path.Base(name))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (f *FS) Stat(name string) (vfs.Info, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x := f.names[name]; x != nil {
+		return vfs.Info{Size: int64(len(x.data)), ModTime: time.Unix(0, 0)}, nil
+	}
+	if f.dirs[name] {
+		return vfs.Info{Dir: true}, nil
+	}
+	return vfs.Info{}, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
+}
+
+func (f *FS) SyncDir(dir string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.dirs[dir] {
+		return &fs.PathError{Op: "sync", Path: dir, Err: fs.ErrNotExist}
+	}
+	return f.do(Op{Kind: "syncdir", Name: dir})
+}
+
+func (f *FS) Lock(string) (func() error, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held {
+		return nil, errors.New("held")
+	}
+	f.held = true
+	return func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.held = false
+		return nil
+	}, nil
+}
+
+func (f *FS) Free() (free, total uint64, err error) { return 1 << 40, 1 << 40, nil }
+
+type simFile struct {
+	fs *FS
+	x  *inode
+}
+
+func (s *simFile) ReadAt(p []byte, off int64) (int, error) {
+	s.fs.mu.Lock()
+	defer s.fs.mu.Unlock()
+	if off >= int64(len(s.x.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, s.x.data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (s *simFile) WriteAt(p []byte, off int64) (int, error) {
+	s.fs.mu.Lock()
+	defer s.fs.mu.Unlock()
+	if err := s.fs.do(Op{Kind: "write", Inode: s.x.id, Off: off, Data: slices.Clone(p)}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (s *simFile) Truncate(size int64) error {
+	s.fs.mu.Lock()
+	defer s.fs.mu.Unlock()
+	return s.fs.do(Op{Kind: "truncate", Inode: s.x.id, Size: size})
+}
+
+func (s *simFile) Sync() error {
+	s.fs.mu.Lock()
+	defer s.fs.mu.Unlock()
+	return s.fs.do(Op{Kind: "sync", Inode: s.x.id})
+}
+
+func (s *simFile) Preallocate(int64) error { return nil }
+func (s *simFile) Close() error            { return nil }
+
+func (s *simFile) Size() (int64, error) {
+	s.fs.mu.Lock()
+	defer s.fs.mu.Unlock()
+	return int64(len(s.x.data)), nil
+}

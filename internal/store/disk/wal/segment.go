@@ -1,0 +1,127 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// Segment is one file of a log.
+type Segment struct {
+	Name  string // of the file
+	First uint64 // lsn of its first entry
+	Limit uint64 // lsn of the next segment's first entry; 0 for the last one
+}
+
+// Gap is a range of entries that a damaged segment no longer holds.
+type Gap struct{ From, To uint64 } // To is the first lsn after it
+
+// IsSegment reports whether a file in a log's directory is a segment, judging by its name.
+func IsSegment(name string) bool {
+	_, ok := firstOf(name)
+	return ok
+}
+
+func segmentName(dir string, first uint64) string {
+	return path.Join(dir, fmt.Sprintf("%020d.wal", first))
+}
+
+// firstOf reads the first lsn out of a segment's file name.
+func firstOf(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, ".wal")
+	if !ok || len(digits) != 20 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil
+}
+
+// Segments lists the segments in a directory, oldest first.
+func Segments(fs vfs.FS, dir string) ([]Segment, error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := []Segment{}
+	for _, name := range names {
+		first, ok := firstOf(name)
+		if !ok {
+			continue
+		}
+		if len(out) > 0 {
+			out[len(out)-1].Limit = first
+		}
+		out = append(out, Segment{Name: path.Join(dir, name), First: first})
+	}
+	return out, nil
+}
+
+// Read gives the segment's entries to visit, in order, and returns the lsn after the last of them and the gaps: entries
+// that are damaged or missing before that lsn, or before the segment's limit.
+func (s Segment) Read(fs vfs.FS, visit func(lsn uint64, entry []byte) error) (next uint64, gaps []Gap, err error) {
+	data, err := fs.ReadFile(s.Name)
+	if err != nil {
+		return 0, nil, err
+	}
+	next, gaps, err = read(data, s.First, s.Limit, visit)
+	if err == nil && next < s.Limit {
+		gaps = append(gaps, Gap{next, s.Limit})
+		next = s.Limit
+	}
+	return next, gaps, err
+}
+
+// read gives the entries of a segment's bytes to visit, in order, until limit (0: none). It returns the lsn after the
+// last of them, and the gaps before it.
+func read(data []byte, first, limit uint64, visit func(lsn uint64, entry []byte) error) (next uint64, gaps []Gap, err error) {
+	next = first
+	for off := 0; ; {
+		entries, lsn, size, ok := readFrame(data[off:])
+		if !ok || lsn < next {
+			skip, found := nextFrame(data[off:], next)
+			if !found {
+				return next, gaps, nil
+			}
+			off += skip
+			continue
+		}
+		if limit > 0 && lsn >= limit {
+			return next, gaps, nil
+		}
+		if lsn > next {
+			gaps = append(gaps, Gap{next, lsn})
+		}
+		for i, e := range entries {
+			at := lsn + uint64(i)
+			if limit > 0 && at >= limit {
+				return next, gaps, nil
+			}
+			if err := visit(at, e); err != nil {
+				return next, gaps, err
+			}
+			next = at + 1
+		}
+		off += size
+	}
+}
+
+// nextFrame finds a sound frame with an lsn of at least next behind the start of data.
+func nextFrame(data []byte, next uint64) (off int, found bool) {
+	magic := binary.LittleEndian.AppendUint32(nil, frameMagic)
+	for off = 1; off < len(data); off++ {
+		i := bytes.Index(data[off:], magic)
+		if i < 0 {
+			return 0, false
+		}
+		off += i
+		if _, lsn, _, ok := readFrame(data[off:]); ok && lsn >= next {
+			return off, true
+		}
+	}
+	return 0, false
+}
