@@ -31,12 +31,16 @@ var allowed = map[string][]string{
 	"internal/runtime/gate":      {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/sandbox":   {"internal/runtime/gate", "internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/history":   {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/predict":   {"internal/runtime/history", "internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/evolve":    {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
-	"internal/store":             {"internal/agent"},
-	"internal/contract":          {"internal/agent"},
-	"internal/telemetry":         {"internal/agent"},
-	"internal/agent":             {},
+	"internal/runtime/interrupt": {"internal/agent"},
+	"internal/runtime/progress":  {"internal/agent"},
+	"internal/runtime/predict": {"internal/runtime/history", "internal/runtime/provider", "internal/runtime/progress", "internal/runtime/interrupt",
+		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/operator": {"internal/runtime", "internal/store", "internal/contract", "internal/agent"},
+	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
+	"internal/store":            {"internal/agent"},
+	"internal/contract":         {"internal/agent"},
+	"internal/telemetry":        {"internal/agent"},
+	"internal/agent":            {},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

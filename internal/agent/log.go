@@ -24,6 +24,15 @@ func (u *Usage) Add(v Usage) {
 	u.CompletionTokens += v.CompletionTokens
 }
 
+// Decisions of a selection.
+const (
+	DecideRun    = "run"    // run the generation
+	DecideRepair = "repair" // repair the generation before anything runs
+	DecideForge  = "forge"  // have a model write a new program
+	DecideRefuse = "refuse" // nothing may run
+	DecideNone   = "none"   // no program is needed (setters, predictions)
+)
+
 // Selection says what was decided for a call and why; Figures are the numbers the decision used.
 type Selection struct {
 	Decision   string         `json:"decision"` // run, repair, forge, refuse, none

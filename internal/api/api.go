@@ -27,6 +27,9 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -36,8 +39,8 @@ type Runtime interface {
 	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
 	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
 	Cancel(callID string) error
-	Replay(ctx context.Context, callID string) (runtime.ReplayReport, error)
-	CallView(ctx context.Context, callID string) (runtime.CallView, error)
+	Replay(ctx context.Context, callID string) (operator.ReplayReport, error)
+	CallView(ctx context.Context, callID string) (operator.CallView, error)
 	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
 
 	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
@@ -60,33 +63,33 @@ type Runtime interface {
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
 	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
 	PutProgram(ctx context.Context, role, method, source, reason, actor string) (*agent.Artifact, error)
-	Operate(ctx context.Context, role, method string, o runtime.Operation) (*agent.Artifact, error)
+	Operate(ctx context.Context, role, method string, o operator.Operation) (*agent.Artifact, error)
 
 	Stale(ctx context.Context, days int) ([]store.Target, error)
-	Prune(ctx context.Context, q runtime.PruneRequest) (runtime.PruneReport, error)
+	Prune(ctx context.Context, q operator.PruneRequest) (operator.PruneReport, error)
 	Restore(ctx context.Context, t store.Target, actor, reason string) error
 	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
 	Undo(ctx context.Context, auditID, reason, actor string) (agent.AuditEntry, error)
 	Export(ctx context.Context, w io.Writer) error
 
-	CallEvents(ctx context.Context, callID, after string, emit func(runtime.Event) error) error
-	Events(ctx context.Context, after string, emit func(runtime.Event) error) error
+	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
+	Events(ctx context.Context, after string, emit func(progress.Event) error) error
 
-	Recommendations(ctx context.Context, status string) ([]runtime.Advice, error)
-	ApplyRecommendation(ctx context.Context, d runtime.AdviceDecision) (runtime.Advice, error)
-	DismissRecommendation(ctx context.Context, d runtime.AdviceDecision) (runtime.Advice, error)
-	PatternReport(ctx context.Context, role string) (runtime.PatternReport, error)
-	HistoryUsage(ctx context.Context) (runtime.HistoryUsage, error)
-	Trends(ctx context.Context, window time.Duration) (runtime.Trends, error)
+	Recommendations(ctx context.Context, status string) ([]operator.Advice, error)
+	ApplyRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
+	DismissRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
+	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
+	HistoryUsage(ctx context.Context) (operator.HistoryUsage, error)
+	Trends(ctx context.Context, window time.Duration) (operator.Trends, error)
 
-	Predict(ctx context.Context, q runtime.PredictRequest) (runtime.PredictReply, error)
-	ListSignatures(ctx context.Context, after string, limit int) ([]runtime.NamedSignature, error)
-	Signature(ctx context.Context, name string) (runtime.NamedSignature, error)
-	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s runtime.NamedSignature, created bool, err error)
+	Predict(ctx context.Context, q predict.Query) (predict.Answer, error)
+	ListSignatures(ctx context.Context, after string, limit int) ([]predict.Named, error)
+	Signature(ctx context.Context, name string) (predict.Named, error)
+	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s predict.Named, created bool, err error)
 	DeleteSignature(ctx context.Context, name, actor string) error
 
 	Ready() error
-	Version() runtime.VersionInfo
+	Version() operator.VersionInfo
 }
 
 // A Token is an access token, known by its digest only.

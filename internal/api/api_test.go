@@ -20,6 +20,7 @@ import (
 	document "github.com/recurgentd/recurgentd/api"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -297,10 +298,10 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		{runtime.ErrKeyInUse, 409, codeKeyInUse, true},
 		{&agent.NameError{Field: "role", Reason: "must not be empty"}, 422, codeName, false},
 		{&agent.PolicyError{Field: "/degraded/rate", Reason: "must be 0 to 1"}, 422, codePolicy, false},
-		{&runtime.InputError{Code: "invalid_contract", Pointer: "/contract/deliverable", Detail: "x", Hint: "y"}, 422, codeContract, false},
-		{&runtime.InputError{Code: "too_large", Pointer: "/context", Detail: "x"}, 413, codeTooLarge, false},
-		{&runtime.InputError{Code: "invalid_history_element", Detail: "x", Meta: map[string]any{"index": 2, "reason": "not_an_object", "code": "forged"}}, 422, codeHistoryElement, false},
-		{&runtime.InputError{Code: "never heard of", Detail: "x"}, 422, codeInvalid, false},
+		{&agent.InputError{Code: "invalid_contract", Pointer: "/contract/deliverable", Detail: "x", Hint: "y"}, 422, codeContract, false},
+		{&agent.InputError{Code: "too_large", Pointer: "/context", Detail: "x"}, 413, codeTooLarge, false},
+		{&agent.InputError{Code: "invalid_history_element", Detail: "x", Meta: map[string]any{"index": 2, "reason": "not_an_object", "code": "forged"}}, 422, codeHistoryElement, false},
+		{&agent.InputError{Code: "never heard of", Detail: "x"}, 422, codeInvalid, false},
 		{errors.New("open /var/secret: permission denied"), 500, codeInternal, false},
 	} {
 		g := newRig(t, nil)
@@ -531,12 +532,12 @@ func TestRevisions(t *testing.T) {
 func TestOperatorsActsReachTheRuntime(t *testing.T) { // P-94, P-95, P-96
 	g := newRig(t, nil)
 	g.ask("POST", "/v1/tools/calculator/methods/add/promote", `{"reason":"good","reset_metrics":true,"generation":"gen-2"}`)
-	want := runtime.Operation{Action: "promote", Reason: "good", Actor: "local", Generation: "gen-2", ResetMetrics: true}
+	want := operator.Operation{Action: "promote", Reason: "good", Actor: "local", Generation: "gen-2", ResetMetrics: true}
 	if g.fake.act != want {
 		t.Errorf("got %+v, want %+v", g.fake.act, want)
 	}
 	g.ask("POST", "/v1/maintenance/prune", `{"stale_days":90}`) // P-70: a dry run by default
-	if w := (runtime.PruneRequest{StaleDays: 90, Mode: "archive", DryRun: true, Actor: "local"}); g.fake.pruned != w {
+	if w := (operator.PruneRequest{StaleDays: 90, Mode: "archive", DryRun: true, Actor: "local"}); g.fake.pruned != w {
 		t.Errorf("got %+v, want %+v", g.fake.pruned, w)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // Server-sent events (the HTML standard, section 9.2): id, event and one line of JSON as data; a comment now and then
@@ -51,7 +51,7 @@ func (s *stream) flush() error {
 	return s.rc.Flush()
 }
 
-func (s *stream) send(e runtime.Event) error {
+func (s *stream) send(e progress.Event) error {
 	s.begin()
 	if e.ID != "" {
 		s.buf.WriteString("id: " + e.ID + "\n")
@@ -77,13 +77,13 @@ func resumeAt(r *http.Request) string {
 }
 
 // follow runs from, which emits until it ends, and pings between events. One goroutine writes.
-func follow(ctx context.Context, out *stream, from func(ctx context.Context, emit func(runtime.Event) error) error) error {
+func follow(ctx context.Context, out *stream, from func(ctx context.Context, emit func(progress.Event) error) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := make(chan runtime.Event)
+	events := make(chan progress.Event)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- from(ctx, func(e runtime.Event) error {
+		ended <- from(ctx, func(e progress.Event) error {
 			select {
 			case events <- e:
 				return nil
@@ -126,7 +126,7 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 		}
 		return missing(err, "call "+id)
 	}
-	err = follow(r.Context(), out, func(ctx context.Context, emit func(runtime.Event) error) error {
+	err = follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
 		return s.run.CallEvents(ctx, id, resumeAt(r), emit)
 	})
 	return missing(err, "call "+id)
@@ -138,7 +138,7 @@ func (s *server) events(w *reply, r *http.Request) error {
 	if err := out.ping(); err != nil || r.Method == http.MethodHead {
 		return nil //nolint:nilerr // the client is gone, or wants no events
 	}
-	return follow(r.Context(), out, func(ctx context.Context, emit func(runtime.Event) error) error {
+	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
 		return s.run.Events(ctx, resumeAt(r), emit)
 	})
 }

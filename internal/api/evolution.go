@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
 func (s *server) listRecommendations(w *reply, r *http.Request) error { // C-24 to C-32
 	q := readQuery(r)
 	limit, after := q.limit(), q.text("after")
-	status := q.oneOf("status", runtime.AdviceOpen, runtime.AdviceApplied, runtime.AdviceDismissed)
+	status := q.oneOf("status", operator.AdviceOpen, operator.AdviceApplied, operator.AdviceDismissed)
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -19,11 +19,11 @@ func (s *server) listRecommendations(w *reply, r *http.Request) error { // C-24 
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, page(behind(all, after), limit, func(a runtime.Advice) string { return a.ID }))
+	return s.send(w, http.StatusOK, page(behind(all, after), limit, func(a operator.Advice) string { return a.ID }))
 }
 
 // behind cuts off the list up to the entry of that id; the whole list when it has none, as it may be gone.
-func behind(all []runtime.Advice, id string) []runtime.Advice {
+func behind(all []operator.Advice, id string) []operator.Advice {
 	for i, a := range all {
 		if a.ID == id {
 			return all[i+1:]
@@ -33,10 +33,10 @@ func behind(all []runtime.Advice, id string) []runtime.Advice {
 }
 
 // decide makes the handler of a person's act on a recommendation.
-func (s *server) decide(act func(context.Context, runtime.AdviceDecision) (runtime.Advice, error)) handler {
+func (s *server) decide(act func(context.Context, operator.AdviceDecision) (operator.Advice, error)) handler {
 	return func(w *reply, r *http.Request) error {
 		id, ok := idParam(r, "id")
-		d := runtime.AdviceDecision{ID: id, Actor: w.owner}
+		d := operator.AdviceDecision{ID: id, Actor: w.owner}
 		err := s.decode(w, r, true, func(f *fields, name, v []byte) {
 			switch string(name) {
 			case "reason":

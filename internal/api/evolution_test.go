@@ -7,41 +7,41 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-func anAdvice() runtime.Advice {
-	return runtime.Advice{Status: runtime.AdviceOpen, CallerContracts: 1, Recommendation: evolve.Recommendation{ID: "rec_1", Role: "movie finder", Method: "find", Kind: evolve.StrengthenContract,
+func anAdvice() operator.Advice {
+	return operator.Advice{Status: operator.AdviceOpen, CallerContracts: 1, Recommendation: evolve.Recommendation{ID: "rec_1", Role: "movie finder", Method: "find", Kind: evolve.StrengthenContract,
 		Score: 0.9, Reason: "r", Evidence: []string{knownCall}, Proposal: evolve.Proposal{Action: "put_contract", Value: 1, Constraint: "c", Deliverable: json.RawMessage(`{"type":"object"}`)},
 		Simulation: &evolve.Simulation{Calls: 3, WouldFail: 2, WouldFailReasked: 1, WouldFailAccepted: 1}}}
 }
 
-func (f *fake) Recommendations(context.Context, string) ([]runtime.Advice, error) {
-	return []runtime.Advice{anAdvice(), anAdvice()}, f.note("Recommendations")
+func (f *fake) Recommendations(context.Context, string) ([]operator.Advice, error) {
+	return []operator.Advice{anAdvice(), anAdvice()}, f.note("Recommendations")
 }
 
-func (f *fake) ApplyRecommendation(_ context.Context, d runtime.AdviceDecision) (runtime.Advice, error) {
+func (f *fake) ApplyRecommendation(_ context.Context, d operator.AdviceDecision) (operator.Advice, error) {
 	return anAdvice(), f.known("ApplyRecommendation", d.ID, "rec_1")
 }
 
-func (f *fake) DismissRecommendation(_ context.Context, d runtime.AdviceDecision) (runtime.Advice, error) {
+func (f *fake) DismissRecommendation(_ context.Context, d operator.AdviceDecision) (operator.Advice, error) {
 	return anAdvice(), f.known("DismissRecommendation", d.ID, "rec_1")
 }
 
-func (f *fake) PatternReport(_ context.Context, role string) (runtime.PatternReport, error) {
-	return runtime.PatternReport{Role: role, Patterns: []evolve.Pattern{{Capability: "http_fetch", Count: 2, Window: 5, LastSeen: agent.FormatTime(at)}},
+func (f *fake) PatternReport(_ context.Context, role string) (operator.PatternReport, error) {
+	return operator.PatternReport{Role: role, Patterns: []evolve.Pattern{{Capability: "http_fetch", Count: 2, Window: 5, LastSeen: agent.FormatTime(at)}},
 		Events: []agent.PatternEvent{{CallID: knownCall, SessionID: knownSession, Timestamp: agent.FormatTime(at), Role: role, MethodName: "m", Capabilities: []string{"http_fetch"}, Status: "ok"}}}, f.note("PatternReport")
 }
 
-func (f *fake) HistoryUsage(context.Context) (runtime.HistoryUsage, error) {
-	u := runtime.Usage{Calls: 1, WithAccess: 1, Share: 1, Tags: map[string]int{"count": 1}}
-	return runtime.HistoryUsage{Usage: u, Roles: []runtime.RoleUsage{{Role: "r", Usage: u}}}, f.note("HistoryUsage")
+func (f *fake) HistoryUsage(context.Context) (operator.HistoryUsage, error) {
+	u := operator.Usage{Calls: 1, WithAccess: 1, Share: 1, Tags: map[string]int{"count": 1}}
+	return operator.HistoryUsage{Usage: u, Roles: []operator.RoleUsage{{Role: "r", Usage: u}}}, f.note("HistoryUsage")
 }
 
-func (f *fake) Trends(_ context.Context, w time.Duration) (runtime.Trends, error) {
-	t := runtime.Trend{Since: agent.FormatTime(at), Until: agent.FormatTime(at), ProgramSource: map[string]int{"persisted": 1}, FailureClass: map[string]int{}, ErrorType: map[string]int{}}
-	return runtime.Trends{Window: w.String(), Total: t, Buckets: []runtime.Trend{t}}, f.note("Trends")
+func (f *fake) Trends(_ context.Context, w time.Duration) (operator.Trends, error) {
+	t := operator.Trend{Since: agent.FormatTime(at), Until: agent.FormatTime(at), ProgramSource: map[string]int{"persisted": 1}, FailureClass: map[string]int{}, ErrorType: map[string]int{}}
+	return operator.Trends{Window: w.String(), Total: t, Buckets: []operator.Trend{t}}, f.note("Trends")
 }
 
 func TestEvolutionRoutes(t *testing.T) { // C-31, H-54, P-93

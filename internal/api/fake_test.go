@@ -19,6 +19,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -42,8 +44,8 @@ type fake struct {
 	put     agent.Tool
 	wanted  int64
 	program string
-	act     runtime.Operation
-	pruned  runtime.PruneRequest
+	act     operator.Operation
+	pruned  operator.PruneRequest
 	ready   error
 	panics  bool
 }
@@ -102,14 +104,14 @@ func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, 
 	return knownCall, f.done, nil
 }
 
-func (f *fake) Replay(_ context.Context, id string) (runtime.ReplayReport, error) {
-	return runtime.ReplayReport{CallID: id, Replayable: true, Equal: true, Recorded: "value 5", Replayed: "value 5"}, f.known("Replay", id, knownCall)
+func (f *fake) Replay(_ context.Context, id string) (operator.ReplayReport, error) {
+	return operator.ReplayReport{CallID: id, Replayable: true, Equal: true, Recorded: "value 5", Replayed: "value 5"}, f.known("Replay", id, knownCall)
 }
 func (f *fake) Cancel(id string) error { return f.known("Cancel", id, knownCall) }
 
-func (f *fake) CallView(_ context.Context, id string) (runtime.CallView, error) {
+func (f *fake) CallView(_ context.Context, id string) (operator.CallView, error) {
 	o := reply1("calculator", "add").Outcome
-	return runtime.CallView{LogEntry: logEntry(id), Outcome: &o}, f.known("CallView", id, knownCall)
+	return operator.CallView{LogEntry: logEntry(id), Outcome: &o}, f.known("CallView", id, knownCall)
 }
 
 func logEntry(id string) agent.LogEntry {
@@ -220,16 +222,16 @@ func (f *fake) PutProgram(_ context.Context, role, method, source, _, _ string) 
 	return anArtifact(role, method), f.note("PutProgram")
 }
 
-func (f *fake) Operate(_ context.Context, role, method string, o runtime.Operation) (*agent.Artifact, error) {
+func (f *fake) Operate(_ context.Context, role, method string, o operator.Operation) (*agent.Artifact, error) {
 	f.act = o
 	return anArtifact(role, method), f.known("Operate", role, "calculator")
 }
 
 func (f *fake) Stale(_ context.Context, _ int) ([]store.Target, error) { return nil, f.note("Stale") }
 
-func (f *fake) Prune(_ context.Context, q runtime.PruneRequest) (runtime.PruneReport, error) {
+func (f *fake) Prune(_ context.Context, q operator.PruneRequest) (operator.PruneReport, error) {
 	f.pruned = q
-	return runtime.PruneReport{DryRun: q.DryRun, Mode: q.Mode, Targets: []store.Target{{Role: "old", LastUsedAt: at}}}, f.note("Prune")
+	return operator.PruneReport{DryRun: q.DryRun, Mode: q.Mode, Targets: []store.Target{{Role: "old", LastUsedAt: at}}}, f.note("Prune")
 }
 
 func (f *fake) Restore(_ context.Context, t store.Target, _, _ string) error {
@@ -242,23 +244,23 @@ func (f *fake) Audit(_ context.Context, _ string, _ int) ([]agent.AuditEntry, er
 
 func (f *fake) Undo(_ context.Context, id, reason, actor string) (agent.AuditEntry, error) {
 	if id == "audit_gone" {
-		return agent.AuditEntry{}, &runtime.InputError{Code: "cannot_undo", Detail: "it is undone already"}
+		return agent.AuditEntry{}, &agent.InputError{Code: "cannot_undo", Detail: "it is undone already"}
 	}
 	return agent.AuditEntry{ID: "audit_2", Timestamp: agent.FormatTime(at), Actor: actor, Action: "artifact.undo", Target: "calculator.add", Reason: reason, Undoes: id}, f.known("Undo", id, "audit_1")
 }
 
-func (f *fake) CallEvents(_ context.Context, callID, after string, emit func(runtime.Event) error) error {
+func (f *fake) CallEvents(_ context.Context, callID, after string, emit func(progress.Event) error) error {
 	if err := f.known("CallEvents", callID, knownCall); err != nil {
 		return err
 	}
-	return emit(runtime.Event{ID: "finished", Type: runtime.EventFinished, Data: json.RawMessage(`{"call_id":"` + callID + `","after":"` + after + `"}`)})
+	return emit(progress.Event{ID: "finished", Type: progress.Finished, Data: json.RawMessage(`{"call_id":"` + callID + `","after":"` + after + `"}`)})
 }
 
-func (f *fake) Events(_ context.Context, after string, emit func(runtime.Event) error) error {
+func (f *fake) Events(_ context.Context, after string, emit func(progress.Event) error) error {
 	if err := f.known("Events", "", ""); err != nil {
 		return err
 	}
-	return emit(runtime.Event{ID: "call_1", Type: runtime.EventFinished, Data: json.RawMessage(`{"after":"` + after + `"}`)})
+	return emit(progress.Event{ID: "call_1", Type: progress.Finished, Data: json.RawMessage(`{"after":"` + after + `"}`)})
 }
 
 func (f *fake) Export(_ context.Context, w io.Writer) error {
@@ -270,8 +272,8 @@ func (f *fake) Export(_ context.Context, w io.Writer) error {
 }
 
 func (f *fake) Ready() error { return f.ready }
-func (f *fake) Version() runtime.VersionInfo {
-	return runtime.VersionInfo{Name: "recurgentd", Engine: "auto", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
+func (f *fake) Version() operator.VersionInfo {
+	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
 }
 
 // rig is a served interface with a client whose exchanges are compared with the document.

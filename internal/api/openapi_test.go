@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -97,8 +98,8 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 		"Session": agent.Session{}, "Tool": agent.Tool{}, "LogEntry": agent.LogEntry{}, "Policy": agent.Policy{}, "HistoryRecord": agent.Record{},
 		"OutcomeSummary": agent.OutcomeSummary{}, "CallReply": runtime.Reply{}, "Program": runtime.Program{}, "Selection": agent.Selection{}, "Usage": agent.Usage{},
 		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": agent.AuditEntry{}, "Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
-		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": runtime.VersionInfo{}, "Introspection": runtime.Introspection{},
-		"PruneReport": runtime.PruneReport{}, "Problem": Problem{}, "FieldError": FieldError{}, "Accepted": accepted{},
+		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": operator.VersionInfo{}, "Introspection": runtime.Introspection{},
+		"PruneReport": operator.PruneReport{}, "Problem": Problem{}, "FieldError": FieldError{}, "Accepted": accepted{},
 	} {
 		schema := doc.Components.Schemas[name]
 		if schema == nil {

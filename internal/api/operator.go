@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -34,7 +35,7 @@ func (s *server) getStale(w *reply, r *http.Request) error { // P-68
 }
 
 func (s *server) prune(w *reply, r *http.Request) error { // P-69, P-70
-	q := runtime.PruneRequest{Mode: "archive", DryRun: true, Actor: w.owner}
+	q := operator.PruneRequest{Mode: "archive", DryRun: true, Actor: w.owner}
 	given := false
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {

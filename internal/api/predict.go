@@ -6,14 +6,14 @@ import (
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/api/strict"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 )
 
 const predictNames = "signature, inputs, demos, model, adapter, session_id, debug"
 
 // predict answers POST /v1/predict and POST /v1/signatures/{name}/predict, which brings no signature of its own.
 func (s *server) predict(w *reply, r *http.Request) error { // D-01 to D-25
-	q := runtime.PredictRequest{Name: param(r, "name"), Owner: w.owner, TraceID: traceID(r)}
+	q := predict.Query{Name: param(r, "name"), Owner: w.owner, TraceID: traceID(r)}
 	if q.TraceID != "" {
 		q.TraceParent = r.Header["Traceparent"][0]
 	}
@@ -90,7 +90,7 @@ func (s *server) listSignatures(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, page(named, limit, func(n runtime.NamedSignature) string { return n.Name }))
+	return s.send(w, http.StatusOK, page(named, limit, func(n predict.Named) string { return n.Name }))
 }
 
 func (s *server) getSignature(w *reply, r *http.Request) error {

@@ -8,36 +8,36 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 )
 
-func (f *fake) Predict(_ context.Context, q runtime.PredictRequest) (runtime.PredictReply, error) {
+func (f *fake) Predict(_ context.Context, q predict.Query) (predict.Answer, error) {
 	if q.Name == "broken" {
-		return runtime.PredictReply{}, &runtime.PredictError{Code: "provider", Detail: "the model's server failed", Usage: agent.Usage{ModelRequests: 3}}
+		return predict.Answer{}, &predict.Failure{Code: "provider", Detail: "the model's server failed", Usage: agent.Usage{ModelRequests: 3}}
 	}
-	return runtime.PredictReply{Outputs: json.RawMessage(`{"answer":"ok"}`), Attempts: 1, Messages: []runtime.PredictMessage{{Role: "user", Content: "Question: q"}}}, f.note("Predict")
+	return predict.Answer{Outputs: json.RawMessage(`{"answer":"ok"}`), Attempts: 1, Messages: []predict.Message{{Role: "user", Content: "Question: q"}}}, f.note("Predict")
 }
 
-func (f *fake) Signature(_ context.Context, name string) (runtime.NamedSignature, error) {
+func (f *fake) Signature(_ context.Context, name string) (predict.Named, error) {
 	s := contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}}, Outputs: []contract.Field{{Name: "answer", Type: "string"}}}
-	return runtime.NamedSignature{Name: name, Signature: s, CreatedAt: at, UpdatedAt: at}, f.known("Signature", name, "qa")
+	return predict.Named{Name: name, Signature: s, CreatedAt: at, UpdatedAt: at}, f.known("Signature", name, "qa")
 }
 
-func (f *fake) ListSignatures(ctx context.Context, after string, limit int) ([]runtime.NamedSignature, error) {
+func (f *fake) ListSignatures(ctx context.Context, after string, limit int) ([]predict.Named, error) {
 	if err := f.note("ListSignatures"); err != nil {
 		return nil, err
 	}
-	var all []runtime.NamedSignature
+	var all []predict.Named
 	for _, name := range []string{"qa", "rank"} {
 		if name > after && len(all) < limit {
-			all = append(all, runtime.NamedSignature{Name: name, Signature: contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}}, Outputs: []contract.Field{{Name: "answer", Type: "string"}}},
+			all = append(all, predict.Named{Name: name, Signature: contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}}, Outputs: []contract.Field{{Name: "answer", Type: "string"}}},
 				Demos: []json.RawMessage{json.RawMessage(`{"question":"q","answer":"a"}`)}, CreatedAt: at, UpdatedAt: at})
 		}
 	}
 	return all, nil
 }
 
-func (f *fake) PutSignature(ctx context.Context, name string, _ json.RawMessage, _ string) (runtime.NamedSignature, bool, error) {
+func (f *fake) PutSignature(ctx context.Context, name string, _ json.RawMessage, _ string) (predict.Named, bool, error) {
 	s, err := f.Signature(ctx, name)
 	return s, err == nil, err
 }

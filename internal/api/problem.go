@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -197,10 +198,10 @@ func missing(err error, what string) error {
 func problemOf(err error) *Problem {
 	var p *Problem
 	var bad *strict.Error
-	var input *runtime.InputError
+	var input *agent.InputError
 	var name *agent.NameError
 	var policy *agent.PolicyError
-	var unanswered *runtime.PredictError
+	var unanswered *predict.Failure
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -236,7 +237,7 @@ func problemOf(err error) *Problem {
 	return p
 }
 
-func inputProblem(e *runtime.InputError) *Problem {
+func inputProblem(e *agent.InputError) *Problem {
 	code := e.Code
 	if _, known := kindOf(code); !known {
 		code = codeInvalid

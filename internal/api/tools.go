@@ -9,7 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -340,7 +340,7 @@ func (s *server) operate(action string) handler {
 		if err != nil {
 			return err
 		}
-		o := runtime.Operation{Action: action, Actor: w.owner}
+		o := operator.Operation{Action: action, Actor: w.owner}
 		err = s.decode(w, r, true, func(f *fields, name, v []byte) {
 			switch string(name) {
 			case "reason":

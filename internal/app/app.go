@@ -19,7 +19,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -46,7 +45,7 @@ type App struct {
 	log      zerolog.Logger
 	listener net.Listener
 	server   *http.Server
-	run      *runtime.Runtime
+	run      *services
 	facts    facts
 
 	failed chan error    // what Serve ended with, unless by Stop; holds one

@@ -105,15 +105,15 @@ func modelName(o Options) string {
 }
 
 func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
-	ro := runtime.DefaultOptions()
+	ro, tick := runtime.DefaultOptions(), time.Minute
 	if o.Now != nil {
-		ro.Now, ro.MaintenanceTick = o.Now, 20*time.Millisecond // only tests have a clock of their own
+		ro.Now, tick = o.Now, 20*time.Millisecond // only tests have a clock of their own
 	}
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.box, p.model, p.metrics, p.tracer, a.log
-	ro.Model, ro.RunTimeout, ro.Engine, ro.Version, ro.Revision = modelName(o), o.CallTimeout, o.Engine, p.build.Version, p.build.Revision
+	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = gate.Dialect()
-	run, err := runtime.New(ctx, ro)
+	run, err := newServices(ctx, ro, o.Engine, p.build, tick)
 	if err != nil {
 		return err
 	}

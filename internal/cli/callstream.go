@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // streamed makes a call that tells its stages on stderr. The call is started, its events are followed to their end, and then
@@ -81,7 +82,7 @@ func (t *callErrand) stages(ctx context.Context, id string, body callBody) error
 			say("connecting again: " + clean(gone.Error(), 0))
 		}
 	}, func(e serverEvent) error {
-		if e.Type == runtime.EventFinished {
+		if e.Type == progress.Finished {
 			return errStop
 		}
 		if text := stage(e); text != "" {
@@ -115,20 +116,20 @@ func stage(e serverEvent) string {
 	}
 	trigger := " (" + clean(d.Trigger, 40) + ")"
 	switch e.Type {
-	case runtime.EventQueued:
+	case progress.Queued:
 		return "queued behind " + plural(d.Ahead, "call")
-	case runtime.EventGate:
+	case progress.Gate:
 		return "the program is at the gate"
-	case runtime.EventSelected:
+	case progress.Selected:
 		return clean("selected: "+d.Decision+" ("+d.Reason+")", 0)
-	case runtime.EventForging:
+	case progress.Forging:
 		if d.Kind == "repair" {
 			return "repairing" + trigger
 		}
 		return "forging" + trigger
-	case runtime.EventRunning:
+	case progress.Running:
 		return "running a new program" + trigger
-	case runtime.EventAttemptFailed:
+	case progress.AttemptFailed:
 		return clean("failed in "+d.Stage+": "+d.ErrorType+": "+d.ErrorMessage, 0)
 	}
 	return ""

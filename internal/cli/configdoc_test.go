@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -136,7 +137,7 @@ func limits() [][3]string {
 		{"role, method", fmt.Sprintf("%d characters, no slash, no control character", agent.MaxName), "422"},
 		{"items of a list page", "1000 (default 100)", "400 `invalid_parameter`"},
 		{"context of a session", size(run.MaxContext), "413 `too_large`; a call that grows it beyond ends in `resource_exhausted`"},
-		{"a contract; methods of a role with one of their own", fmt.Sprintf("%s; %d", size(runtime.MaxContract), runtime.MaxMethodContracts), "413 `too_large`"},
+		{"a contract; methods of a role with one of their own", fmt.Sprintf("%s; %d", size(contract.MaxTermsBytes), contract.MaxMethods), "413 `too_large`"},
 		{"`timeout_ms` of a call", fmt.Sprintf("%s (default %s)", run.MaxTimeout, run.CallTimeout), "422; the call ends in `timeout`"},
 		{"calls of one session that wait", fmt.Sprint(run.MaxQueue), "429 `queue_full`"},
 		{"calls under way or waiting in the daemon", fmt.Sprint(run.MaxCalls), "429 `queue_full`"},

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/spf13/cobra"
-
-	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
 func recommendCommand(sh Shell) *cobra.Command {
@@ -73,7 +72,7 @@ func printAdvice(ctx context.Context, out *output, c *client, status string) err
 		return out.document(data)
 	}
 	var list struct {
-		Data []runtime.Advice `json:"data"`
+		Data []operator.Advice `json:"data"`
 	}
 	if err := c.get(ctx, path, &list); err != nil {
 		return err
@@ -89,7 +88,7 @@ func printAdvice(ctx context.Context, out *output, c *client, status string) err
 	return nil
 }
 
-func describeAdvice(a runtime.Advice) string {
+func describeAdvice(a operator.Advice) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s.%s  score %.2f\n    %s\n", a.ID, a.Kind, a.Role, a.Method, a.Score, oneLine(a.Reason))
 	if a.Proposal.Constraint != "" {
@@ -113,7 +112,7 @@ func decide(ctx context.Context, out *output, c *client, verb, id, reason string
 	if !out.human() {
 		return out.document(data)
 	}
-	var a runtime.Advice
+	var a operator.Advice
 	if err := json.Unmarshal(data, &a); err != nil {
 		return fmt.Errorf("the reply is not what a recurgentd answers: %w", err)
 	}

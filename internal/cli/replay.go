@@ -9,9 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/spf13/cobra"
-
-	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
 func replayCommand(sh Shell) *cobra.Command {
@@ -45,7 +44,7 @@ when no daemon answers or it does not know a call.`,
 func replayCalls(ctx context.Context, c *client, out *output, ids []string) error {
 	unequal := 0
 	for _, id := range ids {
-		var report runtime.ReplayReport
+		var report operator.ReplayReport
 		if err := c.json(ctx, "POST", "/v1/calls/"+url.PathEscape(id)+"/replay", nil, &report); err != nil {
 			return exitWith(ExitUnreachable, err)
 		}
@@ -77,7 +76,7 @@ func plural(n int, noun string) string {
 }
 
 // replayLine tells a report in a word and a line.
-func replayLine(r runtime.ReplayReport) (id, verdict, detail string) {
+func replayLine(r operator.ReplayReport) (id, verdict, detail string) {
 	switch {
 	case !r.Replayable:
 		return r.CallID, "not replayable", r.Reason

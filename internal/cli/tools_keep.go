@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -53,7 +53,7 @@ func (t *errand) pruned(data []byte) error {
 	if !t.out.human() {
 		return t.out.document(data)
 	}
-	var report runtime.PruneReport
+	var report operator.PruneReport
 	if err := t.read("prune", data, &report); err != nil {
 		return err
 	}

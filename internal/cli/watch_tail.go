@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // beforeAll is an id that stands before every call of a log.
@@ -45,7 +45,7 @@ func (f *tail) run(ctx context.Context) error {
 		told[e.CallID] = true
 	}
 	return f.c.follow(ctx, "/v1/events", anchor, f.state, func(ev serverEvent) error {
-		if ev.Type != runtime.EventFinished || told[ev.ID] {
+		if ev.Type != progress.Finished || told[ev.ID] {
 			delete(told, ev.ID)
 			return nil
 		}

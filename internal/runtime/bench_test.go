@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -31,7 +32,7 @@ func (instant) Close() error           { return nil }
 func BenchmarkWarm(b *testing.B) {
 	o := DefaultOptions()
 	o.Store, o.Sandbox = store.NewMemory(store.Options{}), instant{&gate.Facts{UsesArgs: true}}
-	o.Provider = &scripted{programs: map[string][]string{"calculator.add": {run(add)}}}
+	o.Provider = &runtimetest.Model{Programs: map[string][]string{"calculator.add": {run(add)}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
 	r, err := New(b.Context(), o)

@@ -12,10 +12,10 @@ func TestCancelNested(t *testing.T) {
 		"boss.work": {run("\to := call.Tool(\"helper\").Call(\"help\", 20.0)\n\treturn o.ErrorType, nil")},
 	})
 	_, ask := conversation(t, r, SessionRequest{Role: "boss"})
-	model.hang = "helper.help"
+	model.Hang = "helper.help"
 	done := make(chan Reply, 1)
 	go func() { done <- ask("work") }()
-	nested := func() *call {
+	nested := func() *opened {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, c := range r.running {
@@ -29,8 +29,8 @@ func TestCancelNested(t *testing.T) {
 	for c == nil {
 		c = nested()
 	}
-	if err := r.Cancel(c.id); err != nil {
-		t.Fatal(err)
+	if !r.CancelRunning(c.id) {
+		t.Fatal("the nested call cannot be canceled")
 	}
 	wantReply(t, "its caller is told and goes on", <-done, `"`+agent.ErrCanceled+`" generated`)
 }

@@ -19,16 +19,16 @@ func namesHistory(f *gate.Facts) bool { return f != nil && slices.Contains(f.Con
 
 // contextFor is the context that the generation's program sees: the call's, and the records where the program names
 // them. A history that cannot be read is an empty one (H-21).
-func (c *call) contextFor(ctx context.Context, g *agent.Generation, h *host) map[string]json.RawMessage {
+func (c *selected) contextFor(ctx context.Context, g *agent.Generation, h *host) map[string]json.RawMessage {
 	if !namesHistory(c.r.facts.of(g)) {
-		return c.context
+		return c.memory
 	}
 	records, err := h.History(ctx, false, false, 0, 0)
 	if err != nil {
 		records = json.RawMessage("[]")
 	}
-	seen := make(map[string]json.RawMessage, len(c.context)+1)
-	maps.Copy(seen, c.context)
+	seen := make(map[string]json.RawMessage, len(c.memory)+1)
+	maps.Copy(seen, c.memory)
 	seen[historyKey] = records
 	return seen
 }

@@ -25,15 +25,15 @@ const (
 // check found (C-02, C-10), an invalid_code or a panic what it is. Two ends have a type of their own, for what ended them is
 // no client's business: programs that the gate's policy refused, and programs that answered earlier calls otherwise than
 // their predecessor.
-func (c *call) exhausted(a attempt) agent.Outcome {
+func (rec *recovery) exhausted(a judged) agent.Outcome {
 	o := a.outcome
-	if c.depth > 0 || !policyBreach(o.ErrorType) && !c.recovered() {
+	if rec.depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
 		return o
 	}
 	told := o
 	told.ErrorMessage, told.Metadata = exhaustedMessage, map[string]any{}
 	maps.Copy(told.Metadata, o.Metadata)
-	told.Metadata["raw_error_type"], told.Metadata["raw_error_message"] = o.ErrorType, clip(o.ErrorMessage, 400)
+	told.Metadata["raw_error_type"], told.Metadata["raw_error_message"] = o.ErrorType, Clip(o.ErrorMessage, 400)
 	switch a.stage {
 	case stageValidation:
 		told.Metadata["boundary"] = guardrailBoundary
@@ -53,9 +53,9 @@ func (c *call) exhausted(a attempt) agent.Outcome {
 }
 
 // recovered reports whether the call tried more than once.
-func (c *call) recovered() bool {
-	f := &c.found
-	return f.repairAttempted || f.guardrails+f.executionRepairs+f.outcomeRepairs > 0 || len(f.attemptFailures) > 1
+func (rec *recovery) recovered() bool {
+	t := &rec.trail
+	return t.repairAttempted || t.guardrails+t.executionRepairs+t.outcomeRepairs > 0 || len(t.failures) > 1
 }
 
 // policyBreach reports whether the gate refused a program for what it wanted to do, not for being no Go.

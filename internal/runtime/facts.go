@@ -16,14 +16,14 @@ const (
 	cacheBaked      = "input_baked_code"
 	cacheIgnored    = "arg_ignored_code"
 	cacheDelegated  = "delegated_contract_tool"
-	cacheStable     = "stable_method_default"
+	CacheStable     = "stable_method_default"
 	maxFactsEncoded = 64 << 10
 )
 
 // cacheability reports whether the program may answer another call than the one it was written for, and why. A
 // program with this call's arguments in its text, or one that does not look at them, would give a different question
 // the old answer.
-func cacheability(c *call, f *gate.Facts) (bool, string) {
+func (c *selected) cacheability(f *gate.Facts) (bool, string) {
 	switch {
 	case c.dispatch():
 		return false, cacheDispatch
@@ -31,13 +31,13 @@ func cacheability(c *call, f *gate.Facts) (bool, string) {
 		return false, cacheBaked
 	case c.hasArgs() && !f.UsesArgs:
 		return false, cacheIgnored
-	case c.depth > 0 && !c.contract.Empty():
+	case c.depth > 0 && !c.terms.contract.Empty():
 		return true, cacheDelegated
 	}
-	return true, cacheStable
+	return true, CacheStable
 }
 
-func (c *call) dispatch() bool { return slices.Contains(c.p.DispatchMethods, c.method) }
+func (c *opened) dispatch() bool { return slices.Contains(c.policy.DispatchMethods, c.method) }
 
 // baked reports whether a scalar of the arguments stands in the code as a literal.
 func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
@@ -67,7 +67,8 @@ func bakedValue(literals []string, raw json.RawMessage, depth int) bool {
 	return false
 }
 
-func encodeFacts(f *gate.Facts) json.RawMessage {
+// EncodeFacts returns the facts as generations store them; nil when they are too large to keep.
+func EncodeFacts(f *gate.Facts) json.RawMessage {
 	raw, err := json.Marshal(f)
 	if err != nil || len(raw) > maxFactsEncoded {
 		return nil
@@ -121,8 +122,8 @@ func engineOf(f *gate.Facts) (engine, tier string) {
 // ignoresArgs reports whether the generation's program does not look at its arguments, as one written for a single call
 // does not. What a person wrote is as they want it.
 func (r *Runtime) ignoresArgs(g *agent.Generation) bool {
-	return g.Model != modelOperator && !r.facts.of(g).UsesArgs
+	return g.Model != ModelOperator && !r.facts.of(g).UsesArgs
 }
 
-// modelOperator stands for a model's name in generations that a person put in.
-const modelOperator = "operator"
+// ModelOperator stands for a model's name in generations that a person put in.
+const ModelOperator = "operator"

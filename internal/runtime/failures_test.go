@@ -86,18 +86,16 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 	}
 	r, _ := newRuntime(t, programs)
 	r.o.RunTimeout = time.Second
-	if _, err := r.PatchPolicy(t.Context(), []byte(`{"guardrail_recovery_budget": 0, "execution_repair_budget": 0}`), "test"); err != nil {
-		t.Fatal(err)
-	}
+	patchPolicy(t, r, `{"guardrail_recovery_budget": 0, "execution_repair_budget": 0}`)
 	_, call := conversation(t, r, SessionRequest{Role: "f"})
 	for _, tt := range tests {
 		got := call(tt.name)
-		v, err := r.CallView(t.Context(), got.CallID)
+		v, err := r.store.Call(t.Context(), got.CallID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(strings.Fields(tt.errorType), got.Outcome.ErrorType) || v.FailureClass != tt.class {
-			t.Errorf("%s: got %s (%s) %s, want %s (%s)", tt.name, got.Outcome.ErrorType, v.FailureClass, got.Outcome.ErrorMessage, tt.errorType, tt.class)
+		if !slices.Contains(strings.Fields(tt.errorType), got.Outcome.ErrorType) || v.Log.FailureClass != tt.class {
+			t.Errorf("%s: got %s (%s) %s, want %s (%s)", tt.name, got.Outcome.ErrorType, v.Log.FailureClass, got.Outcome.ErrorMessage, tt.errorType, tt.class)
 		}
 	}
 }
@@ -106,8 +104,8 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 func TestRefusedProgramIsToldOnce(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.m": {"package tool\n\nfunc Walk() {}\n"}})
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
-	v, err := r.CallView(t.Context(), call("m").CallID)
-	if err != nil || len(v.AttemptFailures) != 2 {
-		t.Errorf("%d programs were refused by the log (%v), want 2: the first one and its mending", len(v.AttemptFailures), err)
+	v, err := r.store.Call(t.Context(), call("m").CallID)
+	if err != nil || len(v.Log.AttemptFailures) != 2 {
+		t.Errorf("%d programs were refused by the log (%v), want 2: the first one and its mending", len(v.Log.AttemptFailures), err)
 	}
 }

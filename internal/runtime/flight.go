@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 )
 
 // A candidate is a program that a model wrote for one call or for several that waited together. It compiled.
@@ -80,7 +81,7 @@ func (f *flights) leave(key string, fl *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if fl.users--; fl.users == 0 {
-		fl.cancel(errCanceled)
+		fl.cancel(interrupt.ErrCanceled)
 		if f.all[key] == fl {
 			delete(f.all, key)
 		}

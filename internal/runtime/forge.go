@@ -4,16 +4,17 @@ import (
 	"context"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// failing is what a model is told of the program that it shall mend.
+// failing describes the program that the model is to repair.
 type failing struct {
 	code, checksum string
 	class          string // intrinsic, adaptive, stale, degraded
 	reason         string // of the trigger: an error type or a selection's reason
 	message        string
-	attempt        attempt // zero when nothing ran
+	attempt        judged // zero when nothing ran
 }
 
 func (f failing) text() string {
@@ -27,8 +28,8 @@ func (f failing) text() string {
 	return text
 }
 
-// order is what a flight is to bring: a program of that kind, for that reason.
-type order struct {
+// A forgeRequest describes the program to forge.
+type forgeRequest struct {
 	kind        string // provider.KindForge or KindRepair
 	trigger     string
 	basis       failing           // of a repair
@@ -36,206 +37,172 @@ type order struct {
 	alone       bool              // not shared with other calls
 }
 
-// budgetExhausted is the trigger of a program that takes the place of one which was repaired often enough.
+// budgetExhausted is the trigger of a program that replaces one which was repaired often enough.
 const budgetExhausted = "regenerate:budget_exhausted"
 
-// forgeTrigger names why a program is written anew. A generation that would have been repaired first, had its budget not
-// been spent, says so.
+// forgeTrigger names why a new program is forged. A generation that would have been repaired first, had its budget not
+// been used up, gets a trigger of its own.
 func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	switch {
 	case a == nil || len(a.Generations) == 0:
 		return "initial_forge"
 	case reason == ReasonRequested:
 		return "regenerate:" + a.ForceRegenerate
-	case mendable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
+	case repairable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
 		return budgetExhausted
 	}
 	return "regenerate:" + reason
 }
 
-// mend has the generation repaired. A repair that does not serve goes on to a new program in the same call.
-func (c *call) mend(ctx context.Context, g *agent.Generation, why failing) agent.Outcome {
-	c.found.repairAttempted = true
-	trigger := "repair:" + why.reason
-	cand, out := c.obtain(ctx, order{kind: provider.KindRepair, trigger: trigger, basis: why, predecessor: g})
+// repair has the generation repaired. When the repair fails, the same call goes on to a new program.
+func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failing) agent.Outcome {
+	rec.trail.repairAttempted = true
+	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + why.reason, basis: why, predecessor: g})
 	if cand == nil {
-		return c.noRepair(ctx, g, why, out)
+		return rec.noRepair(ctx, g, why, out)
 	}
-	if c.p.ApprovalRequired {
-		return c.keepUnapproved(cand)
+	if rec.policy.ApprovalRequired {
+		return rec.keepUnapproved(cand)
 	}
-	a := c.tryCandidate(ctx, cand)
-	c.serveCandidate(agent.SourceRepaired, cand, a)
-	if a.served() {
-		return c.settleRepair(cand, a)
+	j := rec.tryCandidate(ctx, cand)
+	rec.ranCandidate(agent.SourceRepaired, cand, j)
+	if j.served() {
+		return rec.adoptRepair(cand, j)
 	}
-	c.note(a)
-	c.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, a})
-	return c.replace(ctx, g, "regenerate:repair_failed", a)
+	rec.note(j)
+	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
+	return rec.replace(ctx, g, "regenerate:repair_failed", j)
 }
 
-// settleRepair keeps a repair that served. An honest error of a program that proved nothing is no proof of having been
-// mended: the predecessor stays, and a repair is spent, so that the budget bounds the chain (P-61). An outage or an
-// interruption teaches nothing.
-func (c *call) settleRepair(cand *candidate, a attempt) agent.Outcome {
-	o := c.settle(cand, a)
-	c.found.repairSucceeded = c.adopting != nil
-	if c.found.repairSucceeded {
-		c.r.metrics.ObserveRepair(true)
-	} else if a.class == agent.ClassAuthored {
-		c.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, a})
+// adoptRepair keeps a successful repair. An authored error of a program that reproduced no fixture does not show that the
+// fault is repaired: then the predecessor stays, and the repair counts against the budget, which bounds the chain. An
+// outage or an interruption teaches nothing.
+func (rec *recovery) adoptRepair(cand *candidate, j judged) agent.Outcome {
+	o := rec.adoptOrDrop(cand, j)
+	rec.trail.repairSucceeded = rec.adopting != nil
+	if rec.trail.repairSucceeded {
+		rec.r.metrics.ObserveRepair(true)
+	} else if j.class == agent.ClassAuthored {
+		rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
 	}
 	return o
 }
 
-// noRepair ends or goes on when no repaired program could be had: a dead provider or an interruption ends the call, for
-// it teaches nothing; refused programs are a failed repair.
-func (c *call) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
-	if c.found.class != agent.ClassIntrinsic {
+// noRepair goes on when no repaired program could be had. A failing provider or an interruption ends the call, since it
+// teaches nothing; refused programs are a failed repair.
+func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
+	if rec.class != agent.ClassIntrinsic {
 		if why.attempt.id != "" && out.ErrorType == agent.ErrProvider {
-			o := c.keep(why.attempt)
+			o := rec.keep(why.attempt)
 			o.Metadata = with(o.Metadata, "repair_error", out.ErrorMessage)
 			return o
 		}
 		return *out
 	}
-	c.repairFailed(rejected{"repair:" + why.reason, c.found.refused, attempt{stage: stageValidation, outcome: *out}})
-	return c.replace(ctx, g, "regenerate:repair_failed", why.attempt)
+	rec.repairFailed(rejected{"repair:" + why.reason, rec.trail.refused, judged{stage: stageValidation, outcome: *out}})
+	return rec.replace(ctx, g, "regenerate:repair_failed", why.attempt)
 }
 
-// rejected is a program that was written in the place of a generation and does not get it, and the attempt that showed why.
+// rejected is a program that was forged to replace a generation and does not, and the attempt that showed why.
 type rejected struct {
 	trigger, checksum string
-	attempt           attempt
+	attempt           judged
 }
 
-// reject notes the program with its artifact, where there is one.
-func (c *call) reject(r rejected, repairFailed bool) {
-	if c.artifact == nil {
+// reject records the program at its artifact, where there is one.
+func (rec *recovery) reject(r rejected, repairFailed bool) {
+	if rec.artifact == nil {
 		return
 	}
 	o := r.attempt.outcome
-	change := agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, RepairFailed: repairFailed, Rejected: &agent.Rejection{At: c.started,
-		CallID: c.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: clip(o.ErrorType+": "+o.ErrorMessage, 400), Fixture: brokenFixture(r.attempt)}}
+	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed, Rejected: &agent.Rejection{At: rec.started,
+		CallID: rec.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(o.ErrorType+": "+o.ErrorMessage, 400), Fixture: brokenFixture(r.attempt)}}
 	if policyBreach(o.ErrorType) {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates look at it
 	}
-	c.changes = append(c.changes, change)
+	rec.changes = append(rec.changes, change)
 }
 
-func (c *call) repairFailed(r rejected) {
-	c.r.metrics.ObserveRepair(false)
-	c.reject(r, true)
+func (rec *recovery) repairFailed(r rejected) {
+	rec.r.metrics.ObserveRepair(false)
+	rec.reject(r, true)
 }
 
-// replace forges a program in the place of a generation that could not be mended.
-func (c *call) replace(ctx context.Context, g *agent.Generation, trigger string, last attempt) agent.Outcome {
+// replace forges a program to replace a generation that could not be repaired.
+func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger string, last judged) agent.Outcome {
 	if last.outcome.ErrorType != "" {
-		c.found.feedback = true
+		rec.trail.feedback = true
 	}
-	return c.forge(ctx, g, trigger)
+	return rec.forge(ctx, g, trigger)
 }
 
-// forge has a model write a program anew and runs it. A program that fails is mended within this call's budgets.
-func (c *call) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
+// forge has a model write a new program and runs it. A failing program is repaired within this call's budgets.
+func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
 	if predecessor != nil {
-		c.r.metrics.ObserveRegeneration()
+		rec.r.metrics.ObserveRegeneration()
 	}
-	o := order{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: c.alone()}
+	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone()}
 	for {
-		cand, out := c.obtain(ctx, o)
-		if cand == nil {
-			if c.found.class == agent.ClassIntrinsic {
-				refused := attempt{stage: stageValidation, outcome: *out}
-				c.reject(rejected{trigger, c.found.refused, refused}, false)
-				return c.exhausted(refused)
-			}
-			return *out
+		cand, out := rec.obtain(ctx, q)
+		switch {
+		case cand == nil:
+			return rec.noProgram(trigger, out)
+		case cand.existing != nil:
+			rec.selected = rec.of(cand.existing) // this call may have arguments that the other one had not
+			return rec.follow(ctx)
+		case rec.policy.ApprovalRequired:
+			return rec.keepUnapproved(cand)
 		}
-		if cand.existing != nil {
-			c.artifact = cand.existing
-			c.selectProgram() // this call may have arguments that the other one had not
-			return c.follow(ctx)
+		j := rec.tryCandidate(ctx, cand)
+		rec.ranCandidate(agent.SourceGenerated, cand, j)
+		if j.served() {
+			return rec.adoptOrDrop(cand, j)
 		}
-		if c.p.ApprovalRequired {
-			return c.keepUnapproved(cand)
+		rec.note(j)
+		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)
+		if !rec.spend(j.stage) {
+			rec.countExhaustion(j.stage)
+			rec.keep(j)
+			return rec.exhausted(j)
 		}
-		a := c.tryCandidate(ctx, cand)
-		c.serveCandidate(agent.SourceGenerated, cand, a)
-		if a.served() {
-			return c.settle(cand, a)
-		}
-		c.note(a)
-		c.reject(rejected{trigger, cand.generation.CodeChecksum, a}, false)
-		if !c.spend(a.stage) {
-			c.exhaustedRepairs(a.stage)
-			c.keep(a)
-			return c.exhausted(a)
-		}
-		c.found.feedback = true
-		o = order{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: o.alone, basis: failing{code: cand.generation.Code,
-			checksum: cand.generation.CodeChecksum, class: string(a.class), reason: a.outcome.ErrorType, attempt: a}}
+		rec.trail.feedback = true
+		q = forgeRequest{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: q.alone, basis: failing{code: cand.generation.Code,
+			checksum: cand.generation.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType, attempt: j}}
 	}
 }
 
-// spend takes one recovery of the attempt's lane, if there is one left.
-func (c *call) spend(stage string) bool {
-	left, used := &c.budgets.execution, &c.found.executionRepairs
-	if stage == stageOutcome || stage == stageProof {
-		left, used = &c.budgets.outcome, &c.found.outcomeRepairs
+// noProgram ends a call for which no program could be had.
+func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome {
+	if rec.class != agent.ClassIntrinsic {
+		return *out
 	}
-	if *left == 0 {
-		return false
-	}
-	*left--
-	*used++
-	return true
+	refused := judged{stage: stageValidation, outcome: *out}
+	rec.reject(rejected{trigger, rec.trail.refused, refused}, false)
+	return rec.exhausted(refused)
 }
 
-// exhaustedRepairs tells the artifact's scorecard that a value could not be mended within the call.
-func (c *call) exhaustedRepairs(stage string) {
-	if c.artifact != nil && stage == stageOutcome {
-		c.changes = append(c.changes, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: c.started, ErrorType: agent.ErrOutcomeRepairExhausted})
+// countExhaustion adds to the artifact's scorecard that a value could not be repaired within the call.
+func (rec *recovery) countExhaustion(stage string) {
+	if rec.artifact != nil && stage == stageOutcome {
+		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ErrorType: agent.ErrOutcomeRepairExhausted})
 	}
 }
 
 // alone reports whether the program is for this call only: a switch demands a new one each time, or the method's
 // programs answer one question.
-func (c *call) alone() bool {
-	switch c.decision.Reason {
+func (rec *recovery) alone() bool {
+	switch rec.decision.Reason {
 	case ReasonDispatch, ReasonForced, ReasonReadDisabled, ReasonNotCanary, ReasonNotCacheable, ReasonQuarantined:
 		return true
 	}
-	return c.dispatch()
-}
-
-// keepUnapproved stores the candidate without running it: a person has to approve it first.
-func (c *call) keepUnapproved(cand *candidate) agent.Outcome {
-	if c.artifact != nil && (c.artifact.Quarantined || c.artifact.Pinned) {
-		return c.waitsForApproval() // a person holds the artifact as it is
-	}
-	c.adopting = &adoption{candidate: cand, result: agent.ClassNone}
-	return c.waitsForApproval()
-}
-
-// settle keeps a candidate that served, where it may be kept, and answers the call with its outcome.
-func (c *call) settle(cand *candidate, a attempt) agent.Outcome {
-	proven := len(cand.proof.kept) > 0
-	switch {
-	case c.artifact != nil && (c.artifact.Quarantined || c.artifact.Pinned):
-		// a person holds the artifact as it is
-	case a.class == agent.ClassOK,
-		a.class == agent.ClassAuthored && (a.outcome.ErrorType == agent.ErrInvalidInput || proven):
-		c.adopting = &adoption{candidate: cand, result: a.class, attempt: a}
-	}
-	return c.keep(a)
+	return rec.dispatch()
 }
 
 // tryCandidate runs a candidate, once it has proved that it answers as its predecessor did.
-func (c *call) tryCandidate(ctx context.Context, cand *candidate) attempt {
-	if broken := c.prove(ctx, cand, c.drifted); broken != nil {
+func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
+	if broken := rec.prove(ctx, cand, rec.drifted); broken != nil {
 		return *broken
 	}
-	c.progress.tell(EventRunning, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
-	return c.try(ctx, &cand.generation)
+	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
+	return rec.try(ctx, &cand.generation)
 }

@@ -20,12 +20,19 @@ const (
 	maxToolsShown     = 1000
 )
 
-// host answers the questions of one attempt's program.
+// host answers the host calls of one attempt's program.
 type host struct {
-	c        *call
-	attempt  string
-	recorded bool              // everything comes from a journal: nothing may happen
-	shapes   map[string]string // of nested values, by role.method
+	call      *opened // whose program it is
+	attempt   string
+	recorded  bool                       // the run is a replay: nothing may happen
+	shapes    map[string]string          // of nested values, by role.method
+	delegated map[string]*agent.Contract // by role
+	warnings  []string
+}
+
+// RecordedHost answers the host calls of a replay of a call of the session: reads are answered, nothing is changed.
+func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
+	return &host{call: &opened{r: r, policy: r.policy.Load(), session: s}, recorded: true}
 }
 
 // Call makes a nested call and waits for it.
@@ -33,7 +40,7 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 	if h.recorded {
 		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
 	}
-	o := h.c.nest(ctx, h.attempt, role, method, args, kwargs)
+	o := h.nest(ctx, role, method, args, kwargs)
 	if o.OK() {
 		if h.shapes == nil {
 			h.shapes = map[string]string{}
@@ -55,79 +62,20 @@ func shapeOf(value json.RawMessage) string {
 		keys = append(keys, k+":"+agent.Kind(v))
 	}
 	slices.Sort(keys)
-	return clip("object{"+strings.Join(keys, ",")+"}", 400)
+	return Clip("object{"+strings.Join(keys, ",")+"}", 400)
 }
 
-// nest is a call by this call's program: of the same session, one deeper, with an empty context that is not kept.
-func (c *call) nest(ctx context.Context, attempt, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
-	n, o := c.openNested(ctx, attempt, role, method, args, kwargs)
-	if n == nil {
-		return o
-	}
-	ctx, n.cancel = context.WithCancelCause(ctx)
-	defer n.cancel(nil)
-	if err := c.r.enter(n); err != nil {
-		return agent.Failed(agent.ErrCanceled, err.Error())
-	}
-	defer c.r.leave(n)
-	return n.finishNested(n.perform(ctx))
-}
-
-// openNested opens a nested call within the budget, or returns nil and the outcome of one that is not made.
-func (c *call) openNested(ctx context.Context, attempt, role, method string, args []json.RawMessage, kwargs json.RawMessage) (*call, agent.Outcome) {
-	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
-		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
-	}
-	n := &call{r: c.r, p: c.p, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, attempt: attempt, depth: c.depth + 1,
-		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: c.delegated[role],
-		started: c.r.o.Now(), root: c.root}
-	n.init()
-	if _, err := c.r.store.Tool(ctx, role); err == nil {
-		n.speaker = agent.SpeakerTool
-	}
-	n.beginSpan("", c.span)
-	if refused := n.overBudget(); refused != "" {
-		o := agent.Failed(agent.ErrBudgetExceeded, refused)
-		if n.root.nested.refused.Swap(true) {
-			return nil, o // one refusal is on record: a program that goes on asking gets no more
-		}
-		n.found.source = agent.SourceNone
-		return nil, n.finishNested(o)
-	}
-	return n, agent.Outcome{}
-}
-
-// Refuse notes a nested call that cannot be made because an argument has no JSON form: its record tells the others, and a
-// text in the place of that one (H-29, H-30).
+// Refuse records a nested call that cannot be made because an argument has no JSON encoding: its record holds the other
+// arguments, and a text in the place of that one.
 func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome {
 	if h.recorded {
 		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
 	}
-	n, o := h.c.openNested(ctx, h.attempt, role, method, args, kwargs)
+	n, o := h.openNested(ctx, role, method, args, kwargs)
 	if n == nil {
 		return o
 	}
-	n.found.source = agent.SourceNone
-	return n.finishNested(agent.Failed(agent.ErrNonSerializable, reason))
-}
-
-func (c *call) finishNested(o agent.Outcome) agent.Outcome {
-	if _, err := c.finish(o); err != nil {
-		c.r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("a nested call could not be kept")
-		return agent.Failed(agent.ErrResourceExhausted, "the call could not be kept")
-	}
-	c.root.found.usage.Add(c.found.usage)
-	return c.outcome(o)
-}
-
-func (c *call) overBudget() string {
-	switch {
-	case c.depth > c.p.DelegationDepth:
-		return "calls are nested too deep"
-	case c.root.nested.made.Add(1) > int32(c.p.NestedCallBudget):
-		return "the call has made as many nested calls as it may"
-	}
-	return ""
+	return n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))
 }
 
 // Delegate registers the role with the contract when the registry does not have it; calls through the returned tool are
@@ -147,18 +95,18 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 	if _, odd, err := contract.CompileTolerant(k.Deliverable); err != nil {
 		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract's deliverable cannot be checked: " + err.Error()}
 	} else if len(odd) > 0 {
-		h.c.warn("delegated contract for " + role + ": " + odd[0].Error())
+		h.warnings = append(h.warnings, "delegated contract for "+role+": "+odd[0].Error())
 	}
-	if h.c.delegated == nil {
-		h.c.delegated = map[string]*agent.Contract{}
+	if h.delegated == nil {
+		h.delegated = map[string]*agent.Contract{}
 	}
-	h.c.delegated[role] = &k
-	_, err := h.c.r.store.Tool(ctx, role)
+	h.delegated[role] = &k
+	_, err := h.call.r.store.Tool(ctx, role)
 	if !errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
-	tool := agent.Tool{Role: role, Contract: k, CreatedAt: h.c.r.o.Now()}
-	if _, err := h.c.r.store.PutTool(ctx, tool, 0, nil); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExists) {
+	tool := agent.Tool{Role: role, Contract: k, CreatedAt: h.call.r.o.Now()}
+	if _, err := h.call.r.store.PutTool(ctx, tool, 0, nil); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExists) {
 		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the tool could not be registered"}
 	}
 	return nil
@@ -166,7 +114,7 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 
 // Tools gives the registry as data.
 func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
-	tools, err := h.c.r.store.ListTools(ctx, "", maxToolsShown)
+	tools, err := h.call.r.store.ListTools(ctx, "", maxToolsShown)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +127,7 @@ func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 	}
 	out := make(map[string]info, len(tools))
 	for _, t := range tools {
-		artifacts, err := h.c.r.store.ListArtifacts(ctx, t.Role)
+		artifacts, err := h.call.r.store.ListArtifacts(ctx, t.Role)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +156,7 @@ func (h *host) History(ctx context.Context, all, page bool, after, limit int) (j
 	var newest []json.RawMessage
 	size, before := 0, 0
 	for len(newest) < maxHistoryRecords {
-		p, err := h.c.r.store.History(ctx, h.c.session.ID, store.HistoryQuery{After: before, Limit: 1000, Desc: true, Depth0: !all})
+		p, err := h.call.r.store.History(ctx, h.call.session.ID, store.HistoryQuery{After: before, Limit: 1000, Desc: true, Depth0: !all})
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +180,7 @@ func (h *host) historyPage(ctx context.Context, after, limit int) (json.RawMessa
 	if limit <= 0 || limit > 1000 {
 		limit = 1000
 	}
-	p, err := h.c.r.store.History(ctx, h.c.session.ID, store.HistoryQuery{After: max(0, after), Limit: limit})
+	p, err := h.call.r.store.History(ctx, h.call.session.ID, store.HistoryQuery{After: max(0, after), Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +195,7 @@ func (h *host) historyPage(ctx context.Context, after, limit int) (json.RawMessa
 
 // Content gives a stored result, or nothing.
 func (h *host) Content(ctx context.Context, ref string) (json.RawMessage, error) {
-	v, err := h.c.r.store.Content(ctx, ref)
+	v, err := h.call.r.store.Content(ctx, ref)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

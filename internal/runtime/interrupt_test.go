@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -18,7 +17,7 @@ const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\tr
 func TestInterruptedIsNotFailed(t *testing.T) {
 	cuts := map[string]func(r *Runtime, hangUp context.CancelFunc, callID string){
 		"client gone": func(_ *Runtime, hangUp context.CancelFunc, _ string) { hangUp() },
-		"canceled":    func(r *Runtime, _ context.CancelFunc, id string) { _ = r.Cancel(id) },
+		"canceled":    func(r *Runtime, _ context.CancelFunc, id string) { _ = r.CancelRunning(id) },
 		"shutdown": func(r *Runtime, _ context.CancelFunc, _ string) {
 			over, stop := context.WithCancel(context.Background())
 			stop()
@@ -31,10 +30,10 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 				r, model := newRuntime(t, map[string][]string{"r.m": {run(spins)}, "r.new": {run(spins)}})
 				id, call := conversation(t, r, SessionRequest{Role: "r"})
 				call("m", "fine")
-				before, _ := r.Artifact(t.Context(), "r", "m")
+				before, _ := r.store.Artifact(t.Context(), "r", "m")
 				q := CallRequest{SessionID: id, CallID: agent.NewID("call"), Method: "m", Args: []json.RawMessage{json.RawMessage(`"spin"`)}}
 				if arg == "forge" {
-					model.block = make(chan struct{})
+					model.Block = make(chan struct{})
 					q.Method = "new"
 				}
 				ctx, hangUp := context.WithCancel(t.Context())
@@ -48,7 +47,7 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 					done <- res
 				}()
 				for {
-					if v, err := r.CallView(t.Context(), q.CallID); err == nil && v.OutcomeStatus == agent.StatusRunning {
+					if _, running := r.Running(q.CallID); running {
 						break
 					}
 				}
@@ -64,49 +63,11 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 				if err != nil || page.Size != 2 {
 					t.Errorf("%d records (%v), want 2", page.Size, err)
 				}
-				after, _ := r.Artifact(t.Context(), "r", "m")
+				after, _ := r.store.Artifact(t.Context(), "r", "m")
 				if after.FailureCount != 0 || after.SuccessCount != before.SuccessCount || after.RepairCountSinceRegen != 0 {
 					t.Errorf("counters moved: %d failures, %d successes, %d repairs", after.FailureCount, after.SuccessCount, after.RepairCountSinceRegen)
 				}
 			})
 		}
-	}
-}
-
-// X-15: a running call is a cursor of the log like any other: what runs longer and all that ended stand behind it.
-func TestRunningCallAsCursor(t *testing.T) {
-	r, _ := newRuntime(t, map[string][]string{"r.m": {run(spins)}})
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
-	call("m", "fine")
-	var running []string
-	for range 2 {
-		other, err := r.CreateSession(t.Context(), SessionRequest{Role: "r"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		callID, done, err := r.Start(CallRequest{SessionID: other.ID, Method: "m", Args: []json.RawMessage{json.RawMessage(`"spin"`)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		running = append(running, callID)
-		t.Cleanup(func() { _ = r.Cancel(callID); <-done })
-	}
-	var seen []string
-	for before := ""; len(seen) < 4; before = seen[len(seen)-1] {
-		page, err := r.ListCalls(t.Context(), store.CallQuery{Limit: 1, Before: before})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(page) == 0 {
-			break
-		}
-		seen = append(seen, page[0].CallID)
-	}
-	ended, err := r.ListCalls(t.Context(), store.CallQuery{SessionID: id})
-	if err != nil || len(ended) != 1 {
-		t.Fatalf("%d entries, %v", len(ended), err)
-	}
-	if want := []string{running[1], running[0], ended[0].CallID}; !slices.Equal(seen, want) {
-		t.Errorf("got %v, want %v", seen, want)
 	}
 }

@@ -1,88 +1,90 @@
 package runtime
 
 import (
-	"slices"
+	"context"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Evidence is what is known of a run that did not end in a value which kept its contract. Classes come from it, never
-// from what a program says of itself (design.md section 2).
-type Evidence struct {
-	Authored     bool
-	ErrorType    string
-	Interrupted  bool // the daemon's doing: client gone, shutdown, spawn failure
-	WaitingEnded bool // a timeout whose time went into waiting for the outside
-	Fetches      []sandbox.Fetch
-	Nested       map[string]string // shapes of nested values, by role.method
-	Shapes       map[string]string // of fetched bodies and nested values at the last ok run, by shapeKey
+// A judged attempt has its outcome, and its class by evidence.
+type judged struct {
+	attempted
+	stage     string
+	outcome   agent.Outcome
+	class     agent.Class
+	checked   bool                // the value was held against a contract
+	violation *contract.Violation // and broke it
+	shapes    map[string]string   // of what came in, when the outcome is ok
+	hint      string              // a correction for the model
 }
 
-// Classify gives the failure class of the evidence.
-func Classify(e Evidence) agent.Class {
+// served reports whether the attempt answers the call: an ok value, an authored error, an interruption, or an outage that
+// another program could not repair. The others are failures to recover from.
+func (j *judged) served() bool {
+	return j.class != agent.ClassIntrinsic && j.class != agent.ClassAdaptive
+}
+
+// judge turns a run into an outcome, checks it against the contract, and classes it by evidence: the shapes of what came
+// in at the program's last ok run, and now.
+func (s *selected) judge(ctx context.Context, a attempted) judged {
+	j := judged{attempted: a, stage: stageExecution}
+	res := &a.result
+	e := Evidence{Fetches: res.Effects.Fetches, Nested: a.nested, Shapes: a.program.Shapes}
 	switch {
-	case e.Interrupted:
-		return agent.ClassNone
-	case slices.ContainsFunc(e.Fetches, outsideFailed):
-		return agent.ClassExtrinsic
-	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
-		return agent.ClassExtrinsic
-	case (!e.Authored || e.ErrorType == agent.ErrParseFailed) && drifted(e):
-		return agent.ClassAdaptive
-	case e.Authored:
-		return agent.ClassAuthored
+	case ctx.Err() != nil && res.Value == nil:
+		j.outcome, j.class = interrupt.Outcome(ctx)
+		return j
+	case res.Failure != nil:
+		j.outcome, j.hint = failed(res.Failure), res.Failure.Hint
+		if refusal(res.Failure.Type) {
+			j.stage = stageValidation
+		}
+		e.Interrupted, e.WaitingEnded = res.Failure.Ours, res.Failure.Waiting
+	case res.Authored != nil:
+		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
+		j.outcome.Authored = true
+		e.Authored = true
+	default:
+		s.check(&j)
 	}
-	return agent.ClassIntrinsic
+	if j.outcome.OK() {
+		j.class, j.shapes = agent.ClassOK, shapesOf(res.Effects.Fetches, a.nested)
+		return j
+	}
+	e.ErrorType = j.outcome.ErrorType
+	j.class = Classify(e)
+	return j
 }
 
-// outsideFailed reports a fetch without an answer, or one answered 429 or 5xx. A fetch that policy denied is the
-// program's own doing.
-func outsideFailed(f sandbox.Fetch) bool {
-	return f.Status == 0 && f.ErrorKind != "denied" && f.ErrorKind != "too_large" || f.Status == 429 || f.Status >= 500
+// check holds a value against the contract.
+func (s *selected) check(j *judged) {
+	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.result.Value}
+	if s.terms.schema == nil {
+		return
+	}
+	j.checked = true
+	if j.violation = s.terms.schema.CheckCall(j.result.Value, s.args, s.kwargs); j.violation != nil {
+		j.stage = stageOutcome
+		j.outcome = agent.Failed(agent.ErrContractViolation, j.violation.Message)
+		j.outcome.Metadata = j.violation.Metadata
+	}
 }
 
-// drifted reports whether something that came in well has another shape than at the last ok run.
-func drifted(e Evidence) bool {
-	for _, f := range e.Fetches {
-		if was, ok := e.Shapes[shapeKey(f)]; ok && f.Status >= 200 && f.Status < 300 && was != f.Shape {
-			return true
-		}
-	}
-	for tool, shape := range e.Nested {
-		if was, ok := e.Shapes[tool]; ok && was != shape {
-			return true
-		}
-	}
-	return false
+// passed reports whether the value was checked against a contract and kept it.
+func (j *judged) passed() bool { return j.checked && j.violation == nil }
+
+// refusal reports whether the error type is one of the gate's.
+func refusal(errorType string) bool {
+	return errorType == agent.ErrInvalidCode || errorType == agent.ErrToolRegistry || errorType == agent.ErrDependencyPolicy
 }
 
-// shapeKey names a source: its URL without query and fragment.
-func shapeKey(f sandbox.Fetch) string {
-	for i, r := range f.URL {
-		if r == '?' || r == '#' {
-			return f.URL[:i]
-		}
+func failed(f *sandbox.Failure) agent.Outcome {
+	o := agent.Failed(f.Type, f.Message)
+	if f.Detail != "" {
+		o.Metadata = map[string]any{"detail": f.Detail}
 	}
-	return f.URL
-}
-
-// shapesOf remembers the shapes of an ok run, at most 16 of them; nil when nothing came in.
-func shapesOf(fetches []sandbox.Fetch, nested map[string]string) map[string]string {
-	const most = 16
-	if len(fetches) == 0 && len(nested) == 0 {
-		return nil
-	}
-	out := map[string]string{}
-	for _, f := range fetches {
-		if len(out) < most && f.Status >= 200 && f.Status < 300 {
-			out[shapeKey(f)] = f.Shape
-		}
-	}
-	for tool, shape := range nested {
-		if len(out) < most {
-			out[tool] = shape
-		}
-	}
-	return out
+	return o
 }

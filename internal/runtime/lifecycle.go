@@ -63,33 +63,34 @@ func stateRank(state string) int {
 	return 0
 }
 
-// lifecycle notes the state of the program that answered and what the gates decide, and moves generations where they do.
-func (c *call) lifecycle(o agent.Outcome) {
-	f := &c.found
-	c.demote()
-	g := c.ran()
-	switch {
-	case c.adopting != nil:
-		f.state = after("", onAdopted)
-		if o.OK() {
-			f.state = after(f.state, onFirstOK)
-		}
-	case g == nil && c.artifact != nil:
-		f.state = c.artifact.LifecycleState
-	case g == nil:
-		f.state = agent.StateCandidate
-	case f.state == "": // not demoted
-		f.state, f.decision = stateOf(c.artifact, g), decideHold
-		c.promote(o, g)
+// lifecycle returns the state of the program that answered and what the gates decide, and adds the moves of generations
+// to the call's changes.
+func (a *answered) lifecycle() (state, decision string) {
+	if state, decision = a.demote(); state != "" {
+		return state, decision
 	}
+	g := a.storedProgram()
+	switch {
+	case a.adopting != nil:
+		state = after("", onAdopted)
+		if a.outcome.OK() {
+			state = after(state, onFirstOK)
+		}
+		return state, ""
+	case g == nil && a.artifact != nil:
+		return a.artifact.LifecycleState, ""
+	case g == nil:
+		return agent.StateCandidate, ""
+	}
+	return a.promote(g)
 }
 
-// ran is the stored generation that answered, or nil.
-func (c *call) ran() *agent.Generation {
-	if c.artifact == nil || c.found.source != agent.SourcePersisted {
+// storedProgram is the stored generation that answered, or nil.
+func (a *answered) storedProgram() *agent.Generation {
+	if a.artifact == nil || a.source != agent.SourcePersisted {
 		return nil
 	}
-	return c.artifact.Find(c.found.generation)
+	return a.artifact.Find(a.generation)
 }
 
 // stateOf is the generation's state; of generations of older files the artifact's.
@@ -100,55 +101,58 @@ func stateOf(a *agent.Artifact, g *agent.Generation) string {
 	return g.State
 }
 
-// demote moves a stored generation that this call's failure degrades. The failing path may copy the artifact to see.
-func (c *call) demote() {
-	if c.artifact == nil || !c.gated() {
-		return
+// demote moves a stored generation that this call's failure degrades. It returns the new state of the generation that
+// answered, "" when that one is not degraded. Only failing calls pay for the copy of the artifact that this needs.
+func (a *answered) demote() (state, decision string) {
+	if a.artifact == nil || !a.gated() {
+		return "", ""
 	}
-	for i := range c.changes {
-		change := &c.changes[i]
+	for i := range a.changes {
+		change := &a.changes[i]
 		if change.Generation != nil || change.Result != agent.ClassIntrinsic && change.Result != agent.ClassAdaptive {
 			continue
 		}
 		id := change.ResultOf
 		if id == "" {
-			id = c.artifact.CurrentID
+			id = a.artifact.CurrentID
 		}
-		was, is := c.artifact.Find(id), c.artifact.Apply(*change).Find(id)
-		if was == nil || is == nil || !Degraded(is, c.p.Degraded) {
+		was, is := a.artifact.Find(id), a.artifact.Apply(*change).Find(id)
+		if was == nil || is == nil || !Degraded(is, a.policy.Degraded) {
 			continue
 		}
-		state := after(stateOf(c.artifact, was), onFailing)
-		if state != stateOf(c.artifact, was) {
-			change.State = state
+		next := after(stateOf(a.artifact, was), onFailing)
+		if next != stateOf(a.artifact, was) {
+			change.State = next
 		}
-		if id == c.found.generation {
-			c.found.state, c.found.decision = state, decideDemote
+		if id == a.generation {
+			state, decision = next, decideDemote
 		}
 	}
+	return state, decision
 }
 
-func (c *call) gated() bool { return c.p.Promotion.Shadow || c.p.Promotion.Enforce }
+func (a *answered) gated() bool { return a.policy.Promotion.Shadow || a.policy.Promotion.Enforce }
 
-// promote moves the generation that answered, when its first ok or the gates say so.
-func (c *call) promote(o agent.Outcome, g *agent.Generation) {
-	f := &c.found
-	if !o.OK() || len(c.changes) == 0 {
-		return
+// promote moves the generation that answered, when its first ok value or the gates say so.
+func (a *answered) promote(g *agent.Generation) (state, decision string) {
+	state = stateOf(a.artifact, g)
+	if !a.outcome.OK() || len(a.changes) == 0 {
+		return state, decideHold
 	}
-	next := f.state
-	switch f.state {
+	next := state
+	switch state {
 	case agent.StateCandidate:
-		next = after(f.state, onFirstOK) // the store does it as it counts
+		next = after(state, onFirstOK) // the store does it as it counts
 	case agent.StateProbation, agent.StateDegraded:
-		if c.gated() && g.ID == c.artifact.CurrentID && Promotable(c.artifact, c.session.ID, c.p) {
-			next = after(f.state, onGates)
-			c.changes[len(c.changes)-1].State = next
+		if a.gated() && g.ID == a.artifact.CurrentID && Promotable(a.artifact, a.session.ID, a.policy) {
+			next = after(state, onGates)
+			a.changes[len(a.changes)-1].State = next
 		}
 	}
-	if next != f.state {
-		f.state, f.decision = next, decidePromote
+	if next == state {
+		return state, decideHold
 	}
+	return next, decidePromote
 }
 
 // Promotable reports whether the current generation, with one more ok call of that session, passes the gates of

@@ -57,18 +57,18 @@ func moved(t *testing.T, e transition) string {
 	g := *a.Generations[0]
 	g.State, g.Window, g.SuccessCount, g.IntrinsicFailureCount = e.from, window, ok, bad
 	a.Generations[0], a.LifecycleState, a.Scorecard.Sessions = &g, e.from, []string{"one"}
-	c := &call{p: &p, artifact: a, session: agent.Session{ID: "two"}, found: findings{source: agent.SourcePersisted, generation: "gen-1"}}
-	o := agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
+	c := &answered{selected: selected{opened: &opened{policy: &p, session: agent.Session{ID: "two"}}, artifact: a}, source: agent.SourcePersisted, generation: "gen-1"}
+	c.outcome = agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
 	change := agent.ArtifactChange{Role: "r", MethodName: "m", At: at, ResultOf: "gen-1", Result: agent.ClassOK, SessionID: "two"}
 	switch e.event {
 	case onFailing:
-		o, change.Result = agent.Failed(agent.ErrExecution, "boom"), agent.ClassIntrinsic
+		c.outcome, change.Result = agent.Failed(agent.ErrExecution, "boom"), agent.ClassIntrinsic
 	case onPromotion:
 		change = agent.ArtifactChange{Role: "r", MethodName: "m", At: at, State: agent.StateDurable}
 		return a.Apply(change).LifecycleState
 	}
 	c.changes = []agent.ArtifactChange{change}
-	c.lifecycle(o)
+	c.lifecycle()
 	return a.Apply(c.changes[0]).LifecycleState
 }
 

@@ -2,52 +2,64 @@ package runtime
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// logEntry is the call's line in the call log, beside its history record. Args, kwargs and prompts are masked; the counters of the artifact are
-// the store's to fill, since only it knows them as of the commit.
-func (c *call) logEntry(o agent.Outcome, rec *agent.Record) agent.LogEntry {
-	f := &c.found
+// logEntry is the call's line in the call log, beside its history record. Args, kwargs and prompts are masked. The store
+// fills in the counters of the artifact, since only it knows them as of the commit.
+func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
+	o, t := a.outcome, &a.trail
 	e := agent.LogEntry{
-		Timestamp: rec.Timestamp, Runtime: "go", SessionID: c.session.ID, TraceID: c.traceID, CallID: c.id, ParentCallID: c.parent,
-		Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Code: f.code, CodeChecksum: f.checksum,
-		DurationMs: rec.DurationMs, GenerationAttempt: f.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
+		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
+		Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.maskedArgs, Kwargs: a.maskedKwargs,
+		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeErrorMetadata: o.Metadata, OutcomeAuthored: o.Authored,
-		ContractSource: c.contractSource, ContractFingerprint: c.fingerprint,
-		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: f.generation, ArtifactPromptVersion: f.promptVersion,
-		ArtifactContractFingerprint: f.contractFingerprint, ArtifactGenerationTrigger: f.trigger,
-		RepairAttempted: f.repairAttempted, RepairSucceeded: f.repairSucceeded, FailureClass: failureClass(f.class), Selection: f.selection,
-		AttemptID: f.attempt, AttemptStage: f.stage, AttemptFailures: f.attemptFailures,
-		GuardrailRecoveryAttempts: f.guardrails, ExecutionRepairAttempts: f.executionRepairs, OutcomeRepairAttempts: f.outcomeRepairs,
-		RetryFeedbackInjected: f.feedback, RollbackApplied: f.rolledBack, SolverShape: f.solverShape,
-		LifecycleState: f.state, LifecycleDecision: f.decision, Cacheable: f.cacheable, CacheabilityReason: f.cacheReason,
-		HistoryRecordAppended: true, ContractValidationApplied: f.checked, ContractValidationPassed: f.passed, ContractValidationMismatch: f.mismatch,
-		WeakSuccess: len(f.weak) > 0, WeakSuccessReasons: f.weak,
-		UserCorrectionDetected: f.correction.signal != "", UserCorrectionSignal: f.correction.signal, UserCorrectionReferenceCallID: f.correction.reference,
-		Usage: f.usage, SandboxLevel: string(c.r.level), Warnings: f.warnings,
+		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
+		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
+		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: failureClass(a.class), Selection: a.decision.selection(),
+		AttemptID: a.last.id, AttemptStage: a.last.stage, AttemptFailures: t.failures,
+		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs, OutcomeRepairAttempts: t.outcomeRepairs,
+		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
+		LifecycleState: n.state, LifecycleDecision: n.decision, HistoryRecordAppended: true,
+		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak,
+		UserCorrectionDetected: n.correction.signal != "", UserCorrectionSignal: n.correction.signal, UserCorrectionReferenceCallID: n.correction.reference,
+		Usage: a.usage(), SandboxLevel: string(a.r.level), Warnings: t.warnings,
 	}
-	e.ProgramEngine, e.ProgramTier = engineOf(f.facts)
 	if o.OK() {
 		e.OutcomeValueClass = agent.Kind(o.Value)
 	}
 	if e.ContractSource == "" {
 		e.ContractSource, e.ContractFingerprint = "none", agent.FingerprintNone
 	}
-	if f.facts != nil {
-		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.facts.HistoryAccess || namesHistory(f.facts), f.facts.HistoryPatterns, f.facts.CapabilityPatterns
-	}
-	c.replayable(&e)
-	if c.session.Debug {
-		c.debug(&e)
+	a.logProgram(&e)
+	a.replayable(&e)
+	if a.session.Debug {
+		a.debug(&e)
 	}
 	return e
 }
 
-// milliseconds is the duration as replies, records and the log tell it, exact to the microsecond.
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// logProgram adds what is known of the program that ran and of the attempt that answered.
+func (a *answered) logProgram(e *agent.LogEntry) {
+	if g := a.program; g != nil {
+		e.CodeChecksum, e.ArtifactGenerationTrigger, e.ArtifactPromptVersion, e.ArtifactContractFingerprint = g.CodeChecksum, g.Trigger, g.PromptVersion, g.ContractFingerprint
+		e.Cacheable, e.CacheabilityReason, e.SolverShape = g.Cacheable, g.CacheabilityReason, g.SolverShape
+		if a.fresh {
+			e.Code = g.Code
+		}
+	}
+	e.ProgramEngine, e.ProgramTier = engineOf(a.facts)
+	if f := a.facts; f != nil {
+		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.HistoryAccess || namesHistory(f), f.HistoryPatterns, f.CapabilityPatterns
+	}
+	if a.kept {
+		e.ContractValidationApplied, e.ContractValidationPassed = a.last.checked, a.last.passed()
+		if v := a.last.violation; v != nil {
+			e.ContractValidationMismatch = v.Mismatch
+		}
+	}
+}
 
 // failureClass is the class as the log has it: ok is none.
 func failureClass(c agent.Class) agent.Class {
@@ -57,35 +69,28 @@ func failureClass(c agent.Class) agent.Class {
 	return c
 }
 
-// replayable says whether the call can be run again on the same inputs and effects, or why not.
-func (c *call) replayable(e *agent.LogEntry) {
+// replayable records whether the call can be run again on the same inputs and effects, or why not.
+func (a *answered) replayable(e *agent.LogEntry) {
 	switch {
-	case c.found.source == "" || c.found.source == agent.SourceNone:
+	case a.programSource() == agent.SourceNone:
 		e.ReplayableReason = "no program ran"
-	case c.masked:
+	case a.masked:
 		e.ReplayableReason = "inputs were masked"
-	case namesHistory(c.found.facts):
+	case namesHistory(a.facts):
 		e.ReplayableReason = "the history came in by the context"
-	case c.found.effects.Truncated:
+	case a.kept && a.last.result.Effects.Truncated:
 		e.ReplayableReason = "too many effects to keep"
 	default:
 		e.Replayable = true
 	}
 }
 
-func (c *call) debug(e *agent.LogEntry) {
-	e.SystemPrompt, e.UserPrompt = c.found.system, c.found.user
-	if raw, err := json.Marshal(c.context); err == nil && len(c.context) > 0 {
+func (a *answered) debug(e *agent.LogEntry) {
+	e.SystemPrompt, e.UserPrompt = a.trail.system, a.trail.user
+	if raw, err := json.Marshal(a.memory); err == nil && len(a.memory) > 0 {
 		e.Context = raw
 	}
-	if raw, ok := c.context["conversation_history"]; ok && agent.Kind(raw) != "array" {
+	if raw, ok := a.memory[historyKey]; ok && agent.Kind(raw) != "array" {
 		e.Warnings = append(e.Warnings, "conversation_history in the context is no array: programs see the session's own records")
 	}
-}
-
-func (c *call) model() string {
-	if c.session.Model != "" {
-		return c.session.Model
-	}
-	return c.r.o.Model
 }

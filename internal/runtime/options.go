@@ -33,11 +33,9 @@ type Options struct {
 
 	AllowImport func(path string) bool // whether a stored program may still import the package; required
 	Dialect     string                 // what prompts say of the allowed packages
-	Engine      string                 // the setting of what runs programs, for VersionInfo
-	Version     string                 // of the daemon
-	Revision    string                 // of its source, "" where nobody knows
 
-	MaintenanceTick time.Duration // how often it is looked whether maintenance is due
+	CommitTimeout time.Duration // of one store commit
+	CancelGrace   time.Duration // how long Stop waits for canceled calls to commit
 }
 
 // DefaultOptions returns the options of a daemon, but for what is required.
@@ -45,7 +43,7 @@ func DefaultOptions() Options {
 	return Options{
 		Logger: zerolog.Nop(), Now: time.Now, Model: "gpt-4.1",
 		RunTimeout: 30 * time.Second, CallTimeout: 10 * time.Minute, MaxTimeout: time.Hour,
-		MaxQueue: 256, MaxCalls: 1024, MaxContext: 1 << 20, Engine: "auto", Version: "dev", MaintenanceTick: time.Minute,
+		MaxQueue: 256, MaxCalls: 1024, MaxContext: 1 << 20, CommitTimeout: 30 * time.Second, CancelGrace: 2 * time.Second,
 	}
 }
 
@@ -57,8 +55,8 @@ func (o Options) validate() error {
 		return errors.New("runtime: Now and AllowImport are required")
 	case o.RunTimeout <= 0 || o.CallTimeout <= 0 || o.MaxTimeout < o.CallTimeout:
 		return errors.New("runtime: RunTimeout and CallTimeout must be positive, MaxTimeout at least CallTimeout")
-	case o.MaintenanceTick <= 0:
-		return errors.New("runtime: MaintenanceTick must be positive")
+	case o.CommitTimeout <= 0 || o.CancelGrace < 0:
+		return errors.New("runtime: CommitTimeout must be positive, CancelGrace at least 0")
 	case o.MaxQueue < 1 || o.MaxCalls < 1 || o.MaxContext < 1:
 		return errors.New("runtime: MaxQueue, MaxCalls and MaxContext must be at least 1")
 	}

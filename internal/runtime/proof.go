@@ -10,22 +10,23 @@ import (
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // proof is what a candidate showed before it may serve: that it answers its predecessor's fixtures as the predecessor
-// did (design.md section 2). It is done once, by whichever call comes first and is not interrupted; the others wait.
+// did. It is done once, by whichever call comes first and is not interrupted; the others wait.
 type proof struct {
 	turn   chan struct{} // of capacity 1: who has put something in may use the fields below
 	done   bool
 	kept   []agent.Fixture // reproduced: the candidate takes them over
-	broken *attempt
+	broken *judged
 }
 
 // fixture makes a proof for successors of an ok call, or nil: when there are enough, when it is like one that is
 // there, when its inputs were masked, or when more than arguments, context and effects went in.
-func (c *call) fixture(g *agent.Generation, a attempt) *agent.Fixture {
-	if !c.p.FixturesEnabled || c.masked || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
+func (c *selected) fixture(g *agent.Generation, a judged) *agent.Fixture {
+	if !c.policy.FixturesEnabled || c.masked || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
 		return nil
 	}
 	facts := a.result.Facts
@@ -40,8 +41,8 @@ func (c *call) fixture(g *agent.Generation, a attempt) *agent.Fixture {
 	if size > agent.MaxFixtureBytes {
 		return nil
 	}
-	if len(facts.ContextReads)+len(facts.ContextWrites) > 0 && len(c.context) > 0 {
-		raw, err := json.Marshal(c.context)
+	if len(facts.ContextReads)+len(facts.ContextWrites) > 0 && len(c.memory) > 0 {
+		raw, err := json.Marshal(c.memory)
 		if err != nil || size+len(raw) > agent.MaxFixtureBytes {
 			return nil
 		}
@@ -62,8 +63,8 @@ func hasInput(fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawM
 // prove runs the candidate on its predecessor's fixtures, effects served from their journals. It returns nil when the
 // candidate may serve, else the attempt that broke a fixture, or one of class none when the proof was interrupted: then
 // nothing is proved and nothing is broken.
-func (c *call) prove(ctx context.Context, cand *candidate, adaptive bool) *attempt {
-	if cand.predecessor == nil || !c.p.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined {
+func (c *selected) prove(ctx context.Context, cand *candidate, adaptive bool) *judged {
+	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined {
 		return nil
 	}
 	p := &cand.proof
@@ -71,8 +72,8 @@ func (c *call) prove(ctx context.Context, cand *candidate, adaptive bool) *attem
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		a := &attempt{id: c.id + ".f", stage: stageProof}
-		a.outcome, a.class = interrupted(ctx)
+		a := &judged{attempted: attempted{id: c.id + ".f"}, stage: stageProof}
+		a.outcome, a.class = interrupt.Outcome(ctx)
 		return a
 	}
 	if p.done {
@@ -100,16 +101,16 @@ func (c *call) prove(ctx context.Context, cand *candidate, adaptive bool) *attem
 
 // binding reports whether a successor must reproduce the fixture. A value that the contract of today refuses is none, and
 // when the outside changed its shape, what came in by the old one proves nothing.
-func (c *call) binding(f agent.Fixture, adaptive bool) bool {
+func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
 	if adaptive && len(f.Effects) > 0 {
 		return false
 	}
-	return c.schema == nil || c.schema.Check(f.Value) == nil
+	return c.terms.schema == nil || c.terms.schema.Check(f.Value) == nil
 }
 
 // rerun runs the candidate on the fixture. It returns the attempt that answers otherwise or was interrupted, and whether
 // the value came out the same; neither when the fixture can tell nothing of the candidate.
-func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) (broken *attempt, reproduced bool) {
+func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) (broken *judged, reproduced bool) {
 	effects := f.Effects
 	if effects == nil {
 		effects = sandbox.EmptyJournal()
@@ -118,16 +119,16 @@ func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i in
 	if len(f.Context) > 0 && json.Unmarshal(f.Context, &memory) != nil {
 		return nil, false
 	}
-	a := &attempt{id: c.id + ".f" + strconv.Itoa(i+1), stage: stageProof, class: agent.ClassIntrinsic}
+	a := &judged{attempted: attempted{id: c.id + ".f" + strconv.Itoa(i+1)}, stage: stageProof, class: agent.ClassIntrinsic}
 	a.result = c.r.box.Run(ctx, sandbox.Request{
 		Program: programOf(&cand.generation), Owner: c.owner,
 		Role: c.role, Method: c.method, CallID: f.CallID, TraceID: c.traceID, Depth: c.depth, Args: f.Args, Kwargs: f.Kwargs, Context: memory,
-		Now: c.r.o.Now(), Seed: seed(f.CallID), Timeout: c.r.o.RunTimeout, Recorded: effects,
-	}, &host{c: c, attempt: a.id, recorded: true})
+		Now: c.r.o.Now(), Seed: Seed(f.CallID), Timeout: c.r.o.RunTimeout, Recorded: effects,
+	}, &host{call: c.opened, attempt: a.id, recorded: true})
 	got := ""
 	switch res := a.result; {
 	case ctx.Err() != nil:
-		a.outcome, a.class = interrupted(ctx)
+		a.outcome, a.class = interrupt.Outcome(ctx)
 		return a, false
 	case res.Failure != nil && res.Failure.Ours:
 		a.outcome, a.class = failed(res.Failure), agent.ClassNone
@@ -147,12 +148,12 @@ func (c *call) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i in
 	a.outcome.Metadata = map[string]any{"fixture": f.CallID}
 	// For the model only: the fixture may be another session's, whose arguments and values this call's record must not keep.
 	a.hint = fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
-		clip(string(rawArray(f.Args)), 300), clip(string(f.Kwargs), 300), clip(string(f.Value), 300), clip(got, 300))
+		Clip(string(rawArray(f.Args)), 300), Clip(string(f.Kwargs), 300), Clip(string(f.Value), 300), Clip(got, 300))
 	return a, false
 }
 
 // brokenFixture names the fixture that the attempt broke, or "".
-func brokenFixture(a attempt) string {
+func brokenFixture(a judged) string {
 	id, _ := a.outcome.Metadata["fixture"].(string)
 	return id
 }

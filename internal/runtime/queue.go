@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // queues lets one call of a session in at a time, in the order of arrival. The zero value is ready.
@@ -14,7 +16,7 @@ type queues struct {
 
 // enter waits for the session's turn, and tells p when it has to, where p is not nil. It returns ErrQueueFull when most calls
 // wait already, or the cause of ctx's end.
-func (q *queues) enter(ctx context.Context, session string, most int, p *progress) error {
+func (q *queues) enter(ctx context.Context, session string, most int, p *progress.Log) error {
 	q.mu.Lock()
 	if q.waiting == nil {
 		q.waiting = map[string][]chan struct{}{}
@@ -34,7 +36,7 @@ func (q *queues) enter(ctx context.Context, session string, most int, p *progres
 	ahead := len(waiting) + 1 // the one that has the turn, and those that wait
 	q.mu.Unlock()
 	if p != nil {
-		p.tell(EventQueued, map[string]any{"ahead": ahead})
+		p.Add(progress.Queued, map[string]any{"ahead": ahead})
 	}
 	select {
 	case <-turn:

@@ -48,23 +48,24 @@ const (
 	maxRecentArgs  = 4 << 10
 )
 
-// look tells whether the call corrects the one before it (decision 11), and remembers it for the next.
-func (rc *recentCalls) look(c *call, o agent.Outcome) correction {
-	if c.depth > 0 || c.found.source == agent.SourceNone {
+// look reports whether the call corrects the one before it, and remembers it for the next.
+func (rc *recentCalls) look(c *answered, weak []string) correction {
+	if c.depth > 0 || c.programSource() == agent.SourceNone {
 		return correction{}
 	}
+	o := c.outcome
 	key := recentKey{c.session.ID, c.role, c.method}
-	now := recentCall{id: c.id, at: c.started, args: c.maskedArgs, kwargs: c.maskedKwargs, troubled: !o.OK() || len(c.found.weak) > 0}
+	now := recentCall{id: c.id, at: c.started, args: c.maskedArgs, kwargs: c.maskedKwargs, troubled: !o.OK() || len(weak) > 0}
 	now.args, now.kwargs = rc.remembered(now.args, now.kwargs)
 	before, known, since := rc.swap(key, now)
-	p := c.p.UserCorrection
+	p := c.policy.UserCorrection
 	if !known && c.session.HistorySize > 0 && now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second {
 		before, known = c.beforeRestart() // the daemon may have been stopped in between
 	}
 	if !known {
 		return correction{}
 	}
-	signal := evolve.Correction(before.turn(), now.turn(), slices.Contains(c.p.DispatchMethods, c.method), p)
+	signal := evolve.Correction(before.turn(), now.turn(), slices.Contains(c.policy.DispatchMethods, c.method), p)
 	if signal == "" {
 		return correction{}
 	}
@@ -89,10 +90,10 @@ func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, k
 }
 
 // beforeRestart reads the call before this one from the session's records: what a daemon knew that has ended since.
-func (c *call) beforeRestart() (recentCall, bool) {
+func (c *opened) beforeRestart() (recentCall, bool) {
 	ctx := context.Background()
 	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true, Role: c.role, Method: c.method,
-		Since: c.started.Add(-time.Duration(c.p.UserCorrection.WindowSeconds) * time.Second)})
+		Since: c.started.Add(-time.Duration(c.policy.UserCorrection.WindowSeconds) * time.Second)})
 	if err != nil || len(page.Records) == 0 {
 		return recentCall{}, false
 	}

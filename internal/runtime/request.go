@@ -3,7 +3,6 @@ package runtime
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -16,17 +15,6 @@ var (
 	ErrKeyReused = errors.New("the idempotency key was used with another request")
 	ErrKeyInUse  = errors.New("a call with this idempotency key is still running")
 )
-
-// InputError says which part of a request is refused; nothing was recorded. Code is stable.
-type InputError struct {
-	Code    string // invalid_name, invalid_contract, invalid_context, invalid_history_value, invalid_history_element, too_large ...
-	Pointer string // JSON pointer into the request body, "" for the whole
-	Detail  string
-	Hint    string
-	Meta    map[string]any // more members for the problem detail: field, expected, got, index, reason
-}
-
-func (e *InputError) Error() string { return fmt.Sprintf("%s: %s", e.Pointer, e.Detail) }
 
 // CallRequest is one call by a client.
 type CallRequest struct {

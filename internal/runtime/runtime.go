@@ -1,64 +1,56 @@
-// Package runtime is the way of a call: open the session, select a program, forge or repair one where there is none
-// that is healthy, run it in a runner, judge what came back, and finish: one commit, one record, one log entry, on
-// every way out and exactly once. What a failed attempt did to the context is dropped. Interrupted is not failed.
+// Package runtime runs calls. A call opens its session, selects a program, has one forged or repaired where no healthy
+// one is stored, runs it in a runner, judges what came back, and commits: one store commit, one history record, one log
+// entry, on every way out and exactly once. Read Call in call.go first: it names the five phases in order.
 //
-// It knows nothing of HTTP. What it needs (store, sandbox, provider, clock, metrics) is handed in.
+// What a failed attempt did to the context is dropped. An interrupted call lowers no program's health. The package knows
+// nothing of HTTP and nothing of what people do with tools (package operator); store, sandbox, provider, clock and
+// metrics are passed in.
 package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Causes of a call's end from outside, found by context.Cause.
-var (
-	errCallTimeout = fmt.Errorf("the call's time is over: %w", context.DeadlineExceeded)
-	errShutdown    = errors.New("the daemon is shutting down")
-	errCanceled    = errors.New("the call was canceled")
-)
-
-// Runtime takes calls. Its methods may be called concurrently.
+// Runtime runs calls. Its methods may be called concurrently.
 type Runtime struct {
 	o       Options
 	store   store.Namespace
 	box     sandbox.Sandbox
 	model   provider.Provider
 	metrics *telemetry.Metrics
+	level   sandbox.Level // observed at the start
 
 	policy   atomic.Pointer[agent.Policy]
 	policyMu sync.Mutex // held while the policy changes
-	undoing  sync.Mutex // held while an act is taken back
 
 	sessions queues   // one call of a session at a time
-	adoption keyLocks // one adoption of an artifact's generation, or act of a person on it, at a time
+	adoption keyLocks // one new generation, or one operation of a person, per artifact at a time
 	flights  flights
 	compiled compiledContracts
 	facts    factsCache
 	recent   recentCalls
-	ledger   ledger
-	counted  adviceCount
-	feed     feed
-	level    sandbox.Level // what confinement was observed at the start
+	feed     progress.Feed
 
-	life   context.Context         // of what outlives a client: asynchronous calls, flights, maintenance
-	end    context.CancelCauseFunc // of life
-	tended chan struct{}           // closed when maintenance has ended
-	idle   chan struct{}           // closed, under mu, when draining and nothing is under way
+	life context.Context         // of what outlives a client: asynchronous calls and flights
+	end  context.CancelCauseFunc // of life
+	idle chan struct{}           // closed, under mu, when draining and no call runs
 
 	mu       sync.Mutex
-	running  map[string]*call // by call id, depth 0 and nested; guarded by mu
-	keys     map[string]bool  // idempotency keys of calls under way; guarded by mu
-	draining bool             // no more calls are taken; guarded by mu
+	running  map[string]*opened // by call id, nested calls too; guarded by mu
+	keys     map[string]bool    // idempotency keys of running calls; guarded by mu
+	draining bool               // no more calls are accepted; guarded by mu
 }
 
 // New wires a Runtime and reads the policy.
@@ -75,15 +67,13 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	life, end := context.WithCancelCause(context.Background())
-	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics,
-		running: map[string]*call{}, keys: map[string]bool{}, level: o.Sandbox.Status().Level, ledger: ledger{store: held},
-		idle: make(chan struct{}), tended: make(chan struct{}), life: life, end: end}
+	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics, level: o.Sandbox.Status().Level,
+		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end}
 	r.policy.Store(&p)
-	go r.maintain(life)
 	return r, nil
 }
 
-// Ready returns nil when calls can be taken, else why not.
+// Ready returns nil when calls are accepted, else why not.
 func (r *Runtime) Ready() error {
 	r.mu.Lock()
 	draining := r.draining
@@ -94,8 +84,8 @@ func (r *Runtime) Ready() error {
 	return r.o.Store.Ready()
 }
 
-// Stop takes no more calls, waits for those under way until ctx ends, then ends them as canceled and waits for
-// their records. What works in the background has ended when it returns. It may be called twice.
+// Stop accepts no more calls and waits for the running ones until ctx ends. Then it cancels them and waits for their
+// commits, at most Options.CancelGrace longer. It returns nil when every call ended by itself. It may be called twice.
 func (r *Runtime) Stop(ctx context.Context) error {
 	r.mu.Lock()
 	if !r.draining {
@@ -111,29 +101,60 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	r.end(errShutdown)
+	r.end(interrupt.ErrShutdown)
 	if err != nil {
-		r.cancelRunning(func(*call) bool { return true }, errShutdown)
-		<-r.idle
+		r.cancelRunning(func(*opened) bool { return true }, interrupt.ErrShutdown)
 	}
-	r.flights.under.Wait()
-	<-r.tended
-	return err
+	ended := make(chan struct{})
+	go func() {
+		<-r.idle
+		r.flights.under.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return err
+	case <-time.After(r.o.CancelGrace):
+		return fmt.Errorf("calls are still running %v after they were canceled", r.o.CancelGrace)
+	}
 }
 
-// cancelRunning cancels the calls under way that are meant.
-func (r *Runtime) cancelRunning(meant func(*call) bool, cause error) {
+// Life returns a context that ends, with its cause, when the Runtime stops.
+func (r *Runtime) Life() context.Context { return r.life }
+
+// Feed announces every committed call.
+func (r *Runtime) Feed() *progress.Feed { return &r.feed }
+
+// RunTimeout is the limit of a program's own computing time.
+func (r *Runtime) RunTimeout() time.Duration { return r.o.RunTimeout }
+
+// Turn waits until no call of the session runs, and keeps others waiting until leave is called. It returns ErrQueueFull
+// when too many wait already.
+func (r *Runtime) Turn(ctx context.Context, sessionID string) (leave func(), err error) {
+	if err := r.sessions.enter(ctx, sessionID, r.o.MaxQueue, nil); err != nil {
+		return nil, err
+	}
+	return func() { r.sessions.leave(sessionID) }, nil
+}
+
+// HoldAdoption keeps new generations of the method's artifact from being adopted until release is called.
+func (r *Runtime) HoldAdoption(role, method string) (release func()) {
+	return r.adoption.lock(methodKey{role, method})
+}
+
+// cancelRunning cancels the running calls that match.
+func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.running {
-		if meant(c) {
+		if match(c) {
 			c.cancel(cause)
 		}
 	}
 }
 
-// enter makes the call known as running; leave undoes it.
-func (r *Runtime) enter(c *call) error {
+// enter registers a call as running; leave undoes it.
+func (r *Runtime) enter(c *opened) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -146,11 +167,11 @@ func (r *Runtime) enter(c *call) error {
 	return nil
 }
 
-func (r *Runtime) leave(c *call) {
+func (r *Runtime) leave(c *opened) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.running, c.id)
-	c.progress.end()
+	c.progress.End()
 	if r.draining && len(r.running) == 0 {
 		select {
 		case <-r.idle:
@@ -158,36 +179,4 @@ func (r *Runtime) leave(c *call) {
 			close(r.idle)
 		}
 	}
-}
-
-// Load counts the calls that are under way, nested ones included, and those that wait for their session's turn.
-func (r *Runtime) Load() (running, waiting int) {
-	waiting = r.sessions.length()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return max(len(r.running)-waiting, 0), waiting
-}
-
-// VersionInfo is what /v1/version tells.
-type VersionInfo struct {
-	Name                string         `json:"name"`
-	Version             string         `json:"version"`
-	Revision            string         `json:"revision,omitempty"`
-	ToolstoreSchema     int            `json:"toolstore_schema_version"`
-	PromptVersion       string         `json:"prompt_version"`
-	ABI                 string         `json:"runtime_version"`
-	Model               string         `json:"model"`
-	Provider            string         `json:"provider"`
-	Engine              string         `json:"engine"` // the setting: auto, ssa or yaegi
-	Sandbox             sandbox.Status `json:"sandbox"`
-	KnownToolsPrompt    int            `json:"known_tools_prompt_limit"`
-	MaxRepairsBeforeGen int            `json:"max_repairs_before_regen"`
-}
-
-// Version tells what this daemon is and what confinement was observed.
-func (r *Runtime) Version() VersionInfo {
-	p := r.Policy()
-	return VersionInfo{Name: "recurgentd", Version: r.o.Version, Revision: r.o.Revision, ToolstoreSchema: agent.SchemaVersion,
-		PromptVersion: prompt.Version, ABI: agent.ABI, Model: r.o.Model, Provider: r.model.Name(), Engine: r.o.Engine, Sandbox: r.box.Status(),
-		KnownToolsPrompt: p.KnownToolsPromptLimit, MaxRepairsBeforeGen: p.MaxRepairsBeforeRegen}
 }

@@ -9,9 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/prompt/prompttest"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -25,79 +26,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// scripted is a model that answers a (role, method) with its programs in order; the last one repeats. It is the only
-// fake of these tests: runners are processes.
-type scripted struct {
-	mu       sync.Mutex
-	programs map[string][]string // by "role.method"
-	requests []provider.Request
-	block    chan struct{} // when set, answers wait for it
-	hang     string        // a "role.method" that is never answered
-	err      error
-}
-
-func (s *scripted) Name() string { return "scripted" }
-
-func (s *scripted) Chat(context.Context, provider.ChatRequest) (provider.ChatReply, error) {
-	return provider.ChatReply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer", Message: "scripted: no chat"}
-}
-
-func (s *scripted) Program(ctx context.Context, q provider.Request) (provider.Reply, error) {
-	s.mu.Lock()
-	s.requests = append(s.requests, q)
-	block, err := s.block, s.err
-	key := q.Role + "." + q.Method
-	if key == s.hang {
-		block = make(chan struct{})
-	}
-	answers := s.programs[key]
-	if len(answers) > 1 {
-		s.programs[key] = answers[1:]
-	}
-	s.mu.Unlock()
-	if block != nil {
-		select {
-		case <-block:
-		case <-ctx.Done():
-			return provider.Reply{}, context.Cause(ctx)
-		}
-	}
-	switch {
-	case err != nil:
-		return provider.Reply{}, err
-	case len(answers) == 0:
-		return provider.Reply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer", Message: "scripted: nothing for " + key}
-	}
-	return provider.Reply{Code: answers[0], Model: "scripted", Usage: agent.Usage{ModelRequests: 1, PromptTokens: 10, CompletionTokens: 5}}, nil
-}
-
-// count returns how many requests of a kind were made for the method; kind "" counts all.
-func (s *scripted) count(key, kind string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, q := range s.requests {
-		if q.Role+"."+q.Method == key && (kind == "" || kind == q.Kind) {
-			n++
-		}
-	}
-	return n
-}
-
-// checkHistoryGuidance holds every request of a test to what prompts must say of the history (H-31 to H-37).
-func (s *scripted) checkHistoryGuidance(t *testing.T) {
+// patchPolicy applies a JSON merge patch to the policy.
+func patchPolicy(t *testing.T, r *Runtime, patch string) {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.requests {
-		if _, err := prompttest.Check(q.Messages); err != nil {
-			t.Errorf("%s of %s.%s: %v", q.Kind, q.Role, q.Method, err)
+	_, err := r.ChangePolicy(t.Context(), func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error) {
+		after, err := jsonpatch.MergePatch(agent.Encoded(now), []byte(patch))
+		if err != nil {
+			return now, nil, err
 		}
+		p, err := agent.DecodePolicy(after)
+		return p, &agent.AuditEntry{ID: agent.NewID("aud"), Action: "policy.change"}, err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
 // newRuntime starts a runtime over a memory store, real runners and the scripted model.
-func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *scripted) {
+func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *runtimetest.Model) {
 	t.Helper()
 	so := sandbox.DefaultOptions()
 	so.Require = "process"
@@ -105,7 +51,7 @@ func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *scripted
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := &scripted{programs: programs}
+	model := &runtimetest.Model{Programs: programs}
 	o := DefaultOptions()
 	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, model
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
@@ -117,7 +63,7 @@ func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *scripted
 	t.Cleanup(func() {
 		_ = r.Stop(context.Background())
 		box.Close()
-		model.checkHistoryGuidance(t)
+		model.CheckHistoryGuidance(t)
 	})
 	return r, model
 }
@@ -186,7 +132,7 @@ func TestForgeOnceThenWarm(t *testing.T) {
 	wantReply(t, "warm", call("add", 40, 2), "42 persisted")
 	_, other := conversation(t, r, SessionRequest{Role: "calculator"}) // P-99: another session
 	wantReply(t, "another session", other("add", 1, 1), "2 persisted")
-	if n := model.count("calculator.add", ""); n != 1 {
+	if n := model.Count("calculator.add", ""); n != 1 {
 		t.Errorf("%d model requests, want 1", n)
 	}
 }
@@ -194,7 +140,7 @@ func TestForgeOnceThenWarm(t *testing.T) {
 // X-06: calls that need the same program at the same time forge once.
 func TestSingleFlight(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
-	model.block = make(chan struct{})
+	model.Block = make(chan struct{})
 	const n = 16
 	replies := make(chan Reply, n)
 	var ready sync.WaitGroup
@@ -207,16 +153,16 @@ func TestSingleFlight(t *testing.T) {
 		}()
 	}
 	ready.Wait()
-	close(model.block)
+	close(model.Block)
 	for range n {
 		if got := <-replies; string(got.Outcome.Value) != "5" {
 			t.Errorf("got %s %s", got.Outcome.Value, got.Outcome.ErrorMessage)
 		}
 	}
-	if got := model.count("calculator.add", ""); got != 1 {
+	if got := model.Count("calculator.add", ""); got != 1 {
 		t.Errorf("%d model requests, want 1", got)
 	}
-	a, err := r.Artifact(t.Context(), "calculator", "add")
+	a, err := r.store.Artifact(t.Context(), "calculator", "add")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,13 +178,13 @@ func TestRepair(t *testing.T) {
 	wantReply(t, "cold", call("m", 1), "1 generated")
 	wantReply(t, "repaired", call("m", "bad"), `"mended" repaired`)
 	wantReply(t, "warm", call("m", "bad"), `"mended" persisted`)
-	last := model.requests[1].Messages[len(model.requests[1].Messages)-1].Content
+	last := model.Requests()[1].Messages[len(model.Requests()[1].Messages)-1].Content
 	for _, part := range []string{"<failed_code>", `panic("boom")`, "<failure_class>intrinsic</failure_class>", "boom"} {
 		if !strings.Contains(last, part) {
 			t.Errorf("the repair request lacks %q:\n%s", part, last)
 		}
 	}
-	a, _ := r.Artifact(t.Context(), "r", "m")
+	a, _ := r.store.Artifact(t.Context(), "r", "m")
 	if a.RepairCountSinceRegen != 1 || a.IntrinsicFailureCount != 1 || a.Generations[0].Trigger != "repair:execution" || *a.Generations[0].ParentID != "gen-1" {
 		t.Errorf("repairs %d, intrinsic %d, newest %+v", a.RepairCountSinceRegen, a.IntrinsicFailureCount, a.Generations[0])
 	}
@@ -253,17 +199,15 @@ func TestProofBeforeServing(t *testing.T) {
 	wantReply(t, "cold", first, "1 generated")
 	wantReply(t, "the repair breaks the fixture, the next program does not", call("m", "bad"), `"mended" generated`)
 	wantReply(t, "the older answer holds", call("m", 1), "1 persisted")
-	if text := lastUser(model.requests[2]); !strings.Contains(text, "broke an earlier call") {
+	if text := lastUser(model.Requests()[2]); !strings.Contains(text, "broke an earlier call") {
 		t.Errorf("the next attempt was not told of the broken fixture:\n%s", text)
 	}
-	a, _ := r.Artifact(t.Context(), "pf", "m")
+	a, _ := r.store.Artifact(t.Context(), "pf", "m")
 	if len(a.Rejections) != 1 || a.Rejections[0].Fixture != first.CallID {
 		t.Errorf("rejections %+v, want one that names %s", a.Rejections, first.CallID)
 	}
 	off, _ := newRuntime(t, map[string][]string{"pf.m": {run(boomOnBad), run(breaks)}})
-	if _, err := off.PatchPolicy(t.Context(), json.RawMessage(`{"fixtures_enabled": false}`), "test"); err != nil {
-		t.Fatal(err)
-	}
+	patchPolicy(t, off, `{"fixtures_enabled": false}`)
 	_, call = conversation(t, off, SessionRequest{Role: "pf"})
 	call("m", 1)
 	wantReply(t, "fixtures off", call("m", "bad"), `"mended" repaired`)
@@ -275,9 +219,7 @@ func lastUser(q provider.Request) string { return q.Messages[len(q.Messages)-1].
 func TestBudgets(t *testing.T) {
 	boom := run("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn 1, nil")
 	r, model := newRuntime(t, map[string][]string{"b.m": {boom}})
-	if _, err := r.PatchPolicy(t.Context(), json.RawMessage(`{"execution_repair_budget": 0, "degraded": {"min_failures": 20}}`), "test"); err != nil {
-		t.Fatal(err)
-	}
+	patchPolicy(t, r, `{"execution_repair_budget": 0, "degraded": {"min_failures": 20}}`)
 	_, call := conversation(t, r, SessionRequest{Role: "b"})
 	wantReply(t, "cold", call("m", "good"), "1 generated")
 	for range 4 {
@@ -286,7 +228,7 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	kinds := ""
-	for _, q := range model.requests {
+	for _, q := range model.Requests() {
 		kinds += q.Kind[:1]
 	}
 	if kinds != "f"+"rf"+"rf"+"rf"+"f" {
@@ -307,13 +249,13 @@ func TestAuthoredErrors(t *testing.T) {
 	if !low.Outcome.Authored || low.Outcome.Retriable {
 		t.Errorf("authored %v, retriable %v", low.Outcome.Authored, low.Outcome.Retriable)
 	}
-	if _, err := r.Artifact(t.Context(), "a", "low"); err == nil {
+	if _, err := r.store.Artifact(t.Context(), "a", "low"); err == nil {
 		t.Error("a first call that ends in an authored error keeps its program")
 	}
 	wantReply(t, "plain error", call("plain"), "tool_error generated")
 	wantReply(t, "invalid input", call("input"), "invalid_input generated")
 	wantReply(t, "invalid input keeps the program", call("input", 1), "1 persisted")
-	if n := model.count("a.input", ""); n != 1 {
+	if n := model.Count("a.input", ""); n != 1 {
 		t.Errorf("%d requests, want 1", n)
 	}
 }
@@ -354,7 +296,7 @@ func TestDeadProvider(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
 	_, call := conversation(t, r, SessionRequest{Role: "calculator"})
 	call("add", 1, 2)
-	model.err = &provider.Error{Type: agent.ErrProvider, Reason: "network", Message: "connection refused"}
+	model.Err = &provider.Error{Type: agent.ErrProvider, Reason: "network", Message: "connection refused"}
 	got := call("new")
 	wantReply(t, "cold", got, "provider none")
 	if !got.Outcome.Retriable {

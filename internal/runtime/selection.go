@@ -7,15 +7,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Decisions of a selection.
-const (
-	DecideRun    = "run"    // run the generation
-	DecideRepair = "repair" // mend the generation before anything runs
-	DecideForge  = "forge"  // have a model write anew
-	DecideRefuse = "refuse" // nothing may run
-	DecideNone   = "none"   // no program is needed (setters)
-)
-
 // Reasons of a selection: a closed set.
 const (
 	ReasonHealthy          = "healthy"
@@ -73,39 +64,39 @@ type Figures struct {
 func Select(in SelectInput) Decision {
 	p, a := in.Policy, in.Artifact
 	if a == nil {
-		return Decision{Decision: DecideForge, Reason: ReasonMissing}
+		return Decision{Decision: agent.DecideForge, Reason: ReasonMissing}
 	}
 	g := a.Current()
-	d := Decision{Decision: DecideForge, Generation: g, Figures: figures(a, g)}
+	d := Decision{Decision: agent.DecideForge, Generation: g, Figures: figures(a, g)}
 	if d.Reason = forgeReason(in, a, g); d.Reason != "" {
 		return d
 	}
 	if p.ApprovalRequired && !a.Approved {
-		d.Decision, d.Reason = DecideRefuse, ReasonApprovalRequired
+		d.Decision, d.Reason = agent.DecideRefuse, ReasonApprovalRequired
 		return d
 	}
 	if a.Pinned {
-		return Decision{Decision: DecideRun, Reason: ReasonPinned, Generation: g}
+		return Decision{Decision: agent.DecideRun, Reason: ReasonPinned, Generation: g}
 	}
 	match := a.Matching(in.CheckedFingerprint, func(other *agent.Generation) bool {
 		return other == g || !Degraded(other, p.Degraded) && forgeReason(in, a, other) == ""
 	})
 	if p.Promotion.Enforce && match != nil && match == g {
 		if better := promoted(in, a, g); better != nil {
-			return Decision{Decision: DecideRun, Reason: ReasonNotPromoted, Generation: better}
+			return Decision{Decision: agent.DecideRun, Reason: ReasonNotPromoted, Generation: better}
 		}
 	}
 	switch {
 	case match == nil:
-		return mend(d, in, ReasonContractChanged)
+		return repairOrForge(d, in, ReasonContractChanged)
 	case Degraded(match, p.Degraded):
-		return mend(d, in, ReasonDegraded)
+		return repairOrForge(d, in, ReasonDegraded)
 	case in.HasArgs && in.IgnoresArgs(match):
-		return mend(d, in, ReasonArgsIgnored)
+		return repairOrForge(d, in, ReasonArgsIgnored)
 	case p.Promotion.Enforce && match.State == agent.StateDegraded:
-		return mend(d, in, ReasonDegraded)
+		return repairOrForge(d, in, ReasonDegraded)
 	}
-	return Decision{Decision: DecideRun, Reason: ReasonHealthy, Generation: match}
+	return Decision{Decision: agent.DecideRun, Reason: ReasonHealthy, Generation: match}
 }
 
 // promoted returns the healthy generation of the call's contract that has come furthest in its lifecycle (durable before
@@ -124,16 +115,16 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 	return best
 }
 
-// mendable reports whether a generation selected for that reason is repaired first, while the budget lasts.
-func mendable(reason string) bool {
+// repairable reports whether a generation selected for that reason is repaired first, while the budget lasts.
+func repairable(reason string) bool {
 	return reason == ReasonContractChanged || reason == ReasonDegraded || reason == ReasonArgsIgnored
 }
 
-// mend repairs first while the switch and the budget allow it, else forges anew.
-func mend(d Decision, in SelectInput, reason string) Decision {
-	d.Decision, d.Reason = DecideForge, reason
+// repairOrForge repairs first while the switch and the budget allow it, else forges anew.
+func repairOrForge(d Decision, in SelectInput, reason string) Decision {
+	d.Decision, d.Reason = agent.DecideForge, reason
 	if in.Policy.RepairEnabled && in.Artifact.RepairCountSinceRegen < in.Policy.MaxRepairsBeforeRegen {
-		d.Decision = DecideRepair
+		d.Decision = agent.DecideRepair
 	}
 	return d
 }
@@ -197,7 +188,7 @@ func (d Decision) selection() agent.Selection {
 	if d.Generation != nil {
 		s.Generation = d.Generation.ID
 	}
-	if d.Decision != DecideRun && d.Generation != nil {
+	if d.Decision != agent.DecideRun && d.Generation != nil {
 		s.Figures = map[string]any{"recent_failure_rate": d.Figures.RecentFailureRate, "counted": d.Figures.Counted,
 			"successes": d.Figures.Successes, "failures": d.Figures.Failures, "repairs_since_regen": d.Figures.Repairs}
 	}

@@ -9,21 +9,23 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// CreateSession makes a session. It returns a *agent.NameError or an *InputError for a request that makes no sense.
+// CreateSession makes a session. It returns a *agent.NameError or an *agent.InputError for a request that makes no sense.
 func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Session, error) {
 	if err := agent.CheckName("role", q.Role); err != nil {
 		return agent.Session{}, err
 	}
-	if err := checkContract(q.Contract, "/contract"); err != nil {
+	if err := contract.CheckTerms(q.Contract, "/contract"); err != nil {
 		return agent.Session{}, err
 	}
 	memory := map[string]json.RawMessage{}
 	if len(q.Context) > 0 && string(q.Context) != "null" {
 		if err := json.Unmarshal(q.Context, &memory); err != nil {
-			return agent.Session{}, &InputError{Code: "invalid_context", Pointer: "/context", Detail: "must be an object", Hint: `{"context": {"key": "value"}}`}
+			return agent.Session{}, &agent.InputError{Code: "invalid_context", Pointer: "/context", Detail: "must be an object", Hint: `{"context": {"key": "value"}}`}
 		}
 	}
 	if err := r.checkContext(memory); err != nil {
@@ -49,7 +51,7 @@ func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
 	if size <= r.o.MaxContext {
 		return nil
 	}
-	return &InputError{Code: "too_large", Pointer: "/context", Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, r.o.MaxContext),
+	return &agent.InputError{Code: "too_large", Pointer: "/context", Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, r.o.MaxContext),
 		Hint: "keep large data outside and pass it as arguments"}
 }
 
@@ -68,7 +70,7 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 	if _, err := r.store.Session(ctx, id); err != nil {
 		return err
 	}
-	r.cancelRunning(func(c *call) bool { return c.session.ID == id }, errCanceled)
+	r.cancelRunning(func(c *opened) bool { return c.session.ID == id }, interrupt.ErrCanceled)
 	if err := r.sessions.enter(ctx, id, r.o.MaxQueue+1, nil); err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMe
 // that it falls between calls.
 func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error) {
 	if agent.Kind(patch) != "object" {
-		return nil, &InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object", Hint: `{"key": "value", "gone": null}`}
+		return nil, &agent.InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object", Hint: `{"key": "value", "gone": null}`}
 	}
 	if _, err := r.store.Session(ctx, id); err != nil {
 		return nil, err
@@ -100,7 +102,7 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	}
 	change, err := mergePatch(before, patch)
 	if err != nil {
-		return nil, &InputError{Code: "invalid_context", Detail: err.Error(), Hint: "send a JSON merge patch (RFC 7396)"}
+		return nil, &agent.InputError{Code: "invalid_context", Detail: err.Error(), Hint: "send a JSON merge patch (RFC 7396)"}
 	}
 	change.Apply(before)
 	if err := r.checkContext(before); err != nil {

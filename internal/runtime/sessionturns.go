@@ -29,7 +29,7 @@ type fromSession struct {
 
 // sessionTurns makes a history input of the session's latest ok calls of the same method, when the given one asks for
 // it. Values are there as long as the call log keeps them; calls that failed or whose value has gone are passed over.
-func (c *call) sessionTurns(ctx context.Context, sig *contract.Signature) error {
+func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) error {
 	if agent.Kind(c.inputHistory) != "object" || !bytes.Contains(c.inputHistory, []byte(`"from_session"`)) {
 		return nil
 	}
@@ -64,9 +64,9 @@ func (c *call) sessionTurns(ctx context.Context, sig *contract.Signature) error 
 }
 
 // wantedTurns reads {"from_session": "last", "n": 5}; 0 is an input that is none of these.
-func (c *call) wantedTurns(sig *contract.Signature) (int, error) {
+func (c *opened) wantedTurns(sig *contract.Signature) (int, error) {
 	refuse := func(pointer, detail string) (int, error) {
-		return 0, &InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history" + pointer, Detail: detail, Hint: `{"from_session": "last", "n": 5}`,
+		return 0, &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history" + pointer, Detail: detail, Hint: `{"from_session": "last", "n": 5}`,
 			Meta: map[string]any{"field": "history", "expected": "{from_session, n}", "got": agent.Kind(c.inputHistory)}}
 	}
 	var all map[string]json.RawMessage

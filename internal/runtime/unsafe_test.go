@@ -45,12 +45,12 @@ func TestArgumentsWithoutJSON(t *testing.T) {
 		if string(args) != `["before",`+tt.want+`]` || string(rec.Kwargs) != `{"k":1,"password":"[masked]"}` || rec.ErrorType != agent.ErrNonSerializable || rec.ProgramSource != agent.SourceNone {
 			t.Errorf("%s: the record is %s", tt.name, page.Records[0])
 		}
-		entry, err := r.CallView(t.Context(), rec.CallID)
-		if err != nil || !entry.HistoryRecordAppended || !strings.HasPrefix(entry.OutcomeErrorMessage, "argument 2: ") {
-			t.Errorf("%s: the log entry is %+v, %v", tt.name, entry.LogEntry, err)
+		entry, err := r.store.Call(t.Context(), rec.CallID)
+		if err != nil || !entry.Log.HistoryRecordAppended || !strings.HasPrefix(entry.Log.OutcomeErrorMessage, "argument 2: ") {
+			t.Errorf("%s: the log entry is %+v, %v", tt.name, entry.Log, err)
 		}
 	}
-	if n := model.count("tool.m", ""); n != 0 {
+	if n := model.Count("tool.m", ""); n != 0 {
 		t.Errorf("the tool was asked for %d times", n)
 	}
 }

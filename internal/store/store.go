@@ -31,6 +31,9 @@ var (
 // AnyRevision stands for "whatever the revision is" in operations that compare it.
 const AnyRevision int64 = -1
 
+// MaxTrail bounds how much of the audit trail is read at once: its newest entries.
+const MaxTrail = 1 << 20
+
 // Store is safe for concurrent use.
 type Store interface {
 	// Namespace returns what the namespace of that name holds. It exists from its first write on; until then reads find

@@ -286,3 +286,12 @@ func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 	binary.BigEndian.PutUint64(id[:], rand.Uint64()|1) // never all zero
 	return id
 }
+
+// TraceParent returns the traceparent header (W3C Trace Context) for a request made within the span. Without a span it
+// carries the trace's id alone, in the form that the standard demands.
+func TraceParent(s *Span, traceID string) string {
+	if s != nil {
+		return s.TraceParent()
+	}
+	return "00-" + traceID + "-" + traceID[:16] + "-01"
+}

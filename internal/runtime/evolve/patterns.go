@@ -62,3 +62,14 @@ func PatternsForPrompt(events []agent.PatternEvent) []string {
 	}
 	return out
 }
+
+// Capable leaves out the events without a capability: those are kept for their success alone.
+func Capable(events []agent.PatternEvent) []agent.PatternEvent {
+	out := make([]agent.PatternEvent, 0, len(events))
+	for _, e := range events {
+		if len(e.Capabilities) > 0 {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -72,7 +72,7 @@ func (g *Gate) Check(source string) (*Program, *Refusal) {
 	if g.stuck {
 		return nil, &Refusal{Type: InvalidCode, Message: "an earlier check did not end"}
 	}
-	c := &check{gate: g, source: source, fset: token.NewFileSet()}
+	c := &check{gate: g, source: source, fset: g.lib.programFiles()}
 	type answer struct {
 		p *Program
 		r *Refusal
@@ -218,7 +218,6 @@ func (c *check) reorder() *Refusal {
 		return nil
 	}
 	// A move that changed the meaning is a mistake of ours: the program is taken as it stands.
-	c.fset = token.NewFileSet()
 	if r := c.parse(); r != nil {
 		return r
 	}
@@ -286,7 +285,7 @@ func (c *check) load(path string) (*types.Package, error) {
 	if u, ok := c.local[path]; ok {
 		return u.Pkg, nil
 	}
-	u, err := lib.checkGeneric(path, lib.source(path, c.usedNames(path)), importerFunc(c.load))
+	u, err := lib.checkGeneric(c.fset, path, lib.source(path, c.usedNames(path)), importerFunc(c.load))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"go/token"
 	"os"
 	"reflect"
 	"strings"
@@ -289,5 +290,37 @@ func TestDialectDocument(t *testing.T) {
 	}
 	if !strings.Contains(Dialect(), "slices") || !strings.Contains(Dialect(), "func Run(call *recurgent.Call) (any, error)") {
 		t.Error(Dialect())
+	}
+}
+
+// go/ssa tells by positions which types a function declares: files that are compiled together share none.
+func TestFilesShareNoPositions(t *testing.T) {
+	g, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The call moves before its statement, so the program is checked twice.
+	src := program("fmt maps slices", "type row chan int\nfunc next() int { return 1 }", "l := []row{nil}\nl = slices.Insert(l, 0, l...)\nn := 0\nm := map[string]int{fmt.Sprint(n): next()}\nreturn []any{maps.Keys(m) != nil, n + next(), len(l)}, nil")
+	for range 3 { // what the library reads meanwhile moves its end
+		p, r := g.Check(src)
+		if r != nil {
+			t.Fatalf("refused: %s", r.Message)
+		}
+		type span struct{ from, to token.Pos }
+		var spans []span
+		for _, u := range p.Units {
+			for _, f := range u.Files {
+				s := span{f.FileStart, f.FileEnd}
+				for _, o := range spans {
+					if s.from <= o.to && o.from <= s.to {
+						t.Errorf("%s at %v and another file at %v", f.Name.Name, s, o)
+					}
+				}
+				spans = append(spans, s)
+			}
+		}
+		if len(spans) < 4 {
+			t.Errorf("%d files: the program uses slices, maps, cmp and iter", len(spans))
+		}
 	}
 }

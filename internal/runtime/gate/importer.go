@@ -60,13 +60,27 @@ func newLibrary() (*library, error) {
 		return nil, fmt.Errorf("gate: embedded generic packages: %w", err)
 	}
 	for _, path := range []string{"cmp", "iter"} {
-		u, err := l.checkGeneric(path, l.wholeSource(path), nil)
+		u, err := l.checkGeneric(l.fset, path, l.wholeSource(path), nil)
 		if err != nil {
 			return nil, err
 		}
 		l.units[path], l.decoded[path] = u, u.Pkg
 	}
 	return l, nil
+}
+
+// programBase is where the positions of a program begin, beyond all of the library's.
+const programBase = 1 << 30
+
+// programFiles returns the file set of one program. go/ssa tells by positions which types are declared within a function, so no two files that
+// it compiles together may share any: a type of the program would become two.
+func (l *library) programFiles() *token.FileSet {
+	if l.fset.Base() >= programBase {
+		panic("gate: the library has too many positions") // some MB are in use
+	}
+	fset := token.NewFileSet()
+	fset.AddFile("library", 1, programBase)
+	return fset
 }
 
 func truePath(path string) string {
@@ -155,8 +169,8 @@ func (l *library) source(path string, want map[string]bool) string {
 }
 
 // checkGeneric type-checks a generic package from source.
-func (l *library) checkGeneric(path, source string, imp types.Importer) (Unit, error) {
-	file, err := parser.ParseFile(l.fset, path+".go", source, parser.SkipObjectResolution)
+func (l *library) checkGeneric(fset *token.FileSet, path, source string, imp types.Importer) (Unit, error) {
+	file, err := parser.ParseFile(fset, path+".go", source, parser.SkipObjectResolution)
 	if err != nil {
 		return Unit{}, fmt.Errorf("gate: package %s: %w", path, err)
 	}
@@ -165,7 +179,7 @@ func (l *library) checkGeneric(path, source string, imp types.Importer) (Unit, e
 	}
 	u := Unit{Info: newInfo(), Files: []*ast.File{file}}
 	conf := types.Config{Importer: imp, Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goversion.Name}
-	if u.Pkg, err = conf.Check(path, l.fset, u.Files, u.Info); err != nil {
+	if u.Pkg, err = conf.Check(path, fset, u.Files, u.Info); err != nil {
 		return Unit{}, fmt.Errorf("gate: package %s: %w", path, err)
 	}
 	return u, nil

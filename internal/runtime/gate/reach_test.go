@@ -162,7 +162,7 @@ func TestReach(t *testing.T) {
 		pkg, err := g.lib.load(p.Path)
 		if p.Source && p.Path != "cmp" && p.Path != "iter" {
 			var u Unit
-			u, err = g.lib.checkGeneric(p.Path, g.lib.wholeSource(p.Path), nil)
+			u, err = g.lib.checkGeneric(g.lib.fset, p.Path, g.lib.wholeSource(p.Path), nil)
 			pkg = u.Pkg
 		}
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
@@ -30,7 +31,7 @@ func FuzzMessages(f *testing.F) {
 			return
 		}
 		got, err := Messages(r)
-		var bad *InputError
+		var bad *agent.InputError
 		if err != nil {
 			if !errors.As(err, &bad) || bad.Code == "" || bad.Pointer == "" || bad.Detail == "" {
 				t.Fatalf("not a typed error: %v", err)

@@ -31,16 +31,6 @@ const (
 // CodeInvalidInput is the code of a request whose inputs do not fit the signature.
 const CodeInvalidInput = "invalid_input"
 
-// An InputError says what is wrong with a request. Code is invalid_input or one of history.Error.
-type InputError struct {
-	Code    string
-	Pointer string // JSON pointer into the request: /inputs/question
-	Detail  string
-	Meta    map[string]any
-}
-
-func (e *InputError) Error() string { return e.Pointer + ": " + e.Detail }
-
 // A ReplyError says that the model's replies did not fit, the second one included.
 type ReplyError struct {
 	Reason   string
@@ -76,7 +66,7 @@ type Result struct {
 // maxRepeat bounds how much of an unfitting reply is shown to the model again.
 const maxRepeat = 16 << 10
 
-// Run asks the model. Errors are *InputError (nothing was asked), *ReplyError, *provider.Error, or the context's cause.
+// Run asks the model. Errors are *agent.InputError (nothing was asked), *ReplyError, *provider.Error, or the context's cause.
 func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 	messages, err := Messages(r)
 	if err != nil {
@@ -141,10 +131,10 @@ func again(r Request, reason string) string {
 }
 
 // Messages renders the conversation: a system message, the demos, the history, the current request. It returns an
-// *InputError when the request is wrong.
+// *agent.InputError when the request is wrong.
 func Messages(r Request) ([]provider.Message, error) {
 	if !slices.Contains([]string{"", AdapterLines, AdapterJSON, AdapterJSONSchema}, r.Adapter) {
-		return nil, &InputError{Code: CodeInvalidInput, Pointer: "/adapter", Detail: "must be lines, json or json_schema"}
+		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/adapter", Detail: "must be lines, json or json_schema"}
 	}
 	if r.Limits == (history.Limits{}) {
 		r.Limits = history.DefaultLimits()
@@ -178,10 +168,10 @@ func moved(err error, at string) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	return &InputError{Code: e.Code, Pointer: at + e.Pointer, Detail: e.Detail, Meta: e.Meta}
+	return &agent.InputError{Code: e.Code, Pointer: at + e.Pointer, Detail: e.Detail, Meta: e.Meta}
 }
 
-// CheckDemos returns nil or the *InputError of the first demo that is no example of the signature, or of too many.
+// CheckDemos returns nil or the *agent.InputError of the first demo that is no example of the signature, or of too many.
 func CheckDemos(s *contract.Signature, demos []json.RawMessage, lim history.Limits) error {
 	_, err := demoTurns(s, demos, lim)
 	return err
@@ -193,7 +183,7 @@ func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limit
 	}
 	raw, err := json.Marshal(map[string]any{"messages": demos})
 	if err != nil {
-		return nil, &InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects"}
+		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects"}
 	}
 	turns, err := history.Parse(raw, "demos", s, lim)
 	var e *history.Error
@@ -204,32 +194,32 @@ func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limit
 	if e.Code == history.CodeTooLarge {
 		code = e.Code
 	}
-	return nil, &InputError{Code: code, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"), Detail: e.Detail, Meta: e.Meta}
+	return nil, &agent.InputError{Code: code, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"), Detail: e.Detail, Meta: e.Meta}
 }
 
 func checkInputs(r Request, historyField string) error {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(r.Inputs)) {
 		if !slices.ContainsFunc(r.Signature.Inputs, func(f contract.Field) bool { return f.Name == name }) {
-			return &InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(name), Detail: "is no input of the signature", Meta: map[string]any{"field": name}}
+			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(name), Detail: "is no input of the signature", Meta: map[string]any{"field": name}}
 		}
 		if name != historyField {
 			size += len(r.Inputs[name])
 		}
 	}
 	if size > r.Limits.Bytes {
-		return &InputError{Code: history.CodeTooLarge, Pointer: "/inputs", Detail: fmt.Sprintf("have %d bytes; at most %d are read", size, r.Limits.Bytes)}
+		return &agent.InputError{Code: history.CodeTooLarge, Pointer: "/inputs", Detail: fmt.Sprintf("have %d bytes; at most %d are read", size, r.Limits.Bytes)}
 	}
 	for _, f := range ordinary(r.Signature) {
 		v, ok := r.Inputs[f.Name]
 		if !ok {
-			return &InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: "is missing", Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": "nothing"}}
+			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: "is missing", Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": "nothing"}}
 		}
 		if agent.Kind(v) == "null" {
 			continue
 		}
 		if _, reason := typed(f, v); reason != "" {
-			return &InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: reason, Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": agent.Kind(v)}}
+			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: reason, Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": agent.Kind(v)}}
 		}
 	}
 	return nil

@@ -155,14 +155,14 @@ func TestBadRequests(t *testing.T) {
 	p, s := start(t, text("Answer: never")...)
 	for _, tt := range tests {
 		_, err := Run(t.Context(), p, request(t, tt.signature, tt.inputs))
-		var e *InputError
+		var e *agent.InputError
 		if !errors.As(err, &e) || e.Code != tt.code || e.Pointer != tt.pointer || e.Detail == "" {
 			t.Errorf("%s: got %v, want %s at %s", tt.name, err, tt.code, tt.pointer)
 		}
 	}
 	bad := request(t, withHistory, `{"question":"q"}`)
 	bad.Demos = []json.RawMessage{json.RawMessage(`{"question":"q"}`)}
-	var e *InputError
+	var e *agent.InputError
 	if _, err := Run(t.Context(), p, bad); !errors.As(err, &e) || e.Pointer != "/demos/0" {
 		t.Errorf("a bad demo: got %v", err)
 	}

@@ -324,7 +324,7 @@ func runNatively(t *testing.T, corpus []entry) map[string]result {
 	binary := filepath.Join(dir, "native")
 	build := exec.Command("go", "build", "-trimpath", "-o", binary, "./driver")
 	build.Dir = dir
-	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off")
+	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off", "GOGC=", "GODEBUG=")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the corpus does not compile natively: %v\n%s", err, out)
 	}

@@ -27,7 +27,7 @@ func reflectOf(t *rtype) reflect.Type {
 
 func (t *rtype) direct() bool { return t.TFlag&flagDirectIface != 0 }
 
-// encodeName returns a name as run-time types store it. The bytes must stay reachable, which types.kept ensures.
+// encodeName returns a name as run-time types store it. The bytes must stay reachable: from a type, or by addReflectOff.
 func encodeName(name, tag string, exported, embedded bool, pkgPath int32) []byte {
 	var flags byte
 	if exported {
@@ -59,40 +59,4 @@ func appendVarint(b []byte, n int) []byte {
 		n >>= 7
 	}
 	return append(b, byte(n))
-}
-
-// A block is a run-time type with its uncommon part and its methods, in the order in which the runtime expects them.
-type block[T, M any] struct {
-	t T
-	u uncommonType
-	m M
-}
-
-// newBlock allocates a run-time type of form T with room for n methods.
-func newBlock[T any](n int) (t *T, u *uncommonType, methods []methodEntry) {
-	switch {
-	case n <= 4:
-		b := new(block[T, [4]methodEntry])
-		t, u, methods = &b.t, &b.u, b.m[:n]
-	case n <= 16:
-		b := new(block[T, [16]methodEntry])
-		t, u, methods = &b.t, &b.u, b.m[:n]
-	case n <= 64:
-		b := new(block[T, [64]methodEntry])
-		t, u, methods = &b.t, &b.u, b.m[:n]
-	case n <= 256:
-		b := new(block[T, [256]methodEntry])
-		t, u, methods = &b.t, &b.u, b.m[:n]
-	default:
-		fail("a type has more than 256 methods")
-	}
-	u.Moff = uint32(unsafe.Sizeof(*u))
-	return t, u, methods
-}
-
-// A funcForm is a function type: its parameters and results follow its uncommon part.
-type funcForm struct {
-	funcType
-	u    uncommonType
-	args [40]*rtype
 }

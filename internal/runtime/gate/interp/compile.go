@@ -92,8 +92,8 @@ func (c *compiler) finish() {
 	}
 	str := encodeName("frame", "", true, false, 0)
 	c.f.frame = &rtype{Size: size, PtrBytes: ptrs, Align: 8, FieldAlign: 8, Kind: uint8(reflect.Struct),
-		GCData: unsafe.SliceData(mask), Str: c.mc.types.off(str)}
-	keepType(c.f.frame)
+		GCData: unsafe.SliceData(mask), Str: off(str)}
+	addReflectOff(unsafe.Pointer(c.f.frame)) // the collector may come upon a dead frame when the program is gone
 	c.f.template = unsafeNew(c.f.frame)
 	for _, init := range c.inits {
 		init(c.f.template)

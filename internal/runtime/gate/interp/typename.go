@@ -85,14 +85,14 @@ func signatureName(t *types.Signature) string {
 }
 
 // interfaceName returns the name of an interface type without one.
-func (tt *typeTable) interfaceName(t *types.Interface) string {
+func (tt *typeTable) interfaceName(t types.Type) string {
 	signature := func(s *types.Signature) string { return strings.TrimPrefix(tt.of(s).String(), "func") }
-	return interfaceForm(t, signature, func(m *types.Func) string { return m.Pkg().Name() })
+	return interfaceForm(t.(*types.Interface), signature, func(m *types.Func) string { return m.Pkg().Name() })
 }
 
 // structName returns the name of a struct type without one.
-func (tt *typeTable) structName(t *types.Struct) string {
-	return structForm(t, func(t types.Type) string { return tt.of(t).String() }, nil)
+func (tt *typeTable) structName(t types.Type) string {
+	return structForm(t.(*types.Struct), func(t types.Type) string { return tt.of(t).String() }, nil)
 }
 
 // interfaceForm writes an interface type: its methods sorted, unexported ones with their package.

@@ -2,7 +2,6 @@ package interp
 
 import (
 	"fmt"
-	"go/token"
 	"go/types"
 	"hash/fnv"
 	"reflect"
@@ -18,17 +17,27 @@ import (
 // maxTypes bounds the run-time types of a program: a generic type may instantiate itself without end.
 const maxTypes = 8192
 
-// A typeTable makes the run-time types of a program. They live as long as the process, as the runtime demands.
+// maxParams bounds the parameters and results of a function type, as reflect does.
+const maxParams = 128
+
+// A typeTable makes the run-time types of a program: reflect makes what it can, form and this file what it refuses, which is names,
+// methods, embedded and blank fields, and interfaces with methods. The types live as long as the process, as the runtime demands.
+//
+// A type that refers to itself must be seen by reflect before its own parts can be made. So that nobody ever sees half a type, each is
+// born as a copy of its layout, a whole type of the same memory form; of returns when it and all that it leads to have
+// got their own parts and methods.
 type typeTable struct {
 	byType  typeutil.Map          // types.Type -> reflect.Type
 	layouts typeutil.Map          // types.Type -> reflect.Type of the same memory form
 	back    map[*rtype]types.Type // program types with methods, for dynamic calls
 	tables  map[string]map[string]any
-	kept    []any
-	pending []func() // method tables, filled when all types they mention have a header
+	naming  typeutil.Map // types without a name whose text is being written
+	born    []func()     // give types their own parts
+	bare    []func()     // fill method tables
 	depth   int
 	count   int
 	serial  uint32
+	broken  failure // why no more types can be made: some may have been left without their parts
 	code    func(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer
 	msets   typeutil.MethodSetCache
 }
@@ -50,11 +59,40 @@ func (tt *typeTable) symbol(path, name string) any {
 // pathOf returns the import path under which a package stands in the symbol tables.
 func pathOf(p *types.Package) string { return symbols.PathOf(p.Path()) }
 
-// of returns the run-time type of t.
+// of returns the run-time type of t, which is finished, and so is all that it leads to.
 func (tt *typeTable) of(t types.Type) reflect.Type {
 	if rt := tt.byType.At(t); rt != nil {
 		return rt.(reflect.Type)
 	}
+	if tt.broken != "" {
+		panic(tt.broken)
+	}
+	if tt.depth > 0 {
+		return tt.enter(t)
+	}
+	done := false
+	defer func() {
+		if !done {
+			tt.broken = "the program's types could not be made"
+		}
+	}()
+	tt.depth++ // types made from here on are finished below
+	rt := tt.enter(t)
+	for len(tt.born)+len(tt.bare) > 0 {
+		queue := &tt.born
+		if len(tt.born) == 0 {
+			queue = &tt.bare // method types need parts only, but methods may need types whose parts are missing
+		}
+		next := (*queue)[0]
+		*queue = (*queue)[1:]
+		next()
+	}
+	tt.depth--
+	done = true
+	return rt
+}
+
+func (tt *typeTable) enter(t types.Type) reflect.Type {
 	tt.depth++
 	if tt.count++; tt.count > maxTypes || tt.depth > 2000 {
 		fail("the program has too many types")
@@ -62,20 +100,7 @@ func (tt *typeTable) of(t types.Type) reflect.Type {
 	rt := tt.make(types.Unalias(t))
 	tt.depth--
 	tt.byType.Set(t, rt)
-	if tt.depth == 0 {
-		tt.finish()
-	}
 	return rt
-}
-
-func (tt *typeTable) finish() {
-	for len(tt.pending) > 0 {
-		f := tt.pending[0]
-		tt.pending = tt.pending[1:]
-		tt.depth++ // types made here queue behind
-		f()
-		tt.depth--
-	}
 }
 
 func (tt *typeTable) make(t types.Type) reflect.Type {
@@ -107,13 +132,7 @@ func (tt *typeTable) make(t types.Type) reflect.Type {
 		if t.NumMethods() == 0 {
 			return reflect.TypeFor[any]()
 		}
-		it, _, _ := newBlock[interfaceType](0)
-		tt.setHeader(&it.rtype, tt.layout(t), tt.interfaceName(t))
-		it.TFlag &^= flagNamed | flagUncommon
-		rt := reflectOf(&it.rtype)
-		tt.byType.Set(t, rt)
-		tt.fillInterface(it, t)
-		return rt
+		return tt.declare(t, tt.unnamed(t, tt.interfaceName), 0)
 	}
 	fail("no run-time type for " + t.String())
 	return nil
@@ -127,6 +146,9 @@ func (tt *typeTable) signature(t *types.Signature) reflect.Type {
 	out := make([]reflect.Type, t.Results().Len())
 	for i := range out {
 		out[i] = tt.of(t.Results().At(i).Type())
+	}
+	if len(in)+len(out) > maxParams {
+		fail("a function type has more than 128 parameters and results")
 	}
 	return reflect.FuncOf(in, out, t.Variadic())
 }
@@ -183,87 +205,12 @@ func (tt *typeTable) host(t *types.Named) reflect.Type {
 	return rt
 }
 
-// layout returns a host type with the memory form of t: size, pointers and equality are the same.
-func (tt *typeTable) layout(t types.Type) reflect.Type {
-	if rt := tt.layouts.At(t); rt != nil {
-		return rt.(reflect.Type)
-	}
-	rt := tt.makeLayout(types.Unalias(t))
-	tt.layouts.Set(t, rt)
-	return rt
-}
+// off registers name bytes with the runtime, which keeps them.
+func off(b []byte) int32 { return addReflectOff(unsafe.Pointer(unsafe.SliceData(b))) }
 
-func (tt *typeTable) makeLayout(t types.Type) reflect.Type {
-	switch t := t.(type) {
-	case *types.Basic:
-		return basicType(t)
-	case *types.Named:
-		if rt := tt.host(t); rt != nil {
-			return rt
-		}
-		return tt.layout(t.Underlying())
-	case *types.Pointer:
-		return reflect.TypeFor[*byte]()
-	case *types.Slice:
-		return reflect.TypeFor[[]byte]()
-	case *types.Map:
-		return reflect.TypeFor[map[int]int]()
-	case *types.Chan:
-		return reflect.TypeFor[chan int]()
-	case *types.Signature:
-		return reflect.TypeFor[func()]()
-	case *types.Interface:
-		if t.NumMethods() == 0 {
-			return reflect.TypeFor[any]()
-		}
-		return reflect.TypeFor[error]()
-	case *types.Array:
-		elem := tt.layout(t.Elem())
-		if t.Len() > 0 && elem.Size() > 0 && uint64(t.Len()) > (1<<30)/uint64(elem.Size()) {
-			fail("an array type is larger than 1 GiB")
-		}
-		return reflect.ArrayOf(int(t.Len()), elem)
-	case *types.Struct:
-		fields := make([]reflect.StructField, t.NumFields())
-		for i := range fields {
-			fields[i] = reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: tt.layout(t.Field(i).Type())}
-		}
-		return reflect.StructOf(fields)
-	}
-	fail("no memory form for " + t.String())
-	return nil
-}
+func typeOff(t reflect.Type) int32 { return addReflectOff(unsafe.Pointer(rtypeOf(t))) }
 
-// setHeader gives a made type the memory form of lay and a name.
-func (tt *typeTable) setHeader(t *rtype, lay reflect.Type, name string) {
-	src := rtypeOf(lay)
-	if src.TFlag&flagMaskOnDemand != 0 {
-		reflect.New(lay) // has the runtime build the mask from lay, which is complete; t is not yet
-	}
-	str := encodeName(name, "", true, false, 0)
-	tt.kept = append(tt.kept, str)
-	keepType(t)
-	tt.serial++
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%s#%d", name, tt.serial)
-	flags := src.TFlag &^ (flagExtraStar | flagUncommon | flagNamed)
-	*t = rtype{Size: src.Size, PtrBytes: src.PtrBytes, Hash: h.Sum32(), TFlag: flags, Align: src.Align,
-		FieldAlign: src.FieldAlign, Kind: src.Kind, Equal: src.Equal, GCData: src.GCData, Str: tt.off(str)}
-}
-
-// keepType keeps t for the life of the process. Objects, method tables and interfaces point to their types where the collector does
-// not look, and it may still come upon a dead object when its type is gone.
-func keepType(t *rtype) { addReflectOff(unsafe.Pointer(t)) }
-
-// off registers name bytes with the runtime.
-func (tt *typeTable) off(b []byte) int32 {
-	tt.kept = append(tt.kept, b)
-	return addReflectOff(unsafe.Pointer(unsafe.SliceData(b)))
-}
-
-func (tt *typeTable) typeOff(t reflect.Type) int32 { return addReflectOff(unsafe.Pointer(rtypeOf(t))) }
-
-func (tt *typeTable) pkgName(p *types.Package) []byte {
+func pkgName(p *types.Package) []byte {
 	path := "tool"
 	if p != nil {
 		path = p.Path()
@@ -271,7 +218,7 @@ func (tt *typeTable) pkgName(p *types.Package) []byte {
 	return encodeName(path, "", false, false, 0)
 }
 
-// named makes a named type together with the pointer to it.
+// named makes a named type.
 func (tt *typeTable) named(t *types.Named) reflect.Type {
 	if rt := tt.host(t); rt != nil {
 		return rt
@@ -279,20 +226,47 @@ func (tt *typeTable) named(t *types.Named) reflect.Type {
 	if argDepth(t, 0) > maxArgDepth {
 		fail("a generic type instantiates itself without end: too many types")
 	}
+	return tt.declare(t, typeName(t), flagNamed)
+}
+
+// declare makes a type that reflect cannot make, as a copy of its layout under its own name, together with the pointer to it. Its own parts
+// and methods come when all that they mention has been declared.
+func (tt *typeTable) declare(t types.Type, name string, flags uint8) reflect.Type {
+	if rt := tt.byType.At(t); rt != nil { // while its name was written
+		return rt.(reflect.Type)
+	}
 	under := t.Underlying()
-	lay := tt.layout(under)
+	args := 0
+	if sig, ok := under.(*types.Signature); ok {
+		args = sig.Params().Len() + sig.Results().Len()
+	}
 	sels := tt.methodSet(t)
-	hdr, u, methods := newForm(under, len(sels))
-	tt.setHeader(hdr, lay, typeName(t))
-	hdr.TFlag |= flagNamed | flagUncommon
-	u.PkgPath = tt.off(tt.pkgName(t.Obj().Pkg()))
-	rt := reflectOf(hdr)
+	f := newForm(tt.layout(under), args, len(sels))
+	tt.identify(f, name)
+	f.t.TFlag |= flags
+	if named, ok := t.(*types.Named); ok {
+		f.t.TFlag |= flagUncommon
+		f.u.PkgPath = off(pkgName(named.Obj().Pkg()))
+	} else if len(sels) > 0 {
+		f.t.TFlag |= flagUncommon
+		f.u.PkgPath = off(pkgName(nil))
+	}
+	rt := reflectOf(f.t)
 	tt.byType.Set(t, rt)
-	tt.back[hdr] = t
-	tt.addMethods(t, u, methods, sels)
-	tt.pointer(t, rt, "*"+typeName(t))
-	tt.fill(hdr, under)
+	tt.addMethods(t, f, sels)
+	tt.pointer(t, f.t, "*"+name)
+	tt.born = append(tt.born, func() { tt.complete(f, under) })
 	return rt
+}
+
+// identify gives a made type its name and what tells it from others of the same name.
+func (tt *typeTable) identify(f form, name string) {
+	tt.serial++
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s#%d", name, tt.serial)
+	f.t.Hash = h.Sum32()
+	f.t.TFlag &^= flagExtraStar
+	f.t.Str = off(encodeName(name, "", true, false, 0))
 }
 
 // maxArgDepth bounds type arguments within type arguments.
@@ -314,152 +288,78 @@ func argDepth(t types.Type, depth int) int {
 	return deepest
 }
 
-// pointer makes *T for a made type T: the runtime finds T's pointer methods there.
-func (tt *typeTable) pointer(elem types.Type, rt reflect.Type, name string) {
+// pointer makes *T for a made type T with pointer methods: the runtime finds them there. Other pointers are made by reflect.
+func (tt *typeTable) pointer(elem types.Type, to *rtype, name string) {
 	ptr := types.NewPointer(elem)
 	sels := tt.methodSet(ptr)
-	p, u, methods := newBlock[ptrType](len(sels))
-	tt.setHeader(&p.rtype, reflect.TypeFor[*byte](), name)
-	p.Elem = rtypeOf(rt)
-	if len(sels) > 0 {
-		p.TFlag |= flagUncommon
-		u.PkgPath = tt.off(tt.pkgName(nil)) // unexported methods are told apart by it
+	if len(sels) == 0 {
+		return
 	}
-	tt.byType.Set(ptr, reflectOf(&p.rtype))
-	tt.back[&p.rtype] = ptr
-	rtypeOf(rt).PtrToThis = addReflectOff(unsafe.Pointer(&p.rtype))
-	tt.addMethods(ptr, u, methods, sels)
+	f := newForm(reflect.TypeFor[*byte](), 0, len(sels))
+	tt.identify(f, name)
+	(*ptrType)(unsafe.Pointer(f.t)).Elem = to
+	f.t.TFlag |= flagUncommon
+	f.u.PkgPath = off(pkgName(nil)) // unexported methods are told apart by it
+	to.PtrToThis = addReflectOff(unsafe.Pointer(f.t))
+	tt.byType.Set(ptr, reflectOf(f.t))
+	tt.addMethods(ptr, f, sels)
 }
 
-// newForm allocates a run-time type of the kind of under.
-func newForm(under types.Type, n int) (*rtype, *uncommonType, []methodEntry) {
-	switch under.(type) {
-	case *types.Basic:
-		return newBlock[rtype](n)
-	case *types.Pointer:
-		t, u, m := newBlock[ptrType](n)
-		return &t.rtype, u, m
-	case *types.Slice:
-		t, u, m := newBlock[sliceType](n)
-		return &t.rtype, u, m
-	case *types.Array:
-		t, u, m := newBlock[arrayType](n)
-		return &t.rtype, u, m
-	case *types.Map:
-		t, u, m := newBlock[mapType](n)
-		return &t.rtype, u, m
-	case *types.Chan:
-		t, u, m := newBlock[chanType](n)
-		return &t.rtype, u, m
-	case *types.Struct:
-		t, u, m := newBlock[structType](n)
-		return &t.rtype, u, m
-	case *types.Interface:
-		t, u, _ := newBlock[interfaceType](0)
-		return &t.rtype, u, nil
-	case *types.Signature:
-		t, _, m := newBlock[funcForm](n)
-		t.u.Moff = uint32(uintptr(unsafe.Pointer(unsafe.SliceData(m))) - uintptr(unsafe.Pointer(&t.u)))
-		if n == 0 {
-			t.u.Moff = uint32(unsafe.Sizeof(t.u))
-		}
-		return &t.rtype, &t.u, m
-	}
-	fail("no run-time form for " + under.String())
-	return nil, nil, nil
-}
-
-// fill completes a made type by what it is made of.
-func (tt *typeTable) fill(hdr *rtype, under types.Type) {
+// complete gives a made type its own parts in place of those of its layout.
+func (tt *typeTable) complete(f form, under types.Type) {
 	switch under := under.(type) {
-	case *types.Pointer:
-		(*ptrType)(unsafe.Pointer(hdr)).Elem = rtypeOf(tt.of(under.Elem()))
-	case *types.Slice:
-		(*sliceType)(unsafe.Pointer(hdr)).Elem = rtypeOf(tt.of(under.Elem()))
-	case *types.Array:
-		src := (*arrayType)(unsafe.Pointer(rtypeOf(tt.of(under))))
-		dst := (*arrayType)(unsafe.Pointer(hdr))
-		dst.Elem, dst.Slice, dst.Len = src.Elem, src.Slice, src.Len
-	case *types.Chan:
-		src := (*chanType)(unsafe.Pointer(rtypeOf(tt.of(under))))
-		dst := (*chanType)(unsafe.Pointer(hdr))
-		dst.Elem, dst.Dir = src.Elem, src.Dir
-	case *types.Map:
-		src := (*mapType)(unsafe.Pointer(rtypeOf(tt.of(under))))
-		dst := (*mapType)(unsafe.Pointer(hdr))
-		head := dst.rtype
-		*dst = *src
-		dst.rtype = head
-	case *types.Signature:
-		src := tt.of(under)
-		f := (*funcForm)(unsafe.Pointer(hdr))
-		s := (*funcType)(unsafe.Pointer(rtypeOf(src)))
-		f.InCount, f.OutCount = s.InCount, s.OutCount
-		n := src.NumIn()
-		if n+src.NumOut() > len(f.args) {
-			fail("a function type has too many parameters")
-		}
-		for i := range n {
-			f.args[i] = rtypeOf(src.In(i))
-		}
-		for i := range src.NumOut() {
-			f.args[n+i] = rtypeOf(src.Out(i))
-		}
+	case *types.Basic:
 	case *types.Struct:
-		tt.fillStruct((*structType)(unsafe.Pointer(hdr)), under)
+		f.takeParts(tt.plainStruct(under))
+		embed((*structType)(unsafe.Pointer(f.t)), under)
 	case *types.Interface:
-		tt.fillInterface((*interfaceType)(unsafe.Pointer(hdr)), under)
+		tt.fillInterface((*interfaceType)(unsafe.Pointer(f.t)), under)
+	default:
+		f.takeParts(tt.of(under))
 	}
 }
 
-func (tt *typeTable) fillStruct(st *structType, t *types.Struct) {
-	lay := tt.layout(t)
-	fields := make([]structField, t.NumFields())
-	for i := range fields {
-		f := t.Field(i)
-		name := encodeName(f.Name(), t.Tag(i), f.Exported(), f.Embedded(), 0)
-		tt.kept = append(tt.kept, name)
-		if !f.Exported() && st.PkgPath == nil {
-			pkg := tt.pkgName(f.Pkg())
-			tt.kept = append(tt.kept, pkg)
-			st.PkgPath = unsafe.SliceData(pkg)
-		}
-		fields[i] = structField{Name: unsafe.SliceData(name), Typ: rtypeOf(tt.of(f.Type())), Offset: lay.Field(i).Offset}
-	}
-	st.Fields = fields
-}
-
-// structure makes an unnamed struct type. The runtime can make those without embedded fields itself.
-func (tt *typeTable) structure(t *types.Struct) reflect.Type {
-	embedded := false
+// plainStruct returns the struct type that reflect makes of the fields of t, embedded ones as plain ones.
+func (tt *typeTable) plainStruct(t *types.Struct) reflect.Type {
 	fields := make([]reflect.StructField, t.NumFields())
 	for i := range fields {
 		f := t.Field(i)
-		embedded = embedded || f.Embedded() || f.Name() == "_"
-		fields[i] = reflect.StructField{Name: f.Name(), Type: nil, Tag: reflect.StructTag(t.Tag(i))}
+		fields[i] = reflect.StructField{Name: f.Name(), Type: tt.of(f.Type()), Tag: reflect.StructTag(t.Tag(i))}
 		if !f.Exported() {
 			fields[i].PkgPath = f.Pkg().Path()
 		}
 	}
-	if !embedded {
-		for i := range fields {
-			fields[i].Type = tt.of(t.Field(i).Type())
+	return reflect.StructOf(fields)
+}
+
+// embed marks the fields of a made type that are embedded.
+func embed(st *structType, t *types.Struct) {
+	st.Fields = slices.Clone(st.Fields)
+	for i := range st.Fields {
+		if f := t.Field(i); f.Embedded() {
+			st.Fields[i].Name = unsafe.SliceData(encodeName(f.Name(), t.Tag(i), f.Exported(), true, 0))
 		}
-		return reflect.StructOf(fields)
 	}
-	sels := tt.methodSet(t)
-	hdr, u, methods := newForm(t, len(sels))
-	name := tt.structName(t)
-	tt.setHeader(hdr, tt.layout(t), name)
-	hdr.TFlag |= flagUncommon
-	u.PkgPath = tt.off(tt.pkgName(nil))
-	rt := reflectOf(hdr)
-	tt.byType.Set(t, rt)
-	tt.back[hdr] = t
-	tt.addMethods(t, u, methods, sels)
-	tt.pointer(t, rt, "*"+name)
-	tt.fill(hdr, t)
-	return rt
+}
+
+// structure makes an unnamed struct type. Those without embedded and blank fields reflect makes whole.
+func (tt *typeTable) structure(t *types.Struct) reflect.Type {
+	for f := range t.Fields() {
+		if f.Embedded() || f.Name() == "_" {
+			return tt.declare(t, tt.unnamed(t, tt.structName), 0)
+		}
+	}
+	return tt.plainStruct(t)
+}
+
+// unnamed returns the text that stands for a type without a name. One that contains itself, through methods, has none.
+func (tt *typeTable) unnamed(t types.Type, write func(types.Type) string) string {
+	if tt.naming.At(t) != nil {
+		fail("a type without a name contains itself: declare it with a name")
+	}
+	tt.naming.Set(t, true)
+	defer tt.naming.Delete(t)
+	return write(t)
 }
 
 func (tt *typeTable) fillInterface(it *interfaceType, t *types.Interface) {
@@ -469,27 +369,22 @@ func (tt *typeTable) fillInterface(it *interfaceType, t *types.Interface) {
 		fn       *types.Func
 	}
 	var list []entry
+	var pkg *types.Package
 	for i := range t.NumMethods() {
 		m := t.Method(i)
 		list = append(list, entry{m.Name(), m.Exported(), m})
-		if it.PkgPath == nil && !m.Exported() {
-			pkg := tt.pkgName(m.Pkg())
-			tt.kept = append(tt.kept, pkg)
-			it.PkgPath = unsafe.SliceData(pkg)
+		if pkg == nil && !m.Exported() {
+			pkg = m.Pkg()
 		}
 	}
-	if it.PkgPath == nil {
-		pkg := tt.pkgName(nil)
-		tt.kept = append(tt.kept, pkg)
-		it.PkgPath = unsafe.SliceData(pkg)
-	}
+	it.PkgPath = unsafe.SliceData(pkgName(pkg))
 	slices.SortFunc(list, func(a, b entry) int { return methodOrder(a.name, a.exported, b.name, b.exported) })
-	it.Methods = make([]imethodEntry, len(list))
+	methods := make([]imethodEntry, len(list))
 	for i, e := range list {
-		it.Methods[i].Name = tt.off(encodeName(e.name, "", e.exported, false, 0))
-		ft := tt.of(noReceiver(e.fn.Type().(*types.Signature)))
-		it.Methods[i].Typ = tt.typeOff(ft)
+		methods[i].Name = off(encodeName(e.name, "", e.exported, false, 0))
+		methods[i].Typ = typeOff(tt.of(noReceiver(e.fn.Type().(*types.Signature))))
 	}
+	it.Methods = methods
 }
 
 // methodOrder is the order of methods in run-time types: exported ones first, then by name.
@@ -528,25 +423,23 @@ func (tt *typeTable) methodSet(t types.Type) []*types.Selection {
 	return sels
 }
 
-// addMethods queues the filling of a method table.
-func (tt *typeTable) addMethods(t types.Type, u *uncommonType, methods []methodEntry, sels []*types.Selection) {
+// addMethods queues the filling of a method table: until then the type has no methods.
+func (tt *typeTable) addMethods(t types.Type, f form, sels []*types.Selection) {
 	if len(sels) == 0 {
 		return
 	}
-	u.Mcount = uint16(len(sels))
-	for _, s := range sels {
-		if token.IsExported(s.Obj().Name()) {
-			u.Xcount++
-		}
-	}
-	// Headers are enough to make method types, but entries must be there before the runtime looks: queue first.
-	tt.pending = append(tt.pending, func() {
+	tt.back[f.t] = t
+	tt.bare = append(tt.bare, func() {
+		exported := 0
 		for i, s := range sels {
 			name := s.Obj().Name()
 			ft := tt.of(noReceiver(s.Obj().Type().(*types.Signature)))
 			code := addReflectOff(tt.code(t, s, ft))
-			methods[i] = methodEntry{Name: tt.off(encodeName(name, "", s.Obj().Exported(), false, 0)),
-				Mtyp: tt.typeOff(ft), Ifn: code, Tfn: code}
+			f.methods[i] = methodEntry{Name: off(encodeName(name, "", s.Obj().Exported(), false, 0)), Mtyp: typeOff(ft), Ifn: code, Tfn: code}
+			if s.Obj().Exported() {
+				exported++
+			}
 		}
+		f.u.Mcount, f.u.Xcount = uint16(len(sels)), uint16(exported)
 	})
 }

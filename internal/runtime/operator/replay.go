@@ -1,10 +1,11 @@
-package runtime
+package operator
 
 import (
 	"context"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -24,29 +25,27 @@ const maxEnding = 2000
 
 // Replay runs the program of an ended call again on the same input and the effects that were recorded with it, and
 // compares. Nothing real happens and nothing is kept. store.ErrNotFound when there is no such call.
-func (r *Runtime) Replay(ctx context.Context, callID string) (ReplayReport, error) {
-	got, err := r.store.Call(ctx, callID)
+func (o *Operator) Replay(ctx context.Context, callID string) (ReplayReport, error) {
+	got, err := o.store.Call(ctx, callID)
 	if err != nil {
 		return ReplayReport{}, err
 	}
 	report := ReplayReport{CallID: callID}
-	if report.Reason = r.unreplayable(ctx, &got); report.Reason != "" {
+	if report.Reason = o.unreplayable(ctx, &got); report.Reason != "" {
 		return report, nil
 	}
-	session, err := r.store.Session(ctx, got.Log.SessionID)
+	session, err := o.store.Session(ctx, got.Log.SessionID)
 	if err != nil {
 		report.Reason = "the session is gone"
 		return report, nil
 	}
 	report.Replayable = true
-	policy := r.Policy()
-	c := &call{r: r, p: &policy, session: session, id: callID, traceID: got.Log.TraceID, owner: session.Owner, role: got.Log.Role, method: got.Log.Method, depth: got.Log.Depth}
-	compared, err := sandbox.Replay(ctx, r.box, recording(&got, session.Owner, r.o), &host{c: c, recorded: true})
+	compared, err := sandbox.Replay(ctx, o.box, o.recording(&got, session.Owner), o.calls.RecordedHost(session))
 	if err != nil {
 		report.Replayable, report.Reason = false, err.Error()
 		return report, nil
 	}
-	report.Equal, report.Recorded, report.Replayed = compared.Equal, clip(compared.Recorded, maxEnding), clip(compared.Replayed, maxEnding)
+	report.Equal, report.Recorded, report.Replayed = compared.Equal, runtime.Clip(compared.Recorded, maxEnding), runtime.Clip(compared.Replayed, maxEnding)
 	if compared.Diverged != "" {
 		report.Reason = compared.Diverged
 	}
@@ -54,10 +53,10 @@ func (r *Runtime) Replay(ctx context.Context, callID string) (ReplayReport, erro
 }
 
 // unreplayable says why the call cannot be replayed, or "". It completes the log entry's code.
-func (r *Runtime) unreplayable(ctx context.Context, got *store.Call) string {
+func (o *Operator) unreplayable(ctx context.Context, got *store.Call) string {
 	e := &got.Log
 	if e.Code == "" && e.CodeChecksum != "" {
-		e.Code = r.codeOf(ctx, *e)
+		e.Code = o.codeOf(ctx, *e)
 	}
 	ownFailure := []string{agent.ErrExecution, agent.ErrTimeout, agent.ErrResourceExhausted, agent.ErrRunnerCrash, agent.ErrNonSerializable}
 	switch {
@@ -75,11 +74,11 @@ func (r *Runtime) unreplayable(ctx context.Context, got *store.Call) string {
 	return ""
 }
 
-func recording(got *store.Call, owner string, o Options) sandbox.Recording {
+func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 	e := &got.Log
 	rec := sandbox.Recording{Journal: got.Effects, Request: sandbox.Request{
 		Program: sandbox.Program{Source: e.Code, Checksum: e.CodeChecksum}, Owner: owner, Role: e.Role, Method: e.Method, CallID: e.CallID, TraceID: e.TraceID,
-		Depth: e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: seed(e.CallID), Timeout: o.RunTimeout}}
+		Depth: e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
 	switch {
 	case e.OutcomeStatus == agent.StatusOK:
 		rec.Value = got.Outcome.Value

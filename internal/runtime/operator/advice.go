@@ -1,4 +1,4 @@
-package runtime
+package operator
 
 import (
 	"context"
@@ -34,15 +34,15 @@ type Advice struct {
 
 // Recommendations evaluates the newest calls of the log: the same log gives the same advice, best first (C-24 to
 // C-32). It changes nothing. What was applied or dismissed is listed only under that status.
-func (r *Runtime) Recommendations(ctx context.Context, status string) ([]Advice, error) {
+func (o *Operator) Recommendations(ctx context.Context, status string) ([]Advice, error) {
 	if status != AdviceApplied && status != AdviceDismissed {
-		return r.openAdvice(ctx, true)
+		return o.openAdvice(ctx, true)
 	}
-	if err := r.ledger.open(ctx); err != nil {
+	if err := o.ledger.open(ctx); err != nil {
 		return nil, err
 	}
-	defer r.ledger.close()
-	return r.ledger.advices(status), nil
+	defer o.ledger.close()
+	return o.ledger.advices(status), nil
 }
 
 // adviceCount is what OpenRecommendations found last, and what that cost. The zero value is ready.
@@ -57,45 +57,45 @@ type adviceCount struct {
 
 // OpenRecommendations is how many recommendations are open, for a gauge: it is asked at every scrape. It evaluates
 // again only when something was committed since, and spends no more than a twentieth of the time on it.
-func (r *Runtime) OpenRecommendations(ctx context.Context) (int, error) {
-	k := &r.counted
+func (o *Operator) OpenRecommendations(ctx context.Context) (int, error) {
+	k := &o.counted
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	began, commits := r.o.Now(), r.o.Store.Stats().Commits
+	began, commits := o.o.Now(), o.o.Store.Stats().Commits
 	if k.done && (k.commits == commits || began.Sub(k.at) < 20*k.took) {
 		return k.open, nil
 	}
-	open, err := r.openAdvice(ctx, false)
+	open, err := o.openAdvice(ctx, false)
 	if err != nil {
 		return 0, err
 	}
-	k.done, k.open, k.commits, k.at, k.took = true, len(open), commits, began, r.o.Now().Sub(began)
+	k.done, k.open, k.commits, k.at, k.took = true, len(open), commits, began, o.o.Now().Sub(began)
 	return k.open, nil
 }
 
 // openAdvice is what nobody decided about. Acts need not wait for it: an evaluation takes a while.
-func (r *Runtime) openAdvice(ctx context.Context, exact bool) ([]Advice, error) {
-	verdicts, err := r.ledger.decided(ctx)
+func (o *Operator) openAdvice(ctx context.Context, exact bool) ([]Advice, error) {
+	verdicts, err := o.ledger.decided(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.evaluate(ctx, verdicts, exact)
+	return o.evaluate(ctx, verdicts, exact)
 }
 
 // evaluate turns the log into what nobody decided about by the verdicts; exact is whether simulations are to look at
 // values.
-func (r *Runtime) evaluate(ctx context.Context, verdicts map[string]verdict, exact bool) ([]Advice, error) {
-	entries, _, err := r.newestCalls(ctx, time.Time{}, maxAdviceCalls)
+func (o *Operator) evaluate(ctx context.Context, verdicts map[string]verdict, exact bool) ([]Advice, error) {
+	entries, _, err := o.newestCalls(ctx, time.Time{}, maxAdviceCalls)
 	if err != nil {
 		return nil, err
 	}
 	entries = sinceApplied(entries, verdicts)
-	e := r.evidence(ctx, entries)
+	e := o.evidence(ctx, entries)
 	if !exact {
 		e.value = nil
 	}
 	out := []Advice{}
-	for _, rec := range evolve.Recommend(evolve.Collect(entries, e.value, e.deliverable), r.Policy().Recommendations) {
+	for _, rec := range evolve.Recommend(evolve.Collect(entries, e.value, e.deliverable), o.calls.Policy().Recommendations) {
 		if v, known := verdicts[rec.ID]; known && v.advice.Status != AdviceApplied {
 			continue // an applied one that comes back has new evidence
 		}
@@ -112,12 +112,12 @@ func (r *Runtime) evaluate(ctx context.Context, verdicts map[string]verdict, exa
 
 // newestCalls reads the newest calls of the log that began since, newest first. It never reads further back than the
 // number it may return, whatever the log holds.
-func (r *Runtime) newestCalls(ctx context.Context, since time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
+func (o *Operator) newestCalls(ctx context.Context, since time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
 	from := agent.FormatTime(since)
 	q := store.CallQuery{}
 	for read := 0; read < most; {
 		q.Limit = min(1000, most-read)
-		page, err := r.store.ListCalls(ctx, q)
+		page, err := o.store.ListCalls(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
@@ -156,6 +156,9 @@ func sinceApplied(entries []agent.LogEntry, verdicts map[string]verdict) []agent
 	return out
 }
 
+// methodKey names a role's method.
+type methodKey struct{ role, method string }
+
 // evidence answers what evolve asks beside the log.
 type evidence struct {
 	value       func(callID string) json.RawMessage
@@ -163,7 +166,7 @@ type evidence struct {
 	own         map[string]bool // calls whose contract came with the call or the session
 }
 
-func (r *Runtime) evidence(ctx context.Context, entries []agent.LogEntry) evidence {
+func (o *Operator) evidence(ctx context.Context, entries []agent.LogEntry) evidence {
 	own, session := map[string]bool{}, map[methodKey]string{}
 	for _, e := range entries {
 		k := methodKey{e.Role, e.Method}
@@ -177,22 +180,22 @@ func (r *Runtime) evidence(ctx context.Context, entries []agent.LogEntry) eviden
 	return evidence{
 		own: own,
 		value: func(callID string) json.RawMessage {
-			c, err := r.store.Call(ctx, callID)
+			c, err := o.store.Call(ctx, callID)
 			if err != nil || c.Outcome == nil {
 				return nil
 			}
 			return c.Outcome.Value
 		},
 		deliverable: func(role, name string) json.RawMessage {
-			return r.deliverableInForce(ctx, role, name, session[methodKey{role, name}])
+			return o.deliverableInForce(ctx, role, name, session[methodKey{role, name}])
 		},
 	}
 }
 
 // deliverableInForce is that of the registry; where it has none, the one that the newest calls brought by their
 // session. A proposal builds on it, and so keeps what it demands.
-func (r *Runtime) deliverableInForce(ctx context.Context, role, method, session string) json.RawMessage {
-	if t, err := r.store.Tool(ctx, role); err == nil {
+func (o *Operator) deliverableInForce(ctx context.Context, role, method, session string) json.RawMessage {
+	if t, err := o.store.Tool(ctx, role); err == nil {
 		m := t.Methods[method]
 		if k, _ := contract.Merge(&t.Contract, &m, nil, nil); k != nil && len(k.Deliverable) > 0 {
 			return k.Deliverable
@@ -201,7 +204,7 @@ func (r *Runtime) deliverableInForce(ctx context.Context, role, method, session 
 	if session == "" {
 		return nil
 	}
-	s, err := r.store.Session(ctx, session)
+	s, err := o.store.Session(ctx, session)
 	if err != nil || s.Role != role || s.Contract == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package runtime
+package predict
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
-	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -23,9 +22,9 @@ const maxSignatures = 1000
 // storedDemos bounds the examples that are kept with one of them.
 func storedDemos() history.Limits { return history.Limits{Elements: 100, Bytes: 64 << 10} }
 
-// NamedSignature is a signature under a name. Demos are examples, shaped as elements of a history input, which come
+// Named is a signature under a name. Demos are examples, shaped as elements of a history input, which come
 // before the history in every prediction by that name.
-type NamedSignature struct {
+type Named struct {
 	Name      string             `json:"name"`
 	Signature contract.Signature `json:"signature"`
 	Demos     []json.RawMessage  `json:"demos,omitempty"`
@@ -34,37 +33,37 @@ type NamedSignature struct {
 }
 
 // Signature returns the signature of that name, store.ErrNotFound when there is none.
-func (r *Runtime) Signature(ctx context.Context, name string) (NamedSignature, error) {
-	if err := r.ledger.open(ctx); err != nil {
-		return NamedSignature{}, err
+func (svc *Service) Signature(ctx context.Context, name string) (Named, error) {
+	if err := svc.named.open(ctx); err != nil {
+		return Named{}, err
 	}
-	defer r.ledger.close()
-	s, ok := r.ledger.signatures[name]
+	defer svc.named.close()
+	s, ok := svc.named.all[name]
 	if !ok {
-		return NamedSignature{}, store.ErrNotFound
+		return Named{}, store.ErrNotFound
 	}
 	return s, nil
 }
 
 // ListSignatures returns at most limit named signatures behind the name after, in the order of their names.
-func (r *Runtime) ListSignatures(ctx context.Context, after string, limit int) ([]NamedSignature, error) {
-	if err := r.ledger.open(ctx); err != nil {
+func (svc *Service) ListSignatures(ctx context.Context, after string, limit int) ([]Named, error) {
+	if err := svc.named.open(ctx); err != nil {
 		return nil, err
 	}
-	defer r.ledger.close()
-	all := make([]NamedSignature, 0, len(r.ledger.signatures))
-	for name, s := range r.ledger.signatures {
+	defer svc.named.close()
+	all := make([]Named, 0, len(svc.named.all))
+	for name, s := range svc.named.all {
 		if name > after {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b NamedSignature) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
 	return all[:min(len(all), limit)], nil
 }
 
 // PutSignature names a signature, or changes it; created tells which. raw is the signature, with the member demos where
 // there are any. It is durable in the audit trail.
-func (r *Runtime) PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s NamedSignature, created bool, err error) {
+func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s Named, created bool, err error) {
 	if err := agent.CheckName("name", name); err != nil {
 		return s, false, err
 	}
@@ -72,44 +71,48 @@ func (r *Runtime) PutSignature(ctx context.Context, name string, raw json.RawMes
 	if err != nil {
 		return s, false, err
 	}
-	if err := r.ledger.open(ctx); err != nil {
+	if err := svc.named.open(ctx); err != nil {
 		return s, false, err
 	}
-	defer r.ledger.close()
-	was, known := r.ledger.signatures[name]
-	if !known && len(r.ledger.signatures) >= maxSignatures {
-		return s, false, &InputError{Code: "too_large", Detail: "there are 1000 named signatures already", Hint: "delete one, or send the signature with the request"}
+	defer svc.named.close()
+	was, known := svc.named.all[name]
+	if !known && len(svc.named.all) >= maxSignatures {
+		return s, false, &agent.InputError{Code: "too_large", Detail: "there are 1000 named signatures already", Hint: "delete one, or send the signature with the request"}
 	}
-	now := r.o.Now().UTC()
-	s = NamedSignature{Name: name, Signature: parsed, Demos: demos, CreatedAt: now, UpdatedAt: now}
-	entry := r.audit(actor, actSignaturePut, name, "")
+	now := svc.o.Now().UTC()
+	s = Named{Name: name, Signature: parsed, Demos: demos, CreatedAt: now, UpdatedAt: now}
+	entry := svc.audit(actor, opSignaturePut, name)
 	entry.Undo = "DELETE " + signaturePath(name)
 	if known {
 		s.CreatedAt = was.CreatedAt
-		entry.Before = encoded(was)
+		entry.Before = agent.Encoded(was)
 		entry.Undo = "PUT " + signaturePath(name) + " with the signature of before"
 	}
-	entry.After = encoded(s)
-	return s, !known, r.ledger.write(ctx, entry)
+	entry.After = agent.Encoded(s)
+	return s, !known, svc.named.write(ctx, entry)
+}
+
+func (svc *Service) audit(actor, action, target string) agent.AuditEntry {
+	return agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(svc.o.Now()), Actor: actor, Action: action, Target: target}
 }
 
 // signaturePath is the path of a named signature in the REST interface, for people who undo something.
 func signaturePath(name string) string { return "/v1/signatures/" + url.PathEscape(name) }
 
 // DeleteSignature forgets the name, store.ErrNotFound when there is none.
-func (r *Runtime) DeleteSignature(ctx context.Context, name, actor string) error {
-	if err := r.ledger.open(ctx); err != nil {
+func (svc *Service) DeleteSignature(ctx context.Context, name, actor string) error {
+	if err := svc.named.open(ctx); err != nil {
 		return err
 	}
-	defer r.ledger.close()
-	was, known := r.ledger.signatures[name]
+	defer svc.named.close()
+	was, known := svc.named.all[name]
 	if !known {
 		return store.ErrNotFound
 	}
-	entry := r.audit(actor, actSignatureDelete, name, "")
-	entry.Before = encoded(was)
+	entry := svc.audit(actor, opSignatureDelete, name)
+	entry.Before = agent.Encoded(was)
 	entry.Undo = "PUT " + signaturePath(name) + " with the signature of before"
-	return r.ledger.write(ctx, entry)
+	return svc.named.write(ctx, entry)
 }
 
 // parseNamed reads a signature and the demos beside its members.
@@ -121,7 +124,7 @@ func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, err
 	given, with := members["demos"]
 	if with {
 		delete(members, "demos")
-		raw = encoded(members)
+		raw = agent.Encoded(members)
 	}
 	sig, err := parseSignature(raw, "")
 	if err != nil || !with {
@@ -129,20 +132,20 @@ func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, err
 	}
 	var demos []json.RawMessage
 	if json.Unmarshal(given, &demos) != nil {
-		return sig, nil, &InputError{Code: predict.CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects", Hint: `[{"question": "q1", "answer": "a1"}]`}
+		return sig, nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects", Hint: `[{"question": "q1", "answer": "a1"}]`}
 	}
-	return sig, demos, predictFault(predict.CheckDemos(&sig, demos, storedDemos()))
+	return sig, demos, fault(CheckDemos(&sig, demos, storedDemos()))
 }
 
 // parseSignature refuses a signature that makes no sense, with a pointer into the request below at.
 func parseSignature(raw json.RawMessage, at string) (contract.Signature, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
-		return contract.Signature{}, &InputError{Code: "invalid_contract", Pointer: at, Detail: "a signature is required", Hint: signatureHint}
+		return contract.Signature{}, &agent.InputError{Code: "invalid_contract", Pointer: at, Detail: "a signature is required", Hint: signatureHint}
 	}
 	s, err := contract.ParseSignature(raw)
 	var bad *contract.SignatureError
 	if errors.As(err, &bad) {
-		return s, &InputError{Code: "invalid_contract", Pointer: at + bad.Pointer, Detail: bad.Reason, Hint: signatureHint}
+		return s, &agent.InputError{Code: "invalid_contract", Pointer: at + bad.Pointer, Detail: bad.Reason, Hint: signatureHint}
 	}
 	return s, err
 }

@@ -1,4 +1,4 @@
-package runtime
+package predict
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -18,7 +19,7 @@ const predictMethod = "predict"
 
 // A turn is a prediction in a session, of which a record is kept however it ends.
 type turn struct {
-	q       PredictRequest
+	q       Query
 	session agent.Session
 	sig     contract.Signature // as it was asked for
 	model   string
@@ -26,50 +27,50 @@ type turn struct {
 }
 
 // keepTurn adds the turn to the session's context, secrets masked, and leaves a record, in one commit.
-func (r *Runtime) keepTurn(t turn, memory map[string]json.RawMessage, key string, turns []json.RawMessage, reply PredictReply) (PredictReply, error) {
+func (svc *Service) keepTurn(t turn, memory map[string]json.RawMessage, key string, turns []json.RawMessage, reply Answer) (Answer, error) {
 	var outputs map[string]json.RawMessage
 	if err := json.Unmarshal(reply.Outputs, &outputs); err != nil {
-		return PredictReply{}, fmt.Errorf("read the outputs of a prediction: %w", err)
+		return Answer{}, fmt.Errorf("read the outputs of a prediction: %w", err)
 	}
-	commit, err := r.turnCommit(t, agent.Outcome{Status: agent.StatusOK, Value: reply.Outputs}, reply.Usage)
+	commit, err := svc.turnCommit(t, agent.Outcome{Status: agent.StatusOK, Value: reply.Outputs}, reply.Usage)
 	if err != nil {
-		return PredictReply{}, err
+		return Answer{}, err
 	}
-	element, _ := history.Mask(history.Element(&t.sig, t.q.Inputs, outputs), r.Policy().RedactKeys)
-	commit.Context = &agent.ContextChange{Set: map[string]json.RawMessage{key: r.boundTurns(memory, key, append(turns, element))}}
-	if err := r.store.CommitCall(context.Background(), &commit); err != nil {
-		return PredictReply{}, err
+	element, _ := history.Mask(history.Element(&t.sig, t.q.Inputs, outputs), svc.o.Calls.Policy().RedactKeys)
+	commit.Context = &agent.ContextChange{Set: map[string]json.RawMessage{key: svc.boundTurns(memory, key, append(turns, element))}}
+	if err := svc.store.CommitCall(context.Background(), &commit); err != nil {
+		return Answer{}, err
 	}
-	r.feed.publish(&commit.Log)
+	svc.o.Calls.Feed().Publish(&commit.Log)
 	reply.CallID = commit.Record.CallID
 	return reply, nil
 }
 
 // keepFailure leaves a record of a prediction that the model was asked for in vain; it is no turn of the conversation.
-func (r *Runtime) keepFailure(ctx context.Context, t turn, failure error) error {
-	o, _ := interrupted(ctx)
-	var failed *PredictError
+func (svc *Service) keepFailure(ctx context.Context, t turn, failure error) error {
+	o, _ := interrupt.Outcome(ctx)
+	var failed *Failure
 	if errors.As(failure, &failed) {
 		o = agent.Failed(agent.ErrProvider, failed.Detail)
 		if failed.Code == codeUnfitting {
 			o = agent.Failed(agent.ErrParseFailed, failed.Detail)
 		}
 	} else {
-		failed = &PredictError{}
+		failed = &Failure{}
 	}
-	commit, err := r.turnCommit(t, o, failed.Usage)
+	commit, err := svc.turnCommit(t, o, failed.Usage)
 	if err != nil {
 		return err
 	}
-	if err := r.store.CommitCall(context.Background(), &commit); err != nil {
+	if err := svc.store.CommitCall(context.Background(), &commit); err != nil {
 		return err
 	}
-	r.feed.publish(&commit.Log)
+	svc.o.Calls.Feed().Publish(&commit.Log)
 	return nil
 }
 
 // turnCommit is the record and the log entry of a turn. The history that the request brought is no part of either.
-func (r *Runtime) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (store.CallCommit, error) {
+func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (store.CallCommit, error) {
 	inputs := map[string]json.RawMessage{}
 	for name, v := range t.q.Inputs {
 		if name != t.sig.HistoryField() {
@@ -80,17 +81,17 @@ func (r *Runtime) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (store.
 	if err != nil {
 		return store.CallCommit{}, fmt.Errorf("encode the inputs of a prediction: %w", err)
 	}
-	kwargs, _ := history.Mask(raw, r.Policy().RedactKeys)
+	kwargs, _ := history.Mask(raw, svc.o.Calls.Policy().RedactKeys)
 	o.ToolRole, o.MethodName = t.session.Role, predictMethod
-	took := milliseconds(r.o.Now().Sub(t.began))
+	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
 	at, id := agent.FormatTime(t.began), agent.NewID("call")
 	commit := store.CallCommit{SessionID: t.session.ID, Outcome: o,
 		Record: agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: t.session.Role, MethodName: predictMethod, Args: []json.RawMessage{}, Kwargs: kwargs,
 			OutcomeSummary: agent.Summarize(o), TraceID: t.q.TraceID, DurationMs: took, ErrorType: o.ErrorType, ErrorMessage: o.ErrorMessage, ProgramSource: agent.SourceNone},
 		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID, TraceID: t.q.TraceID, CallID: id, Role: t.session.Role, Model: t.model, Method: predictMethod,
 			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType, OutcomeErrorMessage: o.ErrorMessage,
-			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: DecideNone, Reason: predictMethod},
-			HistoryRecordAppended: true, Usage: usage, SandboxLevel: string(r.level), ReplayableReason: "no program ran"}}
+			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: agent.DecideNone, Reason: predictMethod},
+			HistoryRecordAppended: true, Usage: usage, SandboxLevel: svc.o.SandboxLevel, ReplayableReason: "no program ran"}}
 	if o.OK() {
 		commit.Log.OutcomeValueClass = agent.Kind(o.Value)
 	}

@@ -1,6 +1,7 @@
-package runtime
+package predict
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
-	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -23,26 +24,26 @@ const turnsPrefix = "turns:"
 // maxTurnBytes bounds what a session keeps of its turns of one signature; the oldest go.
 const maxTurnBytes = 256 << 10
 
-// ErrModel means that the model gave no answer, or none that fits. *PredictError says more.
+// ErrModel means that the model gave no answer, or none that fits. *Failure says more.
 var ErrModel = errors.New("the model gave no answer that fits")
 
-// codeUnfitting is the code of a PredictError whose replies did not fit the signature.
+// codeUnfitting is the code of a Failure whose replies did not fit the signature.
 const codeUnfitting = "unfitting_reply"
 
-// PredictError says how a prediction failed after the model was asked.
-type PredictError struct {
+// Failure says how a prediction failed after the model was asked.
+type Failure struct {
 	Code   string // provider, or unfitting_reply
 	Detail string
 	Usage  agent.Usage
 }
 
-func (e *PredictError) Error() string { return e.Detail }
+func (e *Failure) Error() string { return e.Detail }
 
 // Is makes errors.Is(err, ErrModel) work.
-func (e *PredictError) Is(target error) bool { return target == ErrModel }
+func (e *Failure) Is(target error) bool { return target == ErrModel }
 
-// PredictRequest asks for the outputs of a signature (design.md section 8).
-type PredictRequest struct {
+// Query asks for the outputs of a signature (design.md section 8).
+type Query struct {
 	Name      string          // of a named signature, or "": then Signature is taken
 	Signature json.RawMessage // {instructions?, inputs, outputs}
 	Inputs    map[string]json.RawMessage
@@ -57,53 +58,54 @@ type PredictRequest struct {
 	TraceParent string // the whole header that TraceID is from, or ""
 }
 
-// PredictReply is the answer.
-type PredictReply struct {
-	Outputs  json.RawMessage  `json:"outputs"` // an object, in the signature's order
-	Usage    agent.Usage      `json:"usage"`
-	Attempts int              `json:"attempts"` // 2 when the first reply did not fit
-	CallID   string           `json:"call_id,omitempty"`
-	Messages []PredictMessage `json:"messages,omitempty"` // with Debug
+// Answer is the answer.
+type Answer struct {
+	Outputs  json.RawMessage `json:"outputs"` // an object, in the signature's order
+	Usage    agent.Usage     `json:"usage"`
+	Attempts int             `json:"attempts"` // 2 when the first reply did not fit
+	CallID   string          `json:"call_id,omitempty"`
+	Messages []Message       `json:"messages,omitempty"` // with Debug
 }
 
-// PredictMessage is one message of the conversation.
-type PredictMessage struct {
+// Message is one message of the conversation.
+type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
 
 // Predict answers by a signature. Whatever is wrong with the request is found before the model is asked, as an
-// *InputError. Without a session nothing is kept.
-func (r *Runtime) Predict(ctx context.Context, q PredictRequest) (PredictReply, error) {
-	if err := r.Ready(); err != nil {
-		return PredictReply{}, err
+// *agent.InputError. Without a session nothing is kept.
+func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
+	if err := svc.o.Calls.Ready(); err != nil {
+		return Answer{}, err
 	}
-	sig, err := r.predictSignature(ctx, &q)
+	sig, err := svc.signature(ctx, &q)
 	if err != nil {
-		return PredictReply{}, err
+		return Answer{}, err
 	}
-	ctx, end := context.WithTimeoutCause(ctx, r.o.CallTimeout, errCallTimeout)
+	ctx, end := context.WithTimeoutCause(ctx, svc.o.Timeout, interrupt.ErrCallTimeout)
 	defer end()
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	defer context.AfterFunc(r.life, func() { cut(errShutdown) })()
+	life := svc.o.Calls.Life()
+	defer context.AfterFunc(life, func() { cut(context.Cause(life)) })()
 	if q.TraceID == "" {
 		q.TraceID = agent.NewTraceID()
 	}
-	p := predict.Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: orElse(q.Model, r.o.Model), Adapter: q.Adapter,
+	p := Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: cmp.Or(q.Model, svc.o.Model), Adapter: q.Adapter,
 		Limits: history.DefaultLimits()}
 	if q.SessionID == "" {
-		return r.predict(ctx, q, p)
+		return svc.ask(ctx, q, p)
 	}
-	return r.predictInSession(ctx, q, p)
+	return svc.inSession(ctx, q, p)
 }
 
-// predictSignature returns the signature asked for; a named one brings its demos where the request has none of its own.
-func (r *Runtime) predictSignature(ctx context.Context, q *PredictRequest) (contract.Signature, error) {
+// signature returns the signature asked for; a named one brings its demos where the request has none of its own.
+func (svc *Service) signature(ctx context.Context, q *Query) (contract.Signature, error) {
 	if q.Name == "" {
 		return parseSignature(q.Signature, "/signature")
 	}
-	named, err := r.Signature(ctx, q.Name)
+	named, err := svc.Signature(ctx, q.Name)
 	if q.Demos == nil {
 		q.Demos = named.Demos
 	}
@@ -111,79 +113,86 @@ func (r *Runtime) predictSignature(ctx context.Context, q *PredictRequest) (cont
 }
 
 // predict asks the model and tells metrics of it.
-func (r *Runtime) predict(ctx context.Context, q PredictRequest, p predict.Request) (PredictReply, error) {
-	if _, err := predict.Messages(p); err != nil {
-		return PredictReply{}, predictFault(err)
+func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error) {
+	if _, err := Messages(p); err != nil {
+		return Answer{}, fault(err)
 	}
-	began := r.o.Now()
-	span := r.o.Tracer.Start(telemetry.SpanStart{Name: "predict", TraceID: q.TraceID, TraceParent: q.TraceParent, At: began})
+	began := svc.o.Now()
+	span := svc.o.Tracer.Start(telemetry.SpanStart{Name: "predict", TraceID: q.TraceID, TraceParent: q.TraceParent, At: began})
 	question := span.Ask(p.Model, began)
-	p.TraceParent = traceParent(question, q.TraceID)
-	res, err := predict.Run(ctx, r.model, p)
-	outcome, usage := asked(err, res.Usage)
-	ended := r.o.Now()
+	p.TraceParent = telemetry.TraceParent(question, q.TraceID)
+	res, err := Run(ctx, svc.o.Provider, p)
+	outcome, usage := answered(err, res.Usage)
+	ended := svc.o.Now()
 	question.Answered(outcome, "", usage, ended)
-	r.metrics.ObserveProvider(outcome, ended.Sub(began), usage, q.TraceID)
+	svc.o.Metrics.ObserveProvider(outcome, ended.Sub(began), usage, q.TraceID)
 	if err != nil {
 		span.EndFailed(outcome, ended)
-		return PredictReply{}, predictFault(err)
+		return Answer{}, fault(err)
 	}
 	span.End(ended)
-	reply := PredictReply{Outputs: res.JSON, Usage: res.Usage, Attempts: res.Attempts}
+	reply := Answer{Outputs: res.JSON, Usage: res.Usage, Attempts: res.Attempts}
 	if q.Debug {
 		for _, m := range res.Messages {
-			reply.Messages = append(reply.Messages, PredictMessage{m.Role, m.Content})
+			reply.Messages = append(reply.Messages, Message{m.Role, m.Content})
 		}
 	}
 	return reply, nil
 }
 
-// predictFault turns the errors of predict into those of the runtime.
-func predictFault(err error) error {
-	var bad *predict.InputError
-	var odd *predict.ReplyError
+// answered names how the model answered, for metrics and traces, and returns what that cost.
+func answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
+	var odd *ReplyError
+	if errors.As(err, &odd) {
+		return "invalid_payload", odd.Usage
+	}
+	return provider.Answered(err, usage)
+}
+
+// fault turns the errors of predict into those of the runtime.
+func fault(err error) error {
+	var odd *ReplyError
 	var failed *provider.Error
 	switch {
-	case errors.As(err, &bad):
-		return &InputError{Code: bad.Code, Pointer: bad.Pointer, Detail: bad.Detail, Meta: bad.Meta}
 	case errors.As(err, &odd):
-		return &PredictError{Code: codeUnfitting, Detail: odd.Error(), Usage: odd.Usage}
+		return &Failure{Code: codeUnfitting, Detail: odd.Error(), Usage: odd.Usage}
 	case errors.As(err, &failed):
-		return &PredictError{Code: "provider", Detail: failed.Message, Usage: failed.Usage}
+		return &Failure{Code: "provider", Detail: failed.Message, Usage: failed.Usage}
 	}
 	return err
 }
 
-// predictInSession takes the session's turn, so that turns of a session follow each other.
-func (r *Runtime) predictInSession(ctx context.Context, q PredictRequest, p predict.Request) (PredictReply, error) {
-	session, err := r.store.Session(ctx, q.SessionID)
+// inSession takes the session's turn, so that turns of a session follow each other.
+func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, error) {
+	session, err := svc.store.Session(ctx, q.SessionID)
 	if err != nil {
-		return PredictReply{}, err
+		return Answer{}, err
 	}
 	if q.Model == "" && session.Model != "" {
 		p.Model = session.Model
 	}
-	if err := r.sessions.enter(ctx, session.ID, r.o.MaxQueue, nil); err != nil {
-		return PredictReply{}, err
-	}
-	defer r.sessions.leave(session.ID)
-	memory, err := r.store.Context(ctx, session.ID)
+	leave, err := svc.o.Calls.Turn(ctx, session.ID)
 	if err != nil {
-		return PredictReply{}, err
+		return Answer{}, err
+	}
+	defer leave()
+	memory, err := svc.store.Context(ctx, session.ID)
+	if err != nil {
+		return Answer{}, err
 	}
 	key := turnsKey(p.Signature)
 	var turns []json.RawMessage
 	_ = json.Unmarshal(memory[key], &turns) // what somebody wrote there by hand and is no list counts for nothing
-	t := turn{q: q, session: session, sig: p.Signature, model: p.Model, began: r.o.Now()}
-	reply, err := r.predict(ctx, q, withTurns(p, turns))
-	var bad *InputError
+	t := turn{q: q, session: session, sig: p.Signature, model: p.Model, began: svc.o.Now()}
+	reply, err := svc.ask(ctx, q, withTurns(p, turns))
+	var bad *agent.InputError
 	switch {
 	case errors.As(err, &bad):
-		return PredictReply{}, err // nothing was asked: no turn
+		return Answer{}, err // nothing was asked: no turn
 	case err != nil:
-		return PredictReply{}, errors.Join(err, r.keepFailure(ctx, t, err))
+		return Answer{}, errors.Join(err, svc.keepFailure(ctx, t, err))
 	}
-	return r.keepTurn(t, memory, key, turns, reply)
+	return svc.keepTurn(t, memory, key, turns, reply)
 }
 
 // turnsKey names the turns of a signature: its fields tell it, not its instructions.
@@ -198,14 +207,14 @@ func turnsKey(s contract.Signature) string {
 	for _, f := range s.Outputs {
 		fields = append(fields, contract.Field{Name: f.Name, Type: f.Type})
 	}
-	raw := encoded(fields)
+	raw := agent.Encoded(fields)
 	sum := sha256.Sum256(raw)
 	return turnsPrefix + hex.EncodeToString(sum[:6])
 }
 
 // withTurns gives the request the newest turns that fit, unless it brings a history of its own. A signature without a
 // history field gets one, which shows in no message.
-func withTurns(p predict.Request, turns []json.RawMessage) predict.Request {
+func withTurns(p Request, turns []json.RawMessage) Request {
 	field := p.Signature.HistoryField()
 	if field == "" {
 		field = "session turns"
@@ -222,8 +231,8 @@ func withTurns(p predict.Request, turns []json.RawMessage) predict.Request {
 }
 
 // boundTurns is the newest turns that fit their own bound and the context's.
-func (r *Runtime) boundTurns(memory map[string]json.RawMessage, key string, turns []json.RawMessage) json.RawMessage {
-	room := r.o.MaxContext
+func (svc *Service) boundTurns(memory map[string]json.RawMessage, key string, turns []json.RawMessage) json.RawMessage {
+	room := svc.o.MaxContext
 	for k, v := range memory {
 		if k != key {
 			room -= len(k) + len(v) + 4

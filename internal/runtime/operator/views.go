@@ -1,4 +1,4 @@
-package runtime
+package operator
 
 import (
 	"context"
@@ -18,26 +18,23 @@ type CallView struct {
 }
 
 // CallView returns a call, one under way too. store.ErrNotFound when there is none.
-func (r *Runtime) CallView(ctx context.Context, callID string) (CallView, error) {
-	r.mu.Lock()
-	c := r.running[callID]
-	r.mu.Unlock()
-	if c != nil {
-		return CallView{LogEntry: filled(c.runningEntry())}, nil
+func (o *Operator) CallView(ctx context.Context, callID string) (CallView, error) {
+	if e, running := o.calls.Running(callID); running {
+		return CallView{LogEntry: filled(e)}, nil
 	}
-	got, err := r.store.Call(ctx, callID)
+	got, err := o.store.Call(ctx, callID)
 	if err != nil {
 		return CallView{}, err
 	}
 	if got.Log.Code == "" && got.Log.CodeChecksum != "" {
-		got.Log.Code = r.codeOf(ctx, got.Log)
+		got.Log.Code = o.codeOf(ctx, got.Log)
 	}
 	return CallView{LogEntry: filled(got.Log), Outcome: got.Outcome}, nil
 }
 
 // codeOf joins the program to a log entry that holds its checksum only.
-func (r *Runtime) codeOf(ctx context.Context, e agent.LogEntry) string {
-	a, err := r.store.Artifact(ctx, e.Role, e.Method)
+func (o *Operator) codeOf(ctx context.Context, e agent.LogEntry) string {
+	a, err := o.store.Artifact(ctx, e.Role, e.Method)
 	if err != nil {
 		return ""
 	}
@@ -49,19 +46,12 @@ func (r *Runtime) codeOf(ctx context.Context, e agent.LogEntry) string {
 	return ""
 }
 
-// runningEntry is what is known of a call before it ends.
-func (c *call) runningEntry() agent.LogEntry {
-	return agent.LogEntry{Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID, TraceID: c.traceID, CallID: c.id,
-		ParentCallID: c.parent, Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs,
-		DurationMs: float64(c.r.o.Now().Sub(c.started).Microseconds()) / 1000, OutcomeStatus: agent.StatusRunning, SandboxLevel: string(c.r.level)}
-}
-
 // ListCalls returns log entries, newest first; calls under way come first when the query does not exclude them.
-func (r *Runtime) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
+func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	var out []agent.LogEntry
-	under := q.Before == "" || r.isRunning(q.Before)
+	under := q.Before == "" || o.isRunning(q.Before)
 	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil && q.Source == "" {
-		out = r.runningEntries(q)
+		out = o.runningEntries(q)
 	}
 	if under {
 		q.Before = "" // all that ended stands behind a call that runs
@@ -75,7 +65,7 @@ func (r *Runtime) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Log
 	if q.Limit > 0 {
 		q.Limit -= len(out)
 	}
-	ended, err := r.store.ListCalls(ctx, q)
+	ended, err := o.store.ListCalls(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -109,40 +99,32 @@ func filled(e agent.LogEntry) agent.LogEntry {
 	return e
 }
 
-func (r *Runtime) isRunning(callID string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running[callID] != nil
+func (o *Operator) isRunning(callID string) bool {
+	_, running := o.calls.Running(callID)
+	return running
 }
 
-func (r *Runtime) runningEntries(q store.CallQuery) []agent.LogEntry {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []agent.LogEntry
+// runningEntries lists the running calls that match the query, newest first.
+func (o *Operator) runningEntries(q store.CallQuery) []agent.LogEntry {
 	is := func(want, got string) bool { return want == "" || want == got }
-	for _, c := range r.running {
-		if (q.Before == "" || c.id < q.Before) && is(q.SessionID, c.session.ID) && is(q.Role, c.role) && is(q.Method, c.method) && is(q.TraceID, c.traceID) && is(q.ParentCallID, c.parent) &&
-			(q.Since.IsZero() || !c.started.Before(q.Since)) && (q.Until.IsZero() || c.started.Before(q.Until)) {
-			out = append(out, c.runningEntry())
-		}
-	}
+	since, until := agent.FormatTime(q.Since), agent.FormatTime(q.Until)
+	out := slices.DeleteFunc(o.calls.RunningCalls(), func(e agent.LogEntry) bool {
+		matches := (q.Before == "" || e.CallID < q.Before) && is(q.SessionID, e.SessionID) && is(q.Role, e.Role) && is(q.Method, e.Method) &&
+			is(q.TraceID, e.TraceID) && is(q.ParentCallID, e.ParentCallID) &&
+			(q.Since.IsZero() || e.Timestamp >= since) && (q.Until.IsZero() || e.Timestamp < until)
+		return !matches
+	})
 	slices.SortFunc(out, func(a, b agent.LogEntry) int { return strings.Compare(b.CallID, a.CallID) })
 	return out
 }
 
-// Cancel ends a call under way as canceled. It returns nil when the call has ended already, store.ErrNotFound when
-// there is none.
-func (r *Runtime) Cancel(callID string) error {
-	r.mu.Lock()
-	c := r.running[callID]
-	if c != nil {
-		c.cancel(errCanceled)
-	}
-	r.mu.Unlock()
-	if c != nil {
+// Cancel ends a running call as canceled. It returns nil when the call has ended already, store.ErrNotFound when there is
+// no such call.
+func (o *Operator) Cancel(callID string) error {
+	if o.calls.CancelRunning(callID) {
 		return nil
 	}
-	_, err := r.store.Call(context.Background(), callID)
+	_, err := o.store.Call(context.Background(), callID)
 	if errors.Is(err, store.ErrGone) {
 		return nil
 	}

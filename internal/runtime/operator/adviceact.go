@@ -1,4 +1,4 @@
-package runtime
+package operator
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -20,26 +21,26 @@ type AdviceDecision struct {
 }
 
 // DismissRecommendation keeps the recommendation from being listed, until it is undone.
-func (r *Runtime) DismissRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
-	if err := r.ledger.open(ctx); err != nil {
+func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
+	if err := o.ledger.open(ctx); err != nil {
 		return Advice{}, err
 	}
-	defer r.ledger.close()
+	defer o.ledger.close()
 	if d.Undo {
-		return r.undoAdvice(ctx, d, AdviceDismissed)
+		return o.undoAdvice(ctx, d, AdviceDismissed)
 	}
-	a, err := r.findAdvice(ctx, d.ID)
+	a, err := o.findAdvice(ctx, d.ID)
 	if err != nil {
 		return Advice{}, err
 	}
 	a.Status = AdviceDismissed
-	entry := r.adviceAudit(d, actRecommendationDismiss, a)
-	return a, r.ledger.write(ctx, entry)
+	entry := o.adviceAudit(d, opRecommendationDismiss, a)
+	return a, o.ledger.write(ctx, entry)
 }
 
 // findAdvice finds an open recommendation, store.ErrNotFound when there is none. The caller holds the ledger.
-func (r *Runtime) findAdvice(ctx context.Context, id string) (Advice, error) {
-	all, err := r.evaluate(ctx, r.ledger.verdicts, true)
+func (o *Operator) findAdvice(ctx context.Context, id string) (Advice, error) {
+	all, err := o.evaluate(ctx, o.ledger.verdicts, true)
 	if err != nil {
 		return Advice{}, err
 	}
@@ -51,11 +52,11 @@ func (r *Runtime) findAdvice(ctx context.Context, id string) (Advice, error) {
 	return Advice{}, store.ErrNotFound
 }
 
-func (r *Runtime) adviceAudit(d AdviceDecision, action string, a Advice) agent.AuditEntry {
-	entry := r.audit(d.Actor, action, d.ID, d.Reason)
-	entry.After = encoded(a)
+func (o *Operator) adviceAudit(d AdviceDecision, action string, a Advice) agent.AuditEntry {
+	entry := o.audit(d.Actor, action, d.ID, d.Reason)
+	entry.After = agent.Encoded(a)
 	verb := "apply"
-	if action == actRecommendationDismiss {
+	if action == opRecommendationDismiss {
 		verb = "dismiss"
 	}
 	entry.Undo = fmt.Sprintf(`POST /v1/recommendations/%s/%s {"undo": true}`, d.ID, verb)
@@ -65,32 +66,32 @@ func (r *Runtime) adviceAudit(d AdviceDecision, action string, a Advice) agent.A
 // ApplyRecommendation does what the recommendation proposes, in one commit with its audit entry. strengthen_contract
 // puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary
 // changes nothing but the list: how to split is a person's work.
-func (r *Runtime) ApplyRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
-	if err := r.ledger.open(ctx); err != nil {
+func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
+	if err := o.ledger.open(ctx); err != nil {
 		return Advice{}, err
 	}
-	defer r.ledger.close()
+	defer o.ledger.close()
 	if d.Undo {
-		return r.undoAdvice(ctx, d, AdviceApplied)
+		return o.undoAdvice(ctx, d, AdviceApplied)
 	}
-	a, err := r.findAdvice(ctx, d.ID)
+	a, err := o.findAdvice(ctx, d.ID)
 	if err != nil {
 		return Advice{}, err
 	}
 	a.Status = AdviceApplied
-	entry := r.adviceAudit(d, actRecommendationApply, a)
+	entry := o.adviceAudit(d, opRecommendationApply, a)
 	switch a.Kind {
 	case evolve.StrengthenContract:
-		err = r.applyDeliverable(ctx, a, &entry)
+		err = o.applyDeliverable(ctx, a, &entry)
 	case evolve.Reforge:
-		err = r.applyReforge(ctx, a, &entry)
+		err = o.applyReforge(ctx, a, &entry)
 	default:
-		err = r.store.AppendAudit(ctx, entry)
+		err = o.store.AppendAudit(ctx, entry)
 	}
 	if err != nil {
 		return Advice{}, err
 	}
-	r.ledger.take(entry)
+	o.ledger.apply(entry)
 	return a, nil
 }
 
@@ -101,10 +102,10 @@ type changedContract struct {
 	Deliverable json.RawMessage `json:"deliverable,omitempty"` // of the method's contract
 }
 
-func (r *Runtime) applyDeliverable(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
-	return r.changeTool(ctx, a.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
+func (o *Operator) applyDeliverable(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
+	return o.changeTool(ctx, a.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
 		m, had := t.Methods[a.Method]
-		entry.Before = encoded(changedContract{Registered: registered, Method: had, Deliverable: m.Deliverable})
+		entry.Before = agent.Encoded(changedContract{Registered: registered, Method: had, Deliverable: m.Deliverable})
 		m.Deliverable = a.Proposal.Deliverable
 		return withMethod(t, a.Method, m), nil
 	})
@@ -112,21 +113,21 @@ func (r *Runtime) applyDeliverable(ctx context.Context, a Advice, entry *agent.A
 
 // changeTool puts what change makes of the tool in its place, together with the audit entry. Every call of the role
 // counts on the tool, so it may change in between: then change is asked again.
-func (r *Runtime) changeTool(ctx context.Context, role string, entry *agent.AuditEntry, change func(t agent.Tool, registered bool) (agent.Tool, error)) error {
+func (o *Operator) changeTool(ctx context.Context, role string, entry *agent.AuditEntry, change func(t agent.Tool, registered bool) (agent.Tool, error)) error {
 	for {
-		t, err := r.store.Tool(ctx, role)
+		t, err := o.store.Tool(ctx, role)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		registered := err == nil
 		if !registered {
-			t = agent.Tool{Role: role, CreatedAt: r.o.Now().UTC()}
+			t = agent.Tool{Role: role, CreatedAt: o.o.Now().UTC()}
 		}
 		next, err := change(t, registered)
 		if err != nil {
 			return err
 		}
-		if _, err = r.store.PutTool(ctx, next, t.Revision, entry); !errors.Is(err, store.ErrConflict) {
+		if _, err = o.store.PutTool(ctx, next, t.Revision, entry); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
@@ -150,58 +151,55 @@ type changedProgram struct {
 	ForceRegenerate string `json:"force_regenerate,omitempty"`
 }
 
-func (r *Runtime) applyReforge(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
-	now, err := r.store.Artifact(ctx, a.Role, a.Method)
+func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
+	now, err := o.store.Artifact(ctx, a.Role, a.Method)
 	if errors.Is(err, store.ErrNotFound) { // its errors kept no program: the next call forges in any case
-		entry.Before = encoded(changedProgram{})
-		return r.store.AppendAudit(ctx, *entry)
+		entry.Before = agent.Encoded(changedProgram{})
+		return o.store.AppendAudit(ctx, *entry)
 	}
 	if err != nil {
 		return err
 	}
-	entry.Before = encoded(changedProgram{now.CurrentID, now.ForceRegenerate})
+	entry.Before = agent.Encoded(changedProgram{now.CurrentID, now.ForceRegenerate})
 	reason := reforgeReason(a.ID)
-	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: r.o.Now(), ForceRegenerate: &reason}
-	_, err = r.store.ChangeArtifact(ctx, store.AnyRevision, change, entry)
+	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: o.o.Now(), ForceRegenerate: &reason}
+	_, err = o.store.ChangeArtifact(ctx, store.AnyRevision, change, entry)
 	return err
 }
 
-// reforgePrefix begins the reason of a program that a recommendation has written anew.
-const reforgePrefix = "recommendation "
-
-func reforgeReason(id string) string { return reforgePrefix + id }
+func reforgeReason(id string) string { return runtime.ReforgePrefix + id }
 
 // undoAdvice takes an act back. ErrConflict when what it changed was changed again since.
-func (r *Runtime) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {
-	v, known := r.ledger.verdicts[d.ID]
+func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {
+	v, known := o.ledger.verdicts[d.ID]
 	if !known || v.advice.Status != status {
 		return Advice{}, store.ErrNotFound
 	}
-	entry := r.audit(d.Actor, actRecommendationUndo, d.ID, d.Reason)
-	entry.Before = encoded(v.advice)
+	entry := o.audit(d.Actor, opRecommendationUndo, d.ID, d.Reason)
+	entry.Before = agent.Encoded(v.advice)
 	var err error
 	switch {
 	case status == AdviceApplied && v.advice.Kind == evolve.StrengthenContract:
-		err = r.undoDeliverable(ctx, v, &entry)
+		err = o.undoDeliverable(ctx, v, &entry)
 	case status == AdviceApplied && v.advice.Kind == evolve.Reforge:
-		err = r.undoReforge(ctx, v, &entry)
+		err = o.undoReforge(ctx, v, &entry)
 	default:
-		err = r.store.AppendAudit(ctx, entry)
+		err = o.store.AppendAudit(ctx, entry)
 	}
 	if err != nil {
 		return Advice{}, err
 	}
-	r.ledger.take(entry)
+	o.ledger.apply(entry)
 	v.advice.Status = AdviceOpen
 	return v.advice, nil
 }
 
-func (r *Runtime) undoDeliverable(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
+func (o *Operator) undoDeliverable(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
 	var before changedContract
 	if err := json.Unmarshal(v.before, &before); err != nil {
 		return fmt.Errorf("read what applying %s changed: %w", v.advice.ID, err)
 	}
-	return r.changeTool(ctx, v.advice.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
+	return o.changeTool(ctx, v.advice.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
 		m := t.Methods[v.advice.Method]
 		if !registered {
 			return t, store.ErrNotFound
@@ -221,19 +219,19 @@ func sameJSON(a, b json.RawMessage) bool {
 }
 
 // undoReforge clears the request for a new program, or goes back to the old one where it was forged already.
-func (r *Runtime) undoReforge(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
+func (o *Operator) undoReforge(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
 	var before changedProgram
 	if err := json.Unmarshal(v.before, &before); err != nil {
 		return fmt.Errorf("read what applying %s changed: %w", v.advice.ID, err)
 	}
-	a, err := r.store.Artifact(ctx, v.advice.Role, v.advice.Method)
+	a, err := o.store.Artifact(ctx, v.advice.Role, v.advice.Method)
 	if before.Current == "" && (err == nil || errors.Is(err, store.ErrNotFound)) {
-		return r.store.AppendAudit(ctx, *entry) // nothing was changed
+		return o.store.AppendAudit(ctx, *entry) // nothing was changed
 	}
 	if err != nil {
 		return err
 	}
-	change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: r.o.Now()}
+	change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now()}
 	switch {
 	case a.CurrentID != before.Current && a.Find(before.Current) != nil:
 		change.Current = before.Current
@@ -242,6 +240,6 @@ func (r *Runtime) undoReforge(ctx context.Context, v verdict, entry *agent.Audit
 	default:
 		return store.ErrConflict
 	}
-	_, err = r.store.ChangeArtifact(ctx, store.AnyRevision, change, entry)
+	_, err = o.store.ChangeArtifact(ctx, store.AnyRevision, change, entry)
 	return err
 }

@@ -1,4 +1,4 @@
-package runtime
+package operator
 
 import (
 	"cmp"
@@ -24,22 +24,22 @@ type PatternReport struct {
 }
 
 // PatternReport returns what is remembered of a role's calls, corrections linked (C-22, C-23).
-func (r *Runtime) PatternReport(ctx context.Context, role string) (PatternReport, error) {
+func (o *Operator) PatternReport(ctx context.Context, role string) (PatternReport, error) {
 	if err := agent.CheckName("role", role); err != nil {
 		return PatternReport{}, err
 	}
-	kept, err := r.store.Patterns(ctx, role)
+	kept, err := o.store.Patterns(ctx, role)
 	if err != nil {
 		return PatternReport{}, err
 	}
-	report := PatternReport{Role: role, Patterns: evolve.Patterns(capable(kept)), Events: slices.Clone(kept)}
+	report := PatternReport{Role: role, Patterns: evolve.Patterns(evolve.Capable(kept)), Events: slices.Clone(kept)}
 	if len(kept) == 0 {
 		report.Events = []agent.PatternEvent{}
 		return report, nil
 	}
 	for i := range report.Events {
 		e := &report.Events[i]
-		if c, err := r.store.Call(ctx, e.CallID); err == nil { // an entry that retention dropped tells nothing
+		if c, err := o.store.Call(ctx, e.CallID); err == nil { // an entry that retention dropped tells nothing
 			e.Corrected = c.Log.CorrectedBy
 		}
 		if e.Capabilities == nil {
@@ -47,17 +47,6 @@ func (r *Runtime) PatternReport(ctx context.Context, role string) (PatternReport
 		}
 	}
 	return report, nil
-}
-
-// capable leaves out the events that tell of no capability: they are kept for what they say of success.
-func capable(events []agent.PatternEvent) []agent.PatternEvent {
-	out := make([]agent.PatternEvent, 0, len(events))
-	for _, e := range events {
-		if len(e.Capabilities) > 0 {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // HistoryUsage says how much programs look at history: the evidence for what to build next (H-54).
@@ -94,8 +83,8 @@ func (u *Usage) add(e *agent.LogEntry) {
 }
 
 // HistoryUsage looks at the newest 10,000 calls.
-func (r *Runtime) HistoryUsage(ctx context.Context) (HistoryUsage, error) {
-	entries, _, err := r.newestCalls(ctx, time.Time{}, maxReportCalls)
+func (o *Operator) HistoryUsage(ctx context.Context) (HistoryUsage, error) {
+	entries, _, err := o.newestCalls(ctx, time.Time{}, maxReportCalls)
 	if err != nil {
 		return HistoryUsage{}, err
 	}
@@ -172,10 +161,10 @@ func (t *Trend) add(e *agent.LogEntry) {
 }
 
 // Trends counts the calls of the last window, in twelve buckets.
-func (r *Runtime) Trends(ctx context.Context, window time.Duration) (Trends, error) {
-	until := r.o.Now().UTC()
+func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, error) {
+	until := o.o.Now().UTC()
 	since := until.Add(-window)
-	entries, more, err := r.newestCalls(ctx, since, maxReportCalls)
+	entries, more, err := o.newestCalls(ctx, since, maxReportCalls)
 	if err != nil {
 		return Trends{}, err
 	}

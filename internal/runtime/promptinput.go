@@ -14,12 +14,12 @@ import (
 
 // prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
 // history) is left out: a poorer prompt is better than no program.
-func (c *call) prompt(ctx context.Context, o order, failures []agent.AttemptFailure) []provider.Message {
-	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Depth: c.depth, Contract: c.contract,
-		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextShapes(c.context),
+func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
+	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Depth: c.depth, Contract: c.terms.contract,
+		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish()}
 	c.previewHistory(ctx, &in)
-	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.p.FixturesEnabled &&
+	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.policy.FixturesEnabled &&
 		(c.artifact == nil || !c.artifact.Quarantined) {
 		in.Earlier = g.Code // it will be held to answers that it cannot know
 	}
@@ -37,8 +37,8 @@ func (c *call) prompt(ctx context.Context, o order, failures []agent.AttemptFail
 	return prompt.Program(in)
 }
 
-func (c *call) knownTools(ctx context.Context) []prompt.Tool {
-	ranked, err := c.r.store.RankTools(ctx, c.r.o.Now(), c.p.KnownToolsPromptLimit)
+func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
+	ranked, err := c.r.store.RankTools(ctx, c.r.o.Now(), c.policy.KnownToolsPromptLimit)
 	if err != nil {
 		return nil
 	}
@@ -57,14 +57,20 @@ func contextShapes(memory map[string]json.RawMessage) map[string]string {
 	return out
 }
 
+// Reasons of a requested regeneration that no person wrote: they tell a model nothing.
+const (
+	RegenerateRequested = "requested"       // an operator gave no reason
+	ReforgePrefix       = "recommendation " // and its id: a recommendation was applied
+)
+
 // wish is what an operator who asked for a new program said of it, or "". What the daemon put there itself tells a model
 // nothing.
-func (c *call) wish() string {
+func (c *selected) wish() string {
 	if c.decision.Reason != ReasonRequested || c.artifact == nil {
 		return ""
 	}
 	reason := c.artifact.ForceRegenerate
-	if reason == regenerateRequested || strings.HasPrefix(reason, reforgePrefix) {
+	if reason == RegenerateRequested || strings.HasPrefix(reason, ReforgePrefix) {
 		return ""
 	}
 	return reason
@@ -72,13 +78,13 @@ func (c *call) wish() string {
 
 // previewHistory tells the model how many records there are and of the latest few what they were, never their values
 // (H-34..37).
-func (c *call) previewHistory(ctx context.Context, in *prompt.Input) {
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: max(1, c.p.HistoryPreviewLimit), Desc: true, Depth0: true})
+func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: max(1, c.policy.HistoryPreviewLimit), Desc: true, Depth0: true})
 	if err != nil {
 		return
 	}
 	in.HistoryCount = page.Size
-	for i := min(len(page.Records), c.p.HistoryPreviewLimit) - 1; i >= 0; i-- {
+	for i := min(len(page.Records), c.policy.HistoryPreviewLimit) - 1; i >= 0; i-- {
 		var rec agent.Record
 		if json.Unmarshal(page.Records[i], &rec) != nil {
 			continue
@@ -101,7 +107,7 @@ func promptTexts(messages []provider.Message) (system, user string) {
 }
 
 // patterns tells a root call's model what programs of this role have had to do again and again.
-func (c *call) patterns(ctx context.Context) []string {
+func (c *selected) patterns(ctx context.Context) []string {
 	if c.depth > 0 {
 		return nil
 	}
@@ -109,5 +115,5 @@ func (c *call) patterns(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	return evolve.PatternsForPrompt(capable(events))
+	return evolve.PatternsForPrompt(evolve.Capable(events))
 }

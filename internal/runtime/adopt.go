@@ -1,0 +1,116 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// An adoption makes a candidate a generation of its artifact, together with the call that ran it.
+type adoption struct {
+	candidate *candidate
+	result    agent.Class
+	attempt   judged
+}
+
+// keepUnapproved stores the candidate without running it: a person has to approve it first.
+func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
+	if !rec.held() {
+		rec.adopting = &adoption{candidate: cand, result: agent.ClassNone}
+	}
+	return rec.waitsForApproval()
+}
+
+func (rec *recovery) waitsForApproval() agent.Outcome {
+	rec.source = agent.SourceNone
+	o := agent.Failed(agent.ErrDenied, fmt.Sprintf("the program of %s.%s waits for a person's approval", rec.role, rec.method))
+	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.role, rec.method) + "/approve"}
+	return o
+}
+
+// ToolPath is the path of an artifact in the REST interface.
+func ToolPath(role, method string) string {
+	return "/v1/tools/" + url.PathEscape(role) + "/methods/" + url.PathEscape(method)
+}
+
+// held reports whether a person holds the artifact as it is.
+func (rec *recovery) held() bool {
+	return rec.artifact != nil && (rec.artifact.Quarantined || rec.artifact.Pinned)
+}
+
+// adoptOrDrop answers the call with a candidate that served, and has the candidate adopted unless a person holds the
+// artifact or the attempt shows nothing of its worth.
+func (rec *recovery) adoptOrDrop(cand *candidate, j judged) agent.Outcome {
+	proven := len(cand.proof.kept) > 0
+	worth := j.class == agent.ClassOK || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
+	if worth && !rec.held() {
+		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
+	}
+	return rec.keep(j)
+}
+
+// adopt commits the call with its candidate as the artifact's new generation. Of the calls that share a candidate, the
+// first to get here adopts it; the others count on it.
+func (a *answered) adopt() (CallResult, error) {
+	cand := a.adopting.candidate
+	cand.mu.Lock()
+	defer cand.mu.Unlock()
+	change := a.adoptedResult()
+	if cand.adopted != "" {
+		change.ResultOf, a.generation = cand.adopted, cand.adopted
+		a.changes = append(a.changes, change)
+		return a.persist()
+	}
+	unlock := a.r.adoption.lock(methodKey{a.role, a.method})
+	defer unlock()
+	now, err := a.r.store.Artifact(context.Background(), a.role, a.method)
+	if err != nil {
+		now = &agent.Artifact{} // the first generation, or that of an artifact whose file was damaged
+	}
+	if heldMeanwhile(a.artifact, now) {
+		return a.persist() // a person's operation counts for more than a program that was being forged
+	}
+	g := cand.generation
+	g.ID = now.NextGenerationID()
+	if cand.predecessor != nil {
+		g.ParentID = &cand.predecessor.ID
+	}
+	g.Fixtures = cand.proof.kept
+	g.ForgeUsage = a.trail.usage
+	change.Generation, a.generation = &g, g.ID
+	a.changes = append(a.changes, change)
+	res, err := a.persist()
+	if err == nil {
+		cand.adopted = g.ID
+	}
+	return res, err
+}
+
+// adoptedResult counts the candidate's attempt.
+func (a *answered) adoptedResult() agent.ArtifactChange {
+	j := &a.adopting.attempt
+	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
+		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes}
+	if a.outcome.OK() {
+		change.Fixture = a.fixture(&a.adopting.candidate.generation, *j)
+	} else {
+		change.ErrorType, change.Reason = a.outcome.ErrorType, Clip(a.outcome.ErrorMessage, 400)
+	}
+	return change
+}
+
+// heldMeanwhile reports whether a person took hold of the artifact since the call looked at it: quarantined or pinned it,
+// went back to an older generation, or put in a program.
+func heldMeanwhile(was, now *agent.Artifact) bool {
+	if was == nil {
+		was = &agent.Artifact{}
+	}
+	if now.Quarantined || now.Pinned {
+		return true
+	}
+	g := now.Current()
+	return g != nil && now.CurrentID != was.CurrentID && (was.Find(g.ID) != nil || strings.HasPrefix(g.Trigger, "operator:"))
+}

@@ -1,0 +1,57 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// A selected call knows its contract, its context, and what is to be done for it. It is a value: a phase that looks at
+// the artifact again makes a new one. Flights read it concurrently.
+type selected struct {
+	*opened
+	terms    terms
+	memory   map[string]json.RawMessage // the session's context; empty for nested calls
+	artifact *agent.Artifact            // nil when none is stored
+	decision Decision
+	took     time.Duration // by the selection
+}
+
+// choose reads what a selection needs and selects.
+func (c *opened) choose(ctx context.Context) (selected, error) {
+	began := c.r.o.Now()
+	s := selected{opened: c}
+	var err error
+	if s.terms, err = c.resolveTerms(ctx); err != nil {
+		return s, err
+	}
+	if c.depth > 0 {
+		s.memory = map[string]json.RawMessage{}
+	} else if s.memory, err = c.r.store.Context(ctx, c.session.ID); err != nil {
+		return s, err
+	}
+	a, err := c.r.store.Artifact(ctx, c.role, c.method)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return s, err
+	}
+	s = s.of(a)
+	ended := c.r.o.Now()
+	s.took = ended.Sub(began)
+	c.span.Stage("select", began, ended)
+	return s, nil
+}
+
+// of returns the selection that the artifact leads to.
+func (s selected) of(a *agent.Artifact) selected {
+	s.artifact, s.decision = a, Select(s.input(a))
+	return s
+}
+
+func (s *selected) input(a *agent.Artifact) SelectInput {
+	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Artifact: a, CheckedFingerprint: s.terms.checked,
+		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs}
+}

@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// Evidence is what is known of a run that did not end in a value which kept its contract. Classes come from it, never
+// from what a program says of itself.
+type Evidence struct {
+	Authored     bool
+	ErrorType    string
+	Interrupted  bool // the daemon's doing: client gone, shutdown, spawn failure
+	WaitingEnded bool // a timeout whose time went into waiting for the outside
+	Fetches      []sandbox.Fetch
+	Nested       map[string]string // shapes of nested values, by role.method
+	Shapes       map[string]string // of fetched bodies and nested values at the last ok run, by shapeKey
+}
+
+// Classify gives the failure class of the evidence.
+func Classify(e Evidence) agent.Class {
+	switch {
+	case e.Interrupted:
+		return agent.ClassNone
+	case slices.ContainsFunc(e.Fetches, outsideFailed):
+		return agent.ClassExtrinsic
+	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
+		return agent.ClassExtrinsic
+	case (!e.Authored || e.ErrorType == agent.ErrParseFailed) && drifted(e):
+		return agent.ClassAdaptive
+	case e.Authored:
+		return agent.ClassAuthored
+	}
+	return agent.ClassIntrinsic
+}
+
+// outsideFailed reports a fetch without an answer, or one answered 429 or 5xx. A fetch that policy denied is the
+// program's own doing.
+func outsideFailed(f sandbox.Fetch) bool {
+	return f.Status == 0 && f.ErrorKind != "denied" && f.ErrorKind != "too_large" || f.Status == 429 || f.Status >= 500
+}
+
+// drifted reports whether something that came in well has another shape than at the last ok run.
+func drifted(e Evidence) bool {
+	for _, f := range e.Fetches {
+		if was, ok := e.Shapes[shapeKey(f)]; ok && f.Status >= 200 && f.Status < 300 && was != f.Shape {
+			return true
+		}
+	}
+	for tool, shape := range e.Nested {
+		if was, ok := e.Shapes[tool]; ok && was != shape {
+			return true
+		}
+	}
+	return false
+}
+
+// shapeKey names a source: its URL without query and fragment.
+func shapeKey(f sandbox.Fetch) string {
+	for i, r := range f.URL {
+		if r == '?' || r == '#' {
+			return f.URL[:i]
+		}
+	}
+	return f.URL
+}
+
+// shapesOf remembers the shapes of an ok run, at most 16 of them; nil when nothing came in.
+func shapesOf(fetches []sandbox.Fetch, nested map[string]string) map[string]string {
+	const most = 16
+	if len(fetches) == 0 && len(nested) == 0 {
+		return nil
+	}
+	out := map[string]string{}
+	for _, f := range fetches {
+		if len(out) < most && f.Status >= 200 && f.Status < 300 {
+			out[shapeKey(f)] = f.Shape
+		}
+	}
+	for tool, shape := range nested {
+		if len(out) < most {
+			out[tool] = shape
+		}
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// commit is the one way out of every call: one store commit with one record and one log entry, then the metrics. It does
+// not end early with its client. An error means that nothing was kept.
+func (c *opened) commit(a *answered) (CallResult, error) {
+	defer func() {
+		for _, leave := range a.leaves {
+			leave() // after the candidate is stored: until then others may join its flight
+		}
+	}()
+	a.outcome = c.named(a.outcome)
+	if a.adopting != nil {
+		return a.adopt()
+	}
+	return a.persist()
+}
+
+// noticed is what the detectors see in an answered call. They change nothing of its outcome.
+type noticed struct {
+	weak            []string // reasons of a weak success
+	correction      correction
+	state, decision string // of the lifecycle
+}
+
+// notice runs the detectors.
+func (a *answered) notice() noticed {
+	var n noticed
+	if a.outcome.OK() && a.programSource() != agent.SourceNone {
+		n.weak = evolve.Weak(a.outcome.Value, a.terms.deliverable(), a.policy.WeakSuccess)
+	}
+	n.correction = a.r.recent.look(a, n.weak)
+	n.state, n.decision = a.lifecycle()
+	return n
+}
+
+// persist writes the call to the store, then reports it to metrics, traces and readers of the feed.
+func (a *answered) persist() (CallResult, error) {
+	r := a.r
+	n := a.notice()
+	took := agent.Milliseconds(r.o.Now().Sub(a.started))
+	body, err := json.Marshal(a.reply(took))
+	if err != nil {
+		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.id, err)
+	}
+	commit := store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
+		Tools: a.toolChanges(), Pattern: a.pattern(n), Outcome: a.outcome, Key: a.key}
+	if a.kept {
+		commit.Effects = a.last.result.Effects.Journal
+	}
+	commit.Log = a.logEntry(n, &commit.Record)
+	if a.key != nil {
+		commit.Reply = body
+	}
+	a.keepContent(&commit)
+	began := r.o.Now()
+	if err := r.commitCall(&commit); err != nil {
+		a.span.EndFailed("commit", r.o.Now())
+		return CallResult{}, err
+	}
+	ended := r.o.Now()
+	a.stages.Commit = ended.Sub(began)
+	a.span.Stage("commit", began, ended)
+	a.span.EndCall(&commit.Log, ended)
+	r.metrics.ObserveCall(&commit.Log, a.stages)
+	r.feed.Publish(&commit.Log)
+	a.countSaved()
+	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, OK: a.outcome.OK()}, nil
+}
+
+// commitCall commits with a deadline of its own: neither a client that leaves nor a shutdown may cut a commit short.
+func (r *Runtime) commitCall(commit *store.CallCommit) error {
+	ctx, cancel := context.WithTimeout(context.Background(), r.o.CommitTimeout)
+	defer cancel()
+	return r.store.CommitCall(ctx, commit)
+}
+
+// countSaved counts the model requests that a warm call did without: what its generation cost to forge.
+func (a *answered) countSaved() {
+	if a.source != agent.SourcePersisted || !a.outcome.OK() {
+		return
+	}
+	if g := a.artifact.Find(a.generation); g != nil {
+		a.r.metrics.Saved(max(1, g.ForgeUsage.ModelRequests), g.ForgeUsage.PromptTokens+g.ForgeUsage.CompletionTokens)
+	}
+}
+
+// usage is what the model was asked for the call and for the nested calls below it, whose sum the root call reports.
+func (a *answered) usage() agent.Usage {
+	total := a.trail.usage
+	if a.depth == 0 {
+		total.Add(a.tree.usage)
+	}
+	return total
+}
+
+func (a *answered) reply(took float64) Reply {
+	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation, Selection: a.decision.selection()}
+	p.Engine, p.Tier = engineOf(a.facts)
+	if g := a.program; g != nil {
+		p.Checksum, p.Trigger = g.CodeChecksum, g.Trigger
+	}
+	return Reply{CallID: a.id, SessionID: a.session.ID, TraceID: a.traceID, Role: a.role, Method: a.method, Outcome: a.outcome,
+		Program: p, Attempts: max(1, a.attempts, a.trail.requested), DurationMs: took, Usage: a.usage()}
+}
+
+func (a *answered) record(took float64) agent.Record {
+	o := a.outcome
+	rec := agent.Record{CallID: a.id, Timestamp: agent.FormatTime(a.started), Speaker: a.speaker, Role: a.role, MethodName: a.method,
+		Args: a.maskedArgs, Kwargs: a.maskedKwargs, OutcomeSummary: agent.Summarize(o), TraceID: a.traceID, ParentCallID: a.parent,
+		AttemptID: a.parentAttempt, Depth: a.depth, DurationMs: took, ProgramSource: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted}
+	if !o.OK() {
+		rec.ErrorType, rec.ErrorMessage = o.ErrorType, o.ErrorMessage
+		return rec
+	}
+	if fetches := a.last.result.Effects.Fetches; a.kept && len(fetches) > 0 {
+		rec.OutcomeSummary.SourceCount = len(fetches)
+		rec.OutcomeSummary.PrimaryURI = fetches[0].URL
+		rec.OutcomeSummary.RetrievalMode = fetches[0].Mode
+	}
+	return rec
+}
+
+// keepContent stores the result of a client's call for follow-ups, under a reference that its record holds.
+func (a *answered) keepContent(commit *store.CallCommit) {
+	value := a.outcome.Value
+	if a.depth > 0 || !a.outcome.OK() || a.programSource() == agent.SourceNone || a.policy.Retention.ContentEntries == 0 || len(value) > a.policy.Retention.ContentBytes {
+		return
+	}
+	sum := sha256.Sum256(value)
+	digest := hex.EncodeToString(sum[:])
+	s := &commit.Record.OutcomeSummary
+	s.ContentRef, s.ContentKind, s.ContentBytes, s.ContentDigest = "content:"+digest[:32], s.ValueClass, len(value), "sha256:"+digest
+	commit.Content = &store.Content{Ref: s.ContentRef, Value: value}
+}
+
+// toolChanges counts the use of a registered role, and registers a role with its first program.
+func (a *answered) toolChanges() []store.ToolChange {
+	switch {
+	case a.terms.registered:
+		return []store.ToolChange{{Role: a.role, At: a.started, Used: 1}}
+	case a.adopting != nil:
+		k := agent.Contract{}
+		if a.terms.contract != nil {
+			k.Purpose = a.terms.contract.Purpose
+		}
+		return []store.ToolChange{{Role: a.role, At: a.started, Used: 1, Register: &k, IfAbsent: true}}
+	}
+	return nil
+}
+
+func (a *answered) pattern(n noticed) *agent.PatternEvent {
+	weak := len(n.weak) > 0
+	if a.depth > 0 || a.facts == nil || len(a.facts.CapabilityPatterns) == 0 && !weak {
+		return nil
+	}
+	return &agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: agent.FormatTime(a.started), Role: a.role, MethodName: a.method,
+		Capabilities: a.facts.CapabilityPatterns, Status: a.outcome.Status, WeakSuccess: weak}
+}

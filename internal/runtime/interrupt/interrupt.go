@@ -1,0 +1,34 @@
+// Package interrupt names the reasons for which a call ends from outside, and gives the outcome of such a call.
+// Interrupted is not failed: only the end of the call's own time counts as a failure, and as one of the world outside.
+package interrupt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Causes of a cancelled context, found by context.Cause.
+var (
+	ErrCallTimeout = fmt.Errorf("the call's time is over: %w", context.DeadlineExceeded)
+	ErrShutdown    = errors.New("the daemon is shutting down")
+	ErrCanceled    = errors.New("the call was canceled")
+)
+
+// Outcome returns the outcome and the failure class of a call whose context has ended. A cause that is none of the above
+// means that the client went away.
+func Outcome(ctx context.Context) (agent.Outcome, agent.Class) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrCallTimeout):
+		return agent.Failed(agent.ErrTimeout, "the call did not end within its time"), agent.ClassExtrinsic
+	case errors.Is(cause, ErrShutdown):
+		o := agent.Failed(agent.ErrCanceled, "the daemon is shutting down")
+		o.Retriable = true
+		return o, agent.ClassNone
+	case errors.Is(cause, ErrCanceled):
+		return agent.Failed(agent.ErrCanceled, "the call was canceled"), agent.ClassNone
+	}
+	return agent.Failed(agent.ErrCanceled, "the client went away"), agent.ClassNone
+}

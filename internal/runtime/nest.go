@@ -1,0 +1,72 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// nest runs a call that a program makes: in the same session, one level deeper, with an empty context that is not kept.
+func (h *host) nest(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+	n, o := h.openNested(ctx, role, method, args, kwargs)
+	if n == nil {
+		return o
+	}
+	ctx, n.cancel = context.WithCancelCause(ctx)
+	defer n.cancel(nil)
+	if err := n.r.enter(n); err != nil {
+		return agent.Failed(agent.ErrCanceled, err.Error())
+	}
+	defer n.r.leave(n)
+	return n.commitNested(n.answer(ctx))
+}
+
+// openNested opens a nested call within the budget. It returns nil and an outcome when the call is not made.
+func (h *host) openNested(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) (*opened, agent.Outcome) {
+	c := h.call
+	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
+	}
+	n := &opened{r: c.r, policy: c.policy, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, parentAttempt: h.attempt, depth: c.depth + 1,
+		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
+		started: c.r.o.Now(), tree: c.tree}
+	n.init()
+	if _, err := c.r.store.Tool(ctx, role); err == nil {
+		n.speaker = agent.SpeakerTool
+	}
+	n.beginSpan("", c.span)
+	if refused := n.overBudget(); refused != "" {
+		o := agent.Failed(agent.ErrBudgetExceeded, refused)
+		if n.tree.refused.Swap(true) {
+			return nil, o // one refusal is on record: a program that goes on asking adds no more
+		}
+		return nil, n.commitNested(n.refusal(o))
+	}
+	return n, agent.Outcome{}
+}
+
+// refusal answers a nested call that is not made.
+func (c *opened) refusal(o agent.Outcome) *answered {
+	return &answered{selected: selected{opened: c}, outcome: o}
+}
+
+func (c *opened) commitNested(a *answered) agent.Outcome {
+	if _, err := c.commit(a); err != nil {
+		c.r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("a nested call could not be committed")
+		return agent.Failed(agent.ErrResourceExhausted, "the call could not be committed")
+	}
+	c.tree.usage.Add(a.trail.usage)
+	return a.outcome
+}
+
+func (c *opened) overBudget() string {
+	switch {
+	case c.depth > c.policy.DelegationDepth:
+		return "calls are nested too deep"
+	case c.tree.made.Add(1) > int32(c.policy.NestedCallBudget):
+		return "the call has made as many nested calls as it may"
+	}
+	return ""
+}

@@ -1,0 +1,175 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// An opened call is what a client or a program asked for, checked. It does not change once it is registered as running:
+// views, flights and nested calls read it concurrently.
+type opened struct {
+	r       *Runtime
+	policy  *agent.Policy // as it was when the call began
+	session agent.Session
+	id      string
+	traceID string
+	depth   int
+	speaker string
+	owner   string
+
+	parent        string // id of the call whose program made this one, "" at depth 0
+	parentAttempt string // and the attempt that did
+
+	role, method string
+	args         []json.RawMessage
+	kwargs       json.RawMessage
+	inputHistory json.RawMessage // nil when the call brought none
+	asked        *agent.Contract // by the caller
+	started      time.Time
+	key          *store.Idempotent // nil without
+
+	maskedArgs   []json.RawMessage
+	maskedKwargs json.RawMessage
+	masked       bool // something was masked: the call cannot be replayed and makes no fixture
+
+	tree     *tree
+	cancel   context.CancelCauseFunc
+	progress progress.Log
+	span     *telemetry.Span // nil without traces
+}
+
+// A tree is what a root call and the nested calls below it share. Its calls run one after another, so only the counters
+// that several calls may touch at once are atomic.
+type tree struct {
+	made    atomic.Int32 // nested calls
+	refused atomic.Bool  // one refusal is on record
+	usage   agent.Usage  // of the nested calls; written by the goroutine that runs the tree
+}
+
+// open checks the request and registers the call as running. A request whose idempotency key was answered before returns
+// that answer and no call. The returned context is the call's own: whoever knows of the call may cancel it.
+func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c *opened, replay CallResult, err error) {
+	if err := r.o.Store.Ready(); err != nil {
+		return nil, nil, CallResult{}, err
+	}
+	session, err := r.store.Session(ctx, q.SessionID)
+	if err != nil {
+		return nil, nil, CallResult{}, err
+	}
+	if q.Role == "" {
+		q.Role = session.Role
+	}
+	if err := r.checkCall(&q); err != nil {
+		return nil, nil, CallResult{}, err
+	}
+	c = r.newCall(q, session)
+	if err := c.readInputHistory(ctx); err != nil {
+		return nil, nil, CallResult{}, err
+	}
+	if q.IdempotencyKey != "" {
+		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.id}
+		if replay, err := r.claimKey(ctx, c.key); err != nil || replay.Replayed {
+			return nil, nil, replay, err
+		}
+	}
+	ctx, c.cancel = context.WithCancelCause(ctx)
+	if err := r.enter(c); err != nil {
+		c.cancel(nil)
+		r.releaseKey(c.key)
+		return nil, nil, CallResult{}, err
+	}
+	c.beginSpan(q.TraceParent, nil)
+	return ctx, c, CallResult{}, nil
+}
+
+// newCall makes the call of a checked request.
+func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
+	c := &opened{r: r, policy: r.policy.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner,
+		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.o.Now(), tree: &tree{}}
+	if c.id == "" {
+		c.id = agent.NewID("call")
+	}
+	if c.traceID == "" {
+		c.traceID = agent.NewTraceID()
+	}
+	if c.owner == "" {
+		c.owner = "local"
+	}
+	c.init()
+	return c
+}
+
+// init completes a call whose other fields are set.
+func (c *opened) init() {
+	if c.args == nil {
+		c.args = []json.RawMessage{}
+	}
+	if len(c.kwargs) == 0 {
+		c.kwargs = json.RawMessage("{}")
+	}
+	c.maskedArgs, c.maskedKwargs, c.masked = maskCall(c.args, c.kwargs, c.policy.RedactKeys)
+}
+
+func maskCall(args []json.RawMessage, kwargs json.RawMessage, keys []string) ([]json.RawMessage, json.RawMessage, bool) {
+	out, masked := args, false
+	for i, a := range args {
+		m, changed := history.Mask(a, keys)
+		if !changed {
+			continue
+		}
+		if !masked {
+			out = append([]json.RawMessage{}, args...)
+			masked = true
+		}
+		out[i] = m
+	}
+	k, changed := history.Mask(kwargs, keys)
+	return out, k, masked || changed
+}
+
+func (r *Runtime) checkCall(q *CallRequest) error {
+	if err := agent.CheckName("role", q.Role); err != nil {
+		return err
+	}
+	if err := agent.CheckName("method", q.Method); err != nil {
+		return err
+	}
+	if q.Timeout < 0 || q.Timeout > r.o.MaxTimeout {
+		return &agent.InputError{Code: "invalid_timeout", Pointer: "/timeout_ms", Detail: fmt.Sprintf("must be 1 to %d", r.o.MaxTimeout.Milliseconds()),
+			Hint: "leave timeout_ms out for the default"}
+	}
+	if setterKey(q.Method) != "" && len(q.Args) != 1 {
+		return &agent.InputError{Code: "invalid_setter", Pointer: "/args", Detail: "a method that ends in = takes exactly one argument",
+			Hint: `{"method": "name=", "args": ["the value"]}`}
+	}
+	return contract.CheckTerms(q.Contract, "/contract")
+}
+
+// setterKey returns the context key that a method named "key=" writes, or "".
+func setterKey(method string) string {
+	key, isSetter := strings.CutSuffix(method, "=")
+	if !isSetter {
+		return ""
+	}
+	return key
+}
+
+func (c *opened) hasArgs() bool { return len(c.args) > 0 || len(c.kwargs) > len("{}") }
+
+func (c *opened) model() string {
+	if c.session.Model != "" {
+		return c.session.Model
+	}
+	return c.r.o.Model
+}

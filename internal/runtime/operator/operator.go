@@ -1,0 +1,112 @@
+// Package operator is what people do with tools and what they see of them: the registry, operations on artifacts and
+// their undo, policy, maintenance, recommendations, reports, the call log and its streams, replays and exports.
+//
+// Every operation is durable together with its audit entry when its method returns, and where nothing changed since, its
+// undo restores the state before it to the byte. Nothing here is on the way of a call: calls are the work of package
+// runtime, which this package asks for its running calls and for the locks that keep an operation and a new generation apart.
+package operator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Options configures an Operator. Store, Sandbox and Calls are required.
+type Options struct {
+	Store   store.Store
+	Sandbox sandbox.Sandbox  // checks and replays programs
+	Calls   *runtime.Runtime // whose calls these are
+	Logger  zerolog.Logger
+	Now     func() time.Time // nil: time.Now
+
+	Provider string // name of the provider, for Version
+	Model    string // the default model, for Version
+	Engine   string // the setting of what runs programs, for Version
+	Version  string // of the daemon
+	Revision string // of its source, "" if unknown
+
+	MaintenanceTick time.Duration // how often to check whether maintenance is due; 0: every minute
+}
+
+// Operator serves operations and views. Its methods may be called concurrently.
+type Operator struct {
+	o     Options
+	store store.Namespace
+	box   sandbox.Sandbox
+	calls *runtime.Runtime
+
+	contracts *contract.Cache
+	undoing   sync.Mutex // held during an undo
+	ledger    ledger
+	counted   adviceCount
+}
+
+// New wires an Operator. Maintain has to run beside it.
+func New(o Options) (*Operator, error) {
+	if o.Store == nil || o.Sandbox == nil || o.Calls == nil {
+		return nil, errors.New("operator: Store, Sandbox and Calls are required")
+	}
+	if o.MaintenanceTick < 0 {
+		return nil, errors.New("operator: MaintenanceTick must not be negative")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.MaintenanceTick == 0 {
+		o.MaintenanceTick = time.Minute
+	}
+	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return &Operator{o: o, store: held, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: ledger{store: held}}, nil
+}
+
+// VersionInfo is the body of GET /v1/version.
+type VersionInfo struct {
+	Name                string         `json:"name"`
+	Version             string         `json:"version"`
+	Revision            string         `json:"revision,omitempty"`
+	ToolstoreSchema     int            `json:"toolstore_schema_version"`
+	PromptVersion       string         `json:"prompt_version"`
+	ABI                 string         `json:"runtime_version"`
+	Model               string         `json:"model"`
+	Provider            string         `json:"provider"`
+	Engine              string         `json:"engine"` // the setting: auto, ssa or yaegi
+	Sandbox             sandbox.Status `json:"sandbox"`
+	KnownToolsPrompt    int            `json:"known_tools_prompt_limit"`
+	MaxRepairsBeforeGen int            `json:"max_repairs_before_regen"`
+}
+
+// Version returns what this daemon is and what confinement was observed at the start.
+func (o *Operator) Version() VersionInfo {
+	p := o.calls.Policy()
+	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision, ToolstoreSchema: agent.SchemaVersion,
+		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, Engine: o.o.Engine, Sandbox: o.box.Status(),
+		KnownToolsPrompt: p.KnownToolsPromptLimit, MaxRepairsBeforeGen: p.MaxRepairsBeforeRegen}
+}
+
+// ErrNoExport means that the store cannot write an archive of itself.
+var ErrNoExport = errors.New("the store cannot be exported")
+
+// Export writes an archive of everything that is stored, while calls go on. An error after the first byte leaves a
+// broken archive, which its checksums reveal.
+func (o *Operator) Export(ctx context.Context, w io.Writer) error {
+	s, ok := o.o.Store.(store.Exporter)
+	if !ok {
+		return ErrNoExport
+	}
+	return s.Export(ctx, w)
+}

@@ -1,0 +1,58 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// PatchPolicy applies a JSON merge patch (RFC 7396) to the policy. The result is validated as a whole, durable when
+// PatchPolicy returns, and in force from the very next call on. Errors are *agent.PolicyError, or the store's.
+func (o *Operator) PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error) {
+	if agent.Kind(patch) != "object" {
+		return agent.Policy{}, &agent.PolicyError{Reason: "a patch must be an object"}
+	}
+	return o.calls.ChangePolicy(ctx, func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error) {
+		p, err := patchedPolicy(now, patch)
+		if err != nil {
+			return p, nil, err
+		}
+		entry := o.audit(actor, opPolicy, "policy", "")
+		entry.Before, entry.After = agent.Encoded(now), agent.Encoded(p)
+		return p, &entry, nil
+	})
+}
+
+// patchedPolicy applies the patch. Members that the patch sets to null return to their defaults.
+func patchedPolicy(now agent.Policy, patch json.RawMessage) (agent.Policy, error) {
+	before, err := json.Marshal(now)
+	if err != nil {
+		return agent.Policy{}, fmt.Errorf("encode the policy: %w", err)
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return agent.Policy{}, &agent.PolicyError{Reason: err.Error()}
+	}
+	defaults, err := json.Marshal(agent.DefaultPolicy())
+	if err != nil {
+		return agent.Policy{}, fmt.Errorf("encode the default policy: %w", err)
+	}
+	if after, err = jsonpatch.MergePatch(defaults, after); err != nil {
+		return agent.Policy{}, &agent.PolicyError{Reason: err.Error()}
+	}
+	return agent.DecodePolicy(after)
+}
+
+// audit begins an audit entry, with the request that undoes the operation; operations that are undone another way, or not
+// at all, set Undo themselves.
+func (o *Operator) audit(actor, action, target, reason string) agent.AuditEntry {
+	e := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(o.o.Now()), Actor: actor, Action: action, Target: target, Reason: reason}
+	if undoable(action) {
+		e.Undo = undoPath(e.ID)
+	}
+	return e
+}

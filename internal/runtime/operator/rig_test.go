@@ -1,0 +1,92 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// The test binary stands in for the real one as the runner.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "runner" {
+		os.Exit(sandbox.RunnerMain())
+	}
+	os.Exit(m.Run())
+}
+
+// A rig is a runtime with its operator over a memory store, real runners and a scripted model.
+type rig struct {
+	*runtime.Runtime
+	op    *operator.Operator
+	model *runtimetest.Model
+}
+
+func newRig(t *testing.T, programs map[string][]string) *rig {
+	t.Helper()
+	so := sandbox.DefaultOptions()
+	so.Require = "process"
+	box, err := sandbox.New(so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &rig{model: &runtimetest.Model{Programs: programs}}
+	o := runtime.DefaultOptions()
+	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, g.model
+	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
+	o.AllowImport = func(string) bool { return true }
+	if g.Runtime, err = runtime.New(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if g.op, err = operator.New(operator.Options{Store: o.Store, Sandbox: box, Calls: g.Runtime}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = g.Stop(context.Background())
+		box.Close()
+		g.model.CheckHistoryGuidance(t)
+	})
+	return g
+}
+
+// run is a program whose Run has that body.
+func run(body string) string {
+	return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
+}
+
+// conversation makes a session and returns a function that calls its methods.
+func (g *rig) conversation(t *testing.T, role string) func(method string, args ...any) runtime.Reply {
+	t.Helper()
+	s, err := g.CreateSession(t.Context(), runtime.SessionRequest{Role: role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(method string, args ...any) runtime.Reply {
+		t.Helper()
+		raw := []json.RawMessage{}
+		for _, a := range args {
+			b, err := json.Marshal(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw = append(raw, b)
+		}
+		res, err := g.Call(t.Context(), runtime.CallRequest{SessionID: s.ID, Method: method, Args: raw})
+		if err != nil {
+			t.Fatal(fmt.Errorf("%s: %w", method, err))
+		}
+		var reply runtime.Reply
+		if err := json.Unmarshal(res.Body, &reply); err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+}

@@ -1,0 +1,50 @@
+package operator_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// spins is the body of a program that never ends when it is asked to.
+const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\treturn 1, nil"
+
+// X-15: a running call is a cursor of the log like any other: what runs longer and all that ended stand behind it.
+func TestRunningCallAsCursor(t *testing.T) {
+	g := newRig(t, map[string][]string{"r.m": {run(spins)}})
+	id := g.conversation(t, "r")("m", "fine").SessionID
+	var running []string
+	for range 2 {
+		other, err := g.CreateSession(t.Context(), runtime.SessionRequest{Role: "r"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		callID, done, err := g.Start(runtime.CallRequest{SessionID: other.ID, Method: "m", Args: []json.RawMessage{json.RawMessage(`"spin"`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, callID)
+		t.Cleanup(func() { _ = g.CancelRunning(callID); <-done })
+	}
+	var seen []string
+	for before := ""; len(seen) < 4; before = seen[len(seen)-1] {
+		page, err := g.op.ListCalls(t.Context(), store.CallQuery{Limit: 1, Before: before})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		seen = append(seen, page[0].CallID)
+	}
+	ended, err := g.op.ListCalls(t.Context(), store.CallQuery{SessionID: id})
+	if err != nil || len(ended) != 1 {
+		t.Fatalf("%d entries, %v", len(ended), err)
+	}
+	if want := []string{running[1], running[0], ended[0].CallID}; !slices.Equal(seen, want) {
+		t.Errorf("got %v, want %v", seen, want)
+	}
+}

@@ -1,0 +1,65 @@
+package predict
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// Calls is what predictions share with calls: *runtime.Runtime.
+type Calls interface {
+	Ready() error
+	Policy() agent.Policy
+	// Turn waits for the session's turn: its calls and predictions run one after another.
+	Turn(ctx context.Context, sessionID string) (leave func(), err error)
+	// Life ends, with its cause, when the daemon shuts down.
+	Life() context.Context
+	Feed() *progress.Feed
+}
+
+// Options configures a Service. All fields but Tracer and Now are required.
+type Options struct {
+	Store    store.Store
+	Provider provider.Provider
+	Calls    Calls
+	Metrics  *telemetry.Metrics
+	Tracer   *telemetry.Tracer // nil: no traces
+	Now      func() time.Time  // nil: time.Now
+
+	Model        string        // asked where neither the request nor the session names one
+	Timeout      time.Duration // of a whole prediction
+	MaxContext   int           // bytes of a session's context
+	SandboxLevel string        // for the log entries of predictions
+}
+
+// Service answers predictions, keeps their turns in sessions, and keeps named signatures. Its methods may be called
+// concurrently.
+type Service struct {
+	o     Options
+	store store.Namespace
+	named ledger
+}
+
+// NewService wires a Service.
+func NewService(o Options) (*Service, error) {
+	switch {
+	case o.Store == nil || o.Provider == nil || o.Calls == nil || o.Metrics == nil:
+		return nil, errors.New("predict: Store, Provider, Calls and Metrics are required")
+	case o.Model == "" || o.Timeout <= 0 || o.MaxContext < 1:
+		return nil, errors.New("predict: Model, Timeout and MaxContext are required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return &Service{o: o, store: held, named: ledger{store: held}}, nil
+}

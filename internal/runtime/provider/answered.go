@@ -1,0 +1,20 @@
+package provider
+
+import (
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Answered names how a request to the model ended ("ok", the reason of an *Error, or "canceled"), for metrics and traces,
+// and returns what it cost: usage, or the error's own.
+func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
+	var failed *Error
+	switch {
+	case err == nil:
+		return "ok", usage
+	case errors.As(err, &failed):
+		return failed.Reason, failed.Usage
+	}
+	return "canceled", agent.Usage{}
+}

@@ -1,0 +1,92 @@
+// Package runtimetest has the scripted model with which the tests of calls and of operations run real programs in real
+// runners.
+package runtimetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt/prompttest"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+)
+
+// Model is a provider that answers a (role, method) with its programs in order; the last one repeats. It is the only
+// fake of these tests: runners are processes.
+type Model struct {
+	mu       sync.Mutex
+	Programs map[string][]string // by "role.method"
+	asked    []provider.Request
+	Block    chan struct{} // when set, answers wait for it
+	Hang     string        // a "role.method" that is never answered
+	Err      error
+}
+
+func (s *Model) Name() string { return "scripted" }
+
+func (s *Model) Chat(context.Context, provider.ChatRequest) (provider.ChatReply, error) {
+	return provider.ChatReply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer", Message: "scripted: no chat"}
+}
+
+func (s *Model) Program(ctx context.Context, q provider.Request) (provider.Reply, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, q)
+	block, err := s.Block, s.Err
+	key := q.Role + "." + q.Method
+	if key == s.Hang {
+		block = make(chan struct{})
+	}
+	answers := s.Programs[key]
+	if len(answers) > 1 {
+		s.Programs[key] = answers[1:]
+	}
+	s.mu.Unlock()
+	if block != nil {
+		select {
+		case <-block:
+		case <-ctx.Done():
+			return provider.Reply{}, context.Cause(ctx)
+		}
+	}
+	switch {
+	case err != nil:
+		return provider.Reply{}, err
+	case len(answers) == 0:
+		return provider.Reply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer", Message: "scripted: nothing for " + key}
+	}
+	return provider.Reply{Code: answers[0], Model: "scripted", Usage: agent.Usage{ModelRequests: 1, PromptTokens: 10, CompletionTokens: 5}}, nil
+}
+
+// Count returns how many requests of a kind were made for the method; kind "" counts all.
+func (s *Model) Count(key, kind string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, q := range s.asked {
+		if q.Role+"."+q.Method == key && (kind == "" || kind == q.Kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// CheckHistoryGuidance holds every request of a test to what prompts must say of the history (H-31 to H-37).
+func (s *Model) CheckHistoryGuidance(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.asked {
+		if _, err := prompttest.Check(q.Messages); err != nil {
+			t.Errorf("%s of %s.%s: %v", q.Kind, q.Role, q.Method, err)
+		}
+	}
+}
+
+// Requests returns the requests made so far, in order.
+func (s *Model) Requests() []provider.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}

@@ -1,0 +1,221 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// obtain returns a candidate from a flight, one of its own or one that another call started; nil with the outcome when
+// none could be had.
+func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *agent.Outcome) {
+	began := rec.r.o.Now()
+	span := rec.span.Begin("forge", began)
+	span.Note("recurgent.trigger", q.trigger)
+	defer func() {
+		ended := rec.r.o.Now()
+		rec.stages.Forge += ended.Sub(began)
+		span.End(ended)
+	}()
+	for {
+		res, leader, ok := rec.fly(ctx, q, span)
+		if !ok {
+			var out agent.Outcome
+			out, rec.class = interrupt.Outcome(ctx)
+			return nil, &out
+		}
+		if leader {
+			rec.charge(res)
+		} else {
+			span.Note("recurgent.forge", "shared")
+		}
+		if !leader && !q.alone && res.candidate != nil && !res.candidate.generation.Cacheable {
+			q.alone = true // the shared program answers another question
+			continue
+		}
+		rec.trail.failures = appendBounded(rec.trail.failures, res.attempts)
+		if res.candidate == nil {
+			rec.class, rec.trail.refused = res.class, res.last
+			return nil, res.failure
+		}
+		return res.candidate, nil
+	}
+}
+
+// fly joins or starts the flight for the request and waits for its result; false when ctx ends first.
+func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Span) (res forgeResult, leader, ok bool) {
+	key := rec.role + "\x00" + rec.method + "\x00" + rec.terms.checked + "\x00" + q.kind + "\x00" + q.basis.checksum
+	if q.alone {
+		key += "\x00" + rec.id
+	}
+	rec.progress.Add(progress.Forging, map[string]any{"kind": q.kind, "trigger": q.trigger})
+	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span}
+	fl, leader, leave := rec.r.flights.join(rec.r.life, key, func(fctx context.Context) forgeResult { return w.write(fctx, q) })
+	rec.leaves = append(rec.leaves, leave)
+	res, ok = fl.wait(ctx)
+	return res, leader, ok
+}
+
+// charge adds the flight's costs to the call that started it.
+func (rec *recovery) charge(res forgeResult) {
+	t := &rec.trail
+	t.usage.Add(res.usage)
+	t.requested += res.requested
+	t.guardrails += res.guardrails
+	rec.stages.Gate += res.gated
+	rec.budgets.guardrail -= res.guardrails
+	if res.guardrails > 0 {
+		t.feedback = true
+	}
+	if res.system != "" {
+		t.system, t.user = res.system, res.user
+	}
+}
+
+func appendBounded(to, more []agent.AttemptFailure) []agent.AttemptFailure {
+	return append(to, more[:min(len(more), max(0, maxAttemptFailures-len(to)))]...)
+}
+
+// A writer has the model write programs in a flight. It works on a copy of its call's selection, since the flight may
+// outlive the call.
+type writer struct {
+	selected
+	guardrails int                    // recoveries left
+	earlier    []agent.AttemptFailure // shown to the model
+	span       *telemetry.Span        // of the forge
+	res        forgeResult
+}
+
+// write asks the model until a program compiles or the budgets end.
+func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
+	if q.predecessor == nil && q.kind == provider.KindForge {
+		if a := w.storedMeanwhile(ctx); a != nil {
+			w.res.candidate = &candidate{existing: a, generation: agent.Generation{Cacheable: true}}
+			return w.res
+		}
+	}
+	for {
+		messages := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
+		w.res.system, w.res.user = promptTexts(messages)
+		reply, err := w.ask(ctx, q.kind, messages)
+		if err != nil {
+			w.res.failure, w.res.class = unanswered(ctx, err)
+			return w.res
+		}
+		checksum := agent.Checksum(reply.Code)
+		facts, refused := w.load(ctx, q, reply.Code, checksum)
+		if refused == nil {
+			w.res.candidate = w.candidate(q, reply, checksum, facts)
+			return w.res
+		}
+		next, more := w.refused(ctx, q, reply.Code, checksum, refused)
+		if !more {
+			return w.res
+		}
+		q = next
+	}
+}
+
+// load has the gate check the program.
+func (w *writer) load(ctx context.Context, q forgeRequest, code, checksum string) (*gate.Facts, *sandbox.Failure) {
+	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": checksum})
+	began := w.r.o.Now()
+	facts, refused := w.r.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, w.owner)
+	ended := w.r.o.Now()
+	w.res.gated += ended.Sub(began)
+	w.span.Stage("gate", began, ended)
+	return facts, refused
+}
+
+// refused records that the gate refused a program, and returns the request for its repair while the budget lasts.
+func (w *writer) refused(ctx context.Context, q forgeRequest, code, checksum string, why *sandbox.Failure) (forgeRequest, bool) {
+	out := failed(why)
+	if why.Ours || !refusal(why.Type) && ctx.Err() != nil {
+		w.res.failure, w.res.class = &out, agent.ClassNone
+		return q, false
+	}
+	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out, class: agent.ClassIntrinsic, hint: why.Hint}
+	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
+		ErrorMessage: Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
+	w.r.metrics.Guardrail(why.Type)
+	if w.guardrails == 0 {
+		w.res.failure, w.res.class, w.res.last = &out, agent.ClassIntrinsic, checksum
+		return q, false
+	}
+	w.guardrails--
+	w.res.guardrails++
+	return forgeRequest{kind: provider.KindRepair, trigger: q.trigger, predecessor: q.predecessor, basis: failing{code: code, checksum: checksum,
+		class: string(agent.ClassIntrinsic), reason: why.Type, attempt: j}}, true
+}
+
+// ask has the model answer, again while its payload is blank or unreadable and the budget lasts.
+func (w *writer) ask(ctx context.Context, kind string, messages []provider.Message) (provider.Reply, error) {
+	res := &w.res
+	for try := 1; ; try++ {
+		began := w.r.o.Now()
+		question := w.span.Ask(w.model(), began)
+		reply, err := w.r.model.Program(ctx, provider.Request{Kind: kind, Role: w.role, Method: w.method, Model: w.model(),
+			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID)})
+		res.requested++
+		outcome, usage := provider.Answered(err, reply.Usage)
+		res.usage.Add(usage)
+		ended := w.r.o.Now()
+		question.Answered(outcome, reply.Model, usage, ended)
+		w.r.metrics.ObserveProvider(outcome, ended.Sub(began), usage, w.traceID)
+		if err == nil {
+			return reply, nil
+		}
+		if !errors.Is(err, provider.ErrInvalidPayload) || try >= w.policy.MaxGenerationAttempts {
+			return provider.Reply{}, err
+		}
+		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.id + ".p", Stage: stageValidation,
+			ErrorType: agent.ErrInvalidCode, ErrorMessage: Clip(err.Error(), 400)})
+	}
+}
+
+// unanswered is the outcome when the model gave no program: the outside failed, or somebody ended the call.
+func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
+	var failed *provider.Error
+	if ctx.Err() != nil && !errors.As(err, &failed) {
+		out, class := interrupt.Outcome(ctx)
+		return &out, class
+	}
+	class := agent.ClassExtrinsic
+	out := agent.Failed(agent.ErrProvider, err.Error())
+	if errors.As(err, &failed) {
+		out = agent.Failed(failed.Type, failed.Message)
+	}
+	if errors.Is(err, provider.ErrInvalidPayload) {
+		class = agent.ClassIntrinsic // an answer that is no program is the program's fault
+	}
+	return &out, class
+}
+
+// storedMeanwhile returns the artifact when another call stored one, fit for this call, since this one selected.
+func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
+	a, err := w.r.store.Artifact(ctx, w.role, w.method)
+	if err != nil {
+		return nil // the forge goes on: at the worst it is one too many
+	}
+	if d := Select(w.input(a)); d.Decision == agent.DecideRun {
+		return a
+	}
+	return nil
+}
+
+// candidate makes the generation that the program would become.
+func (w *writer) candidate(q forgeRequest, reply provider.Reply, checksum string, facts *gate.Facts) *candidate {
+	g := agent.Generation{Trigger: q.trigger, Code: reply.Code, CodeChecksum: checksum, Dependencies: facts.Imports,
+		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
+		Interpreter: facts.Engine, Model: reply.Model, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape}
+	g.Cacheable, g.CacheabilityReason = w.cacheability(facts)
+	return &candidate{generation: g, predecessor: q.predecessor, leader: w.id, proof: proof{turn: make(chan struct{}, 1)}}
+}
