@@ -66,9 +66,6 @@ func generate(dir string) error {
 	if err := writeSource(filepath.Join(dir, "symbols", "z_"+tag()+".go"), tables.source()); err != nil {
 		return err
 	}
-	if err := writeStubs(dir); err != nil {
-		return err
-	}
 	return writeGeneric(dir)
 }
 

@@ -63,18 +63,15 @@ func (c *closure) fromHost(args []reflect.Value) []reflect.Value {
 		p := f.params[i]
 		reflect.NewAt(a.Type(), unsafe.Add(m, p.off)).Elem().Set(a)
 	}
-	f.mc.depth += hostWeight
-	f.run(m)
-	f.mc.depth -= hostWeight
+	f.runForHost(m)
 	ft := reflectOf((*rtype)(c.ftyp))
-	out := make([]reflect.Value, len(f.results))
-	for i, r := range f.results {
-		v := reflect.New(ft.Out(i)) // the frame is used again: results need memory of their own
-		copyTo(r.rt, v.UnsafePointer(), unsafe.Add(m, r.off))
-		out[i] = v.Elem()
+	out := make([]reflect.Type, len(f.results))
+	for i := range out {
+		out[i] = ft.Out(i)
 	}
+	values := f.hostResults(m, out)
 	f.release(m)
-	return out
+	return values
 }
 
 // setFree puts the free variables into a frame.

@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"go/types"
 	"reflect"
 	"unsafe"
 
@@ -154,18 +153,4 @@ func (mc *machine) generic(name string, f *ssa.Function) reflect.Value {
 	}
 	fail("no generic function " + name)
 	return reflect.Value{}
-}
-
-// stubCode returns the code by which the host calls a method of a made type.
-func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer {
-	f := mc.prog.MethodValue(sel)
-	if f != nil && f.Blocks != nil && hostCalls(sel.Obj().Name()) {
-		rt := rtypeOf(mc.types.of(t))
-		m := &method{f: mc.fnOf(f), recv: rtypeOf(mc.types.layout(t)), direct: rt.direct()}
-		if code, slot := mc.takeSlot(ft, m); slot >= 0 {
-			mc.taken = append(mc.taken, slot)
-			return code
-		}
-	}
-	return codes([]func(unsafe.Pointer){trap})[0]
 }

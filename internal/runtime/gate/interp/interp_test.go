@@ -235,18 +235,6 @@ func build(n int) *node {
 	}
 }
 
-// Stubs come back when a program is closed.
-func TestCloseFreesStubs(t *testing.T) {
-	for range 400 {
-		c := compile(t, "type E struct{}\nfunc (E) Error() string { return \"e\" }", "return nil, E{}")
-		_, err, _ := c.Run(newCall(t))
-		if err == nil || err.Error() != "e" {
-			t.Fatal(err)
-		}
-		c.Close()
-	}
-}
-
 // A frame that is found when its program is gone, as the collector may find one on a stack, still has its type.
 func TestTypesOutliveTheirObjects(t *testing.T) {
 	locals := "s := []string{}\n"

@@ -30,8 +30,7 @@ type machine struct {
 	values   map[*ssa.Function]unsafe.Pointer // function values
 	globals  map[*ssa.Global]unsafe.Pointer
 	own      []ownGlobal
-	shapes   map[reflect.Type]stubShape
-	taken    []int
+	taken    []int32                    // slots
 	impls    map[implKey]unsafe.Pointer // itabs; nil: does not implement
 	dyn      map[dynKey]*target
 	closures map[reflectType]closureHead

@@ -1,77 +1,98 @@
 package interp
 
 import (
+	"fmt"
+	"go/types"
 	"reflect"
 	"sync"
 	"unsafe"
 )
 
-// A method is a method of a program type that the host may call through a stub.
-type method struct {
-	f      *fn
-	recv   *rtype // the receiver parameter's type
-	direct bool   // the stub's word is the receiver itself, not a pointer to it
-}
+// The host calls a method by a code address in the method table of the value's type and hands over the receiver, nothing else: the address
+// must tell which method it is. So there is machine code to hand out, the stubs, each of which jumps to the function value in its slot.
 
-// slots is what the stubs stand for. It is process-wide because code addresses are; a Compiled takes slots
-// and gives them back when it is closed.
-var slots struct {
-	mu      sync.Mutex
-	methods [slotCount]*method // guarded by mu while changed; a stub is called only between take and free of its slot
-}
+// slotCount is how many methods of made types there may be at once in a process; the assembly files have as many stubs.
+const (
+	slotCount = 8192
+	stubSize  = 16 // bytes of code
+)
 
-type stubShape struct {
-	form  string
-	base  int
-	codes []unsafe.Pointer
-}
+// slots holds function values of the form func(receiver unsafe.Pointer, arguments...) results. It is process-wide because code addresses
+// are; a Compiled takes slots and gives them back when it is closed. A stub is called only while its slot is taken.
+var slots [slotCount]unsafe.Pointer // guarded by slotMu while changed
 
-// codes returns the code addresses of functions.
-func codes[F any](list []F) []unsafe.Pointer {
-	out := make([]unsafe.Pointer, len(list))
-	for i := range list {
-		out[i] = **(**unsafe.Pointer)(unsafe.Pointer(&list[i]))
+var (
+	slotMu    sync.Mutex
+	freeSlots []int32 // given back; guarded by slotMu
+	usedSlots int32   // those below it have been taken at some time; guarded by slotMu
+)
+
+func stubs()             // assembly: slotCount stubs
+func firstStub() uintptr // assembly: the address of stubs
+
+// takeSlot returns the code that calls the function value v.
+func (mc *machine) takeSlot(v unsafe.Pointer) unsafe.Pointer {
+	slotMu.Lock()
+	defer slotMu.Unlock()
+	var n int32
+	if last := len(freeSlots) - 1; last >= 0 {
+		n, freeSlots = freeSlots[last], freeSlots[:last]
+	} else if n = usedSlots; n < slotCount {
+		usedSlots++
+	} else {
+		fail(fmt.Sprintf("the types of the program have more than %d methods", slotCount))
 	}
-	return out
+	slots[n] = v
+	mc.taken = append(mc.taken, n)
+	return codeAt(firstStub() + uintptr(n)*stubSize)
 }
 
-// takeSlot returns the code that the host can call for m, and its slot; -1 when the host never calls methods of that type.
-func (mc *machine) takeSlot(ft reflect.Type, m *method) (unsafe.Pointer, int) {
-	if mc.shapes == nil {
-		mc.shapes = map[reflect.Type]stubShape{}
-		list := stubShapes()
-		for i, t := range stubTypes() {
-			mc.shapes[reflect.TypeOf(t)] = list[i]
-		}
-	}
-	s, ok := mc.shapes[ft]
-	if !ok {
-		return nil, -1
-	}
-	slots.mu.Lock()
-	defer slots.mu.Unlock()
-	for i, code := range s.codes {
-		if n := s.base + i; slots.methods[n] == nil {
-			slots.methods[n] = m
-			return code, n
-		}
-	}
-	fail("too many methods of the form " + ft.String())
-	return nil, -1
-}
+// codeAt returns a code address as a pointer: the runtime keeps those of methods so.
+func codeAt(pc uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&pc)) }
 
+// freeSlots gives back what the program has taken.
 func (mc *machine) freeSlots() {
-	slots.mu.Lock()
-	defer slots.mu.Unlock()
+	slotMu.Lock()
+	defer slotMu.Unlock()
 	for _, n := range mc.taken {
-		slots.methods[n] = nil
+		slots[n] = nil
 	}
+	freeSlots = append(freeSlots, mc.taken...)
 	mc.taken = nil
 }
 
-// invokeSlot is what every stub calls.
-func invokeSlot(slot int, recv unsafe.Pointer, args, results []unsafe.Pointer) {
-	m := slots.methods[slot]
+// A method is a method of a program type that the host may call.
+type method struct {
+	mc     *machine
+	sel    *types.Selection
+	f      *fn    // nil for a promoted method that nothing has called yet
+	recv   *rtype // the receiver parameter's type
+	direct bool   // the stub gets the receiver itself, not a pointer to it
+}
+
+// stubCode returns the code by which the host calls a method of a made type. The method's function type is ft.
+func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer {
+	if !sel.Obj().Exported() { // no interface of the host has such a method
+		return codeAt(reflect.ValueOf(unreachable).Pointer())
+	}
+	m := &method{mc: mc, sel: sel, recv: rtypeOf(mc.types.layout(t)), direct: rtypeOf(mc.types.of(t)).direct()}
+	if len(sel.Index()) == 1 { // what is promoted, be it from a host type with a hundred methods, is compiled when it is called
+		m.f = mc.fnOf(mc.prog.MethodValue(sel))
+	}
+	if form := forms[ft]; form != nil {
+		return mc.takeSlot(funcPointer(reflect.ValueOf(form(m))))
+	}
+	return mc.takeSlot(funcPointer(m.anyForm(ft)))
+}
+
+// unreachable is the code of unexported methods.
+func unreachable(unsafe.Pointer) { panic(failure("the host called an unexported method")) }
+
+// begin returns the method's function and a frame of it with the receiver in place.
+func (m *method) begin(recv unsafe.Pointer) (*fn, unsafe.Pointer) {
+	if m.f == nil {
+		m.f = m.mc.fnOf(m.mc.prog.MethodValue(m.sel))
+	}
 	f := m.f
 	f.prepare()
 	mem := f.newFrame()
@@ -80,31 +101,134 @@ func invokeSlot(slot int, recv unsafe.Pointer, args, results []unsafe.Pointer) {
 	} else {
 		typedmemmove(m.recv, unsafe.Add(mem, f.params[0].off), recv)
 	}
-	for i, a := range args {
-		p := f.params[i+1]
-		typedmemmove(p.rt, unsafe.Add(mem, p.off), a)
-	}
+	return f, mem
+}
+
+// runForHost runs a frame on behalf of the host.
+func (f *fn) runForHost(mem unsafe.Pointer) {
 	f.mc.depth += hostWeight
 	f.run(mem)
 	f.mc.depth -= hostWeight
-	for i, r := range results {
-		typedmemmove(f.results[i].rt, r, unsafe.Add(mem, f.results[i].off))
-	}
-	f.release(mem)
 }
 
-// hostCalls reports whether an interface of the allowed packages has a method of that name: no other method needs a stub.
-func hostCalls(name string) bool {
-	switch name {
-	case "Error", "String", "GoString", "Unwrap", "Close", "UnreadByte", "UnreadRune", "Is", "As", "Format", "Scan",
-		"MarshalJSON", "MarshalText", "MarshalBinary", "UnmarshalJSON", "UnmarshalText", "UnmarshalBinary", "AppendText", "AppendBinary",
-		"MarshalXML", "UnmarshalXML", "MarshalXMLAttr", "UnmarshalXMLAttr", "Len", "Less", "Swap", "Push", "Pop",
-		"Read", "Write", "WriteString", "ReadByte", "WriteByte", "ReadRune", "ReadAt", "WriteAt", "Seek", "WriteTo", "ReadFrom",
-		"Sum", "Reset", "Size", "BlockSize", "Sum32", "Sum64", "Uint64", "Int63", "Seed", "Timeout", "Temporary", "IsZero", "Token", "Width", "Precision", "Flag":
-		return true
+// anyForm returns the function value for a method of any signature.
+func (m *method) anyForm(ft reflect.Type) reflect.Value {
+	in := []reflect.Type{reflect.TypeFor[unsafe.Pointer]()}
+	for t := range ft.Ins() {
+		in = append(in, t)
 	}
-	return false
+	var out []reflect.Type
+	for t := range ft.Outs() {
+		out = append(out, t)
+	}
+	return reflect.MakeFunc(reflect.FuncOf(in, out, ft.IsVariadic()), func(args []reflect.Value) []reflect.Value {
+		f, mem := m.begin(args[0].UnsafePointer())
+		for i, a := range args[1:] {
+			reflect.NewAt(a.Type(), unsafe.Add(mem, f.params[i+1].off)).Elem().Set(a)
+		}
+		f.runForHost(mem)
+		values := f.hostResults(mem, out)
+		f.release(mem)
+		return values
+	})
 }
 
-// trap is the code of methods that the host has no way to call.
-func trap(unsafe.Pointer) { panic("interp: the host called a method that no interface of its own has") }
+// hostResults returns the results of a frame. The frame is used again: they need memory of their own.
+func (f *fn) hostResults(mem unsafe.Pointer, out []reflect.Type) []reflect.Value {
+	values := make([]reflect.Value, len(f.results))
+	for i, r := range f.results {
+		v := reflect.New(out[i])
+		copyTo(r.rt, v.UnsafePointer(), unsafe.Add(mem, r.off))
+		values[i] = v.Elem()
+	}
+	return values
+}
+
+// forms makes the function value for methods of the most common signatures, without the cost of reflection.
+var forms = map[reflect.Type]func(*method) any{
+	reflect.TypeFor[func() string]():             form0[string],
+	reflect.TypeFor[func() error]():              form0[error],
+	reflect.TypeFor[func() int]():                form0[int],
+	reflect.TypeFor[func() bool]():               form0[bool],
+	reflect.TypeFor[func() any]():                form0[any],
+	reflect.TypeFor[func() ([]byte, error)]():    form0x2[[]byte, error],
+	reflect.TypeFor[func(any)]():                 form1x0[any],
+	reflect.TypeFor[func(error) bool]():          form1[error, bool],
+	reflect.TypeFor[func(any) bool]():            form1[any, bool],
+	reflect.TypeFor[func([]byte) error]():        form1[[]byte, error],
+	reflect.TypeFor[func([]byte) (int, error)](): form1x2[[]byte, int, error],
+	reflect.TypeFor[func(int, int) bool]():       form2[int, int, bool],
+	reflect.TypeFor[func(int, int)]():            form2x0[int, int],
+	reflect.TypeFor[func(fmt.State, rune)]():     form2x0[fmt.State, rune],
+}
+
+func form0[R any](m *method) any {
+	return func(recv unsafe.Pointer) R {
+		f, mem := m.begin(recv)
+		f.runForHost(mem)
+		r := *at[R](mem, f.results[0].off)
+		f.release(mem)
+		return r
+	}
+}
+
+func form0x2[R, S any](m *method) any {
+	return func(recv unsafe.Pointer) (R, S) {
+		f, mem := m.begin(recv)
+		f.runForHost(mem)
+		r, s := *at[R](mem, f.results[0].off), *at[S](mem, f.results[1].off)
+		f.release(mem)
+		return r, s
+	}
+}
+
+func form1[A, R any](m *method) any {
+	return func(recv unsafe.Pointer, a A) R {
+		f, mem := m.begin(recv)
+		*at[A](mem, f.params[1].off) = a
+		f.runForHost(mem)
+		r := *at[R](mem, f.results[0].off)
+		f.release(mem)
+		return r
+	}
+}
+
+func form1x0[A any](m *method) any {
+	return func(recv unsafe.Pointer, a A) {
+		f, mem := m.begin(recv)
+		*at[A](mem, f.params[1].off) = a
+		f.runForHost(mem)
+		f.release(mem)
+	}
+}
+
+func form1x2[A, R, S any](m *method) any {
+	return func(recv unsafe.Pointer, a A) (R, S) {
+		f, mem := m.begin(recv)
+		*at[A](mem, f.params[1].off) = a
+		f.runForHost(mem)
+		r, s := *at[R](mem, f.results[0].off), *at[S](mem, f.results[1].off)
+		f.release(mem)
+		return r, s
+	}
+}
+
+func form2[A, B, R any](m *method) any {
+	return func(recv unsafe.Pointer, a A, b B) R {
+		f, mem := m.begin(recv)
+		*at[A](mem, f.params[1].off), *at[B](mem, f.params[2].off) = a, b
+		f.runForHost(mem)
+		r := *at[R](mem, f.results[0].off)
+		f.release(mem)
+		return r
+	}
+}
+
+func form2x0[A, B any](m *method) any {
+	return func(recv unsafe.Pointer, a A, b B) {
+		f, mem := m.begin(recv)
+		*at[A](mem, f.params[1].off), *at[B](mem, f.params[2].off) = a, b
+		f.runForHost(mem)
+		f.release(mem)
+	}
+}
