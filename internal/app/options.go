@@ -56,7 +56,7 @@ type Options struct {
 	// Runners is how many programs run at the same time, 1 to 1024.
 	Runners int `name:"runners" env:"RECURGENT_RUNNERS" value:"N" default:"number of CPUs" help:"programs that run at the same time"`
 	// CallTimeout bounds the run time of one program, 10 ms to 1 h. Waiting for host calls does not count.
-	CallTimeout time.Duration `name:"call-timeout" env:"RECURGENT_CALL_TIMEOUT" value:"DURATION" help:"run time of one program; waiting for the host does not count"`
+	CallTimeout time.Duration `name:"call-timeout" env:"RECURGENT_CALL_TIMEOUT" value:"DURATION" help:"run time of one program; waiting for other programs or the network does not count"`
 	// FetchAllow are the hosts that programs may fetch: host, host:port or *.domain. Empty allows every public https address.
 	FetchAllow []string `name:"fetch-allow" env:"RECURGENT_FETCH_ALLOW" value:"HOST,..." default:"any public https address" help:"hosts that programs may fetch: host, host:port or *.domain; a named one may also be private or http"`
 	// SandboxRequire is the confinement below which New fails: auto, full, reduced or process.

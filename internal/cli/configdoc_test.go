@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
-	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -149,16 +149,18 @@ func limits() [][3]string {
 		{"programs running at once", "`--runners`", "they wait"},
 		{"client calls in runners at once, waiting for host calls included", "8 a CPU, at least `--runners`", "they wait"},
 		{"runners kept warm, blank", fmt.Sprintf("%d, %d", box.Warm, box.Blank), "the least recently used is ended"},
-		{"run time of a program", "`--call-timeout`; waiting for host calls does not count", "`timeout`"},
+		{"run time of a program", "`--call-timeout`; what the daemon does for the program counts, waiting for nested calls and the network does not", "`timeout`"},
 		{"memory of a runner", size(int(box.Memory)), "`resource_exhausted`"},
 		{"life of a runner", fmt.Sprintf("%d calls, %s, %s of CPU, %s idle", box.RunnerCalls, box.RunnerAge, box.RunnerCPU, box.Idle), "replaced"},
-		{"host calls of one call", fmt.Sprint(box.MaxAsks), "`budget_exceeded`"},
+		{"host calls of one call", fmt.Sprintf("%d; %s of parameters and answers", box.MaxAsks, size(int(box.MaxHostBytes))), "`resource_exhausted`"},
 		{"fetches of one call", fmt.Sprintf("%d, each at most %s", box.MaxFetches, box.FetchTimeout), "an error that the program sees"},
 		{"fetches at once in the daemon", fmt.Sprint(box.Fetches), "they wait"},
 		{"effect journal of a call", size(box.MaxJournal), "the call is not replayable"},
 		{"depth of nested calls", fmt.Sprintf("%d (policy)", policy.DelegationDepth), "`budget_exceeded`"},
 		{"nested calls of a root call", fmt.Sprintf("%d (policy)", policy.NestedCallBudget), "`budget_exceeded`"},
-		{"history that a program sees", "the newest 10,000 records or 8 MiB", "older ones by `HistoryPage`"},
+		{"history that a program sees", "the newest 10,000 records or 8 MiB, of the newest 200,000 with nested ones", "older ones by `HistoryPage`"},
+		{"registry that a program sees", "the best ranked 1,000 tools or 4 MiB", "not shown"},
+		{"bytes of a page of a history", "8 MiB, or one record", "the page ends, with `next_cursor`"},
 		{"history records in a prompt", fmt.Sprintf("%d (policy)", policy.HistoryPreviewLimit), "not shown"},
 		{"known tools in a prompt", fmt.Sprintf("%d (policy)", policy.KnownToolsPromptLimit), "the best ranked are shown"},
 		{"one model request", "`--provider-timeout`", "`provider`"},

@@ -17,7 +17,9 @@ import (
 const (
 	maxHistoryRecords = 10_000
 	maxHistoryBytes   = 8 << 20
+	maxHistoryLook    = 200_000 // records looked at for those, nested ones included
 	maxToolsShown     = 1000
+	maxToolsBytes     = 4 << 20
 )
 
 // host answers the host calls of one attempt's program.
@@ -28,6 +30,7 @@ type host struct {
 	shapes    map[string]string          // of nested values, by role.method
 	delegated map[string]*agent.Contract // by role
 	warnings  []string
+	acts      int64 // calls and delegations so far: they change what there is to see
 }
 
 // RecordedHost answers the host calls of a replay of a call of the session: reads are answered, nothing is changed.
@@ -40,6 +43,7 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 	if h.recorded {
 		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
 	}
+	h.acts++
 	o := h.nest(ctx, role, method, args, kwargs)
 	if o.OK() {
 		if h.shapes == nil {
@@ -71,6 +75,7 @@ func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawM
 	if h.recorded {
 		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
 	}
+	h.acts++
 	n, o := h.openNested(ctx, role, method, args, kwargs)
 	if n == nil {
 		return o
@@ -84,6 +89,7 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 	if h.recorded {
 		return nil
 	}
+	h.acts++
 	if err := agent.CheckName("role", role); err != nil {
 		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: err.Error()}
 	}
@@ -112,9 +118,9 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 	return nil
 }
 
-// Tools gives the registry as data.
+// Tools gives the registry as data: the best ranked tools that fit the bounds.
 func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
-	tools, err := h.call.r.store.ListTools(ctx, "", maxToolsShown)
+	tools, err := h.call.r.store.RankTools(ctx, h.call.r.o.Now(), maxToolsShown)
 	if err != nil {
 		return nil, err
 	}
@@ -125,17 +131,18 @@ func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 		Methods     []string        `json:"methods"`
 		UsageCount  int64           `json:"usage_count"`
 	}
-	out := make(map[string]info, len(tools))
+	out := make(map[string]json.RawMessage, len(tools))
+	size := 0
 	for _, t := range tools {
-		artifacts, err := h.call.r.store.ListArtifacts(ctx, t.Role)
+		methods := append([]string{}, t.Methods...) // none is [], not null
+		raw, err := json.Marshal(info{t.Tool.Role, t.Tool.Purpose, objectOrNothing(t.Tool.Deliverable), methods, t.Tool.UsageCount})
 		if err != nil {
 			return nil, err
 		}
-		methods := make([]string, 0, len(artifacts))
-		for _, a := range artifacts {
-			methods = append(methods, a.MethodName)
+		if size += len(raw) + len(t.Tool.Role) + 4; size > maxToolsBytes {
+			break
 		}
-		out[t.Role] = info{t.Role, t.Purpose, objectOrNothing(t.Deliverable), methods, t.UsageCount}
+		out[t.Tool.Role] = raw
 	}
 	return json.Marshal(out)
 }
@@ -150,45 +157,19 @@ func objectOrNothing(raw json.RawMessage) json.RawMessage {
 
 // History gives records of the session, oldest first: a page by seq, or the newest that fit the bounds.
 func (h *host) History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error) {
+	q := store.HistoryQuery{Limit: maxHistoryRecords, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: !all}
 	if page {
-		return h.historyPage(ctx, after, limit)
-	}
-	var newest []json.RawMessage
-	size, before := 0, 0
-	for len(newest) < maxHistoryRecords {
-		p, err := h.call.r.store.History(ctx, h.call.session.ID, store.HistoryQuery{After: before, Limit: 1000, Desc: true, Depth0: !all})
-		if err != nil {
-			return nil, err
+		if limit <= 0 || limit > 1000 {
+			limit = 1000
 		}
-		for _, r := range p.Records {
-			size += len(r) + 1
-			if size > maxHistoryBytes || len(newest) == maxHistoryRecords {
-				p.Next = 0
-				break
-			}
-			newest = append(newest, r)
-		}
-		if before = p.Next; before == 0 {
-			break
-		}
+		q = store.HistoryQuery{After: max(0, after), Limit: limit, Bytes: maxHistoryBytes}
 	}
-	slices.Reverse(newest)
-	return rawArray(newest), nil
-}
-
-func (h *host) historyPage(ctx context.Context, after, limit int) (json.RawMessage, error) {
-	if limit <= 0 || limit > 1000 {
-		limit = 1000
-	}
-	p, err := h.call.r.store.History(ctx, h.call.session.ID, store.HistoryQuery{After: max(0, after), Limit: limit})
+	p, err := h.call.r.store.History(ctx, h.call.session.ID, q)
 	if err != nil {
 		return nil, err
 	}
-	size := 0
-	for i, r := range p.Records {
-		if size += len(r) + 1; size > maxHistoryBytes {
-			return rawArray(p.Records[:i]), nil
-		}
+	if q.Desc {
+		slices.Reverse(p.Records)
 	}
 	return rawArray(p.Records), nil
 }
@@ -200,4 +181,17 @@ func (h *host) Content(ctx context.Context, ref string) (json.RawMessage, error)
 		return nil, nil
 	}
 	return v, err
+}
+
+// Revision is the number of records for a history, and what the program itself has set going for the rest: that others
+// use tools meanwhile need not show in the middle of a call.
+func (h *host) Revision(ctx context.Context, op string) int64 {
+	if op != "history" {
+		return h.acts
+	}
+	s, err := h.call.r.store.Session(ctx, h.call.session.ID)
+	if err != nil {
+		return -1
+	}
+	return int64(s.HistorySize)
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -17,6 +19,14 @@ type readings struct {
 	store.Namespace
 	mu      sync.Mutex
 	queries []store.HistoryQuery // guarded by mu
+	ranked  int                  // readings of the registry, guarded by mu
+}
+
+func (a *readings) RankTools(ctx context.Context, now time.Time, limit int) ([]store.RankedTool, error) {
+	a.mu.Lock()
+	a.ranked++
+	a.mu.Unlock()
+	return a.Namespace.RankTools(ctx, now, limit)
 }
 
 func (a *readings) History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
@@ -61,6 +71,44 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 		if n := a.longest(); (n > 1) != c.reads {
 			t.Errorf("%s(%v): a page of %d records was read, want any: %v", c.method, c.arg, n, c.reads)
 		}
+	}
+}
+
+// A program that asks for the history or the registry again and again costs the daemon one reading of it, however large it is.
+func TestRepeatedQuestionsCostOneReading(t *testing.T) {
+	r, _ := newRuntime(t, map[string][]string{"r.flood": {run("\tn := 0\n\tfor range 40 {\n\t\tn += len(call.HistoryAll()) + len(call.Tools())\n\t}\n\treturn n, nil")}})
+	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	arg := json.RawMessage(`"` + strings.Repeat("x", 1_300_000) + `"`)
+	for i := range 6 {
+		commit := storetest.NewCommit(id, fmt.Sprintf("call_big_%d", i), r.o.Now())
+		commit.Record.Args = []json.RawMessage{arg}
+		if err := r.store.CommitCall(t.Context(), commit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 1200 {
+		if _, err := r.store.PutTool(t.Context(), agent.Tool{Role: fmt.Sprintf("role_%d", i), Contract: agent.Contract{Purpose: strings.Repeat("x", 10_000)}}, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &readings{Namespace: r.store}
+	r.store = a
+	got := call("flood")
+	if !got.Outcome.OK() {
+		t.Fatal(got.Outcome.ErrorMessage)
+	}
+	histories, registries := 0, a.ranked
+	for _, q := range a.queries {
+		if q.Bytes == maxHistoryBytes && q.Limit > 10 {
+			histories++
+		}
+	}
+	var n int
+	if err := json.Unmarshal(got.Outcome.Value, &n); err != nil || n/40 < 300 || n/40 > 6+1000 {
+		t.Errorf("each look saw %d records and tools, want 6 records, and the tools that fit 4 MiB", n/40)
+	}
+	if histories != 1 || registries > 2 { // one for the prompt
+		t.Errorf("40 questions cost %d readings of the history and %d of the registry", histories, registries)
 	}
 }
 

@@ -176,7 +176,11 @@ func decodeExact(raw json.RawMessage) (v any, err error) {
 
 // rawArray joins values to a JSON array.
 func rawArray(values []json.RawMessage) json.RawMessage {
-	out := []byte{'['}
+	size := len("[]")
+	for _, v := range values {
+		size += len(v) + len(",")
+	}
+	out := append(make([]byte, 0, size), '[')
 	for i, v := range values {
 		if i > 0 {
 			out = append(out, ',')

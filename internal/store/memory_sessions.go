@@ -151,7 +151,7 @@ func (n *memoryNamespace) History(_ context.Context, sessionID string, q History
 		q.Limit = DefaultLimit
 	}
 	page := HistoryPage{Records: []json.RawMessage{}, Size: len(s.records)}
-	last, looked := 0, 0
+	last, looked, size := 0, 0, 0
 	add := func(r *memoryRecord) (full bool) {
 		if q.Scan > 0 && looked == q.Scan {
 			page.Next = r.record.Seq + 1
@@ -164,7 +164,7 @@ func (n *memoryNamespace) History(_ context.Context, sessionID string, q History
 		if !q.Match(&r.record) {
 			return false
 		}
-		if len(page.Records) == q.Limit {
+		if size += len(r.raw); q.Full(len(page.Records), size) {
 			page.Next = last
 			return true
 		}

@@ -27,6 +27,11 @@ func (q *HistoryQuery) Match(r *agent.Record) bool {
 	return within(r.Timestamp, q.Since, q.Until)
 }
 
+// Full reports whether a page that holds n records has no place for another one, with which they would take size bytes.
+func (q *HistoryQuery) Full(n, size int) bool {
+	return n == q.Limit || q.Bytes > 0 && size > q.Bytes && n > 0
+}
+
 // Plain reports whether the query selects every record, so that pages need not be read to be counted.
 func (q *HistoryQuery) Plain() bool {
 	return !q.Depth0 && q.Method == "" && q.Role == "" && q.Status == "" && q.Since.IsZero() && q.Until.IsZero()

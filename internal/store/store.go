@@ -87,6 +87,7 @@ type HistoryQuery struct {
 	After  int // seq: greater than it when ascending, less than it when Desc (0: from the end)
 	Limit  int // 0 means 100
 	Scan   int // records read for a page, at most: the page may end, with Next, before it is full; 0 for no bound
+	Bytes  int // of a page's records, at most, unless its first one alone is larger: it may end before it is full, too; 0 for no bound
 	Desc   bool
 	Depth0 bool // depth-0 records only
 

@@ -113,7 +113,7 @@ func (c *Call) History() []Record { return c.records(historyQuery{}) }
 // HistoryAll returns what History does, with nested calls too.
 func (c *Call) HistoryAll() []Record { return c.records(historyQuery{All: true}) }
 
-// HistoryPage returns at most limit records, nested ones included, whose seq is greater than after.
+// HistoryPage returns at most limit records (1,000 or less) and 8 MiB, nested ones included, whose seq is greater than after.
 func (c *Call) HistoryPage(after, limit int) []Record {
 	return c.records(historyQuery{All: true, Page: true, After: after, Limit: limit})
 }
@@ -142,7 +142,7 @@ func (c *Call) InputHistory() []map[string]any {
 	return in.Messages
 }
 
-// Tools returns the registry: every known tool by role.
+// Tools returns the registry: the known tools by role, the best ranked 1,000 of them or 4 MiB.
 func (c *Call) Tools() map[string]ToolInfo {
 	out := map[string]ToolInfo{}
 	c.ask("tools", struct{}{}, &out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -19,51 +20,123 @@ type exchange struct {
 	journal journal
 
 	asks    int
-	strange int // frames of unknown kinds
+	bytes   int64 // of questions and answers
+	strange int   // frames of unknown kinds
 	nested  int
 	fetches []Fetch
-	host    time.Duration
+	host    time.Duration    // waited for others; what the daemon itself does is the program's time
+	until   time.Time        // when the program's time is over
+	given   map[string]given // by op and parameters
 }
 
-// answer performs one question: the answer as JSON, or a refusal that the program gets to see, or the end of the call.
-func (x *exchange) answer(ctx context.Context, op string, params json.RawMessage) (json.RawMessage, *recurgent.Failure, *Failure) {
+// A question is what a program asks of the host.
+type question struct {
+	id     uint64
+	op     string
+	params json.RawMessage
+	have   uint64 // id of the same question whose answer the runner still has; 0 for none
+}
+
+func (q *question) key() string { return q.op + "\x00" + string(q.params) }
+
+// A reply answers a question: with a body, with the word that it is that of question.have, or with a refusal that the
+// program gets to see.
+type reply struct {
+	body    json.RawMessage
+	same    bool
+	refusal *recurgent.Failure
+}
+
+// given is the last answer to a question that can be asked again.
+type given struct {
+	id       uint64
+	revision int64         // of what it is made of
+	entry    *journalEntry // on recorded effects: where it came from
+}
+
+// repeatable reports whether the answer stays the same as long as Host.Revision does.
+func repeatable(op string) bool { return op == opHistory || op == opTools || op == opContent }
+
+// answer performs one question, or ends the call.
+func (x *exchange) answer(ctx context.Context, q *question) (reply, *Failure) {
 	x.asks++
 	if x.asks > x.pool.opts.MaxAsks {
-		return nil, nil, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks", Message: "the program made too many host calls",
+		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks", Message: "the program made too many host calls",
 			Hint: "Ask the host once and keep the answer, instead of asking in a loop."}
 	}
+	var r reply
+	var fatal *Failure
 	if x.journal.replaying() {
-		return x.recorded(ctx, op, params)
+		r, fatal = x.recorded(ctx, q)
+	} else {
+		r = x.live(ctx, q)
 	}
-	raw, refusal := x.perform(ctx, op, params)
-	x.journal.add(op, params, raw, refusal)
-	return raw, refusal, nil
+	x.bytes += int64(len(q.params) + len(r.body))
+	if x.bytes > x.pool.opts.MaxHostBytes {
+		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "host_bytes",
+			Message: fmt.Sprintf("the program's host calls carried more than %d bytes", x.pool.opts.MaxHostBytes),
+			Hint:    "Ask for less: a page of the history, one fetch instead of many; keep what you need of an answer."}
+	}
+	return r, fatal
+}
+
+// live asks the host, unless the runner has the answer and nothing has changed since.
+func (x *exchange) live(ctx context.Context, q *question) reply {
+	if !repeatable(q.op) {
+		raw, refusal := x.perform(ctx, q.op, q.params)
+		x.journal.add(q.op, q.params, raw, refusal)
+		return reply{body: raw, refusal: refusal}
+	}
+	revision := x.h.Revision(ctx, q.op) // before the answer: one that is newer than its revision is asked for again
+	if g, ok := x.given[q.key()]; ok && g.id == q.have && g.revision == revision && revision >= 0 {
+		x.journal.repeat(q.op, q.params)
+		return reply{same: true}
+	}
+	raw, refusal := x.perform(ctx, q.op, q.params)
+	x.journal.add(q.op, q.params, raw, refusal)
+	if refusal == nil {
+		x.give(q, given{id: q.id, revision: revision})
+	}
+	return reply{body: raw, refusal: refusal}
+}
+
+func (x *exchange) give(q *question, g given) {
+	if x.given == nil {
+		x.given = map[string]given{}
+	}
+	x.given[q.key()] = g
 }
 
 // recorded answers from the journal of the earlier call.
-func (x *exchange) recorded(ctx context.Context, op string, params json.RawMessage) (json.RawMessage, *recurgent.Failure, *Failure) {
-	e := x.journal.find(op, params)
+func (x *exchange) recorded(ctx context.Context, q *question) (reply, *Failure) {
+	e := x.journal.find(q.op, q.params)
 	if e == nil {
-		return nil, nil, diverged("the program asked for " + op + ", which the recorded call did not")
+		return reply{}, diverged("the program asked for " + q.op + ", which the recorded call did not")
 	}
-	switch op {
+	switch q.op {
 	case opCall:
 		x.nested++
 	case opFetch:
-		x.fetches = append(x.fetches, recordedFetch(params, e))
-	}
-	if e.Digest != "" {
-		today, refusal := x.perform(ctx, op, params)
-		raw, same := sameAnswer(op, today, e.Digest)
-		if refusal != nil || !same {
-			return nil, nil, diverged("the session's " + op + " is not what it was at the recorded call")
-		}
-		return raw, nil, nil
+		x.fetches = append(x.fetches, recordedFetch(q.params, e))
 	}
 	if e.Error != nil {
-		return nil, &recurgent.Failure{Type: e.Error.Type, Message: e.Error.Message}, nil
+		return reply{refusal: &recurgent.Failure{Type: e.Error.Type, Message: e.Error.Message}}, nil
 	}
-	return e.Result, nil, nil
+	if g, ok := x.given[q.key()]; ok && g.id == q.have && g.entry == e {
+		return reply{same: true}, nil
+	}
+	raw := e.Result
+	if e.Digest != "" {
+		today, refusal := x.perform(ctx, q.op, q.params)
+		same := false
+		if raw, same = sameAnswer(q.op, today, e.Digest); refusal != nil || !same {
+			return reply{}, diverged("the session's " + q.op + " is not what it was at the recorded call")
+		}
+	}
+	if repeatable(q.op) {
+		x.give(q, given{id: q.id, entry: e})
+	}
+	return reply{body: raw}, nil
 }
 
 func diverged(message string) *Failure {
@@ -87,9 +160,16 @@ func denied(message string) *recurgent.Failure {
 	return &recurgent.Failure{Type: agent.ErrDenied, Message: message}
 }
 
-// perform asks the host, or fetches. While a program waits for another program or for the network its place among
-// the running ones is free for others.
+// perform asks the host, or fetches. What the daemon does itself ends with the program's time.
 func (x *exchange) perform(ctx context.Context, op string, params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
+	switch op {
+	case opCall:
+		return x.call(ctx, params)
+	case opFetch:
+		return x.fetch(ctx, params)
+	}
+	ctx, cancel := context.WithDeadline(ctx, x.until)
+	defer cancel()
 	switch op {
 	case opHistory:
 		var q struct {
@@ -124,10 +204,6 @@ func (x *exchange) perform(ctx context.Context, op string, params json.RawMessag
 			return nil, &recurgent.Failure{Type: e.Type, Message: e.Message}
 		}
 		return json.RawMessage("null"), nil
-	case opCall:
-		return x.call(ctx, params)
-	case opFetch:
-		return x.fetch(ctx, params)
 	}
 	return nil, denied("the host knows no " + op)
 }
@@ -157,9 +233,8 @@ func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMe
 	if q.Unsafe != "" {
 		return plain(json.Marshal(x.h.Refuse(ctx, q.Role, q.Method, q.Args, q.Kwargs, boundText([]byte(q.Unsafe), maxMessage))))
 	}
-	x.pool.admission.pause(x.req)
-	outcome := x.h.Call(ctx, q.Role, q.Method, q.Args, q.Kwargs)
-	x.pool.admission.resume(x.req)
+	var outcome agent.Outcome
+	x.wait(func() { outcome = x.h.Call(ctx, q.Role, q.Method, q.Args, q.Kwargs) })
 	return plain(json.Marshal(outcome))
 }
 
@@ -171,14 +246,25 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 	if len(x.fetches) >= x.pool.opts.MaxFetches {
 		return nil, denied("fetch: too many fetches in one call")
 	}
-	x.pool.admission.pause(x.req)
-	response, note, refusal := x.pool.fetcher.fetch(ctx, q)
-	x.pool.admission.resume(x.req)
+	var response *recurgent.Response
+	var note Fetch
+	var refusal *recurgent.Failure
+	x.wait(func() { response, note, refusal = x.pool.fetcher.fetch(ctx, q) })
 	x.fetches = append(x.fetches, note)
 	if refusal != nil {
 		return nil, refusal
 	}
 	return plain(json.Marshal(response))
+}
+
+// wait waits for another program or for the network. Meanwhile the program's clock stands still and its place among the
+// running ones is free for others.
+func (x *exchange) wait(outside func()) {
+	began := time.Now()
+	x.pool.admission.pause(x.req)
+	outside()
+	x.pool.admission.resume(x.req)
+	x.host += time.Since(began)
 }
 
 // result makes the Result of an answer.

@@ -181,7 +181,7 @@ func TestSpawnRetries(t *testing.T) {
 func TestKilledFromOutside(t *testing.T) {
 	p := nativePool(t, nil)
 	signalRunner := func(sig syscall.Signal) *fakeHost {
-		return &fakeHost{onHistory: func() { // the program has asked, so it runs
+		return &fakeHost{onHistory: func(context.Context) { // the program has asked, so it runs
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			for r := range p.live {

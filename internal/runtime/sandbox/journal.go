@@ -48,6 +48,7 @@ type journalEntry struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Digest string          `json:"digest,omitempty"` // instead of a large Result that the session can give again
 	Error  *journalError   `json:"error,omitempty"`
+	Same   bool            `json:"same,omitempty"` // as the entry before it with the same Op and Params
 }
 
 type journalError struct {
@@ -112,7 +113,18 @@ func (j *journal) add(op string, params, result json.RawMessage, refusal *recurg
 	} else if ofSession(op) && len(result) > inlineAnswer {
 		e.Result, e.Digest = nil, digest(result)
 	}
-	j.size += len(params) + len(e.Result) + 64
+	j.keep(e)
+}
+
+// repeat notes a question whose answer was the one before.
+func (j *journal) repeat(op string, params json.RawMessage) {
+	if !j.truncated {
+		j.keep(journalEntry{Op: op, Params: params, Same: true})
+	}
+}
+
+func (j *journal) keep(e journalEntry) {
+	j.size += len(e.Params) + len(e.Result) + 64
 	if j.size > j.limit {
 		j.truncated, j.entries = true, nil
 		return
@@ -160,12 +172,20 @@ func digest(b []byte) string {
 }
 
 // find takes the first unused entry that answers the question: the same one, or a fetch of the same address with
-// other headers.
+// other headers. For one that says "as before" it returns the entry before.
 func (j *journal) find(op string, params json.RawMessage) *journalEntry {
+	var before *journalEntry
 	for i := range j.served.Asks {
-		if e := &j.served.Asks[i]; !j.used[i] && e.Op == op && bytes.Equal(e.Params, params) {
+		e := &j.served.Asks[i]
+		if e.Op != op || !bytes.Equal(e.Params, params) {
+			continue
+		}
+		if !e.Same {
+			before = e
+		}
+		if !j.used[i] {
 			j.used[i] = true
-			return e
+			return before
 		}
 	}
 	if op != opFetch {

@@ -98,8 +98,11 @@ type fakeHost struct {
 
 	onCall    func(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
 	history   string
-	onHistory func()
+	onHistory func(ctx context.Context)
+	revision  int64
 }
+
+func (h *fakeHost) Revision(context.Context, string) int64 { return h.revision }
 
 func (h *fakeHost) note(s string) {
 	h.mu.Lock()
@@ -136,7 +139,7 @@ func (h *fakeHost) Tools(context.Context) (json.RawMessage, error) {
 func (h *fakeHost) History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error) {
 	h.note(fmt.Sprintf("history all=%t page=%t after=%d limit=%d", all, page, after, limit))
 	if h.onHistory != nil {
-		h.onHistory()
+		h.onHistory(ctx)
 	}
 	if h.history != "" {
 		return json.RawMessage(h.history), nil

@@ -90,6 +90,13 @@ func parseRun(payload []byte) (*runOrder, error) {
 	return o, nil
 }
 
+// What a reply to a question holds.
+const (
+	replyBody byte = iota
+	replyRefused
+	replySame // nothing: the answer is the one that the runner said it has
+)
+
 // How a call ended, in an answer.
 const (
 	endValue byte = iota

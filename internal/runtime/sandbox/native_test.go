@@ -85,6 +85,8 @@ func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, erro
 		"tools":      func(c *recurgent.Call) (any, error) { return c.Tools(), nil },
 		"nested":     func(c *recurgent.Call) (any, error) { return c.Tool("adder").Call("add", 1, 2), nil },
 		"delegate":   func(c *recurgent.Call) (any, error) { return c.Delegate("bad", recurgent.Contract{}).Call("x"), nil },
+		"flood":      func(c *recurgent.Call) (any, error) { return historyFlood(c) },
+		"between":    func(c *recurgent.Call) (any, error) { return historyBetween(c) },
 		"askloop": func(c *recurgent.Call) (any, error) {
 			for {
 				c.Tools()
@@ -106,6 +108,27 @@ func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, erro
 		},
 		"openfile": func(c *recurgent.Call) (any, error) { b, err := os.ReadFile("/etc/passwd"); return string(b), err },
 	}
+}
+
+// historyFlood asks for the history 900 times, changes each copy and counts the changes that it finds in later ones.
+func historyFlood(c *recurgent.Call) (any, error) {
+	records, changed := 0, 0
+	for range 900 {
+		all := c.HistoryAll()
+		records += len(all)
+		if all[0].Role != "r" || all[0].Kwargs["k"] != "v" {
+			changed++
+		}
+		all[0].Role, all[0].Kwargs["k"] = "mine", "mine"
+	}
+	return []int{records, changed}, nil
+}
+
+// historyBetween looks, looks again, has something happen, and looks again.
+func historyBetween(c *recurgent.Call) (any, error) {
+	seen := []any{len(c.History()), len(c.History())}
+	c.Tool("other").Call("do")
+	return append(seen, len(c.History()), len(c.HistoryAll()), len(c.History())), nil
 }
 
 func recurse(n int) int {

@@ -199,23 +199,22 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 	}
 }
 
-// serve answers one question of the program. The run clock stands still meanwhile, but for processor time that the
-// runner used although it had nothing to do.
+// serve answers one question of the program. The run clock goes on while the daemon works for it; it stands still while
+// it waits for others, but for processor time that the runner used although it had nothing to do.
 func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadline *time.Time, x *exchange) *Failure {
 	p := frameParser{b: payload}
-	got, id, op := p.fixed(), p.uint(), p.text(16)
-	params := p.copied()
-	if !p.end() || got != nonce || id != uint64(x.asks+1) || r.rd.buffered() {
+	got := p.fixed()
+	q := question{id: p.uint(), op: p.text(16), params: p.copied(), have: p.uint()}
+	if !p.end() || got != nonce || q.id != uint64(x.asks+1) || r.rd.buffered() {
 		return r.fault(ctx, errors.New("a question that is none"), "")
 	}
-	if len(params) > maxAskParam || checkValue(params, 2*r.opts.MaxDepth) != nil {
+	if len(q.params) > maxAskParam || checkValue(q.params, 2*r.opts.MaxDepth) != nil {
 		return r.fault(ctx, errors.New("a question's parameters that are no JSON"), "")
 	}
-	began, cpu := time.Now(), r.cpuTime()
-	raw, refusal, fatal := x.answer(ctx, op, params)
-	waited := time.Since(began)
-	x.host += waited
-	*deadline = deadline.Add(waited - max(0, r.cpuTime()-cpu))
+	waited, cpu := x.host, r.cpuTime()
+	x.until = *deadline
+	a, fatal := x.answer(ctx, &q)
+	*deadline = deadline.Add(max(0, x.host-waited-max(0, r.cpuTime()-cpu)))
 	if fatal != nil {
 		r.kill("call over")
 		return fatal
@@ -229,14 +228,17 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 	f := &r.ask
 	f.begin(kindReply)
 	f.fixed(nonce)
-	f.uint(id)
-	if refusal != nil {
-		f.byte(1)
-		f.string(refusal.Type)
-		f.string(refusal.Message)
-	} else {
-		f.byte(0)
-		f.bytes(raw)
+	f.uint(q.id)
+	switch {
+	case a.refusal != nil:
+		f.byte(replyRefused)
+		f.string(a.refusal.Type)
+		f.string(a.refusal.Message)
+	case a.same:
+		f.byte(replySame)
+	default:
+		f.byte(replyBody)
+		f.bytes(a.body)
 	}
 	if _, err := r.in.Write(f.finish()); err != nil {
 		return r.fault(ctx, err, "")

@@ -36,7 +36,7 @@ type Request struct {
 	InputHistory json.RawMessage            // {"messages": [...]} or nothing
 	Now          time.Time                  // the program's clock at its start
 	Seed         uint64                     // of the program's chance
-	Timeout      time.Duration              // of the program's own run time; the clock stops while it waits for the host
+	Timeout      time.Duration              // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
 	Recorded     json.RawMessage            // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
 }
 
@@ -99,6 +99,9 @@ type Host interface {
 	// History answers recurgent.Call's three history methods: an array of records, oldest first.
 	History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error)
 	Content(ctx context.Context, ref string) (json.RawMessage, error) // nil when missing
+	// Revision is that of what answers to op (history, tools, content) are made of: as long as it is the same, the same question
+	// has the same answer. It costs next to nothing; negative when nothing is known.
+	Revision(ctx context.Context, op string) int64
 }
 
 // Level is what confinement was observed at start.

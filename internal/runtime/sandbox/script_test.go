@@ -108,6 +108,7 @@ func (s *script) ask(nonce, id uint64, op, params string) {
 	f.uint(id)
 	f.string(op)
 	f.bytes([]byte(params))
+	f.uint(0)
 	s.c.send()
 }
 

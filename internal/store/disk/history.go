@@ -80,6 +80,7 @@ type pager struct {
 	last   int // seq of the last record in the page
 	seen   int // seq of the last record looked at
 	looked int // how many were
+	size   int // bytes of the records in the page
 
 	damaged int // lines that somebody damaged; they do not hide the others
 
@@ -136,7 +137,7 @@ func (p *pager) add(line []byte) (full bool, err error) {
 		p.damaged++
 		return false, nil
 	}
-	if len(p.page.Records) == p.q.Limit {
+	if p.size += len(line); p.q.Full(len(p.page.Records), p.size) {
 		p.page.Next = p.last
 		return true, nil
 	}

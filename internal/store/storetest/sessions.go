@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -197,9 +198,43 @@ func historyFilters(t *testing.T, r *rig) {
 			{store.HistoryQuery{Method: "sub", Scan: 1, Desc: true}, "[10 7 4 1]"},
 			{store.HistoryQuery{Method: "never", Scan: 5}, "[]"},
 			{store.HistoryQuery{Scan: 5, Limit: 3}, "[1 2 3 4 5 6 7 8 9 10 11 12]"},
+			{store.HistoryQuery{Bytes: 1}, "[1 2 3 4 5 6 7 8 9 10 11 12]"},
+			{store.HistoryQuery{Bytes: 2000, Method: "sub", Desc: true}, "[10 7 4 1]"},
 		} {
 			if got := seqs(c.q); fmt.Sprint(got) != c.want {
 				t.Errorf("%+v: got %v, want %s", c.q, got, c.want)
+			}
+		}
+	})
+}
+
+// A page ends where its bytes end, but for one record that alone has more of them.
+func historyBytes(t *testing.T, r *rig) {
+	r.session("sess_1")
+	for _, size := range []int{1000, 1000, 5000, 1000} {
+		c := r.call("sess_1")
+		c.Record.Args = []json.RawMessage{json.RawMessage(`"` + strings.Repeat("x", size) + `"`)}
+		r.commit(c)
+	}
+	r.everyWay(func() {
+		for _, c := range []struct {
+			q    store.HistoryQuery
+			want []int // records in a page
+		}{
+			{store.HistoryQuery{Bytes: 4000}, []int{2, 1, 1}},
+			{store.HistoryQuery{Bytes: 4000, Desc: true}, []int{1, 1, 2}},
+			{store.HistoryQuery{Bytes: 4000, Limit: 1}, []int{1, 1, 1, 1}},
+			{store.HistoryQuery{Bytes: 100_000}, []int{4}},
+		} {
+			q, got := c.q, []int{}
+			for more := true; more; more = q.After > 0 {
+				page, err := r.s.History(r.ctx, "sess_1", q)
+				r.ok(err)
+				got = append(got, len(page.Records))
+				q.After = page.Next
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%+v: pages of %v records, want %v", c.q, got, c.want)
 			}
 		}
 	})

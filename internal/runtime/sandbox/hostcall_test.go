@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// The daemon answers the same question once for as long as nothing has changed, and the program gets its own copy each time.
+func TestRepeatedQuestionIsAnsweredOnce(t *testing.T) {
+	p := nativePool(t, nil)
+	h := &fakeHost{history: `[{"call_id":"c1","role":"r","kwargs":{"k":"v"},"args":["` + strings.Repeat("x", 20_000) + `"]}]`}
+	got := p.Run(t.Context(), request("flood"), h)
+	if said(got) != "value [900,0]" || len(h.calls) != 1 {
+		t.Errorf("got %s after %d questions to the host, want 900 records, none changed, after 1", said(got), len(h.calls))
+	}
+	if got.Effects.Truncated {
+		t.Error("900 times the same answer overflowed the journal")
+	}
+}
+
+// After a change the question is answered anew, and on recorded effects everything is as it was.
+func TestChangedAnswerIsGivenAnew(t *testing.T) {
+	p := nativePool(t, nil)
+	for _, large := range []bool{false, true} { // a large answer stands in the journal by its digest
+		record := `{"call_id":"c"}`
+		if large {
+			record = fmt.Sprintf(`{"call_id":%q}`, strings.Repeat("c", inlineAnswer))
+		}
+		h := &fakeHost{history: "[" + record + "]"}
+		h.onCall = func(context.Context, string, string, []json.RawMessage, json.RawMessage) agent.Outcome {
+			h.revision++
+			h.history = "[" + record + "," + record + "]"
+			return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
+		}
+		got := p.Run(t.Context(), request("between"), h)
+		if said(got) != "value [1,1,2,2,2]" || len(h.calls) != 4 {
+			t.Fatalf("got %s after %q, want the newer history after the call, from 3 answers", said(got), h.calls)
+		}
+		rec := Recording{Request: request("between"), Journal: got.Effects.Journal, Value: got.Value}
+		if c, err := Replay(t.Context(), p, rec, h); err != nil || !c.Equal {
+			t.Errorf("large %v: replayed %q (%s), recorded %q, %v", large, c.Replayed, c.Diverged, c.Recorded, err)
+		}
+	}
+}
+
+// A journal of before, which holds the same question twice with its answer, is served as it is.
+func TestJournalWithRepeatedAnswersIsServed(t *testing.T) {
+	p := nativePool(t, nil)
+	ask := `{"op":"history","params":{},"result":[{"call_id":"c"}]}`
+	both := `{"op":"history","params":{},"result":[{"call_id":"c"},{"call_id":"d"}]}`
+	all := `{"op":"history","params":{"all":true},"result":[]}`
+	call := `{"op":"call","params":{"role":"other","method":"do","args":[],"kwargs":{}},"result":{"status":"ok"}}`
+	req := request("between")
+	req.Recorded = json.RawMessage(`{"v":1,"asks":[` + strings.Join([]string{ask, ask, call, both, all, both}, ",") + `]}`)
+	if got := p.Run(t.Context(), req, &fakeHost{}); said(got) != "value [1,1,2,0,2]" {
+		t.Errorf("got %s", said(got))
+	}
+}
+
+// What host calls carry is bounded for each call, whatever is asked for.
+func TestHostCallsHaveABudgetOfBytes(t *testing.T) {
+	p := nativePool(t, func(o *Options) { o.MaxHostBytes = 1 << 20 })
+	h := &fakeHost{history: `[{"role":"r","kwargs":{"k":"v"},"call_id":"` + strings.Repeat("c", 300_000) + `"}]`}
+	h.onHistory = func(context.Context) { h.revision++ } // it changes all the time
+	got := p.Run(t.Context(), request("flood"), h)
+	if said(got) != "failure resource_exhausted/host_bytes" || len(h.calls) > 4 {
+		t.Errorf("got %s after %d answers of 300 kB, want an end after 1 MiB", said(got), len(h.calls))
+	}
+	if got := p.Run(t.Context(), request("history"), h); said(got) != "value 1" {
+		t.Errorf("the next call: %s", said(got))
+	}
+}
+
+// The daemon's work for a program is the program's time, and ends with it; waiting for another program is not.
+func TestDaemonsWorkCountsAsRunTime(t *testing.T) {
+	p := nativePool(t, nil)
+	h := &fakeHost{onHistory: func(ctx context.Context) {
+		if _, bounded := ctx.Deadline(); bounded {
+			<-ctx.Done()
+		}
+	}}
+	req := request("history")
+	req.Timeout = 300 * time.Millisecond
+	if got := p.Run(t.Context(), req, h); said(got) != "failure timeout/deadline" || got.Failure.Ours || got.Failure.Waiting {
+		t.Errorf("a history that takes for ever: %s %+v, want the program's own timeout", said(got), got.Failure)
+	}
+	h.onCall = func(ctx context.Context, _, _ string, _ []json.RawMessage, _ json.RawMessage) agent.Outcome {
+		if _, bounded := ctx.Deadline(); bounded {
+			t.Error("a call of another program ends with this one's time")
+		}
+		return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
+	}
+	if got := p.Run(t.Context(), request("nested"), h); got.Failure != nil {
+		t.Error(said(got))
+	}
+}
