@@ -22,7 +22,8 @@ var allowed = map[string][]string{
 	"cmd":                        {"internal/cli"},
 	"test":                       {"internal/cli", "internal/api/apitest", "internal/runtime"}, // and nothing imports it
 	"internal/app":               {"api", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
-	"internal/cli":               {"internal/app", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/client":            {"internal/runtime", "internal/agent"},
+	"internal/cli":               {"internal/app", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/api":               {"api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/runtime":           {"internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/runtime/prompt":    {"internal/runtime/provider", "internal/runtime/gate", "internal/store", "internal/contract", "internal/agent"},

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
@@ -39,21 +38,15 @@ answers or it refuses the request.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
-			if err != nil {
-				return exitWith(ExitUsage, err)
-			}
-			body := callBody{Role: args[0], Method: args[1]}
+			r := client.CallRequest{Role: args[0], Method: args[1]}
 			for _, a := range args[2:] {
-				body.Args = append(body.Args, jsonOrText(a))
+				r.Args = append(r.Args, jsonOrText(a))
 			}
-			if body.Kwargs, err = keywordArguments(kwargs); err != nil {
+			var err error
+			if r.Kwargs, err = keywordArguments(kwargs); err != nil {
 				return exitWith(ExitUsage, err)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			errand.c = newClient(o)
-			return errand.run(ctx, body.filled())
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return errand.run(ctx, c, r) })
 		},
 	}
 	c.Flags().StringArrayVar(&kwargs, "kwargs", nil, "keyword argument NAME=VALUE, or a JSON object; may be repeated")
@@ -67,42 +60,43 @@ answers or it refuses the request.`,
 // A callErrand is one run of the call command.
 type callErrand struct {
 	sh      Shell
-	c       *client
 	out     *output
 	session string
 	stream  bool
 }
 
-func (t *callErrand) run(ctx context.Context, body callBody) error {
+func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallRequest) error {
 	if t.session == "" {
-		id, err := t.c.createSession(ctx, body.Role, nil)
+		id, err := c.CreateSession(ctx, r.Role)
 		if err != nil {
 			return exitWith(ExitUnreachable, err)
 		}
 		t.session = id
-		fmt.Fprintf(t.sh.Stderr, "session %s\n", clean(id, 0))
+		fmt.Fprintf(t.sh.Stderr, "session %s\n", text.Clean(id, 0))
 	}
-	make := t.c.call
-	if t.stream {
-		make = t.streamed
-	}
-	spin := &spinner{stop: func() {}}
-	if !t.stream {
-		spin = startSpinner(t.sh, fmt.Sprintf("%s.%s: a new method is forged once, then kept", body.Role, body.Method))
-	}
-	reply, raw, err := make(ctx, t.session, body)
-	spin.stop()
+	reply, raw, err := t.make(ctx, c, r)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted; the call was canceled")
 		}
 		return exitWith(ExitUnreachable, err)
 	}
-	return t.tell(reply, raw)
+	return t.print(reply, raw)
 }
 
-// tell prints the value, or the whole reply for scripts. An error outcome is the exit code's business too.
-func (t *callErrand) tell(reply runtime.Reply, raw []byte) error {
+func (t *callErrand) make(ctx context.Context, c *client.Client, r client.CallRequest) (runtime.Reply, []byte, error) {
+	if t.stream {
+		progress := newStages(t.sh, r)
+		defer progress.spin.stop()
+		return c.CallWithProgress(ctx, t.session, r, progress)
+	}
+	spin := startSpinner(t.sh, fmt.Sprintf("%s.%s: a new method is forged once, then kept", r.Role, r.Method))
+	defer spin.stop()
+	return c.Call(ctx, t.session, r)
+}
+
+// print prints the value, or the whole reply for scripts. An error outcome is the exit code's business too.
+func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 	o := reply.Outcome
 	switch {
 	case !t.out.human():

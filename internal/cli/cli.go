@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -38,6 +38,7 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string { return fmt.Sprint(e.Err) }
+
 func (e *exitError) Unwrap() error { return e.Err }
 
 func exitWith(code int, err error) error {
@@ -78,12 +79,10 @@ func Main(sh Shell, args []string) int {
 		exit = &exitError{ExitUsage, fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
 	}
 	if exit.Err != nil {
-		fmt.Fprintf(sh.Stderr, "recurgentd: %s\n", plainText(oneLine(exit.Err.Error())))
+		fmt.Fprintf(sh.Stderr, "recurgentd: %s\n", text.Plain(text.OneLine(exit.Err.Error())))
 	}
 	return exit.Code
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func Command(sh Shell) *cobra.Command {
 	root := &cobra.Command{

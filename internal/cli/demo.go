@@ -18,6 +18,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
@@ -59,9 +61,8 @@ func demo(ctx context.Context, sh Shell, self string) (err error) {
 	}
 	d.Start()
 	defer func() { err = errors.Join(err, stop(d)) }()
-	o.URL = d.URL()
-	t := &story{out: sh.Stdout, c: newClient(o), colour: bool(sh.colours(sh.Stdout))}
-	fmt.Fprintf(t.out, "A daemon listens on %s, on a temporary directory.\nIts model is a recording: no network, no key.\n", o.URL)
+	t := &story{out: sh.Stdout, c: client.New(d.URL(), ""), colour: bool(sh.colours(sh.Stdout))}
+	fmt.Fprintf(t.out, "A daemon listens on %s, on a temporary directory.\nIts model is a recording: no network, no key.\n", d.URL())
 	if err := t.tell(ctx); err != nil {
 		return err
 	}
@@ -80,13 +81,13 @@ Go on by hand:
 // A story is the calls of the demo in one session, told as they happen.
 type story struct {
 	out     io.Writer
-	c       *client
+	c       *client.Client
 	session string
 	colour  bool
 }
 
 func (t *story) tell(ctx context.Context) (err error) {
-	if t.session, err = t.c.createSession(ctx, "calculator", nil); err != nil {
+	if t.session, err = t.c.CreateSession(ctx, "calculator"); err != nil {
 		return err
 	}
 	for _, chapter := range []func(context.Context) error{t.forging, t.memory, t.tools, t.repair, t.history} {
@@ -121,7 +122,7 @@ func (t *story) tint(source string) string {
 
 // call makes one call with JSON arguments and tells it in a line.
 func (t *story) call(ctx context.Context, role, method string, args ...any) (runtime.Reply, error) {
-	body := callBody{Role: role, Method: method}
+	body := client.CallRequest{Role: role, Method: method}
 	shown := make([]string, len(args))
 	for i, a := range args {
 		data, err := json.Marshal(a)
@@ -131,7 +132,7 @@ func (t *story) call(ctx context.Context, role, method string, args ...any) (run
 		body.Args = append(body.Args, data)
 		shown[i] = strings.ReplaceAll(string(data), ",\"", ", \"")
 	}
-	reply, _, err := t.c.call(ctx, t.session, body)
+	reply, _, err := t.c.Call(ctx, t.session, body)
 	if err != nil {
 		return reply, err
 	}
@@ -175,7 +176,7 @@ func (t *story) memory(ctx context.Context) error {
 		}
 	}
 	var memory json.RawMessage
-	if err := t.c.get(ctx, "/v1/sessions/"+t.session+"/context", &memory); err != nil {
+	if err := t.c.Get(ctx, "/v1/sessions/"+t.session+"/context", &memory); err != nil {
 		return err
 	}
 	fmt.Fprintf(t.out, "   the context is now %s\n", memory)
@@ -185,7 +186,7 @@ func (t *story) memory(ctx context.Context) error {
 func (t *story) tools(ctx context.Context) error {
 	t.title(3, "Programs call other tools, which are forged in their turn and kept for everyone.")
 	var tool json.RawMessage
-	if err := t.c.json(ctx, http.MethodPut, "/v1/tools/calculator", map[string]string{"purpose": "arithmetic"}, &tool); err != nil {
+	if err := t.c.JSON(ctx, http.MethodPut, "/v1/tools/calculator", map[string]string{"purpose": "arithmetic"}, &tool); err != nil {
 		return err
 	}
 	type item map[string]any
@@ -215,11 +216,11 @@ func (t *story) repair(ctx context.Context) error {
 		return err
 	}
 	var e agent.LogEntry
-	if err := t.c.get(ctx, "/v1/calls/"+url.PathEscape(reply.CallID), &e); err != nil {
+	if err := t.c.Get(ctx, "/v1/calls/"+url.PathEscape(reply.CallID), &e); err != nil {
 		return err
 	}
 	for _, f := range e.AttemptFailures {
-		fmt.Fprintf(t.out, "     before that: %s: %s\n", f.ErrorType, clip(oneLine(f.ErrorMessage), 60))
+		fmt.Fprintf(t.out, "     before that: %s: %s\n", f.ErrorType, clip(text.OneLine(f.ErrorMessage), 60))
 	}
 	return nil
 }
@@ -243,7 +244,7 @@ func (t *story) history(ctx context.Context) error {
 
 func (t *story) records(ctx context.Context) ([]agent.Record, error) {
 	var page struct{ Data []agent.Record }
-	err := t.c.get(ctx, "/v1/sessions/"+t.session+"/history?order=asc&limit=1000", &page)
+	err := t.c.Get(ctx, "/v1/sessions/"+t.session+"/history?order=asc&limit=1000", &page)
 	return page.Data, err
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -78,12 +80,12 @@ func tellFindings(out *output, findings []finding) error {
 		if !out.human() {
 			continue
 		}
-		lines := []string{colours.status(f.Result, pad(f.Result, 5)) + " " + pad(f.Check, 10) + " " + plainText(oneLine(f.Detail))}
+		lines := []string{colours.Status(f.Result, text.Pad(f.Result, 5)) + " " + text.Pad(f.Check, 10) + " " + text.Plain(text.OneLine(f.Detail))}
 		if f.Status != nil {
 			lines = append(lines, layerLines(colours, f.Status)...)
 		}
 		if f.Fix != "" {
-			lines = append(lines, strings.Repeat(" ", 17)+colours.paint(styleLive, "→ "+plainText(oneLine(f.Fix))))
+			lines = append(lines, strings.Repeat(" ", 17)+colours.Paint(text.Live, "→ "+text.Plain(text.OneLine(f.Fix))))
 		}
 		if err := out.line("%s", strings.Join(lines, "\n")); err != nil {
 			return exitWith(ExitFailed, err)
@@ -101,26 +103,26 @@ func tellFindings(out *output, findings []finding) error {
 }
 
 // layerLines tells each layer of the confinement and each probe that was not denied.
-func layerLines(colours palette, s *sandbox.Status) []string {
+func layerLines(colours text.Palette, s *sandbox.Status) []string {
 	var lines []string
-	add := func(style, word, text string) {
-		lines = append(lines, strings.Repeat(" ", 17)+colours.paint(style, pad(clean(word, 8), 4))+" "+plainText(oneLine(text)))
+	add := func(style, word, detail string) {
+		lines = append(lines, strings.Repeat(" ", 17)+colours.Paint(style, text.Pad(text.Clean(word, 8), 4))+" "+text.Plain(text.OneLine(detail)))
 	}
-	missing := styleWarn
+	missing := text.Warn
 	if s.Level == sandbox.LevelFull {
-		missing = styleFaint // something else stands for it
+		missing = text.Faint // something else stands for it
 	}
 	for _, layer := range sortedKeys(s.Layers) {
 		word, why, _ := strings.Cut(s.Layers[layer], " ")
 		style := missing
 		if word == "on" {
-			style = styleGood
+			style = text.Good
 		}
 		add(style, word, layer+" "+why)
 	}
 	for _, probe := range sortedKeys(s.Probes) {
 		if !strings.HasPrefix(s.Probes[probe], "denied") {
-			add(styleBad, "open", "a runner may "+probe+": "+s.Probes[probe])
+			add(text.Bad, "open", "a runner may "+probe+": "+s.Probes[probe])
 		}
 	}
 	return lines
@@ -175,7 +177,7 @@ func checkDataDir(o Options) finding {
 		aside = append(aside, top...)
 	}
 	if len(aside) > 0 {
-		f.Result, f.Detail = checkWarn, f.Detail+"; set aside as damaged: "+plural(len(aside), "file")
+		f.Result, f.Detail = checkWarn, f.Detail+"; set aside as damaged: "+text.Plural(len(aside), "file")
 		f.Fix = "stop the daemon; recurgentd store verify tells what they were"
 	}
 	return f
@@ -205,7 +207,7 @@ func checkPort(ctx context.Context, o Options) finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	if data, err := newClient(Options{URL: "http://" + o.Listen}).do(ctx, http.MethodGet, "/healthz", nil); err == nil && len(data) > 0 {
+	if data, err := client.New("http://"+o.Listen, "").Do(ctx, http.MethodGet, "/healthz", nil); err == nil && len(data) > 0 {
 		return finding{Check: "port", Result: checkWarn, Detail: o.Listen + " is taken, by a daemon that answers /healthz", Fix: "a second daemon needs another --listen and another --data-dir"}
 	}
 	return finding{Check: "port", Result: checkFail, Detail: err.Error(), Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}
@@ -228,9 +230,9 @@ func checkModel(ctx context.Context, o Options) finding {
 	began := time.Now()
 	reply, err := p.Chat(ctx, provider.ChatRequest{Model: o.Model, Messages: []provider.Message{{Role: "user", Content: "Answer with the word ok."}}})
 	if err != nil {
-		return finding{Check: "model", Result: checkFail, Detail: oneLine(err.Error()), Fix: "check OPENAI_BASE_URL, OPENAI_API_KEY and --model; kept programs go on without it"}
+		return finding{Check: "model", Result: checkFail, Detail: text.OneLine(err.Error()), Fix: "check OPENAI_BASE_URL, OPENAI_API_KEY and --model; kept programs go on without it"}
 	}
-	return finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s answered in %d ms (%s)", o.Model, time.Since(began).Milliseconds(), plural(reply.Usage.PromptTokens+reply.Usage.CompletionTokens, "token"))}
+	return finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s answered in %d ms (%s)", o.Model, time.Since(began).Milliseconds(), text.Plural(reply.Usage.PromptTokens+reply.Usage.CompletionTokens, "token"))}
 }
 
 // checkSandbox has a canary runner observe the confinement. A level below the one that is required fails, as it would at
@@ -252,7 +254,7 @@ func checkSandbox(o Options) finding {
 	f.Fix = "docs/security.md says what each level promises and what each layer needs"
 	so.Require = o.SandboxRequire
 	if box, err := sandbox.New(so); err != nil {
-		f.Result, f.Detail = checkFail, oneLine(err.Error())+"; missing: "+missingLayers(status)
+		f.Result, f.Detail = checkFail, text.OneLine(err.Error())+"; missing: "+missingLayers(status)
 		f.Fix = "allow it on this machine (docs/security.md), or ask for less with --sandbox-require"
 	} else {
 		_ = box.Close()

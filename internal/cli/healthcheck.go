@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/spf13/cobra"
 )
 
@@ -14,14 +15,12 @@ func healthcheckCommand(sh Shell) *cobra.Command {
 		Long:    "Exit with 0 when the daemon answers and is ready: for container images without a shell.\n\n" + exitsOfClients,
 		Example: "  recurgentd healthcheck --url http://127.0.0.1:8420",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
-			if err != nil {
-				return exitWith(ExitUsage, err)
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
-			defer cancel()
-			_, err = newClient(o).do(ctx, http.MethodGet, "/readyz", nil)
-			return exitWith(ExitUnreachable, err)
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+				defer cancel()
+				_, err := c.Do(ctx, http.MethodGet, "/readyz", nil)
+				return exitWith(ExitUnreachable, err)
+			})
 		}}
 	addFlags(ClientScope, c.Flags())
 	return c

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
 )
 
 func historyCommand(sh Shell) *cobra.Command {
@@ -33,10 +32,6 @@ Values are not part of a history, only their class. With --output json it prints
   recurgentd history sess_06gzqwq081srb0e6zx42fm96t4 --json > history.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
-			if err != nil {
-				return exitWith(ExitUsage, err)
-			}
 			if q.last < 0 {
 				return exitWith(ExitUsage, errors.New("--last must not be negative"))
 			}
@@ -44,9 +39,9 @@ Values are not part of a history, only their class. With --output json it prints
 			for name, value := range filters {
 				q.filters[name] = *value
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return exitWith(ExitUnreachable, printHistory(ctx, newClient(o), out, q))
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				return exitWith(ExitUnreachable, printHistory(ctx, c, out, q))
+			})
 		},
 	}
 	out = addOutput(c, sh)
@@ -81,7 +76,7 @@ func (q historyQuery) path(order, after string) string {
 }
 
 // printHistory prints oldest first. It reads page after page, so that a long history needs no more memory than a short one.
-func printHistory(ctx context.Context, c *client, out *output, q historyQuery) error {
+func printHistory(ctx context.Context, c *client.Client, out *output, q historyQuery) error {
 	show := func(raw json.RawMessage) (bool, error) { return true, printRecord(out, raw) }
 	if q.last == 0 {
 		return eachRecord(ctx, c, q, "asc", show)
@@ -103,13 +98,13 @@ func printHistory(ctx context.Context, c *client, out *output, q historyQuery) e
 }
 
 // eachRecord hands out the records in that order until take wants no more.
-func eachRecord(ctx context.Context, c *client, q historyQuery, order string, take func(json.RawMessage) (more bool, err error)) error {
+func eachRecord(ctx context.Context, c *client.Client, q historyQuery, order string, take func(json.RawMessage) (more bool, err error)) error {
 	for after := ""; ; {
 		var page struct {
 			Data []json.RawMessage `json:"data"`
 			Next *string           `json:"next_cursor"`
 		}
-		if err := c.get(ctx, q.path(order, after), &page); err != nil {
+		if err := c.Get(ctx, q.path(order, after), &page); err != nil {
 			return err
 		}
 		for _, raw := range page.Data {
@@ -136,7 +131,7 @@ func printRecord(out *output, raw json.RawMessage) error {
 		return fmt.Errorf("a record is not what a recurgentd answers: %w", err)
 	}
 	asked, end := conversation(r)
-	return out.line("%s\n%s", asked, out.colours().status(r.OutcomeSummary.Status, end))
+	return out.line("%s\n%s", asked, out.colours().Status(r.OutcomeSummary.Status, end))
 }
 
 // conversation tells a record in two lines: what was asked, and how it ended.
@@ -144,12 +139,12 @@ func conversation(r agent.Record) (asked, ended string) {
 	indent := strings.Repeat("  ", min(r.Depth, 20))
 	args := arguments(r)
 	if len(r.Kwargs) > len("{}") {
-		args = strings.TrimPrefix(args+", "+oneLine(string(r.Kwargs)), ", ")
+		args = strings.TrimPrefix(args+", "+text.OneLine(string(r.Kwargs)), ", ")
 	}
 	end := r.OutcomeSummary.ValueClass
 	if !r.OutcomeSummary.OK {
-		end = r.ErrorType + ": " + oneLine(r.ErrorMessage)
+		end = r.ErrorType + ": " + text.OneLine(r.ErrorMessage)
 	}
-	return plainText(fmt.Sprintf("%s%4d  %s  %s: %s.%s(%s)", indent, r.Seq, r.Timestamp, r.Speaker, r.Role, r.MethodName, args)),
-		plainText(fmt.Sprintf("%s      -> %s (%s, %.1f ms)", indent, end, r.ProgramSource, r.DurationMs))
+	return text.Plain(fmt.Sprintf("%s%4d  %s  %s: %s.%s(%s)", indent, r.Seq, r.Timestamp, r.Speaker, r.Role, r.MethodName, args)),
+		text.Plain(fmt.Sprintf("%s      -> %s (%s, %.1f ms)", indent, end, r.ProgramSource, r.DurationMs))
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 )
@@ -50,7 +51,9 @@ func addOutput(c *cobra.Command, sh Shell) *output {
 type formFlag output
 
 func (f *formFlag) String() string { return f.form }
-func (f *formFlag) Type() string   { return "table|json|yaml" }
+
+func (f *formFlag) Type() string { return "table|json|yaml" }
+
 func (f *formFlag) Set(text string) error {
 	if !slices.Contains([]string{formTable, formJSON, formYAML}, text) {
 		return errForm
@@ -61,9 +64,12 @@ func (f *formFlag) Set(text string) error {
 
 type jsonFlag output
 
-func (f *jsonFlag) String() string   { return "false" }
-func (f *jsonFlag) Type() string     { return "bool" }
+func (f *jsonFlag) String() string { return "false" }
+
+func (f *jsonFlag) Type() string { return "bool" }
+
 func (f *jsonFlag) IsBoolFlag() bool { return true }
+
 func (f *jsonFlag) Set(text string) error {
 	switch text {
 	case "true":
@@ -79,7 +85,7 @@ func (f *jsonFlag) Set(text string) error {
 // human reports whether a person reads the output.
 func (o *output) human() bool { return o.form == formTable }
 
-func (o *output) colours() palette { return o.sh.colours(o.sh.Stdout) }
+func (o *output) colours() text.Palette { return o.sh.colours(o.sh.Stdout) }
 
 // value prints v, for scripts.
 func (o *output) value(v any) error {
@@ -137,25 +143,25 @@ func (o *output) table(header string, rows [][]string) error {
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i] = cell(row[i])
+			row[i] = text.Cell(row[i])
 			widths[i] = max(widths[i], ansi.StringWidth(row[i]))
 		}
 	}
 	var b strings.Builder
 	for i, h := range head {
 		if i < len(head)-1 {
-			h = pad(h, widths[i]+2)
+			h = text.Pad(h, widths[i]+2)
 		}
-		b.WriteString(colours.paint(styleBold, h))
+		b.WriteString(colours.Paint(text.Bold, h))
 	}
 	b.WriteByte('\n')
 	for _, row := range rows {
-		for i, text := range row {
-			padded := text
+		for i, value := range row {
+			padded := value
 			if i < len(row)-1 {
-				padded = pad(text, widths[i]+2)
+				padded = text.Pad(value, widths[i]+2)
 			}
-			b.WriteString(colours.status(text, padded))
+			b.WriteString(colours.Status(value, padded))
 		}
 		b.WriteByte('\n')
 	}

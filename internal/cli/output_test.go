@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"reflect"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/recurgentd/recurgentd/internal/cli/clitest"
 	"go.yaml.in/yaml/v3"
 )
@@ -79,28 +75,6 @@ func FuzzDocuments(f *testing.F) {
 	})
 }
 
-// Text of strangers that goes into a line stays in it, and in its width.
-func FuzzPlainText(f *testing.F) {
-	for _, s := range clitest.HostileTexts {
-		f.Add(s, 10)
-	}
-	f.Fuzz(func(t *testing.T, text string, columns int) {
-		columns = 1 + max(0, columns%200)
-		got := clean(text, columns)
-		if w := ansi.StringWidth(got); w > columns || len(got) > 40*columns {
-			t.Errorf("%q in %d columns takes %d, %d bytes", text, columns, w, len(got))
-		}
-		for _, s := range []string{got, cell(text)} {
-			if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r != ' ' && !unicode.IsPrint(r) }) || !utf8.ValidString(s) {
-				t.Errorf("%q became %q", text, s)
-			}
-		}
-		if s := plainText(text); strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || !utf8.ValidString(s) {
-			t.Errorf("%q became %q", text, s)
-		}
-	})
-}
-
 // Columns stand below each other whatever alphabet a cell has.
 func TestTableColumnsAreAsWideAsTheyLook(t *testing.T) {
 	var b bytes.Buffer
@@ -113,40 +87,3 @@ func TestTableColumnsAreAsWideAsTheyLook(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
-
-// Events of any bytes are read or refused; what a server sends comes out whole.
-func FuzzEventStream(f *testing.F) {
-	f.Add([]byte("retry: 2000\n\n: ping\n\nid: call_1\nevent: call.finished\ndata: {\"a\":1}\n\n"))
-	f.Add([]byte("data: a\ndata: b\r\n\r\nid\ndata\n\n"))
-	f.Add([]byte("id: x\x00\ndata:y\n\nretry: 99999999999999999999\n\n"))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		r := &eventReader{r: newSmallReader(raw), heard: func() {}}
-		size := 0
-		for {
-			e, err := r.next()
-			if err != nil {
-				if !errors.Is(err, io.EOF) {
-					t.Errorf("%q: %v", raw, err)
-				}
-				break
-			}
-			size += len(e.Data)
-		}
-		if size > len(raw) || r.retry > retryAtMost {
-			t.Errorf("%q: %d bytes of data, retry %s", raw, size, r.retry)
-		}
-	})
-}
-
-func TestEventStreamIsBounded(t *testing.T) {
-	r := &eventReader{r: newSmallReader(bytes.Repeat([]byte("data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n"), maxEvent/40)), heard: func() {}}
-	if _, err := r.next(); !errors.Is(err, errEventTooLong) {
-		t.Errorf("got %v, want %v", err, errEventTooLong)
-	}
-	r = &eventReader{r: newSmallReader([]byte("id: 7\nevent: x\ndata: a\ndata: b\n\n")), heard: func() {}}
-	if e, err := r.next(); err != nil || e.ID != "7" || e.Type != "x" || string(e.Data) != "a\nb" {
-		t.Errorf("got %+v, %v", e, err)
-	}
-}
-
-func newSmallReader(raw []byte) *bufio.Reader { return bufio.NewReaderSize(bytes.NewReader(raw), 16) }

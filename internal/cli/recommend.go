@@ -3,16 +3,17 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
 func recommendCommand(sh Shell) *cobra.Command {
@@ -31,24 +32,21 @@ with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and
   recurgentd recommend --apply rec_8c1f2b7a9d0e4c6b5a31 --undo`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
-			if err != nil {
-				return exitWith(ExitUsage, err)
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			c := newClient(o)
+			verb, id := "apply", apply
 			switch {
 			case apply != "" && dismiss != "":
-				return exitWith(ExitUsage, fmt.Errorf("--apply and --dismiss exclude each other"))
+				return exitWith(ExitUsage, errors.New("--apply and --dismiss exclude each other"))
 			case undo && apply == "" && dismiss == "":
-				return exitWith(ExitUsage, fmt.Errorf("--undo needs --apply or --dismiss, which it takes back"))
-			case apply != "":
-				return exitWith(ExitUnreachable, decide(ctx, out, c, "apply", apply, reason, undo))
+				return exitWith(ExitUsage, errors.New("--undo needs --apply or --dismiss, which it takes back"))
 			case dismiss != "":
-				return exitWith(ExitUnreachable, decide(ctx, out, c, "dismiss", dismiss, reason, undo))
+				verb, id = "dismiss", dismiss
 			}
-			return exitWith(ExitUnreachable, printAdvice(ctx, out, c, status))
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				if id == "" {
+					return exitWith(ExitUnreachable, printAdvice(ctx, out, c, status))
+				}
+				return exitWith(ExitUnreachable, decide(ctx, out, c, verb, id, map[string]any{"reason": reason, "undo": undo}))
+			})
 		},
 	}
 	f := c.Flags()
@@ -62,10 +60,10 @@ with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and
 	return c
 }
 
-func printAdvice(ctx context.Context, out *output, c *client, status string) error {
+func printAdvice(ctx context.Context, out *output, c *client.Client, status string) error {
 	path := "/v1/recommendations?limit=1000&status=" + url.QueryEscape(status)
 	if !out.human() {
-		data, err := c.do(ctx, http.MethodGet, path, nil)
+		data, err := c.Do(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			return err
 		}
@@ -74,14 +72,14 @@ func printAdvice(ctx context.Context, out *output, c *client, status string) err
 	var list struct {
 		Data []operator.Advice `json:"data"`
 	}
-	if err := c.get(ctx, path, &list); err != nil {
+	if err := c.Get(ctx, path, &list); err != nil {
 		return err
 	}
 	if len(list.Data) == 0 {
 		return out.line("nothing to recommend")
 	}
 	for _, a := range list.Data {
-		if err := out.line("%s", plainText(describeAdvice(a))); err != nil {
+		if err := out.line("%s", text.Plain(describeAdvice(a))); err != nil {
 			return err
 		}
 	}
@@ -90,7 +88,7 @@ func printAdvice(ctx context.Context, out *output, c *client, status string) err
 
 func describeAdvice(a operator.Advice) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s.%s  score %.2f\n    %s\n", a.ID, a.Kind, a.Role, a.Method, a.Score, oneLine(a.Reason))
+	fmt.Fprintf(&b, "%s  %s  %s.%s  score %.2f\n    %s\n", a.ID, a.Kind, a.Role, a.Method, a.Score, text.OneLine(a.Reason))
 	if a.Proposal.Constraint != "" {
 		fmt.Fprintf(&b, "    proposal: %s = %v\n", a.Proposal.Constraint, a.Proposal.Value)
 	}
@@ -104,8 +102,8 @@ func describeAdvice(a operator.Advice) string {
 	return b.String()
 }
 
-func decide(ctx context.Context, out *output, c *client, verb, id, reason string, undo bool) error {
-	data, err := c.do(ctx, http.MethodPost, "/v1/recommendations/"+url.PathEscape(id)+"/"+verb, map[string]any{"reason": reason, "undo": undo})
+func decide(ctx context.Context, out *output, c *client.Client, verb, id string, body map[string]any) error {
+	data, err := c.Do(ctx, http.MethodPost, "/v1/recommendations/"+url.PathEscape(id)+"/"+verb, body)
 	if err != nil {
 		return err
 	}
@@ -116,5 +114,5 @@ func decide(ctx context.Context, out *output, c *client, verb, id, reason string
 	if err := json.Unmarshal(data, &a); err != nil {
 		return fmt.Errorf("the reply is not what a recurgentd answers: %w", err)
 	}
-	return out.line("%s is %s", cell(a.ID), cell(a.Status))
+	return out.line("%s is %s", text.Cell(a.ID), text.Cell(a.Status))
 }

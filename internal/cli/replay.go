@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
 func replayCommand(sh Shell) *cobra.Command {
@@ -27,13 +27,7 @@ when no daemon answers or it does not know a call.`,
 		Example: "  recurgentd replay call_06gzqwq081srb0e6zx42fm96t4",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
-			if err != nil {
-				return exitWith(ExitUsage, err)
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return replayCalls(ctx, newClient(o), out, args)
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return replayCalls(ctx, c, out, args) })
 		},
 	}
 	out = addOutput(c, sh)
@@ -41,11 +35,11 @@ when no daemon answers or it does not know a call.`,
 	return c
 }
 
-func replayCalls(ctx context.Context, c *client, out *output, ids []string) error {
+func replayCalls(ctx context.Context, c *client.Client, out *output, ids []string) error {
 	unequal := 0
 	for _, id := range ids {
 		var report operator.ReplayReport
-		if err := c.json(ctx, "POST", "/v1/calls/"+url.PathEscape(id)+"/replay", nil, &report); err != nil {
+		if err := c.JSON(ctx, "POST", "/v1/calls/"+url.PathEscape(id)+"/replay", nil, &report); err != nil {
 			return exitWith(ExitUnreachable, err)
 		}
 		if !report.Equal {
@@ -54,7 +48,7 @@ func replayCalls(ctx context.Context, c *client, out *output, ids []string) erro
 		err := error(nil)
 		if out.human() {
 			id, verdict, detail := replayLine(report)
-			err = out.line("%s  %s: %s", cell(id), out.colours().status(verdict, verdict), plainText(oneLine(detail)))
+			err = out.line("%s  %s: %s", text.Cell(id), out.colours().Status(verdict, verdict), text.Plain(text.OneLine(detail)))
 		} else {
 			err = out.value(report)
 		}
@@ -63,16 +57,9 @@ func replayCalls(ctx context.Context, c *client, out *output, ids []string) erro
 		}
 	}
 	if unequal > 0 {
-		return exitWith(ExitFailed, errors.New(plural(unequal, "call")+" did not replay equal"))
+		return exitWith(ExitFailed, errors.New(text.Plural(unequal, "call")+" did not replay equal"))
 	}
 	return nil
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // replayLine tells a report in a word and a line.

@@ -53,9 +53,11 @@ type flagValue struct {
 	text    string
 }
 
-func (v *flagValue) String() string     { return v.text }
+func (v *flagValue) String() string { return v.text }
+
 func (v *flagValue) Set(s string) error { v.text = s; return nil }
-func (v *flagValue) Type() string       { return v.setting.Value }
+
+func (v *flagValue) Type() string { return v.setting.Value }
 
 // addFlags declares the flags of the scope's settings, and --config.
 func addFlags(in Scope, flags *pflag.FlagSet) {

@@ -5,32 +5,33 @@ import (
 	"sync"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"golang.org/x/term"
 )
 
 // A spinner shows on stderr that something is under way, from a moment after the start on, so that quick calls stay
 // quiet. It shows nothing where stderr is no terminal. Its methods may be called from several goroutines.
 type spinner struct {
-	mu   sync.Mutex
-	text string // guarded by mu
-	stop func() // wipes it; may be called twice
+	mu    sync.Mutex
+	words string // guarded by mu
+	stop  func() // wipes it; may be called twice
 }
 
 // say changes what is shown.
-func (s *spinner) say(text string) {
+func (s *spinner) say(words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.text = text
+	s.words = words
 }
 
 func (s *spinner) said() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.text
+	return s.words
 }
 
-func startSpinner(sh Shell, text string) *spinner {
-	s := &spinner{text: text, stop: func() {}}
+func startSpinner(sh Shell, words string) *spinner {
+	s := &spinner{words: words, stop: func() {}}
 	f, ok := sh.terminal(sh.Stderr)
 	if !ok {
 		return s
@@ -57,8 +58,8 @@ func startSpinner(sh Shell, text string) *spinner {
 				columns = w
 			}
 			// A line that wraps would not be wiped.
-			line := clean(fmt.Sprintf("%s (%.0f s)", s.said(), time.Since(begin).Seconds()), max(1, columns-3))
-			fmt.Fprintf(f, "\r\x1b[K%s %s", colours.paint(styleLive, string(frames[i%len(frames)])), line)
+			line := text.Clean(fmt.Sprintf("%s (%.0f s)", s.said(), time.Since(begin).Seconds()), max(1, columns-3))
+			fmt.Fprintf(f, "\r\x1b[K%s %s", colours.Paint(text.Live, string(frames[i%len(frames)])), line)
 		}
 	}()
 	return s

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
 )
@@ -96,27 +97,12 @@ answering calls meanwhile.
 func exportStore(cmd *cobra.Command, sh Shell, dir string, w io.Writer) error {
 	s, err := disk.Open(dir, diskOptions(sh))
 	if errors.Is(err, store.ErrInUse) {
-		o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
-		if err != nil {
-			return err
-		}
-		return newClient(o).download(cmd.Context(), exportPath, w)
+		return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return c.Download(ctx, exportPath, w) })
 	}
 	if err != nil {
 		return err
 	}
 	return errors.Join(s.Export(cmd.Context(), w), s.Close(context.WithoutCancel(cmd.Context())))
-}
-
-// download copies a reply of any length.
-func (c *client) download(ctx context.Context, path string, w io.Writer) error {
-	resp, err := c.send(ctx, http.MethodGet, path, nil, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	_, err = io.Copy(w, resp.Body)
-	return err
 }
 
 // writeWhole writes a file that is there whole or not at all. It refuses to replace one.
@@ -203,7 +189,7 @@ func tellReport(out *output, dir string, r disk.Report, err error) error {
 		return err
 	}
 	if out.human() {
-		err = out.line("%s", plainText(describeReport(dir, r)))
+		err = out.line("%s", text.Plain(describeReport(dir, r)))
 	} else {
 		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...)})
 	}

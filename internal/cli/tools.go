@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/spf13/cobra"
 )
 
@@ -42,7 +41,7 @@ tools undo takes any of it back, to the byte.
 // An errand is one run of an operator's subcommand.
 type errand struct {
 	ctx    context.Context
-	c      *client
+	c      *client.Client
 	sh     Shell
 	out    *output
 	reason string
@@ -65,19 +64,15 @@ func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 	c := &cobra.Command{Use: op.use, Short: op.short, Long: op.short + ".\n\n" + exitsOfClients,
 		Example: "  " + strings.TrimSpace(parent+" "+name+" "+op.example), Args: cobra.RangeArgs(op.least, op.most),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
-			if err != nil {
-				return exitWith(ExitUsage, err)
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			t.ctx, t.c, t.args = ctx, newClient(o), args
-			err = op.run(t)
-			var exit *exitError
-			if errors.As(err, &exit) {
-				return err
-			}
-			return exitWith(ExitUnreachable, err)
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				t.ctx, t.c, t.args = ctx, c, args
+				err := op.run(t)
+				var exit *exitError
+				if errors.As(err, &exit) {
+					return err
+				}
+				return exitWith(ExitUnreachable, err)
+			})
 		}}
 	t.out = addOutput(c, sh)
 	if op.audited {
@@ -94,15 +89,9 @@ func (t *errand) withReason(body map[string]any) {
 	}
 }
 
-func toolURL(role string) string { return "/v1/tools/" + url.PathEscape(role) }
-
-func methodURL(role, method string) string {
-	return toolURL(role) + "/methods/" + url.PathEscape(method)
-}
-
 // fetch reads a reply into v. For scripts it is printed as it came and v stays empty; printed tells.
 func (t *errand) fetch(path string, v any) (printed bool, err error) {
-	data, err := t.c.do(t.ctx, http.MethodGet, path, nil)
+	data, err := t.c.Do(t.ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return false, err
 	}
@@ -137,7 +126,7 @@ func pages[T any](t *errand, path string) ([]T, error) {
 		if after != "" {
 			at += "&after=" + url.QueryEscape(after)
 		}
-		data, err := t.c.do(t.ctx, http.MethodGet, at, nil)
+		data, err := t.c.Do(t.ctx, http.MethodGet, at, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +180,7 @@ func actCommands(sh Shell) []*cobra.Command {
 				if generation != "" {
 					body["generation"] = generation
 				}
-				return t.act(http.MethodPost, methodURL(t.args[0], t.args[1])+"/"+act.name, body)
+				return t.act(http.MethodPost, client.MethodPath(t.args[0], t.args[1])+"/"+act.name, body)
 			}})
 		switch act.name {
 		case "promote":
@@ -210,13 +199,13 @@ func (t *errand) put() error {
 	if err != nil {
 		return exitWith(ExitUsage, err)
 	}
-	return t.act(http.MethodPut, methodURL(t.args[0], t.args[1]), map[string]any{"code": string(code)})
+	return t.act(http.MethodPut, client.MethodPath(t.args[0], t.args[1]), map[string]any{"code": string(code)})
 }
 
 // act sends a change and tells in a line what is there after it.
 func (t *errand) act(method, path string, body map[string]any) error {
 	t.withReason(body)
-	data, err := t.c.do(t.ctx, method, path, body)
+	data, err := t.c.Do(t.ctx, method, path, body)
 	if err != nil {
 		return err
 	}
@@ -227,5 +216,5 @@ func (t *errand) act(method, path string, body map[string]any) error {
 	if err := t.read(path, data, &a); err != nil {
 		return err
 	}
-	return t.out.line("%s.%s: %s", cell(a.Role), cell(a.MethodName), a.standing())
+	return t.out.line("%s.%s: %s", text.Cell(a.Role), text.Cell(a.MethodName), a.standing())
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -37,7 +39,7 @@ func pruneCommand(sh Shell) *cobra.Command {
 		example: "--days 90 --yes", audited: true, run: func(t *errand) error {
 			body := map[string]any{"stale_days": days, "mode": mode, "dry_run": !given()}
 			t.withReason(body)
-			data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/prune", body)
+			data, err := t.c.Do(t.ctx, http.MethodPost, "/v1/maintenance/prune", body)
 			if err != nil {
 				return err
 			}
@@ -93,11 +95,11 @@ func archiveCommand(sh Shell) *cobra.Command {
 	var given func() bool
 	c := operatorCommand(sh, "recurgentd tools", operation{use: "archive ROLE [METHOD]", short: "Move a tool, or one program, out of the way (a dry run without --yes)",
 		example: "calculator solve --yes", least: 1, most: 2, audited: true, run: func(t *errand) error {
-			path, name := toolURL(t.args[0]), t.args[0]
+			path, name := client.ToolPath(t.args[0]), t.args[0]
 			if len(t.args) == 2 {
-				path, name = methodURL(t.args[0], t.args[1]), t.args[0]+"."+t.args[1]
+				path, name = client.MethodPath(t.args[0], t.args[1]), t.args[0]+"."+t.args[1]
 			}
-			if _, err := t.c.do(t.ctx, http.MethodGet, path, nil); err != nil {
+			if _, err := t.c.Do(t.ctx, http.MethodGet, path, nil); err != nil {
 				return err
 			}
 			done := "would be archived; nothing has changed, --yes does it"
@@ -105,7 +107,7 @@ func archiveCommand(sh Shell) *cobra.Command {
 				if t.reason != "" {
 					path += "?reason=" + url.QueryEscape(t.reason)
 				}
-				if _, err := t.c.do(t.ctx, http.MethodDelete, path, nil); err != nil {
+				if _, err := t.c.Do(t.ctx, http.MethodDelete, path, nil); err != nil {
 					return err
 				}
 				done = "archived; tools restore brings it back"
@@ -113,7 +115,7 @@ func archiveCommand(sh Shell) *cobra.Command {
 			if !t.out.human() {
 				return t.out.value(map[string]any{"target": name, "dry_run": !given()})
 			}
-			return t.out.line("%s: %s", cell(name), done)
+			return t.out.line("%s: %s", text.Cell(name), done)
 		}})
 	given = consent(c)
 	return c
@@ -127,14 +129,14 @@ func restoreCommand(sh Shell) *cobra.Command {
 				body["method"] = t.args[1]
 			}
 			t.withReason(body)
-			data, err := t.c.do(t.ctx, http.MethodPost, "/v1/maintenance/restore", body)
+			data, err := t.c.Do(t.ctx, http.MethodPost, "/v1/maintenance/restore", body)
 			if err != nil {
 				return err
 			}
 			if !t.out.human() {
 				return t.out.document(data)
 			}
-			return t.out.line("%s: restored", cell(strings.Join(t.args, ".")))
+			return t.out.line("%s: restored", text.Cell(strings.Join(t.args, ".")))
 		}})
 }
 
@@ -144,7 +146,7 @@ func undoCommand(sh Shell) *cobra.Command {
 		example: "aud_06gzqwq081srb0e6zx42fm96t6 --reason mistaken", least: 1, most: 1, audited: true, run: func(t *errand) error {
 			body, path := map[string]any{}, "/v1/maintenance/audit/"+url.PathEscape(t.args[0])+"/undo"
 			t.withReason(body)
-			data, err := t.c.do(t.ctx, http.MethodPost, path, body)
+			data, err := t.c.Do(t.ctx, http.MethodPost, path, body)
 			if err != nil {
 				return err
 			}
@@ -155,7 +157,7 @@ func undoCommand(sh Shell) *cobra.Command {
 			if err := t.read(path, data, &e); err != nil {
 				return err
 			}
-			return t.out.line("%s: undone; tools undo %s has it again", cell(e.Target), cell(e.ID))
+			return t.out.line("%s: undone; tools undo %s has it again", text.Cell(e.Target), text.Cell(e.ID))
 		}})
 }
 
@@ -175,7 +177,7 @@ func policyCommand(sh Shell) *cobra.Command {
 
 func (t *errand) policy() error {
 	var all map[string]json.RawMessage
-	data, err := t.c.do(t.ctx, http.MethodGet, "/v1/policy", nil)
+	data, err := t.c.Do(t.ctx, http.MethodGet, "/v1/policy", nil)
 	if err != nil {
 		return err
 	}
@@ -200,7 +202,7 @@ func (t *errand) setPolicy() error {
 	if err != nil {
 		return exitWith(ExitUsage, err)
 	}
-	data, err := t.c.do(t.ctx, http.MethodPatch, "/v1/policy", patch)
+	data, err := t.c.Do(t.ctx, http.MethodPatch, "/v1/policy", patch)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
 )
 
 // artifactFields are what the tables tell of an artifact, whole or in a list.
@@ -34,7 +36,7 @@ func (a artifactFields) standing() string {
 	if a.ForceRegenerate != "" {
 		words = append(words, "regenerates at the next call")
 	}
-	return clean(strings.Join(words, ", "), 100)
+	return text.Clean(strings.Join(words, ", "), 100)
 }
 
 func day(t time.Time) string {
@@ -83,7 +85,7 @@ func (t *errand) list() error {
 }
 
 func (t *errand) programs(role string) error {
-	all, err := pages[artifactFields](t, toolURL(role)+"/methods")
+	all, err := pages[artifactFields](t, client.ToolPath(role)+"/methods")
 	if err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (t *errand) programs(role string) error {
 
 func (t *errand) show() error {
 	if len(t.args) == 1 {
-		data, err := t.c.do(t.ctx, "GET", toolURL(t.args[0]), nil)
+		data, err := t.c.Do(t.ctx, "GET", client.ToolPath(t.args[0]), nil)
 		if err != nil {
 			return err
 		}
@@ -109,7 +111,7 @@ func (t *errand) show() error {
 		return t.programs(t.args[0])
 	}
 	var a artifactFields
-	if printed, err := t.fetch(methodURL(t.args[0], t.args[1]), &a); printed || err != nil {
+	if printed, err := t.fetch(client.MethodPath(t.args[0], t.args[1]), &a); printed || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(t.sh.Stdout, `%s.%s: %s
@@ -118,9 +120,9 @@ repairs since the last regeneration %d; contract %s; %s; forged by %s
 last used %s, last failure %s
 
 %s
-`, cell(a.Role), cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
-		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, cell(a.ContractFingerprint), cell(a.CacheabilityReason), cell(a.Model), day(a.LastUsedAt),
-		cell(string(a.LastFailureClass)+" "+a.LastFailureReason), printable(a.Code))
+`, text.Cell(a.Role), text.Cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
+		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, text.Cell(a.ContractFingerprint), text.Cell(a.CacheabilityReason), text.Cell(a.Model), day(a.LastUsedAt),
+		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), text.Printable(a.Code))
 	return err
 }
 
@@ -139,7 +141,7 @@ func (g generations) find(id string) *agent.Generation {
 
 func (t *errand) lineage() error {
 	var all generations
-	if printed, err := t.fetch(methodURL(t.args[0], t.args[1])+"/generations", &all); printed || err != nil {
+	if printed, err := t.fetch(client.MethodPath(t.args[0], t.args[1])+"/generations", &all); printed || err != nil {
 		return err
 	}
 	var rows [][]string
@@ -165,12 +167,12 @@ func short(checksum string) string { return checksum[:min(len(checksum), len("sh
 
 func (t *errand) diff() error {
 	var a artifactFields
-	path := methodURL(t.args[0], t.args[1])
-	if err := t.c.get(t.ctx, path, &a); err != nil {
+	path := client.MethodPath(t.args[0], t.args[1])
+	if err := t.c.Get(t.ctx, path, &a); err != nil {
 		return err
 	}
 	var all generations
-	if err := t.c.get(t.ctx, path+"/generations", &all); err != nil {
+	if err := t.c.Get(t.ctx, path+"/generations", &all); err != nil {
 		return err
 	}
 	to := all.find(a.Current)
@@ -187,7 +189,7 @@ func (t *errand) diff() error {
 	if from == nil || to == nil {
 		return exitWith(ExitUsage, fmt.Errorf("%s.%s keeps no two such generations; tools lineage lists them", a.Role, a.MethodName))
 	}
-	lines := diffLines(strings.Split(printable(from.Code), "\n"), strings.Split(printable(to.Code), "\n"))
+	lines := diffLines(strings.Split(text.Printable(from.Code), "\n"), strings.Split(text.Printable(to.Code), "\n"))
 	if !t.out.human() {
 		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines})
 	}
@@ -195,12 +197,12 @@ func (t *errand) diff() error {
 	for i, l := range lines {
 		switch l[0] {
 		case '-':
-			lines[i] = colours.paint(styleBad, l)
+			lines[i] = colours.Paint(text.Bad, l)
 		case '+':
-			lines[i] = colours.paint(styleGood, l)
+			lines[i] = colours.Paint(text.Good, l)
 		}
 	}
-	return t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, cell(from.Trigger), to.ID, cell(to.Trigger), strings.Join(lines, "\n"))
+	return t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, text.Cell(from.Trigger), to.ID, text.Cell(to.Trigger), strings.Join(lines, "\n"))
 }
 
 // diffLines compares by the longest common subsequence, each line behind a space, - or +. Programs are short: at most
@@ -252,7 +254,7 @@ func (t *errand) scorecards() error {
 	if len(methods) == 0 {
 		quiet := *t
 		quiet.out = &output{sh: t.sh, form: formTable}
-		all, err := pages[artifactFields](&quiet, toolURL(role)+"/methods")
+		all, err := pages[artifactFields](&quiet, client.ToolPath(role)+"/methods")
 		if err != nil {
 			return err
 		}
@@ -263,7 +265,7 @@ func (t *errand) scorecards() error {
 	var rows [][]string
 	for _, m := range methods {
 		var a artifactFields
-		if err := t.c.get(t.ctx, methodURL(role, m), &a); err != nil {
+		if err := t.c.Get(t.ctx, client.MethodPath(role, m), &a); err != nil {
 			return err
 		}
 		s := a.Scorecard

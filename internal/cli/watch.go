@@ -5,18 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/cli/watch"
+	"github.com/recurgentd/recurgentd/internal/client"
 )
 
 func watchCommand(sh Shell) *cobra.Command {
-	var want filter
+	var want watch.Filter
 	var last int
 	var plain bool
 	var out *output
@@ -38,23 +37,19 @@ refuses the request.`,
   recurgentd watch --output json | jq -r 'select(.weak_success) | .call_id'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
-			if err == nil {
-				err = want.validate()
-			}
-			if err == nil && (last < 0 || last > 500) {
-				err = errors.New("--last must be 0 to 500")
-			}
-			if err != nil {
+			if err := want.Validate(); err != nil {
 				return exitWith(ExitUsage, err)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			f := &tail{c: newClient(o), want: want, last: last}
-			if f.screenful(sh, out, plain) {
-				return watchScreen(ctx, sh, f)
+			if last < 0 || last > 500 {
+				return exitWith(ExitUsage, errors.New("--last must be 0 to 500"))
 			}
-			return watchLines(ctx, f, out)
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				f := &watch.Tail{Client: c, Want: want, Last: last}
+				if _, terminal := sh.terminal(sh.Stdout); terminal && !plain && out.human() {
+					return watchScreen(ctx, sh, f)
+				}
+				return watchLines(ctx, f, out)
+			})
 		},
 	}
 	flags := c.Flags()
@@ -70,41 +65,39 @@ refuses the request.`,
 	return c
 }
 
-func (f *tail) screenful(sh Shell, out *output, plain bool) bool {
-	_, terminal := sh.terminal(sh.Stdout)
-	return terminal && !plain && out.human()
+func watchScreen(ctx context.Context, sh Shell, f *watch.Tail) error {
+	at := watch.Terminal{Out: sh.Stdout, Colours: sh.colours(sh.Stdout)}
+	if keys, ok := sh.terminal(sh.Stdin); ok {
+		at.Keys = keys
+	}
+	daemon, terminal := watch.Screen(ctx, at, f)
+	if daemon != nil {
+		return exitWith(ExitUnreachable, daemon)
+	}
+	return exitWith(ExitFailed, terminal)
 }
 
 // watchLines prints one call a line. Each is written at once, so that a pipe sees it.
-func watchLines(ctx context.Context, f *tail, out *output) error {
+func watchLines(ctx context.Context, f *watch.Tail, out *output) error {
 	colours := out.colours()
 	away := false // say a loss once, not at each try
-	f.state = func(gone error) {
+	f.State = func(gone error) {
 		if gone != nil && !away {
-			fmt.Fprintf(out.sh.Stderr, "recurgentd: lost the daemon, connecting again: %s\n", clean(gone.Error(), 200))
+			fmt.Fprintf(out.sh.Stderr, "recurgentd: lost the daemon, connecting again: %s\n", text.Clean(gone.Error(), 200))
 		} else if gone == nil && away {
 			fmt.Fprintln(out.sh.Stderr, "recurgentd: connected again")
 		}
 		away = gone != nil
 	}
-	f.each = func(raw json.RawMessage, e *agent.LogEntry) error {
-		w := watchedFrom(e)
+	f.Each = func(raw json.RawMessage, e *agent.LogEntry) error {
+		w := watch.CallFrom(e)
 		switch {
-		case !f.want.matches(&w):
+		case !f.Want.Matches(&w):
 			return nil
 		case !out.human():
 			return out.document(raw)
 		}
-		return out.line("%s", watchLine(colours, clean(e.Timestamp, 32), &w))
+		return out.line("%s", watch.Line(colours, text.Clean(e.Timestamp, 32), &w))
 	}
-	return ending(ctx, f.run(ctx))
-}
-
-// watchLine is a call on a line: when, how it ended, how long it took, where its program came from, its id, and what it was.
-func watchLine(colours palette, at string, w *watched) string {
-	parts := []string{at, colours.status(w.Status, pad(w.Status, 5)), fmt.Sprintf("%9s", w.duration()), pad(w.Source, 9), clean(w.ID, 40), strings.Repeat("  ", w.Depth) + w.Text}
-	if w.Detail != "" {
-		parts = append(parts, "-> "+w.Detail)
-	}
-	return strings.Join(parts, "  ")
+	return exitWith(ExitUnreachable, f.Run(ctx))
 }

@@ -1,4 +1,4 @@
-package cli
+package watch
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
 // Lines around the calls: the title and the header above, the keys below.
@@ -26,7 +27,7 @@ func (s *screen) View() tea.View {
 	if s.follow || s.top > bottom {
 		s.top = bottom
 	}
-	lines := []string{s.title(), s.colours.paint(styleFaint, s.fit(header(s.width)))}
+	lines := []string{s.title(), s.colours.Paint(text.Faint, s.fit(header(s.width)))}
 	for _, t := range twigs[s.top:min(len(twigs), s.top+s.rows())] {
 		lines = append(lines, s.line(t))
 	}
@@ -41,18 +42,18 @@ func (s *screen) View() tea.View {
 func (s *screen) fit(text string) string { return ansi.Truncate(text, s.width, "…") }
 
 func (s *screen) title() string {
-	state := s.colours.paint(styleGood, "live")
+	state := s.colours.Paint(text.Good, "live")
 	switch {
 	case s.lost != "":
-		state = s.colours.paint(styleBad, "connecting again: "+s.lost)
+		state = s.colours.Paint(text.Bad, "connecting again: "+s.lost)
 	case !s.started:
-		state = s.colours.paint(styleWarn, "connecting")
+		state = s.colours.Paint(text.Warn, "connecting")
 	}
-	failed := plural(s.failed, "error")
+	failed := text.Plural(s.failed, "error")
 	if s.failed > 0 {
-		failed = s.colours.paint(styleBad, failed)
+		failed = s.colours.Paint(text.Bad, failed)
 	}
-	text := s.colours.paint(styleBold, "recurgentd watch") + "  " + clean(s.url, 60) + "  " + plural(s.ended, "call") + ", " + failed + "  " + state
+	text := s.colours.Paint(text.Bold, "recurgentd watch") + "  " + text.Clean(s.url, 60) + "  " + text.Plural(s.ended, "call") + ", " + failed + "  " + state
 	return s.fit(text)
 }
 
@@ -68,42 +69,42 @@ const (
 func callColumns(width int) int { return max(10, width-fixedColumns) }
 
 func header(width int) string {
-	return columns("TIME", pad("CALL", callColumns(width)), "STATUS", "SOURCE", "TOOK")
+	return columns("TIME", text.Pad("CALL", callColumns(width)), "STATUS", "SOURCE", "TOOK")
 }
 
 func columns(at, call, status, source, took string) string {
-	return pad(at, timeColumns) + " " + call + " " + pad(status, statusColumns) + " " + pad(source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, took)
+	return text.Pad(at, timeColumns) + " " + call + " " + text.Pad(status, statusColumns) + " " + text.Pad(source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, took)
 }
 
 func (s *screen) line(t twig) string {
 	w := t.call
-	text := t.lead + w.Text
+	shown := t.lead + w.Text
 	if w.Detail != "" {
-		text += " → " + w.Detail
+		shown += " → " + w.Detail
 	}
 	room := callColumns(s.width)
-	text = pad(ansi.Truncate(text, room, "…"), room)
+	shown = text.Pad(ansi.Truncate(shown, room, "…"), room)
 	if !t.match {
-		return s.fit(s.colours.paint(styleFaint, columns(w.Time, text, w.Status, w.Source, w.duration())))
+		return s.fit(s.colours.Paint(text.Faint, columns(w.Time, shown, w.Status, w.Source, w.duration())))
 	}
-	line := columns(w.Time, text, w.Status, w.Source, w.duration())
+	line := columns(w.Time, shown, w.Status, w.Source, w.duration())
 	if !s.colours {
 		return s.fit(line)
 	}
-	status := s.colours.status(w.Status, pad(w.Status, statusColumns))
-	return s.fit(s.colours.paint(styleFaint, pad(w.Time, timeColumns)) + " " + text + " " + status + " " + pad(w.Source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, w.duration()))
+	status := s.colours.Status(w.Status, text.Pad(w.Status, statusColumns))
+	return s.fit(s.colours.Paint(text.Faint, text.Pad(w.Time, timeColumns)) + " " + shown + " " + status + " " + text.Pad(w.Source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, w.duration()))
 }
 
 func (s *screen) footer(lines int) string {
 	switch {
 	case s.typing && s.wrong != "":
-		return s.fit("filter: " + clean(s.typed, s.width) + "▏ " + s.colours.paint(styleBad, s.wrong))
+		return s.fit("filter: " + text.Clean(s.typed, s.width) + "▏ " + s.colours.Paint(text.Bad, s.wrong))
 	case s.typing:
-		return s.fit("filter: " + clean(s.typed, s.width) + "▏")
+		return s.fit("filter: " + text.Clean(s.typed, s.width) + "▏")
 	}
 	var parts []string
 	if f := s.want.String(); f != "" {
-		parts = append(parts, s.colours.paint(styleLive, clean(f, 60)), "Esc all")
+		parts = append(parts, s.colours.Paint(text.Live, text.Clean(f, 60)), "Esc all")
 	}
 	if !s.follow {
 		parts = append(parts, fmt.Sprintf("line %d of %d, End follows", s.top+1, lines))

@@ -1,37 +1,45 @@
-package cli
+package watch
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
 // beforeAll is an id that stands before every call of a log.
 const beforeAll = "call_00000000000000000000000000"
 
-// A tail hands a daemon's calls on as they end, without a gap: first the newest ones of the log, then the stream, which goes
+// A Tail hands a daemon's calls on as they end, without a gap: first the newest ones of the log, then the stream, which goes
 // on where it was after each loss of the connection.
-type tail struct {
-	c     *client
-	want  filter // only of the calls before the start; the stream brings all
-	last  int    // how many of those
-	state func(error)
-	each  func(raw json.RawMessage, e *agent.LogEntry) error
+type Tail struct {
+	Client *client.Client
+	Want   Filter                                             // only of the calls before the start; the stream brings all
+	Last   int                                                // how many of those
+	State  func(gone error)                                   // the stream came (nil) or went
+	Each   func(raw json.RawMessage, e *agent.LogEntry) error // takes a call; an error ends the tail
 }
 
 type callPage struct {
 	Data []json.RawMessage `json:"data"`
 }
 
-// run follows until ctx ends or the daemon refuses.
-func (f *tail) run(ctx context.Context) error {
+// Run follows until ctx ends, which is no error, Each fails, or the daemon refuses or cannot be reached at first.
+func (f *Tail) Run(ctx context.Context) error {
+	err := f.follow(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (f *Tail) follow(ctx context.Context) error {
 	anchor, newest, err := f.newest(ctx)
 	if err != nil {
 		return err
@@ -44,7 +52,7 @@ func (f *tail) run(ctx context.Context) error {
 		}
 		told[e.CallID] = true
 	}
-	return f.c.follow(ctx, "/v1/events", anchor, f.state, func(ev serverEvent) error {
+	return f.Client.Follow(ctx, "/v1/events", anchor, f.State, func(ev client.Event) error {
 		if ev.Type != progress.Finished || told[ev.ID] {
 			delete(told, ev.ID)
 			return nil
@@ -54,12 +62,12 @@ func (f *tail) run(ctx context.Context) error {
 	})
 }
 
-func (f *tail) hand(raw json.RawMessage) (*agent.LogEntry, error) {
+func (f *Tail) hand(raw json.RawMessage) (*agent.LogEntry, error) {
 	e, err := readEntry(raw)
 	if err != nil {
 		return nil, err
 	}
-	return e, f.each(raw, e)
+	return e, f.Each(raw, e)
 }
 
 func readEntry(raw json.RawMessage) (*agent.LogEntry, error) {
@@ -72,9 +80,9 @@ func readEntry(raw json.RawMessage) (*agent.LogEntry, error) {
 
 // newest returns the newest calls of the log that match, oldest first, and the call behind which the stream starts: read
 // before them, so that nothing can fall in between.
-func (f *tail) newest(ctx context.Context) (anchor string, calls []json.RawMessage, err error) {
+func (f *Tail) newest(ctx context.Context) (anchor string, calls []json.RawMessage, err error) {
 	anchor = beforeAll
-	ended, err := f.ended(ctx, url.Values{"limit": {"200"}}, 1, filter{})
+	ended, err := f.ended(ctx, url.Values{"limit": {"200"}}, 1, Filter{})
 	if err != nil {
 		return "", nil, err
 	}
@@ -85,22 +93,22 @@ func (f *tail) newest(ctx context.Context) (anchor string, calls []json.RawMessa
 		}
 		anchor = e.CallID
 	}
-	if f.last == 0 {
+	if f.Last == 0 {
 		return anchor, nil, nil
 	}
-	q := f.want.query()
-	q.Set("limit", strconv.Itoa(min(1000, f.last+200)))
-	calls, err = f.ended(ctx, q, f.last, f.want)
+	q := f.Want.query()
+	q.Set("limit", strconv.Itoa(min(1000, f.Last+200)))
+	calls, err = f.ended(ctx, q, f.Last, f.Want)
 	return anchor, calls, err
 }
 
 // ended reads at most most calls that have ended and match, oldest first.
-func (f *tail) ended(ctx context.Context, q url.Values, most int, want filter) ([]json.RawMessage, error) {
+func (f *Tail) ended(ctx context.Context, q url.Values, most int, want Filter) ([]json.RawMessage, error) {
 	var page callPage
-	if want.Status == statusRunning {
+	if want.Status == Running {
 		return nil, nil
 	}
-	if err := f.c.get(ctx, "/v1/calls?"+q.Encode(), &page); err != nil {
+	if err := f.Client.Get(ctx, "/v1/calls?"+q.Encode(), &page); err != nil {
 		return nil, err
 	}
 	var list []json.RawMessage
@@ -109,7 +117,7 @@ func (f *tail) ended(ctx context.Context, q url.Values, most int, want filter) (
 		if err != nil {
 			return nil, err
 		}
-		if w := watchedFrom(e); w.Status != statusRunning && want.matches(&w) && len(list) < most {
+		if w := CallFrom(e); w.Status != Running && want.Matches(&w) && len(list) < most {
 			list = append(list, raw)
 		}
 	}
@@ -123,16 +131,16 @@ func (f *tail) ended(ctx context.Context, q url.Values, most int, want filter) (
 const runningEvery = time.Second
 
 // pollRunning hands on what runs, now and then, until ctx ends. A daemon that does not answer is the stream's to tell.
-func (c *client) pollRunning(ctx context.Context, each func([]watched)) {
+func (f *Tail) pollRunning(ctx context.Context, each func([]Call)) {
 	ticker := time.NewTicker(runningEvery)
 	defer ticker.Stop()
 	for {
 		var page callPage
-		if err := c.get(ctx, "/v1/calls?status=running&limit=1000", &page); err == nil {
-			list := make([]watched, 0, len(page.Data))
+		if err := f.Client.Get(ctx, "/v1/calls?status=running&limit=1000", &page); err == nil {
+			list := make([]Call, 0, len(page.Data))
 			for _, raw := range page.Data {
 				if e, err := readEntry(raw); err == nil {
-					list = append(list, watchedFrom(e))
+					list = append(list, CallFrom(e))
 				}
 			}
 			each(list)
@@ -143,12 +151,4 @@ func (c *client) pollRunning(ctx context.Context, each func([]watched)) {
 			return
 		}
 	}
-}
-
-// ending tells apart how a tail ended: what the user did is no error.
-func ending(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, errStop) {
-		return nil
-	}
-	return exitWith(ExitUnreachable, err)
 }

@@ -1,18 +1,21 @@
-package cli
+// Package text makes text fit for a terminal. Roles, methods, arguments and messages are strangers' text, and a terminal
+// obeys what it reads: whatever is printed for people comes through one of these functions.
+package text
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Roles, methods, arguments and messages are strangers' text, and a terminal obeys what it is told. Whatever is printed for
-// people comes through one of these functions.
+// OneLine joins the words of text with single blanks.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// clean makes text fit for one line of a terminal: no control, format or private characters, no broken UTF-8, no pile of
+// Clean makes text fit for one line of a terminal: no control, format or private characters, no broken UTF-8, no pile of
 // combining marks, white space as single blanks, and at most so many columns wide (0 means 72).
-func clean(text string, columns int) string {
+func Clean(text string, columns int) string {
 	if columns <= 0 {
 		columns = 72
 	}
@@ -44,16 +47,16 @@ func clean(text string, columns int) string {
 	return ansi.Truncate(strings.TrimRight(b.String(), " "), columns, "…")
 }
 
-// cell is clean for a table: nothing is a dash.
-func cell(text string) string {
-	if text = clean(text, 0); text == "" {
+// Cell is clean for a table: nothing is a dash.
+func Cell(text string) string {
+	if text = Clean(text, 0); text == "" {
 		return "-"
 	}
 	return text
 }
 
-// plainText replaces control characters in text of several lines.
-func plainText(text string) string {
+// Plain replaces control characters in text of several lines.
+func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) && !unicode.IsSpace(r) || r != '\n' && unicode.IsControl(r) {
 			return '\uFFFD'
@@ -62,8 +65,8 @@ func plainText(text string) string {
 	}, text)
 }
 
-// printable is code that cannot play with the terminal.
-func printable(code string) string {
+// Printable is code that cannot play with the terminal.
+func Printable(code string) string {
 	lines := strings.Split(strings.TrimRight(code, "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = strings.Map(func(r rune) rune {
@@ -76,10 +79,18 @@ func printable(code string) string {
 	return strings.Join(lines, "\n")
 }
 
-// pad fills text with blanks to so many columns.
-func pad(text string, columns int) string {
+// Pad fills text with blanks to so many columns.
+func Pad(text string, columns int) string {
 	if n := columns - ansi.StringWidth(text); n > 0 {
 		return text + strings.Repeat(" ", n)
 	}
 	return text
+}
+
+// Plural is a count with its noun: "1 call", "2 calls".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

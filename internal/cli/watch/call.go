@@ -1,4 +1,4 @@
-package cli
+package watch
 
 import (
 	"encoding/json"
@@ -9,16 +9,26 @@ import (
 	"unicode"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
+
+// Line is a call on a line: when, how it ended, how long it took, where its program came from, its id, and what it was.
+func Line(colours text.Palette, at string, w *Call) string {
+	parts := []string{at, colours.Status(w.Status, text.Pad(w.Status, 5)), fmt.Sprintf("%9s", w.duration()), text.Pad(w.Source, 9), text.Clean(w.ID, 40), strings.Repeat("  ", w.Depth) + w.Text}
+	if w.Detail != "" {
+		parts = append(parts, "-> "+w.Detail)
+	}
+	return strings.Join(parts, "  ")
+}
 
 // What stands where an ended call has its outcome.
 const (
-	statusRunning = "running"
-	statusGone    = "gone" // it runs no more, and its end was not told
+	Running = "running"
+	Gone    = "gone" // it runs no more, and its end was not told
 )
 
-// A watched is what watch keeps of a call: made plain and cut, whatever a program or a model wrote into it.
-type watched struct {
+// A Call is what watch keeps of a call: made plain and cut, whatever a program or a model wrote into it.
+type Call struct {
 	ID, Parent           string
 	Session, Trace       string
 	Role, Method         string // as they are, for filters; shown only as Text
@@ -32,19 +42,20 @@ type watched struct {
 	Repaired, ModelAsked bool
 }
 
-func watchedFrom(e *agent.LogEntry) watched {
-	w := watched{ID: e.CallID, Parent: e.ParentCallID, Session: e.SessionID, Trace: e.TraceID, Role: e.Role, Method: e.Method, Status: clean(e.OutcomeStatus, 10),
-		Source: clean(e.ProgramSource, 10), DurationMs: e.DurationMs, Depth: max(0, min(e.Depth, 64)), Repaired: e.RepairAttempted, ModelAsked: e.Usage.ModelRequests > 0}
+// CallFrom makes a log entry plain.
+func CallFrom(e *agent.LogEntry) Call {
+	w := Call{ID: e.CallID, Parent: e.ParentCallID, Session: e.SessionID, Trace: e.TraceID, Role: e.Role, Method: e.Method, Status: text.Clean(e.OutcomeStatus, 10),
+		Source: text.Clean(e.ProgramSource, 10), DurationMs: e.DurationMs, Depth: max(0, min(e.Depth, 64)), Repaired: e.RepairAttempted, ModelAsked: e.Usage.ModelRequests > 0}
 	w.Time = "--:--:--"
 	if len(e.Timestamp) >= len("2006-01-02T15:04:05") {
-		w.Time = clean(e.Timestamp[len("2006-01-02T"):len("2006-01-02T15:04:05")], 8)
+		w.Time = text.Clean(e.Timestamp[len("2006-01-02T"):len("2006-01-02T15:04:05")], 8)
 	}
-	w.Text = clean(e.Role, 40) + "." + clean(e.Method, 40) + "(" + preview(e.Args, e.Kwargs) + ")"
+	w.Text = text.Clean(e.Role, 40) + "." + text.Clean(e.Method, 40) + "(" + preview(e.Args, e.Kwargs) + ")"
 	switch {
 	case e.OutcomeErrorType != "":
-		w.Detail = clean(e.OutcomeErrorType+": "+e.OutcomeErrorMessage, 200)
+		w.Detail = text.Clean(e.OutcomeErrorType+": "+e.OutcomeErrorMessage, 200)
 	case e.WeakSuccess:
-		w.Detail = clean("weak: "+strings.Join(e.WeakSuccessReasons, ", "), 200)
+		w.Detail = text.Clean("weak: "+strings.Join(e.WeakSuccessReasons, ", "), 200)
 	}
 	return w
 }
@@ -53,20 +64,20 @@ func watchedFrom(e *agent.LogEntry) watched {
 func preview(args []json.RawMessage, kwargs json.RawMessage) string {
 	var parts []string
 	for _, a := range args {
-		if parts = append(parts, clean(string(a), 40)); len(parts) == 8 {
+		if parts = append(parts, text.Clean(string(a), 40)); len(parts) == 8 {
 			break
 		}
 	}
 	if len(kwargs) > len("{}") {
-		parts = append(parts, clean(string(kwargs), 40))
+		parts = append(parts, text.Clean(string(kwargs), 40))
 	}
-	return clean(strings.Join(parts, ", "), 80)
+	return text.Clean(strings.Join(parts, ", "), 80)
 }
 
 // duration is milliseconds or seconds, with three digits or so.
-func (w *watched) duration() string {
+func (w *Call) duration() string {
 	switch {
-	case w.Status == statusRunning:
+	case w.Status == Running:
 		return "…"
 	case w.DurationMs < 100:
 		return fmt.Sprintf("%.1f ms", w.DurationMs)
@@ -76,11 +87,11 @@ func (w *watched) duration() string {
 	return fmt.Sprintf("%.1f s", w.DurationMs/1000)
 }
 
-// A filter selects calls; an empty field selects all.
-type filter struct{ Role, Method, Status, Trace, Session string }
+// A Filter selects calls; an empty field selects all.
+type Filter struct{ Role, Method, Status, Trace, Session string }
 
 // fields are the filter's names and places, in the order in which they are shown.
-func (f *filter) fields() []struct {
+func (f *Filter) fields() []struct {
 	name string
 	at   *string
 } {
@@ -90,13 +101,13 @@ func (f *filter) fields() []struct {
 	}{{"role", &f.Role}, {"method", &f.Method}, {"status", &f.Status}, {"trace", &f.Trace}, {"session", &f.Session}}
 }
 
-// matches compares role and method whole, ids by their beginning, so that a part of one can be pasted.
-func (f filter) matches(w *watched) bool {
+// Matches compares role and method whole, ids by their beginning, so that a part of one can be pasted.
+func (f Filter) Matches(w *Call) bool {
 	whole := func(want, is string) bool { return want == "" || want == is }
 	return whole(f.Role, w.Role) && whole(f.Method, w.Method) && whole(f.Status, w.Status) && strings.HasPrefix(w.Trace, f.Trace) && strings.HasPrefix(w.Session, f.Session)
 }
 
-func (f filter) String() string {
+func (f Filter) String() string {
 	var parts []string
 	for _, x := range f.fields() {
 		if *x.at != "" {
@@ -110,16 +121,17 @@ func (f filter) String() string {
 	return strings.Join(parts, " ")
 }
 
-func (f filter) validate() error {
-	if f.Status != "" && !slices.Contains([]string{agent.StatusOK, agent.StatusError, statusRunning}, f.Status) {
+// Validate returns an error for a status that no call has.
+func (f Filter) Validate() error {
+	if f.Status != "" && !slices.Contains([]string{agent.StatusOK, agent.StatusError, Running}, f.Status) {
 		return fmt.Errorf("status must be one of ok, error, running, got %q", f.Status)
 	}
 	return nil
 }
 
 // parseFilter reads "role=calculator status=error". A word without = is a role; quotes hold a value with blanks together.
-func parseFilter(text string) (filter, error) {
-	var f filter
+func parseFilter(text string) (Filter, error) {
+	var f Filter
 	quoted := false
 words:
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
@@ -140,12 +152,12 @@ words:
 		}
 		return f, fmt.Errorf("%q is none of role=, method=, status=, trace=, session=", word)
 	}
-	return f, f.validate()
+	return f, f.Validate()
 }
 
 // query is the filter as GET /v1/calls takes it. Ids may be beginnings there, which it does not know: those are left out, and
 // matches has the last word.
-func (f filter) query() url.Values {
+func (f Filter) query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"role": f.Role, "method": f.Method, "status": f.Status} {
 		if value != "" {

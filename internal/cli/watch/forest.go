@@ -1,4 +1,4 @@
-package cli
+package watch
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ const maxWatched = 2000
 
 // A branch is a call with those that it delegated. One that was not seen itself yet is known by its children only.
 type branch struct {
-	call     watched
+	call     Call
 	seen     bool
 	children []*branch // in the order of their starts
 }
@@ -25,9 +25,9 @@ type forest struct {
 func newForest() *forest { return &forest{byID: map[string]*branch{}} }
 
 // add takes a call that has ended, or one that runs. What has ended does not run again.
-func (f *forest) add(w watched) {
+func (f *forest) add(w Call) {
 	b := f.byID[w.ID]
-	if b != nil && b.seen && b.call.Status != statusRunning && b.call.Status != statusGone && w.Status == statusRunning {
+	if b != nil && b.seen && b.call.Status != Running && b.call.Status != Gone && w.Status == Running {
 		return
 	}
 	if b == nil {
@@ -49,7 +49,7 @@ func (f *forest) attach(b *branch, parent string) {
 	}
 	p := f.byID[parent]
 	if p == nil {
-		p = &branch{call: watched{ID: parent, Status: statusRunning, Time: "--:--:--", Text: "…"}}
+		p = &branch{call: Call{ID: parent, Status: Running, Time: "--:--:--", Text: "…"}}
 		f.byID[parent] = p
 		f.roots = inOrder(f.roots, p)
 	}
@@ -79,18 +79,18 @@ func (f *forest) leadsTo(from, id string) bool {
 
 // running takes all calls that run now: others that ran before have ended, or were lost with their daemon, and those without
 // children are forgotten until their end comes.
-func (f *forest) running(now []watched) {
+func (f *forest) running(now []Call) {
 	alive := map[string]bool{}
 	for _, w := range now {
 		alive[w.ID] = true
 	}
 	for id, b := range f.byID {
 		switch {
-		case b.call.Status != statusRunning || alive[id]:
+		case b.call.Status != Running || alive[id]:
 		case len(b.children) == 0:
 			f.forget(b)
 		default:
-			b.call.Status = statusGone // until its end comes, if it does
+			b.call.Status = Gone // until its end comes, if it does
 		}
 	}
 	for _, w := range now {
@@ -128,13 +128,13 @@ func (f *forest) drop(b *branch) {
 
 // A twig is one line of the picture of a forest.
 type twig struct {
-	call  *watched
+	call  *Call
 	lead  string // the lines that join it to its parent
 	match bool   // false for those that only lead to one that matches
 }
 
 // lines draws the calls that match, as trees with what leads to them, or as a list in the order of their starts.
-func (f *forest) lines(want filter, flat bool) []twig {
+func (f *forest) lines(want Filter, flat bool) []twig {
 	var out []twig
 	for _, r := range f.roots {
 		out = r.lines(out, want, "", "", 0)
@@ -150,11 +150,11 @@ func (f *forest) lines(want filter, flat bool) []twig {
 	return out
 }
 
-func (b *branch) lines(out []twig, want filter, own, below string, depth int) []twig {
+func (b *branch) lines(out []twig, want Filter, own, below string, depth int) []twig {
 	if depth > 64 || !b.matches(want, depth) {
 		return out
 	}
-	out = append(out, twig{&b.call, own, want.matches(&b.call)})
+	out = append(out, twig{&b.call, own, want.Matches(&b.call)})
 	shown := slices.DeleteFunc(slices.Clone(b.children), func(c *branch) bool { return !c.matches(want, depth+1) })
 	for i, c := range shown {
 		if i < len(shown)-1 {
@@ -167,9 +167,9 @@ func (b *branch) lines(out []twig, want filter, own, below string, depth int) []
 }
 
 // matches reports whether the call or one below it does. The depth bounds what a daemon that tells circles can do.
-func (b *branch) matches(want filter, depth int) bool {
+func (b *branch) matches(want Filter, depth int) bool {
 	if depth > 64 {
 		return false
 	}
-	return want.matches(&b.call) || slices.ContainsFunc(b.children, func(c *branch) bool { return c.matches(want, depth+1) })
+	return want.Matches(&b.call) || slices.ContainsFunc(b.children, func(c *branch) bool { return c.matches(want, depth+1) })
 }

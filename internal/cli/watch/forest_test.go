@@ -1,4 +1,4 @@
-package cli
+package watch
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/clitest"
 )
 
-func drawn(f *forest, want filter, flat bool) string {
+func drawn(f *forest, want Filter, flat bool) string {
 	var b strings.Builder
 	for _, t := range f.lines(want, flat) {
 		mark := ""
@@ -25,9 +25,9 @@ func drawn(f *forest, want filter, flat bool) string {
 
 // Whatever the order in which calls of a tree come, and whatever is told of those that run meanwhile, the same tree stands at the end.
 func TestForestOrderDoesNotMatter(t *testing.T) {
-	var calls []watched
+	var calls []Call
 	for _, e := range clitest.SomeCalls() {
-		calls = append(calls, watchedFrom(&e))
+		calls = append(calls, CallFrom(&e))
 	}
 	want := ""
 	for round := range 200 {
@@ -36,13 +36,13 @@ func TestForestOrderDoesNotMatter(t *testing.T) {
 		for _, i := range random.Perm(len(calls)) {
 			if random.IntN(2) == 0 {
 				w := calls[random.IntN(len(calls))]
-				w.Status = statusRunning
-				f.running([]watched{w})
+				w.Status = Running
+				f.running([]Call{w})
 			}
 			f.add(calls[i])
 		}
 		f.running(nil)
-		got := drawn(f, filter{}, false)
+		got := drawn(f, Filter{}, false)
 		if round == 0 {
 			want = got
 		}
@@ -58,19 +58,19 @@ func TestForestOrderDoesNotMatter(t *testing.T) {
 // A call that ran and is not told any more has gone; its end, when it comes, takes its place.
 func TestForestForgetsWhatWasLost(t *testing.T) {
 	f := newForest()
-	parent, child, alone := watched{ID: "a", Text: "parent", Status: statusRunning}, watched{ID: "b", Parent: "a", Text: "child", Status: "ok"}, watched{ID: "c", Text: "alone", Status: statusRunning}
-	f.running([]watched{parent, alone})
+	parent, child, alone := Call{ID: "a", Text: "parent", Status: Running}, Call{ID: "b", Parent: "a", Text: "child", Status: "ok"}, Call{ID: "c", Text: "alone", Status: Running}
+	f.running([]Call{parent, alone})
 	f.add(child)
 	f.running(nil)
-	if got := drawn(f, filter{}, false); got != "parent gone\n└ child ok\n" {
+	if got := drawn(f, Filter{}, false); got != "parent gone\n└ child ok\n" {
 		t.Errorf("got\n%s", got)
 	}
 	parent.Status = "error"
 	f.add(parent)
-	if got := drawn(f, filter{Status: "ok"}, false); got != "parent error (leads to one)\n└ child ok\n" {
+	if got := drawn(f, Filter{Status: "ok"}, false); got != "parent error (leads to one)\n└ child ok\n" {
 		t.Errorf("got\n%s", got)
 	}
-	if got := drawn(f, filter{Status: "ok"}, true); got != "child ok\n" {
+	if got := drawn(f, Filter{Status: "ok"}, true); got != "child ok\n" {
 		t.Errorf("as a list:\n%s", got)
 	}
 }
@@ -78,19 +78,19 @@ func TestForestForgetsWhatWasLost(t *testing.T) {
 // A daemon that lies (calls below themselves, circles, one endless line of delegation) ends neither the loop nor the memory.
 func TestForestWithstandsLies(t *testing.T) {
 	f := newForest()
-	f.add(watched{ID: "self", Parent: "self", Text: "self"})
-	f.add(watched{ID: "x", Parent: "y", Text: "x"})
-	f.add(watched{ID: "y", Parent: "x", Text: "y"})
+	f.add(Call{ID: "self", Parent: "self", Text: "self"})
+	f.add(Call{ID: "x", Parent: "y", Text: "x"})
+	f.add(Call{ID: "y", Parent: "x", Text: "y"})
 	for i := range 3 * maxWatched {
-		f.add(watched{ID: fmt.Sprintf("d%06d", i), Parent: fmt.Sprintf("d%06d", i+1), Text: "deep"})
+		f.add(Call{ID: fmt.Sprintf("d%06d", i), Parent: fmt.Sprintf("d%06d", i+1), Text: "deep"})
 	}
 	for i := range 3 * maxWatched {
-		f.add(watched{ID: fmt.Sprintf("w%06d", i), Parent: "wide", Text: "wide"})
+		f.add(Call{ID: fmt.Sprintf("w%06d", i), Parent: "wide", Text: "wide"})
 	}
 	if len(f.byID) > maxWatched+1 {
 		t.Errorf("%d calls are kept, want at most %d", len(f.byID), maxWatched)
 	}
-	if n := len(f.lines(filter{}, false)); n == 0 || n > maxWatched+1 {
+	if n := len(f.lines(Filter{}, false)); n == 0 || n > maxWatched+1 {
 		t.Errorf("%d lines", n)
 	}
 }
@@ -102,19 +102,19 @@ func FuzzScreenFits(f *testing.F) {
 	f.Add(9, 3, "\x1b[2J", "status=running")
 	f.Fuzz(func(t *testing.T, columns, rows int, text, typed string) {
 		columns, rows = columns&255, rows&63
-		s := &screen{url: text, colours: true, calls: newForest(), follow: true, want: filter{Role: text}}
+		s := &screen{url: text, colours: true, calls: newForest(), follow: true, want: Filter{Role: text}}
 		for i, e := range clitest.SomeCalls() {
 			if e.OutcomeErrorMessage = text; i%2 == 0 {
 				e.Role, e.Method, e.OutcomeStatus = text, text, text
 			}
-			s.calls.add(watchedFrom(&e))
+			s.calls.add(CallFrom(&e))
 		}
 		s.Update(tea.WindowSizeMsg{Width: columns, Height: rows})
 		for _, key := range []string{"/", typed, "\r"} {
 			s.Update(tea.KeyPressMsg(tea.Key{Text: key, Code: []rune(key + " ")[0]}))
 			checkFits(t, s.View().Content, columns, rows)
 		}
-		s.want, s.typing, s.typed, s.wrong, s.lost = filter{}, true, typed, text, text
+		s.want, s.typing, s.typed, s.wrong, s.lost = Filter{}, true, typed, text, text
 		checkFits(t, s.View().Content, columns, rows)
 		if want, err := parseFilter(typed); err == nil && !strings.Contains(typed, `"`) {
 			if again, err := parseFilter(want.String()); err != nil || again != want {

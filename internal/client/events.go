@@ -1,4 +1,4 @@
-package cli
+package client
 
 import (
 	"bufio"
@@ -25,8 +25,8 @@ var errEventTooLong = fmt.Errorf("an event is over %d bytes", maxEvent)
 // errSilent ends a connection that nothing comes from.
 var errSilent = errors.New("nothing has come for a while")
 
-// A serverEvent is one event of a stream of server-sent events.
-type serverEvent struct {
+// An Event is one event of a stream of server-sent events.
+type Event struct {
 	ID, Type string
 	Data     []byte
 }
@@ -40,8 +40,8 @@ type eventReader struct {
 }
 
 // next returns the next event that has data, or the error that ended the stream.
-func (e *eventReader) next() (serverEvent, error) {
-	var ev serverEvent
+func (e *eventReader) next() (Event, error) {
+	var ev Event
 	var data [][]byte
 	size := 0
 	for {
@@ -53,7 +53,7 @@ func (e *eventReader) next() (serverEvent, error) {
 		size += len(line)
 		if len(line) == 0 {
 			if data == nil {
-				ev, size = serverEvent{}, 0
+				ev, size = Event{}, 0
 				continue
 			}
 			ev.ID, ev.Data = e.id, bytes.Join(data, []byte("\n"))
@@ -99,7 +99,7 @@ func (e *eventReader) line(most int) ([]byte, error) {
 
 // events hands one connection's events to on, from the one after the id last ("" from now on), until the stream ends, which is
 // io.EOF, or on fails. connected is called once the daemon streams. A *refusal is the daemon's answer.
-func (c *client) events(ctx context.Context, path, last string, connected func(), on func(serverEvent) error) (retry time.Duration, err error) {
+func (c *Client) events(ctx context.Context, path, last string, connected func(), on func(Event) error) (retry time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := time.AfterFunc(silence, func() { cancel(errSilent) })
@@ -117,7 +117,7 @@ func (c *client) events(ctx context.Context, path, last string, connected func()
 		return 0, io.EOF
 	}
 	if kind := resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		return 0, &refusal{Status: resp.StatusCode, Title: "not a stream of events", Hint: "is " + c.base + " a recurgentd?"}
+		return 0, &Refusal{Status: resp.StatusCode, Title: "not a stream of events", Hint: "is " + c.base + " a recurgentd?"}
 	}
 	connected()
 	r := &eventReader{r: bufio.NewReaderSize(resp.Body, 64<<10), heard: func() { watchdog.Reset(silence) }}
@@ -135,17 +135,17 @@ func (c *client) events(ctx context.Context, path, last string, connected func()
 	}
 }
 
-// errStop is returned by a handler of follow that has seen enough.
-var errStop = errors.New("enough")
+// ErrStop is returned by a handler of follow that has seen enough.
+var ErrStop = errors.New("enough")
 
-// follow hands the events of the path to on, without gaps: it connects again and again, each time behind the last event that on
+// Follow hands the events of the path to on, without gaps: it connects again and again, each time behind the last event that on
 // took, until ctx ends or on fails. The first connection must succeed; later, only a refusal that a retry cannot change ends
 // it. state tells of each connection that came (nil) or went.
-func (c *client) follow(ctx context.Context, path, last string, state func(error), on func(serverEvent) error) error {
+func (c *Client) Follow(ctx context.Context, path, last string, state func(error), on func(Event) error) error {
 	var taken error
 	once, wait := false, firstRetry
 	for {
-		retry, err := c.events(ctx, path, last, func() { once, wait = true, firstRetry; state(nil) }, func(ev serverEvent) error {
+		retry, err := c.events(ctx, path, last, func() { once, wait = true, firstRetry; state(nil) }, func(ev Event) error {
 			if taken = on(ev); taken == nil && ev.ID != "" {
 				last = ev.ID
 			}
@@ -154,7 +154,7 @@ func (c *client) follow(ctx context.Context, path, last string, state func(error
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var no *refusal
+		var no *Refusal
 		if taken != nil || !once || errors.As(err, &no) && !no.passing() {
 			return err
 		}
@@ -171,9 +171,4 @@ func (c *client) follow(ctx context.Context, path, last string, state func(error
 		}
 		wait = min(2*wait, max(retry, firstRetry))
 	}
-}
-
-// passing reports whether the same request may be taken later.
-func (r *refusal) passing() bool {
-	return r.Status >= 500 || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
 }

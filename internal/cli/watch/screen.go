@@ -1,23 +1,26 @@
-package cli
+// Package watch shows a daemon's calls as they end: as trees on a screen (Screen), or a line each (Line).
+package watch
 
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
 // A screen is what watch shows on a terminal: a state that messages change and View draws. Only the program's loop
 // touches it.
 type screen struct {
 	url     string
-	colours palette
+	colours text.Palette
 	calls   *forest
-	want    filter
+	want    Filter
 	flat    bool
 	top     int  // first line shown, when not following
 	follow  bool // the newest line stays in view
@@ -33,50 +36,48 @@ type screen struct {
 
 // Messages of the tail.
 type (
-	callMsg    struct{ call watched }
-	runningMsg struct{ calls []watched }
+	callMsg    struct{ call Call }
+	runningMsg struct{ calls []Call }
 	stateMsg   struct{ gone error }
 )
 
-// watchScreen runs the screen until the user, a signal or the daemon ends it. The terminal is given back as it was.
-func watchScreen(ctx context.Context, sh Shell, f *tail) error {
+// A Terminal is where a screen is drawn and keys come from.
+type Terminal struct {
+	Keys    io.Reader // nil: no keys
+	Out     io.Writer
+	Colours text.Palette
+}
+
+// Screen shows the tail on the terminal until the user, a signal or the daemon ends it. The terminal is given back as it was.
+// It sets the tail's State and Each. The first error is the daemon's, the second the terminal's.
+func Screen(ctx context.Context, at Terminal, f *Tail) (daemon, terminal error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &screen{url: f.c.base, colours: sh.colours(sh.Stdout), calls: newForest(), want: f.want, follow: true}
-	f.want = filter{} // it may be changed on the screen; what came before is shown then
+	s := &screen{url: f.Client.URL(), colours: at.Colours, calls: newForest(), want: f.Want, follow: true}
+	f.Want = Filter{} // it may be changed on the screen; what came before is shown then
 	profile := colorprofile.ASCII
 	if s.colours {
 		profile = colorprofile.ANSI
 	}
-	options := []tea.ProgramOption{tea.WithOutput(sh.Stdout), tea.WithoutSignalHandler(), tea.WithColorProfile(profile)}
-	if _, ok := sh.terminal(sh.Stdin); ok {
-		options = append(options, tea.WithInput(sh.Stdin))
-	} else {
-		options = append(options, tea.WithInput(nil))
-	}
-	p := tea.NewProgram(s, options...)
-	f.state = func(gone error) { p.Send(stateMsg{gone}) }
-	f.each = func(_ json.RawMessage, e *agent.LogEntry) error {
-		p.Send(callMsg{watchedFrom(e)})
+	p := tea.NewProgram(s, tea.WithOutput(at.Out), tea.WithoutSignalHandler(), tea.WithColorProfile(profile), tea.WithInput(at.Keys))
+	f.State = func(gone error) { p.Send(stateMsg{gone}) }
+	f.Each = func(_ json.RawMessage, e *agent.LogEntry) error {
+		p.Send(callMsg{CallFrom(e)})
 		return nil
 	}
 	ended, polled := make(chan error, 1), make(chan struct{})
 	go func() {
-		err := f.run(ctx)
-		ended <- ending(ctx, err)
+		ended <- f.Run(ctx)
 		p.Quit() // by a signal, or since the daemon refuses
 	}()
 	go func() {
 		defer close(polled)
-		f.c.pollRunning(ctx, func(list []watched) { p.Send(runningMsg{list}) })
+		f.pollRunning(ctx, func(list []Call) { p.Send(runningMsg{list}) })
 	}()
-	_, err := p.Run()
+	_, terminal = p.Run()
 	cancel()
 	<-polled
-	if refused := <-ended; refused != nil {
-		return refused
-	}
-	return exitWith(ExitFailed, err)
+	return <-ended, terminal
 }
 
 func (s *screen) Init() tea.Cmd { return nil }
@@ -96,7 +97,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case stateMsg:
 		s.lost = ""
 		if s.started = true; m.gone != nil {
-			s.lost = clean(m.gone.Error(), 200)
+			s.lost = text.Clean(m.gone.Error(), 200)
 		}
 	case tea.PasteMsg:
 		if s.typing {
@@ -121,7 +122,7 @@ func (s *screen) key(name string) tea.Cmd {
 	case "/":
 		s.typing, s.typed, s.wrong = true, s.want.String(), ""
 	case "esc":
-		s.want, s.wrong = filter{}, ""
+		s.want, s.wrong = Filter{}, ""
 	case "t":
 		s.flat = !s.flat
 	case "up", "k":
@@ -150,7 +151,7 @@ func (s *screen) typeKey(m tea.KeyPressMsg) tea.Cmd {
 	case "enter":
 		want, err := parseFilter(s.typed)
 		if err != nil {
-			s.wrong = clean(err.Error(), 200)
+			s.wrong = text.Clean(err.Error(), 200)
 			return nil
 		}
 		s.typing, s.wrong, s.want, s.follow = false, "", want, true

@@ -1,0 +1,33 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/recurgentd/recurgentd/internal/cli/clitest"
+)
+
+// Text of strangers that goes into a line stays in it, and in its width.
+func FuzzPlainText(f *testing.F) {
+	for _, s := range clitest.HostileTexts {
+		f.Add(s, 10)
+	}
+	f.Fuzz(func(t *testing.T, text string, columns int) {
+		columns = 1 + max(0, columns%200)
+		got := Clean(text, columns)
+		if w := ansi.StringWidth(got); w > columns || len(got) > 40*columns {
+			t.Errorf("%q in %d columns takes %d, %d bytes", text, columns, w, len(got))
+		}
+		for _, s := range []string{got, Cell(text)} {
+			if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r != ' ' && !unicode.IsPrint(r) }) || !utf8.ValidString(s) {
+				t.Errorf("%q became %q", text, s)
+			}
+		}
+		if s := Plain(text); strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || !utf8.ValidString(s) {
+			t.Errorf("%q became %q", text, s)
+		}
+	})
+}
