@@ -17,7 +17,7 @@ import (
 // and parameters, since a callback is handed those. Where a step leads to a type that no allowed package declares, the walk stops and
 // notes the step. It shares no code with the policy that it is held against.
 type reach struct {
-	named map[*types.TypeName]bool // types that an allowed package gives a name to
+	named map[*types.TypeName]step // types that an allowed package gives a name to, as owners
 	seen  typeutil.Map
 	queue []types.Type
 	steps []step
@@ -103,7 +103,7 @@ func (r *reach) among(all ...types.Type) string {
 
 // visible reports whether an allowed package declares the type, or gives it a name.
 func (r *reach) visible(obj *types.TypeName) bool {
-	if r.named[obj] {
+	if _, ok := r.named[obj]; ok {
 		return true
 	}
 	path := obj.Pkg().Path()
@@ -131,7 +131,10 @@ func (r *reach) walk() {
 		if !ok || n.Obj().Pkg() == nil {
 			continue
 		}
-		at := step{owner: n.Obj().Name(), pkg: n.Obj().Pkg().Path()}
+		at, ok := r.named[n.Obj()]
+		if !ok {
+			at = step{owner: n.Obj().Name(), pkg: n.Obj().Pkg().Path()}
+		}
 		for _, m := range typeutil.IntuitiveMethodSet(n, nil) {
 			if m.Obj().Exported() {
 				at.name = m.Obj().Name()
@@ -156,7 +159,7 @@ func (r *reach) walk() {
 // allowed: each step that would lead there is refused. What those steps are is found here, not written down.
 func TestReach(t *testing.T) {
 	g := newGate(t)
-	r := &reach{named: map[*types.TypeName]bool{}, kinds: map[string]int{}}
+	r := &reach{named: map[*types.TypeName]step{}, kinds: map[string]int{}}
 	var objects []types.Object
 	for _, p := range allow.Packages() {
 		pkg, err := g.lib.load(p.Path)
@@ -176,7 +179,7 @@ func TestReach(t *testing.T) {
 			objects = append(objects, obj)
 			if tn, ok := obj.(*types.TypeName); ok {
 				if n, ok := types.Unalias(tn.Type()).(*types.Named); ok {
-					r.named[n.Obj()] = true
+					r.named[n.Obj()] = step{owner: name, pkg: obj.Pkg().Path()}
 				}
 			}
 		}

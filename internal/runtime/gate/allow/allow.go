@@ -48,6 +48,11 @@ func Packages() []Package {
 		{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},
 		{Path: "math/rand", Hidden: []string{"Seed"}},
 		{Path: "crypto/rand", Only: []string{"Int", "Read", "Reader", "Text"}},
+		// Options of encoding/json/v2, which programs cannot import; Go 1.27 has them.
+		{Path: "encoding/json", Hidden: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1", "FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
+			"FormatDurationAsNano", "MatchCaseSensitiveDelimiter", "MergeWithLegacySemantics", "OmitEmptyWithLegacySemantics", "Options",
+			"ParseBytesWithLooseRFC4648", "ParseTimeWithLooseRFC3339", "ReportErrorsWithLegacySemantics", "StringifyWithLegacySemantics",
+			"UnmarshalArrayFromAnyLength"}},
 		{Path: "reflect", Only: []string{"DeepEqual"}},
 		{Path: "slices", Source: true}, {Path: "maps", Source: true}, {Path: "cmp", Source: true},
 		{Path: "iter", Source: true}, {Path: "hash/maphash", Source: true},
@@ -56,7 +61,7 @@ func Packages() []Package {
 	}
 	for _, path := range strings.Fields(`bufio bytes container/heap container/list container/ring
 		crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 crypto/sha512 crypto/subtle
-		encoding encoding/ascii85 encoding/base32 encoding/base64 encoding/binary encoding/csv encoding/hex encoding/json
+		encoding encoding/ascii85 encoding/base32 encoding/base64 encoding/binary encoding/csv encoding/hex
 		encoding/pem encoding/xml errors fmt hash hash/adler32 hash/crc32 hash/crc64 hash/fnv html index/suffixarray
 		math math/big math/bits math/cmplx math/rand/v2 mime/quotedprintable net/netip net/url path regexp regexp/syntax
 		sort strconv strings text/scanner text/tabwriter unicode unicode/utf8 unicode/utf16`) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -13,27 +15,43 @@ import (
 // symbolTables collects, for each package, what its exported names are at run time.
 type symbolTables struct {
 	imports, cases, funcs bytes.Buffer
+	foreign               map[string]map[string]string // package path → name → expression: types of other packages that an alias names
 }
 
 // source returns the Go file of all tables.
 func (s *symbolTables) source() string {
+	for _, path := range slices.Sorted(maps.Keys(s.foreign)) {
+		s.open(path)
+		for _, symbol := range slices.Sorted(maps.Keys(s.foreign[path])) {
+			fmt.Fprintf(&s.funcs, "\t\t%q: %s,\n", symbol, s.foreign[path][symbol])
+		}
+		s.close()
+	}
 	return header("symbols") + "import (\n\t\"reflect\"\n\n" + s.imports.String() + ")\n\n" +
 		"func table(path string) map[string]any {\n\tswitch path {\n" + s.cases.String() + "\t}\n\treturn nil\n}\n" + s.funcs.String()
 }
 
 func (s *symbolTables) add(p allow.Package, pkg *types.Package) {
-	name := strings.ReplaceAll(p.Path, "/", "_")
+	name := s.open(p.Path)
 	fmt.Fprintf(&s.imports, "\tpkg_%s %q\n", name, realPath(p.Path))
-	fmt.Fprintf(&s.cases, "\tcase %q:\n\t\treturn %sTable()\n", p.Path, name)
-	fmt.Fprintf(&s.funcs, "\nfunc %sTable() map[string]any {\n\treturn map[string]any{\n", name)
 	seen := map[string]bool{}
 	for _, symbol := range pkg.Scope().Names() {
 		if ast.IsExported(symbol) {
 			s.symbol(p, "pkg_"+name+"."+symbol, pkg.Scope().Lookup(symbol), seen)
 		}
 	}
-	s.funcs.WriteString("\t}\n}\n")
+	s.close()
 }
+
+// open begins the table of the package with that path.
+func (s *symbolTables) open(path string) (name string) {
+	name = strings.ReplaceAll(path, "/", "_")
+	fmt.Fprintf(&s.cases, "\tcase %q:\n\t\treturn %sTable()\n", path, name)
+	fmt.Fprintf(&s.funcs, "\nfunc %sTable() map[string]any {\n\treturn map[string]any{\n", name)
+	return name
+}
+
+func (s *symbolTables) close() { s.funcs.WriteString("\t}\n}\n") }
 
 // symbol writes the entry of one exported name, which the expression yields.
 func (s *symbolTables) symbol(p allow.Package, expr string, obj types.Object, seen map[string]bool) {
@@ -53,7 +71,11 @@ func (s *symbolTables) symbol(p allow.Package, expr string, obj types.Object, se
 		}
 	case *types.TypeName:
 		// Hidden types too: values of them reach programs through visible functions.
-		if named, ok := obj.Type().(*types.Named); ok && named.TypeParams().Len() > 0 || obj.IsAlias() {
+		if obj.IsAlias() {
+			s.alias(expr, obj)
+			return
+		}
+		if named, ok := obj.Type().(*types.Named); ok && named.TypeParams().Len() > 0 {
 			return
 		}
 		if iface, ok := obj.Type().Underlying().(*types.Interface); ok && !iface.IsMethodSet() {
@@ -61,6 +83,25 @@ func (s *symbolTables) symbol(p allow.Package, expr string, obj types.Object, se
 		}
 		fmt.Fprintf(&s.funcs, "\t\t%q: reflect.TypeFor[%s](),\n", obj.Name(), expr)
 	}
+}
+
+// alias notes the type of another package that is only known by an alias: engines ask for types by their own names.
+func (s *symbolTables) alias(expr string, obj *types.TypeName) {
+	target, ok := types.Unalias(obj.Type()).(*types.Named)
+	if !ok || target.Obj().Pkg() == nil || target.TypeArgs().Len() > 0 {
+		return
+	}
+	path := target.Obj().Pkg().Path()
+	if _, allowed := allow.Find(path); allowed {
+		return
+	}
+	if s.foreign == nil {
+		s.foreign = map[string]map[string]string{}
+	}
+	if s.foreign[path] == nil {
+		s.foreign[path] = map[string]string{}
+	}
+	s.foreign[path][target.Obj().Name()] = "reflect.TypeFor[" + expr + "]()"
 }
 
 // unexportedType returns the name of the unexported type of a variable, or "": programs call its methods.

@@ -209,7 +209,17 @@ func (c *compiler) off(v ssa.Value) uintptr {
 }
 
 func (c *compiler) fieldOffset(t types.Type, i int) uintptr {
-	return c.mc.types.layout(t).Field(i).Offset
+	rt := c.mc.types.layout(t)
+	if rt.Name() == "" {
+		return rt.Field(i).Offset
+	}
+	// A type of the host: a patch release may have put fields in between.
+	name := t.Underlying().(*types.Struct).Field(i).Name()
+	f, ok := rt.FieldByName(name)
+	if !ok || len(f.Index) != 1 {
+		fail("no field " + name + " of " + rt.String())
+	}
+	return f.Offset
 }
 
 func (c *compiler) pointerConst(v ssa.Value, p unsafe.Pointer) uintptr {

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"maps"
 	"runtime"
 	"time"
 	"unsafe"
@@ -63,10 +64,11 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 		prog.CreatePackage(u.Pkg, u.Files, u.Info, true)
 		created[u.Pkg] = true
 	}
+	compiled := maps.Clone(created)
 	for _, u := range p.Units {
 		createImports(prog, u.Pkg, created)
 	}
-	mc = newMachine(prog)
+	mc = newMachine(prog, compiled)
 	for _, u := range p.Units {
 		mc.main = prog.Package(u.Pkg)
 		mc.main.Build()
@@ -104,9 +106,9 @@ func createImports(prog *ssa.Program, pkg *types.Package, created map[*types.Pac
 	}
 }
 
-func newMachine(prog *ssa.Program) *machine {
+func newMachine(prog *ssa.Program, compiled map[*types.Package]bool) *machine {
 	mc := &machine{
-		prog: prog, env: rt.New(), types: newTypeTable(),
+		prog: prog, env: rt.New(), types: newTypeTable(compiled),
 		funcs: map[*ssa.Function]*fn{}, values: map[*ssa.Function]unsafe.Pointer{}, globals: map[*ssa.Global]unsafe.Pointer{},
 		impls: map[implKey]unsafe.Pointer{}, dyn: map[dynKey]*target{}, closures: map[reflectType]closureHead{},
 		fromHostCode: fromHostCode(), makeFuncCode: makeFuncCode(),

@@ -10,8 +10,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/tools/go/types/typeutil"
-
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/symbols"
 )
 
 // maxTypes bounds the run-time types of a program: a generic type may instantiate itself without end.
@@ -27,37 +25,26 @@ const maxParams = 128
 // born as a copy of its layout, a whole type of the same memory form; of returns when it and all that it leads to have
 // got their own parts and methods.
 type typeTable struct {
-	byType  typeutil.Map          // types.Type -> reflect.Type
-	layouts typeutil.Map          // types.Type -> reflect.Type of the same memory form
-	back    map[*rtype]types.Type // program types with methods, for dynamic calls
-	tables  map[string]map[string]any
-	naming  typeutil.Map // types without a name whose text is being written
-	born    []func()     // give types their own parts
-	bare    []func()     // fill method tables
-	depth   int
-	count   int
-	serial  uint32
-	broken  failure // why no more types can be made: some may have been left without their parts
-	code    func(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer
-	msets   typeutil.MethodSetCache
+	byType   typeutil.Map          // types.Type -> reflect.Type
+	layouts  typeutil.Map          // types.Type -> reflect.Type of the same memory form
+	back     map[*rtype]types.Type // program types with methods, for dynamic calls
+	tables   map[string]map[string]any
+	compiled map[*types.Package]bool  // packages whose types are made: the program, and what is compiled with it
+	hidden   map[typeKey]reflect.Type // types of the binary that no table names; nil until one is looked for
+	naming   typeutil.Map             // types without a name whose text is being written
+	born     []func()                 // give types their own parts
+	bare     []func()                 // fill method tables
+	depth    int
+	count    int
+	serial   uint32
+	broken   failure // why no more types can be made: some may have been left without their parts
+	code     func(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer
+	msets    typeutil.MethodSetCache
 }
 
-func newTypeTable() *typeTable {
-	return &typeTable{back: map[*rtype]types.Type{}, tables: map[string]map[string]any{}}
+func newTypeTable(compiled map[*types.Package]bool) *typeTable {
+	return &typeTable{compiled: compiled, back: map[*rtype]types.Type{}, tables: map[string]map[string]any{}}
 }
-
-// symbol returns the entry of an allowed package's table, or nil.
-func (tt *typeTable) symbol(path, name string) any {
-	t, ok := tt.tables[path]
-	if !ok {
-		t = symbols.Table(path)
-		tt.tables[path] = t
-	}
-	return t[name]
-}
-
-// pathOf returns the import path under which a package stands in the symbol tables.
-func pathOf(p *types.Package) string { return symbols.PathOf(p.Path()) }
 
 // of returns the run-time type of t, which is finished, and so is all that it leads to.
 func (tt *typeTable) of(t types.Type) reflect.Type {
@@ -187,22 +174,6 @@ var basics = [...]reflect.Type{
 	types.Float32: reflect.TypeFor[float32](), types.Float64: reflect.TypeFor[float64](),
 	types.Complex64: reflect.TypeFor[complex64](), types.Complex128: reflect.TypeFor[complex128](),
 	types.String: reflect.TypeFor[string](), types.UnsafePointer: reflect.TypeFor[unsafe.Pointer](),
-}
-
-// host returns the run-time type that the binary has for a named type of a host package, or nil.
-func (tt *typeTable) host(t *types.Named) reflect.Type {
-	obj := t.Obj()
-	if obj.Pkg() == nil {
-		if obj.Name() == "error" {
-			return reflect.TypeFor[error]()
-		}
-		return nil
-	}
-	if t.TypeArgs().Len() > 0 || obj.Parent() != obj.Pkg().Scope() {
-		return nil
-	}
-	rt, _ := tt.symbol(pathOf(obj.Pkg()), obj.Name()).(reflect.Type)
-	return rt
 }
 
 // off registers name bytes with the runtime, which keeps them.
@@ -405,7 +376,8 @@ func noReceiver(s *types.Signature) *types.Signature {
 	return types.NewSignatureType(nil, nil, nil, s.Params(), s.Results(), s.Variadic())
 }
 
-// methodSet returns the methods of t in the order of run-time types; interfaces have none here.
+// methodSet returns the methods of t in the order of run-time types; interfaces have none here. Unexported methods of host packages, which
+// embedding promotes, are left out: nobody but those packages could call them, and their types may have no name.
 func (tt *typeTable) methodSet(t types.Type) []*types.Selection {
 	if types.IsInterface(t) {
 		return nil
@@ -413,7 +385,7 @@ func (tt *typeTable) methodSet(t types.Type) []*types.Selection {
 	set := tt.msets.MethodSet(t)
 	sels := make([]*types.Selection, 0, set.Len())
 	for i := range set.Len() {
-		if set.At(i).Obj().Name() != "_" {
+		if m := set.At(i).Obj(); m.Name() != "_" && (m.Exported() || tt.compiled[m.Pkg()]) {
 			sels = append(sels, set.At(i))
 		}
 	}

@@ -176,6 +176,12 @@ func table(path string) map[string]any {
 		return unicode_utf16Table()
 	case "unicode/utf8":
 		return unicode_utf8Table()
+	case "encoding/json/internal/jsonopts":
+		return encoding_json_internal_jsonoptsTable()
+	case "encoding/json/jsontext":
+		return encoding_json_jsontextTable()
+	case "encoding/json/v2":
+		return encoding_json_v2Table()
 	}
 	return nil
 }
@@ -479,41 +485,28 @@ func encoding_hexTable() map[string]any {
 
 func encoding_jsonTable() map[string]any {
 	return map[string]any{
-		"CallMethodsWithLegacySemantics":  pkg_encoding_json.CallMethodsWithLegacySemantics,
-		"Compact":                         pkg_encoding_json.Compact,
-		"Decoder":                         reflect.TypeFor[pkg_encoding_json.Decoder](),
-		"DefaultOptionsV1":                pkg_encoding_json.DefaultOptionsV1,
-		"Delim":                           reflect.TypeFor[pkg_encoding_json.Delim](),
-		"Encoder":                         reflect.TypeFor[pkg_encoding_json.Encoder](),
-		"FormatByteArrayAsArray":          pkg_encoding_json.FormatByteArrayAsArray,
-		"FormatBytesWithLegacySemantics":  pkg_encoding_json.FormatBytesWithLegacySemantics,
-		"FormatDurationAsNano":            pkg_encoding_json.FormatDurationAsNano,
-		"HTMLEscape":                      pkg_encoding_json.HTMLEscape,
-		"Indent":                          pkg_encoding_json.Indent,
-		"InvalidUTF8Error":                reflect.TypeFor[pkg_encoding_json.InvalidUTF8Error](),
-		"InvalidUnmarshalError":           reflect.TypeFor[pkg_encoding_json.InvalidUnmarshalError](),
-		"Marshal":                         pkg_encoding_json.Marshal,
-		"MarshalIndent":                   pkg_encoding_json.MarshalIndent,
-		"MarshalerError":                  reflect.TypeFor[pkg_encoding_json.MarshalerError](),
-		"MatchCaseSensitiveDelimiter":     pkg_encoding_json.MatchCaseSensitiveDelimiter,
-		"MergeWithLegacySemantics":        pkg_encoding_json.MergeWithLegacySemantics,
-		"NewDecoder":                      pkg_encoding_json.NewDecoder,
-		"NewEncoder":                      pkg_encoding_json.NewEncoder,
-		"Number":                          reflect.TypeFor[pkg_encoding_json.Number](),
-		"OmitEmptyWithLegacySemantics":    pkg_encoding_json.OmitEmptyWithLegacySemantics,
-		"ParseBytesWithLooseRFC4648":      pkg_encoding_json.ParseBytesWithLooseRFC4648,
-		"ParseTimeWithLooseRFC3339":       pkg_encoding_json.ParseTimeWithLooseRFC3339,
-		"ReportErrorsWithLegacySemantics": pkg_encoding_json.ReportErrorsWithLegacySemantics,
-		"StringifyWithLegacySemantics":    pkg_encoding_json.StringifyWithLegacySemantics,
-		"SyntaxError":                     reflect.TypeFor[pkg_encoding_json.SyntaxError](),
-		"Token":                           reflect.TypeFor[pkg_encoding_json.Token](),
-		"Unmarshal":                       pkg_encoding_json.Unmarshal,
-		"UnmarshalArrayFromAnyLength":     pkg_encoding_json.UnmarshalArrayFromAnyLength,
-		"UnmarshalFieldError":             reflect.TypeFor[pkg_encoding_json.UnmarshalFieldError](),
-		"UnmarshalTypeError":              reflect.TypeFor[pkg_encoding_json.UnmarshalTypeError](),
-		"UnsupportedTypeError":            reflect.TypeFor[pkg_encoding_json.UnsupportedTypeError](),
-		"UnsupportedValueError":           reflect.TypeFor[pkg_encoding_json.UnsupportedValueError](),
-		"Valid":                           pkg_encoding_json.Valid,
+		"Compact":               pkg_encoding_json.Compact,
+		"Decoder":               reflect.TypeFor[pkg_encoding_json.Decoder](),
+		"Delim":                 reflect.TypeFor[pkg_encoding_json.Delim](),
+		"Encoder":               reflect.TypeFor[pkg_encoding_json.Encoder](),
+		"HTMLEscape":            pkg_encoding_json.HTMLEscape,
+		"Indent":                pkg_encoding_json.Indent,
+		"InvalidUTF8Error":      reflect.TypeFor[pkg_encoding_json.InvalidUTF8Error](),
+		"InvalidUnmarshalError": reflect.TypeFor[pkg_encoding_json.InvalidUnmarshalError](),
+		"Marshal":               pkg_encoding_json.Marshal,
+		"MarshalIndent":         pkg_encoding_json.MarshalIndent,
+		"MarshalerError":        reflect.TypeFor[pkg_encoding_json.MarshalerError](),
+		"NewDecoder":            pkg_encoding_json.NewDecoder,
+		"NewEncoder":            pkg_encoding_json.NewEncoder,
+		"Number":                reflect.TypeFor[pkg_encoding_json.Number](),
+		"SyntaxError":           reflect.TypeFor[pkg_encoding_json.SyntaxError](),
+		"Token":                 reflect.TypeFor[pkg_encoding_json.Token](),
+		"Unmarshal":             pkg_encoding_json.Unmarshal,
+		"UnmarshalFieldError":   reflect.TypeFor[pkg_encoding_json.UnmarshalFieldError](),
+		"UnmarshalTypeError":    reflect.TypeFor[pkg_encoding_json.UnmarshalTypeError](),
+		"UnsupportedTypeError":  reflect.TypeFor[pkg_encoding_json.UnsupportedTypeError](),
+		"UnsupportedValueError": reflect.TypeFor[pkg_encoding_json.UnsupportedValueError](),
+		"Valid":                 pkg_encoding_json.Valid,
 	}
 }
 
@@ -1607,5 +1600,24 @@ func unicode_utf8Table() map[string]any {
 		"Valid":                  pkg_unicode_utf8.Valid,
 		"ValidRune":              pkg_unicode_utf8.ValidRune,
 		"ValidString":            pkg_unicode_utf8.ValidString,
+	}
+}
+
+func encoding_json_internal_jsonoptsTable() map[string]any {
+	return map[string]any{
+		"Options": reflect.TypeFor[pkg_encoding_json.Options](),
+	}
+}
+
+func encoding_json_jsontextTable() map[string]any {
+	return map[string]any{
+		"Value": reflect.TypeFor[pkg_encoding_json.RawMessage](),
+	}
+}
+
+func encoding_json_v2Table() map[string]any {
+	return map[string]any{
+		"Marshaler":   reflect.TypeFor[pkg_encoding_json.Marshaler](),
+		"Unmarshaler": reflect.TypeFor[pkg_encoding_json.Unmarshaler](),
 	}
 }
