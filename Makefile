@@ -71,8 +71,7 @@ generate: ## what the gate embeds, with every Go version that the engine knows
 	@for version in $(KNOWN); do echo "go generate with $$version"; GOTOOLCHAIN=$$version $(GO) generate ./internal/runtime/gate || exit 1; done
 
 docs: ## write the generated parts of docs/
-	$(GO) test -count 1 -run 'TestConfigurationDocument|TestCommandLineDocument' ./internal/cli -update
-	$(GO) test -count 1 -run 'TestLogReference' ./test/docs -update
+	$(GO) test -count 1 -run 'TestConfigurationDocument|TestLogReference' ./test/docs -update
 	$(GO) test -count 1 -run 'TestEveryMetricIsDocumented' ./internal/telemetry -update
 
 dist: ## release archives for Linux and macOS in dist/, with checksums

@@ -68,7 +68,7 @@ func dist(t *testing.T, dir string, env ...string) string {
 	return string(sums)
 }
 
-// Issue 9, point 3: make dist gives the same bytes wherever and whenever it runs, and what is in an archive works.
+// make dist gives the same bytes wherever and whenever it runs, and what is in an archive works.
 func TestOpsDistIsReproducible(t *testing.T) {
 	host := goruntime.GOOS + "/" + goruntime.GOARCH
 	targets := "TARGETS=" + host + " darwin/arm64"
@@ -87,7 +87,7 @@ func TestOpsDistIsReproducible(t *testing.T) {
 	archive := glob(t, one+"/dist/recurgentd-*-"+goruntime.GOOS+"-"+goruntime.GOARCH+".tar.gz")[0]
 	into := t.TempDir()
 	has := unpack(t, archive, into)
-	want := []string{"recurgentd", "LICENSE", "README.md", "CHANGELOG.md", "modules.txt", "completions/recurgentd.bash", "completions/recurgentd.zsh",
+	want := []string{"recurgentd", "LICENSE", "README.md", "CHANGELOG.md", "cli.md", "modules.txt", "completions/recurgentd.bash", "completions/recurgentd.zsh",
 		"completions/recurgentd.fish", "man/man1/recurgentd.1", "man/man1/recurgentd-serve.1", "man/man1/recurgentd-call.1"}
 	if goruntime.GOOS == "linux" {
 		want = append(want, "systemd/recurgentd.service")

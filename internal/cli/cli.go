@@ -92,7 +92,7 @@ func Command(sh Shell) *cobra.Command {
 first call, and from then on the program answers, confined, in under a millisecond.
 
 Commands that print data take --output table, json or yaml. Colours are for terminals, and off where NO_COLOR is
-set. docs/cli.md has every command, docs/configuration.md every setting.
+set. Release archives hold every command as cli.md; docs/configuration.md has every setting.
 
 Exit status: 0 when it was done, 1 when it failed or a call ended in an error outcome, 2 for a wrong command
 line or setting, 3 when no daemon answers or it refuses the request.`,
@@ -107,7 +107,7 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
 	root.SetIn(sh.Stdin)
 	root.SetOut(sh.Stdout)
 	root.SetErr(sh.Stderr)
-	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh))
+	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh), referenceCommand(sh))
 	completeHelp(root)
 	return root
 }

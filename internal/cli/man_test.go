@@ -58,6 +58,46 @@ func TestManPages(t *testing.T) {
 	}
 }
 
+// The page of a release has a section for each of these commands, with all its flags, and the same bytes each time.
+func TestReferenceIsWhole(t *testing.T) {
+	page := func() string {
+		var out, stderr bytes.Buffer
+		if code := Main(Shell{Stdout: &out, Stderr: &stderr, Env: noEnvironment}, []string{"reference"}); code != 0 {
+			t.Fatalf("exit code %d: %s", code, &stderr)
+		}
+		return out.String()
+	}
+	whole := page()
+	if whole != page() {
+		t.Error("the page differs from time to time")
+	}
+	root := Command(Shell{Env: noEnvironment})
+	root.InitDefaultCompletionCmd()
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		_, section, found := strings.Cut(whole, "# "+c.CommandPath()+"\n\n"+c.Short+".\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !found || !strings.Contains(section, strings.TrimSpace(c.Long)) {
+			t.Errorf("no whole section for %s", c.CommandPath())
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if c.Runnable() && !f.Hidden && !strings.Contains(section, "--"+f.Name) {
+				t.Errorf("%s lacks --%s", c.CommandPath(), f.Name)
+			}
+		})
+		if c.Name() == "completion" {
+			return
+		}
+		for _, sub := range shownCommands(c) {
+			check(sub)
+		}
+	}
+	check(root)
+	if strings.Contains(whole, "# recurgentd man") || strings.Contains(whole, "# recurgentd runner") {
+		t.Error("the page has hidden commands")
+	}
+}
+
 func TestRoffHoldsNoRequests(t *testing.T) {
 	got := roff(".x\n'y\n-z \\n")
 	if want := "\\&.x\n\\&'y\n\\-z \\en"; got != want {

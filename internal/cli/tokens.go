@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api"
 )
 
-// minToken is the least length of a token: 16 characters of hex are 64 bits.
-const minToken = 16
+// MinToken is the least length of a token: 16 characters of hex are 64 bits.
+const MinToken = 16
 
 // readTokens reads the access tokens: one a line, a name and, after white space, the token or sha256: and its digest
 // in hex, so that the file need not hold the token itself. Empty lines and those that begin with # do not count.
@@ -51,8 +51,8 @@ func parseTokens(data []byte) ([]api.Token, error) {
 			if n, err := hex.Decode(t.SHA256[:], []byte(digest[:min(len(digest), 64)])); err != nil || n != 32 || len(digest) != 64 {
 				return nil, fmt.Errorf("line %d: sha256: is not followed by 64 hex digits", number)
 			}
-		} else if len(fields[1]) < minToken {
-			return nil, fmt.Errorf("line %d: the token is shorter than %d characters", number, minToken)
+		} else if len(fields[1]) < MinToken {
+			return nil, fmt.Errorf("line %d: the token is shorter than %d characters", number, MinToken)
 		} else {
 			t.SHA256 = sha256.Sum256([]byte(fields[1]))
 		}

@@ -1,8 +1,7 @@
-package cli
+package docs
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -12,20 +11,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/cli"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
-
-var update = flag.Bool("update", false, "write golden files and generated documents")
 
 const configurationPath = "../../docs/configuration.md"
 
 // docs/configuration.md is written from the options struct and from the limits in the code: make docs.
 func TestConfigurationDocument(t *testing.T) {
 	want := configurationDocument()
-	if *update {
+	if *rig.Update {
 		if err := os.WriteFile(configurationPath, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -67,15 +66,15 @@ What may change while the daemon runs (budgets, switches, thresholds, retention)
 ## The daemon
 
 `)
-	settingsTable(&b, ServeScope)
+	settingsTable(&b, cli.ServeScope)
 	b.WriteString("\n## Client commands\n\n")
-	settingsTable(&b, ClientScope)
+	settingsTable(&b, cli.ClientScope)
 	b.WriteString(`
 Colours are off where ` + "`NO_COLOR`" + ` is set or the output is no terminal.
 
 ## Access tokens
 
-` + "`--auth-tokens-file`" + ` holds one token a line: a name, white space, and the token itself (at least ` + fmt.Sprint(minToken) + ` characters) or ` + "`sha256:`" + `
+` + "`--auth-tokens-file`" + ` holds one token a line: a name, white space, and the token itself (at least ` + fmt.Sprint(cli.MinToken) + ` characters) or ` + "`sha256:`" + `
 and its SHA-256 in hex, so that the file need not hold it. Empty lines and lines that begin with ` + "`#`" + ` do not count. Clients send
 ` + "`Authorization: Bearer TOKEN`" + `. The name is the owner of sessions and runners: programs of two owners never share a process.
 
@@ -99,9 +98,9 @@ What is over a limit is refused or cut as said, never half done.
 	return b.Bytes()
 }
 
-func settingsTable(b *bytes.Buffer, in Scope) {
+func settingsTable(b *bytes.Buffer, in cli.Scope) {
 	b.WriteString("| flag and key | environment | value | default | |\n|---|---|---|---|---|\n")
-	for _, s := range Settings() {
+	for _, s := range cli.Settings() {
 		if s.Scope != in {
 			continue
 		}
