@@ -13,6 +13,9 @@ export CGO_ENABLED ?= 0
 # The Go versions that the engine knows, the newest last: docs/upgrading-go.md.
 KNOWN := go1.26.8 go1.27.2
 
+# Where Go is newer than that, the newest of them builds, tests and runs everything.
+export GOTOOLCHAIN := $(shell GO=$(GO) scripts/toolchain $(KNOWN))
+
 BUILD    := $(GO) build -trimpath
 PACKAGES := ./...
 TIMEOUT  := 25m

@@ -1,8 +1,13 @@
 package goversion
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,6 +28,66 @@ func TestUnknownVersion(t *testing.T) {
 		}
 		if text := string(out); !strings.Contains(text, "not known to the engine: see docs/upgrading-go.md") || strings.Count(text, ".go:") != 1 {
 			t.Errorf("%s: got\n%s", path, text)
+		}
+	}
+}
+
+// toolchains returns what the Makefile knows.
+func toolchains(t *testing.T) []string {
+	makefile, err := os.ReadFile("../../../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(regexp.MustCompile(`(?m)^KNOWN := (.*)$`).FindSubmatch(makefile)[1]))
+}
+
+// The Makefile lists the known versions: those that have a file here, the newest last.
+func TestKnownVersions(t *testing.T) {
+	files, err := filepath.Glob("go1*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, f := range files {
+		have = append(have, "go1."+strings.TrimSuffix(strings.TrimPrefix(f, "go1"), ".go"))
+	}
+	var known []string
+	for _, v := range toolchains(t) {
+		known = append(known, v[:strings.LastIndexByte(v, '.')])
+	}
+	if !slices.Equal(have, known) {
+		t.Errorf("files for %q, the Makefile knows %q", have, known)
+	}
+}
+
+// make takes the newest known toolchain where Go is newer, and leaves the choice to Go and to people elsewhere.
+func TestMakeTakesKnownToolchain(t *testing.T) {
+	known := toolchains(t)
+	newest := known[len(known)-1]
+	for _, c := range []struct{ here, set, want string }{
+		{"go1.90.1", "", newest},
+		{"go1.90.1", "local", newest}, // as in the images of Go
+		{"go1.90rc1", "auto", newest},
+		{"devel go1.90-0123456", "", newest},
+		{"go1.90.1", "go1.26.9", "go1.26.9"},
+		{"go1.27.9", "", ""},
+		{"go1.26.8", "local", "local"},
+		{"go1.21.0", "", ""},
+	} {
+		dir := t.TempDir()
+		fake := filepath.Join(dir, "go")
+		script := fmt.Sprintf("#!/bin/sh\ncase $1 in env) echo '%s' ;; build) echo \"built with $GOTOOLCHAIN\" ;; esac\n", c.here)
+		if err := os.WriteFile(fake, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("make", "-s", "-C", "../../../..", "build", "GO="+fake, "BIN="+filepath.Join(dir, "bin"))
+		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOTOOLCHAIN=") }), "GOTOOLCHAIN="+c.set)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("make: %v\n%s", err, out)
+		}
+		if got := strings.TrimSpace(string(out)); got != strings.TrimSpace("built with "+c.want) {
+			t.Errorf("with %s and GOTOOLCHAIN=%s: got %q, want %q", c.here, c.set, got, c.want)
 		}
 	}
 }
