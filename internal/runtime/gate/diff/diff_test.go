@@ -274,6 +274,9 @@ func runHere(t *testing.T, g *gate.Gate, e entry) []result {
 		r.Context, _ = json.Marshal(call.Context)
 		out = append(out, r)
 	}
+	if err := c.CheckTypes(); err != nil {
+		t.Errorf("after the runs: %v", err)
+	}
 	return out
 }
 

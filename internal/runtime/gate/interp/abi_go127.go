@@ -20,6 +20,7 @@ const (
 	flagUncommon     = 1 << 0
 	flagExtraStar    = 1 << 1
 	flagNamed        = 1 << 2
+	flagRegular      = 1 << 3
 	flagMaskOnDemand = 1 << 4
 	flagDirectIface  = 1 << 5
 )

@@ -35,7 +35,7 @@ func TestLayout(t *testing.T) {
 		compareLayout(t, reflect.TypeOf(mirror).Elem(), original)
 	}
 	for name, mirror := range map[string]int64{
-		"TFlagUncommon": flagUncommon, "TFlagExtraStar": flagExtraStar, "TFlagNamed": flagNamed, "TFlagGCMaskOnDemand": flagMaskOnDemand,
+		"TFlagUncommon": flagUncommon, "TFlagExtraStar": flagExtraStar, "TFlagNamed": flagNamed, "TFlagRegularMemory": flagRegular, "TFlagGCMaskOnDemand": flagMaskOnDemand,
 		"TFlagDirectIface": flagDirectIface, "Interface": kindInterface, "Slice": kindSlice, "String": kindString,
 	} {
 		c, ok := abi.Lookup(name).(*types.Const)

@@ -85,6 +85,9 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	}
 	c.run = mc.fnOf(run)
 	mc.prepareAll()
+	if err := c.CheckTypes(); err != nil {
+		return nil, fmt.Errorf("the engine made a wrong type: %w", err)
+	}
 	return c, nil
 }
 
@@ -159,6 +162,11 @@ func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Pa
 	value = *at[any](m, c.run.results[0].off)
 	err = *at[error](m, c.run.results[1].off)
 	c.run.release(m)
+	if checkRuns {
+		if err := c.CheckTypes(); err != nil {
+			fail(err.Error())
+		}
+	}
 	returned = true
 	return value, err, nil
 }

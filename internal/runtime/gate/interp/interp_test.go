@@ -17,7 +17,12 @@ import (
 func compile(t testing.TB, decls, body string) *Compiled {
 	t.Helper()
 	c := compileAlone(t, decls, body)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() {
+		if err := c.CheckTypes(); err != nil {
+			t.Errorf("after the runs: %v", err)
+		}
+		c.Close()
+	})
 	return c
 }
 

@@ -109,8 +109,7 @@ func (tt *typeTable) make(t types.Type) reflect.Type {
 	case *types.Map:
 		return reflect.MapOf(tt.of(t.Key()), tt.of(t.Elem()))
 	case *types.Chan:
-		dir := map[types.ChanDir]reflect.ChanDir{types.SendRecv: reflect.BothDir, types.SendOnly: reflect.SendDir, types.RecvOnly: reflect.RecvDir}
-		return reflect.ChanOf(dir[t.Dir()], tt.of(t.Elem()))
+		return reflect.ChanOf(chanDirs[t.Dir()], tt.of(t.Elem()))
 	case *types.Signature:
 		return tt.signature(t)
 	case *types.Struct:
@@ -124,6 +123,8 @@ func (tt *typeTable) make(t types.Type) reflect.Type {
 	fail("no run-time type for " + t.String())
 	return nil
 }
+
+var chanDirs = [...]reflect.ChanDir{types.SendRecv: reflect.BothDir, types.SendOnly: reflect.SendDir, types.RecvOnly: reflect.RecvDir}
 
 func (tt *typeTable) signature(t *types.Signature) reflect.Type {
 	in := make([]reflect.Type, t.Params().Len())
