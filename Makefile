@@ -36,6 +36,7 @@ build: ## build bin/recurgentd
 test: ## everything that needs only Go
 	$(GO) vet $(PACKAGES)
 	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
+	$(GO) test -timeout $(TIMEOUT) -tags enginecheck -run '^TestCorpus$$' ./internal/runtime/sandbox
 
 test-known: ## the gate's packages, with every Go version that the engine knows
 	@for version in $(KNOWN); do echo "go test with $$version"; GOTOOLCHAIN=$$version $(GO) test -timeout $(TIMEOUT) ./internal/runtime/gate/... || exit 1; done
