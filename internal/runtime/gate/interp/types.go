@@ -15,8 +15,8 @@ import (
 // maxTypes bounds the run-time types of a program: a generic type may instantiate itself without end.
 const maxTypes = 8192
 
-// maxParams bounds the parameters and results of a function type, as reflect does.
-const maxParams = 128
+// maxParams bounds the parameters and results of a function type: with a receiver reflect makes no more than 128.
+const maxParams = 127
 
 // A typeTable makes the run-time types of a program: reflect makes what it can, form and this file what it refuses, which is names,
 // methods, embedded and blank fields, and interfaces with methods. The types live as long as the process, as the runtime demands.
@@ -136,7 +136,7 @@ func (tt *typeTable) signature(t *types.Signature) reflect.Type {
 		out[i] = tt.of(t.Results().At(i).Type())
 	}
 	if len(in)+len(out) > maxParams {
-		fail("a function type has more than 128 parameters and results")
+		fail("a function type has more than 127 parameters and results")
 	}
 	return reflect.FuncOf(in, out, t.Variadic())
 }
