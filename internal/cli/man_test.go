@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Issue 9, point 3: every command that --help lists has a manual page with all its flags.
+// Every command that --help lists has a manual page with all its flags.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	var stderr bytes.Buffer

@@ -205,50 +205,6 @@ func (t *errand) diff() error {
 	return t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, text.Cell(from.Trigger), to.ID, text.Cell(to.Trigger), strings.Join(lines, "\n"))
 }
 
-// diffLines compares by the longest common subsequence, each line behind a space, - or +. Programs are short: at most
-// 64 KiB; beyond 2,000 lines a side, everything has changed.
-func diffLines(a, b []string) []string {
-	const most = 2000
-	var out []string
-	if len(a) > most || len(b) > most {
-		for _, l := range a {
-			out = append(out, "-"+l)
-		}
-		for _, l := range b {
-			out = append(out, "+"+l)
-		}
-		return out
-	}
-	common := make([][]int, len(a)+1) // of a[i:] and b[j:]
-	for i := range common {
-		common[i] = make([]int, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				common[i][j] = common[i+1][j+1] + 1
-			} else {
-				common[i][j] = max(common[i+1][j], common[i][j+1])
-			}
-		}
-	}
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			out = append(out, " "+a[i])
-			i, j = i+1, j+1
-		case i < len(a) && (j == len(b) || common[i+1][j] >= common[i][j+1]):
-			out = append(out, "-"+a[i])
-			i++
-		default:
-			out = append(out, "+"+b[j])
-			j++
-		}
-	}
-	return out
-}
-
 func (t *errand) scorecards() error {
 	role, methods := t.args[0], t.args[1:]
 	if len(methods) == 0 {

@@ -12,32 +12,31 @@ import (
 // not read here, its SDK reads.
 func (o *Options) resolveTraces(env func(string) (string, bool)) error {
 	value := func(name string) string { v, _ := env(name); return strings.TrimSpace(v) }
-	endpoint := value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") // goes over the endpoint of all signals, and is taken as it is
-	if strings.EqualFold(value("OTEL_SDK_DISABLED"), "true") || endpoint == "" && o.OTLPEndpoint == "" {
+	// The endpoint of traces goes over the one of all signals.
+	name, endpoint := "otlp-endpoint", o.OTLPEndpoint
+	if e := value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); e != "" {
+		name, endpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", e
+	}
+	exporter := value("OTEL_TRACES_EXPORTER")
+	if endpoint == "" || exporter == "none" || strings.EqualFold(value("OTEL_SDK_DISABLED"), "true") {
 		return nil
 	}
-	switch exporter := value("OTEL_TRACES_EXPORTER"); exporter {
-	case "none":
-		return nil
-	case "", "otlp":
-	default:
+	if exporter != "" && exporter != "otlp" {
 		return &settingError{Name: "OTEL_TRACES_EXPORTER", Reason: strconv.Quote(exporter) + " is neither otlp nor none"}
 	}
-	to, name := telemetry.DefaultTraceOptions(), "otlp-protocol"
-	to.Protocol = o.OTLPProtocol
+	if err := app.CheckURL(name, endpoint); err != nil {
+		return asSetting(err)
+	}
+	to := telemetry.DefaultTraceOptions()
+	if name == "otlp-endpoint" {
+		to.Endpoint = endpoint // the SDK reads its own variable, and takes it as it is
+	}
+	name, to.Protocol = "otlp-protocol", o.OTLPProtocol
 	if p := value("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"); p != "" {
 		name, to.Protocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", p
 	}
 	if to.Protocol != telemetry.ProtocolHTTP && to.Protocol != telemetry.ProtocolGRPC {
 		return &settingError{Name: name, Reason: strconv.Quote(to.Protocol) + " is neither " + telemetry.ProtocolHTTP + " nor " + telemetry.ProtocolGRPC}
-	}
-	if endpoint == "" {
-		if err := app.CheckURL("otlp-endpoint", o.OTLPEndpoint); err != nil {
-			return asSetting(err)
-		}
-		to.Endpoint = o.OTLPEndpoint
-	} else if err := app.CheckURL("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", endpoint); err != nil {
-		return asSetting(err)
 	}
 	if n, err := strconv.Atoi(value("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
 		to.Queue = n

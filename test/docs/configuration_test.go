@@ -23,6 +23,7 @@ const configurationPath = "../../docs/configuration.md"
 
 // docs/configuration.md is written from the options struct and from the limits in the code: make docs.
 func TestConfigurationDocument(t *testing.T) {
+	t.Parallel()
 	want := configurationDocument()
 	if *rig.Update {
 		if err := os.WriteFile(configurationPath, want, 0o644); err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli"
 )
 
-// P-93 to P-97: each part of the playbook has commands, and TestDocumentsTellTheTruth runs them.
+// Each part of the playbook has commands, and TestDocumentsTellTheTruth runs them.
 func TestPlaybookIsWhole(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +34,7 @@ func TestPlaybookIsWhole(t *testing.T) {
 
 // The answer to "why was it forged again" knows every reason that a selection can have.
 func TestEveryReasonIsExplained(t *testing.T) {
+	t.Parallel()
 	source, err := os.ReadFile("../../internal/runtime/selection.go")
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +56,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 
 // What stands in sh blocks is not run, but its syntax, its make targets, its commands and their flags exist.
 func TestShellBlocksNameWhatExists(t *testing.T) {
+	t.Parallel()
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +105,7 @@ func checkCommand(t *testing.T, at string, words []string) {
 
 // Tests, files and figures that the documents name are there.
 func TestDocumentsNameWhatExists(t *testing.T) {
+	t.Parallel()
 	tests := map[string]bool{}
 	for _, top := range []string{"../../internal", "../../test", "../../deploy"} {
 		err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
@@ -141,6 +145,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 
 // Links between documents lead somewhere.
 func TestDocumentLinks(t *testing.T) {
+	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	decisions, err := filepath.Glob("../../docs/decisions/*.md")
 	if err != nil {
@@ -161,6 +166,7 @@ func TestDocumentLinks(t *testing.T) {
 
 // The index leads to every document.
 func TestIndexIsWhole(t *testing.T) {
+	t.Parallel()
 	index, err := os.ReadFile("../../docs/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +181,7 @@ func TestIndexIsWhole(t *testing.T) {
 
 // The makefile's help lists every target that the documents name, and make run starts what it says.
 func TestMakeTargetsAreListed(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)

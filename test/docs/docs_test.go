@@ -123,6 +123,7 @@ const stepMark = "=== next step ==="
 // Each document's console blocks are run, in order and in one shell, against a daemon on the embedded recording, and say
 // what is printed there; "..." stands for anything.
 func TestDocumentsTellTheTruth(t *testing.T) {
+	t.Parallel()
 	for _, path := range documents(t) {
 		for _, kind := range daemonKinds() {
 			list := steps(fences(t, path), kind)
@@ -189,6 +190,7 @@ func matches(want, got string) bool {
 
 // What goes to a shell in the guides is all run: no other block has commands, and none is for a daemon that no test starts.
 func TestGuidesAreRun(t *testing.T) {
+	t.Parallel()
 	for _, path := range documents(t) {
 		for _, b := range fences(t, path) {
 			language, kind, _ := strings.Cut(b.Language, " ")

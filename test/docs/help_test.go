@@ -25,6 +25,7 @@ func commandTree() *cobra.Command {
 // Every help text renders: a summary of one line, examples that the command line takes, what the exit codes are, and a word
 // for each flag.
 func TestEveryHelpText(t *testing.T) {
+	t.Parallel()
 	everyCommand(commandTree(), func(c *cobra.Command) {
 		name := c.CommandPath()
 		if c.Short == "" || strings.ContainsAny(c.Short, "\n") || strings.HasSuffix(c.Short, ".") || len(c.Short) > 100 {

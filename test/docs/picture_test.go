@@ -17,6 +17,7 @@ import (
 
 // The demo tells the whole story against a real daemon on a directory of its own.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), "COLUMNS=100"), "demo")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s\n%s", code, errs, out)

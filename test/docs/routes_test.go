@@ -22,6 +22,7 @@ import (
 
 // Addresses with their parameters, switches of the policy and metrics that the documents name are there.
 func TestDocumentsAskForWhatExists(t *testing.T) {
+	t.Parallel()
 	doc, err := apitest.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +100,7 @@ func takesParameter(item *openapi3.PathItem, name string) bool {
 
 // The figures of docs/security.md are those of the code.
 func TestSecurityFigures(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
@@ -115,8 +117,9 @@ func TestSecurityFigures(t *testing.T) {
 	}
 }
 
-// every route of the OpenAPI document has an example in the guide.
+// Every route of the OpenAPI document has an example in the guide.
 func TestGuideHasEveryRoute(t *testing.T) {
+	t.Parallel()
 	doc, err := apitest.Load()
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ func stages(stderr string) string {
 // --stream tells each stage on stderr, a line each where no terminal is, and nothing else changes: stdout, its forms and the
 // exit codes are those of a call without it.
 func TestCallStream(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgMends}, "calculator.fail": {rig.ProgFails}})
 	d := rig.Start(t, m)
 	for _, c := range []struct {
@@ -70,6 +71,7 @@ func TestCallStream(t *testing.T) {
 
 // Calls of a session wait for each other, and say so. An interrupt cancels the call.
 func TestCallStreamQueuesAndIsInterrupted(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.slow": {rig.Held(rig.ProgAdd)}, "calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")

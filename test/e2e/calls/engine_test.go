@@ -10,6 +10,7 @@ import (
 // Which engine ran a program is in its replies, its log entries and the metric, under each setting of --engine. Programs with loops are on yaegi
 // with --engine yaegi alone; those that range over a string never are, since its cost there grows with the square of the length.
 func TestEngines(t *testing.T) {
+	t.Parallel()
 	programs := map[string]string{
 		"plain":  rig.Program("\ta, _ := call.Args[0].(float64)\n\treturn a * 2, nil"),
 		"loop":   rig.Program("\tn := 0\n\tfor i := 0; i < 10; i++ {\n\t\tn += i\n\t}\n\treturn n, nil"),
@@ -62,6 +63,7 @@ func TestEngines(t *testing.T) {
 
 // A call that no program answered has neither engine nor tier.
 func TestNoEngine(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"runner.bad": {rig.Program("\treturn nil, undeclared"), rig.Program("\treturn nil, undeclared")}}))
 	r := d.Call(d.Session("runner"), "bad")
 	if r.Outcome.OK || r.Program.Engine != "" || r.Program.Tier != "" {

@@ -7,10 +7,11 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The issue, point 4: when a call's recoveries are used up, its client is told so in the same words whatever happened; the
+// When a call's recoveries are used up, its client is told so in the same words whatever happened; the
 // type stays what the evidence says, and what happened stands in the metadata and in the log. A program that calls another
 // is told what happened.
 func TestExhaustionIsNormalised(t *testing.T) {
+	t.Parallel()
 	const said = "This request couldn't be completed after multiple attempts."
 	relay := func(method string) string {
 		return rig.Program("\to := call.Tool(\"e\").Call(\"" + method + "\")\n\treturn map[string]any{\"type\": o.ErrorType, \"message\": o.ErrorMessage}, nil")
@@ -80,6 +81,7 @@ func mustText(t *testing.T, s string) string {
 
 // A failure that nothing was tried against is told as it is: there were no multiple attempts.
 func TestOneAttemptIsToldAsItIs(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"e.m": {rig.ProgMayPanic}}))
 	d.Policy(map[string]any{"execution_repair_budget": 0})
 	got := d.Call(d.Session("e"), "m", "bad")
@@ -88,9 +90,10 @@ func TestOneAttemptIsToldAsItIs(t *testing.T) {
 	}
 }
 
-// The issue, point 4; P-60: what a failed attempt did to the context is taken back before the next; the log keeps at most 8
+// What a failed attempt did to the context is taken back before the next; the log keeps at most 8
 // attempts, with messages of at most 400 characters.
 func TestAttemptsLeaveNoTrace(t *testing.T) {
+	t.Parallel()
 	writes := "\tif n, ok := call.Context[\"n\"].(float64); ok {\n\t\tcall.Context[\"n\"] = n + 1\n\t} else {\n\t\tcall.Context[\"n\"] = 1.0\n\t}\n"
 	m := rig.NewModel(t, rig.Script{"c.m": {rig.Program(writes+"\tpanic(strings.Repeat(\"long \", 500))", "strings"), rig.Program(writes + "\treturn call.Context[\"n\"], nil")},
 		"c.always": {rig.Program(writes+"\tpanic(strings.Repeat(\"long \", 500))", "strings")}})

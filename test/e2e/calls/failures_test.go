@@ -26,9 +26,10 @@ func cutOff(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// P-48..P-50, P-57..P-59, X-09, X-10; decisions 13 and 17: the labelled corpus, driven through the real daemon. Classes come
+// The labelled corpus, driven through the real daemon. Classes come
 // from evidence; extrinsic, authored and interrupted calls never touch health.
 func TestLabelledFailures(t *testing.T) {
+	t.Parallel()
 	f, gate := rig.NewSource(t, rig.ItemsBody), make(chan struct{})
 	arrived := make(chan struct{}, 8)
 	hang := func(http.ResponseWriter) { <-gate }

@@ -18,8 +18,9 @@ func manyMethods(n int) []string {
 	return out
 }
 
-// bad input is a problem detail with a code and a hint, costs no model request and writes nothing.
+// Bad input is a problem detail with a code and a hint, costs no model request and writes nothing.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
@@ -117,9 +118,10 @@ func TestBadInput(t *testing.T) {
 	d.WantValue(d.Call(s, "add", 1, 2), 3, "generated")
 }
 
-// Names are free text (decision 14): what is allowed round-trips through call, artifact and registry, and stays below
+// Names are free text: what is allowed round-trips through call, artifact and registry, and stays below
 // the data directory.
 func TestNamesAreFreeText(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.ProgAdd)
 	d := rig.Start(t, m)
@@ -141,8 +143,9 @@ func TestNamesAreFreeText(t *testing.T) {
 	}
 }
 
-// sessions are made, listed, read and deleted, and survive a restart.
+// Sessions are made, listed, read and deleted, and survive a restart.
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
 	body := map[string]any{"role": "calculator", "model": "other-model", "debug": true, "metadata": map[string]any{"team": "x"}, "context": map[string]any{"a": 1}, "contract": map[string]any{"purpose": "p"}}
 	created := d.Do(http.StatusCreated, http.MethodPost, "/v1/sessions", body).Object(t)

@@ -11,6 +11,7 @@ import (
 
 // What a newcomer gets wrong on the command line or in a setting is told in one line that says what to do.
 func TestMistakesSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil)
 	address := strings.TrimPrefix(d.URL, "http://")
 	dir := t.TempDir()
@@ -66,6 +67,7 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 
 // The same for a first request by curl: each problem's hint says what to do.
 func TestFirstRequestsGoneWrong(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil)
 	for _, c := range []struct {
 		method, path, body, media string

@@ -10,8 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-38, P-39, P-44, P-47, P-99, P-100, H-13, H-14: the first call forges, the next is answered by the artifact, in another session too.
+// The first call forges, the next is answered by the artifact, in another session too.
 func TestForgedOnceThenServed(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
@@ -40,6 +41,7 @@ func TestForgedOnceThenServed(t *testing.T) {
 
 // What a forge request carries: the tool, forced; the elements that recordings key on.
 func TestForgeRequest(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator", map[string]any{"contract": map[string]any{"purpose": "arithmetic without surprises"}})
@@ -62,8 +64,9 @@ func TestForgeRequest(t *testing.T) {
 	}
 }
 
-// X-04: a server that ignores tools is understood too, and a blank payload is asked again within the budget.
+// A server that ignores tools is understood too, and a blank payload is asked again within the budget.
 func TestProviderForms(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"calculator.fenced": {rig.Text("Here you are:\n```go\n" + rig.ProgAdd + "\n```\nDone.")},
 		"calculator.object": {rig.Text(string(rig.MustJSON(map[string]any{"code": rig.ProgAdd})))},
@@ -88,6 +91,7 @@ func TestProviderForms(t *testing.T) {
 
 // The session's context: kept between calls, read and patched by clients, written by setters without a model.
 func TestContext(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.increment": {rig.ProgIncrement},
 		"calculator.spoil": {rig.Program("\tcall.Context[\"value\"] = -1\n\treturn nil, recurgent.Fail(\"not_today\", \"no\")")}})
 	d := rig.Start(t, m)
@@ -117,8 +121,9 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// X-02, X-05: what programs get wrong ends in typed outcomes with status 200, and the daemon goes on.
+// What programs get wrong ends in typed outcomes with status 200, and the daemon goes on.
 func TestFailuresAreOutcomes(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"t.panics":   {rig.ProgPanic},
 		"t.syntax":   {"package tool\n\nfunc Run(call"},
@@ -159,8 +164,9 @@ func TestFailuresAreOutcomes(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodGet, "/healthz", nil)
 }
 
-// X-06: 16 equal cold calls ask the model once, and all are answered.
+// 16 equal cold calls ask the model once, and all are answered.
 func TestEqualColdCallsForgeOnce(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	var wg sync.WaitGroup

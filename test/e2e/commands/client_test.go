@@ -12,6 +12,7 @@ import (
 )
 
 func TestCallCommand(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "echo.echo": {rig.ProgEcho}, "calculator.increment": {rig.ProgIncrement}, "calculator.fail": {rig.ProgFails}})
 	d := rig.Start(t, m)
 	out, errs, code := d.Client("call", "calculator", "add", "2", "-3")
@@ -48,6 +49,7 @@ func TestCallCommand(t *testing.T) {
 }
 
 func TestClientCommandsEndWithTheRightCode(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{}))
 	for _, c := range []struct {
 		args []string
@@ -79,6 +81,7 @@ func TestClientCommandsEndWithTheRightCode(t *testing.T) {
 }
 
 func TestVersionAndCompletion(t *testing.T) {
+	t.Parallel()
 	out, _, code := rig.Run(t, rig.Environment(t.TempDir()), "version")
 	if code != 0 || !strings.HasPrefix(out, "recurgentd ") || !strings.Contains(out, "go1.") {
 		t.Errorf("version: %q, %d", out, code)
@@ -92,6 +95,7 @@ func TestVersionAndCompletion(t *testing.T) {
 
 // Every command and flag says what it is for, and hidden ones stay hidden.
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	out, _, code := rig.Run(t, rig.Environment(t.TempDir()), "--help")
 	if code != 0 || strings.Contains(out, "runner ") || strings.Contains(out, "healthcheck") {
 		t.Errorf("help: code %d\n%s", code, out)

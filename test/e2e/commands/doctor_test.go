@@ -18,6 +18,7 @@ import (
 // doctor tells what serve would meet: the same confinement that a daemon states, a model that answers a real request,
 // and each fault by its check, with an exit code for scripts.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil)
 	level, _ := d.Get("/v1/version")["sandbox"].(map[string]any)["level"].(string)
 	for _, tt := range []struct {
@@ -61,6 +62,7 @@ func TestDoctor(t *testing.T) {
 // The settings that are not at their defaults are told with where they came from, and no secret with them; a damaged file is
 // told; a port that something else holds fails; the clock is held against the data.
 func TestDoctorTellsWhy(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Default(func(openaitest.Request) openaitest.Reply { return rig.Text("ok") })
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -126,6 +128,7 @@ func TestDoctorTellsWhy(t *testing.T) {
 }
 
 func TestDoctorOnATerminal(t *testing.T) {
+	t.Parallel()
 	w := rig.OnTerminal(t, 200, 40, rig.Environment(t.TempDir()), "doctor", "--listen", "127.0.0.1:0")
 	w.Shows("ok    settings", "data", "port", "model", "sandbox", "level", "on   seccomp", "clock", "→")
 	w.Ends(0)

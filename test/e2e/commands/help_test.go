@@ -9,6 +9,7 @@ import (
 
 // help and completion work as commands, for every shell.
 func TestHelpAndCompletionCommands(t *testing.T) {
+	t.Parallel()
 	env := rig.Environment(t.TempDir())
 	for _, c := range []struct {
 		args []string

@@ -19,6 +19,7 @@ import (
 // Every command that prints data has the three forms, with the same names in both machine forms; --json is the short one;
 // another form is refused.
 func TestOutputEverywhere(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil)
 	s := d.Session("calculator")
 	id := d.Call(s, "add", 2, 3).CallID
@@ -120,6 +121,7 @@ func shape(v any) string {
 
 // Colour is for terminals only, and NO_COLOR with any value or a dumb terminal turn it off, in every command that has some.
 func TestColourOnTerminalsOnly(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil)
 	s := d.Session("calculator")
 	id := d.Call(s, "add", 2, 3).CallID

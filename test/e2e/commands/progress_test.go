@@ -11,6 +11,7 @@ import (
 // On a terminal one line changes with the stages and is wiped at the end; where colours are off it is plain; a pipe gets
 // nothing at all of a call that is not streamed.
 func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.slow": {rig.Held(rig.ProgAdd)}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")

@@ -21,6 +21,7 @@ func hostileCall(n int, text string) agent.LogEntry {
 
 // No byte of a stranger's text is obeyed by the terminal: neither on the screen, nor as lines, nor as JSON or YAML.
 func TestWatchShowsHostileTextPlain(t *testing.T) {
+	t.Parallel()
 	s := newStageDaemon(t)
 	for i, text := range clitest.HostileTexts {
 		s.end(hostileCall(i+1, text))

@@ -81,6 +81,7 @@ func (w *watchLinesOf) stop(t *testing.T, s os.Signal) {
 
 // Where no terminal is: one call a line, no escape byte, as JSON lines or YAML documents on request; the same filters.
 func TestWatchLines(t *testing.T) {
+	t.Parallel()
 	s := newStageDaemon(t)
 	s.end(clitest.SomeCalls()...)
 	env := append(rig.Environment(t.TempDir()), "RECURGENT_URL="+s.URL)
@@ -113,6 +114,7 @@ func TestWatchLines(t *testing.T) {
 
 // A connection that ends is made again behind the last call that came; what happened meanwhile is shown once.
 func TestWatchGoesOnBehindTheLastCall(t *testing.T) {
+	t.Parallel()
 	s := newStageDaemon(t)
 	w := watchPiped(t, append(rig.Environment(t.TempDir()), "RECURGENT_URL="+s.URL))
 	rig.Until(t, "a connection", func() bool { return len(s.connections()) == 1 })
@@ -166,6 +168,7 @@ func door(t *testing.T, to func() string) string {
 
 // The real daemon: a screen lives through its restart, loses no call, and SIGTERM ends it cleanly.
 func TestWatchLivesThroughARestart(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil)
 	var mu sync.Mutex
 	address := strings.TrimPrefix(d.URL, "http://")
@@ -199,6 +202,7 @@ func TestWatchLivesThroughARestart(t *testing.T) {
 
 // What cannot be watched is said in one line, with the exit code that tells why.
 func TestWatchRefusals(t *testing.T) {
+	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer refusing.Close()
 	for _, c := range []struct {

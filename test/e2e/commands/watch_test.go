@@ -22,6 +22,7 @@ func watchOn(t *testing.T, s *stageDaemon, columns, rows int, args ...string) *r
 // The screen: what came before, what comes, trees of delegation, what runs; filters by keys, a list, an end by q that leaves
 // the terminal as it was.
 func TestWatchScreen(t *testing.T) {
+	t.Parallel()
 	s := newStageDaemon(t)
 	all := clitest.SomeCalls()
 	s.end(all[:3]...)
@@ -61,6 +62,7 @@ func TestWatchScreen(t *testing.T) {
 
 // The filters as flags, and scrolling.
 func TestWatchFiltersAndScrolls(t *testing.T) {
+	t.Parallel()
 	s := newStageDaemon(t)
 	s.end(clitest.SomeCalls()...)
 	for n := 10; n < 40; n++ {
@@ -85,6 +87,7 @@ func TestWatchFiltersAndScrolls(t *testing.T) {
 
 // A screen of any size is drawn, down to one cell, and the next larger one is whole again.
 func TestWatchResizes(t *testing.T) {
+	t.Parallel()
 	s := newStageDaemon(t)
 	s.end(clitest.SomeCalls()...)
 	w := watchOn(t, s, 100, 12)

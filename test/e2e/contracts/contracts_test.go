@@ -19,27 +19,28 @@ func newStrictDaemon(t *testing.T, m *rig.Model) *rig.Daemon {
 	return d
 }
 
-// C-01, C-02, C-05 to C-10, C-13, C-18: what each constraint lets through and what it refuses, as a client sees it; and
+// What each constraint lets through and what it refuses, as a client sees it; and
 // that the metric counts each violation under its mismatch.
 func TestConstraints(t *testing.T) {
+	t.Parallel()
 	const movies = `{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`
 	const weak = `{"status":"success_no_parse","movies":[]}`
 	tests := []struct {
 		name, deliverable, value string
 		want                     string // metadata of the violation; "" for an ok value, which comes back as it is
 	}{
-		{"words without constraints", `{"type":"object","required":["status","movies"]}`, weak, ""}, // C-01, C-09
+		{"words without constraints", `{"type":"object","required":["status","movies"]}`, weak, ""},
 		{"no contract", ``, weak, ""},
-		{"the same with min_items", movies, weak, // C-02, C-08
+		{"the same with min_items", movies, weak,
 			`{"mismatch":"min_items_violation","expected_shape":"array","actual_shape":"array","expected_keys":["movies"],"actual_keys":[],"expected_min_items":1,"actual_items":0,"constraint_path":"deliverable.constraints.properties.movies.min_items","value_path":"/movies"}`},
 		{"one movie", movies, `{"status":"ok","movies":["A"]}`, ""},
 		{"movies of another type", movies, `{"status":"ok","movies":"A"}`,
 			`{"mismatch":"property_type_mismatch","expected_shape":"array","actual_shape":"string","expected_keys":["movies"],"actual_keys":[],"constraint_path":"deliverable.constraints.properties.movies.type","value_path":"/movies"}`},
-		{"a missing key", movies, `{"status":"ok"}`, // C-06, C-13
+		{"a missing key", movies, `{"status":"ok"}`,
 			`{"mismatch":"missing_required_key","expected_shape":"object","actual_shape":"object","expected_keys":["status","movies"],"actual_keys":["status"],"missing_keys":["movies"],"constraint_path":"deliverable.required","value_path":""}`},
-		{"an array for an object", movies, `["A"]`, // C-05
+		{"an array for an object", movies, `["A"]`,
 			`{"mismatch":"type_mismatch","expected_shape":"object","actual_shape":"array","expected_keys":["status","movies"],"actual_keys":[],"constraint_path":"deliverable.type","value_path":""}`},
-		{"top level, 0 of 0", `{"type":"array","min_items":0}`, `[]`, ""}, // C-07
+		{"top level, 0 of 0", `{"type":"array","min_items":0}`, `[]`, ""},
 		{"top level, 1 of 2", `{"type":"array","min_items":2}`, `[1]`,
 			`{"mismatch":"min_items_violation","expected_shape":"array","actual_shape":"array","expected_keys":[],"actual_keys":[],"expected_min_items":2,"actual_items":1,"constraint_path":"deliverable.min_items","value_path":""}`},
 		{"top level, 2 of 2", `{"type":"array","min_items":2}`, `[1,2]`, ""},
@@ -57,7 +58,7 @@ func TestConstraints(t *testing.T) {
 	s := d.Session("shapes")
 	mismatches := map[string]float64{}
 	for i, tt := range tests {
-		// C-18: the acceptance is false of every value.
+		// The acceptance is false of every value.
 		k := map[string]any{"purpose": "p", "acceptance": []any{map[string]any{"assert": "the moon is made of cheese"}}}
 		if tt.deliverable != "" {
 			k["deliverable"] = rig.ParseJSON(tt.deliverable)
@@ -87,8 +88,9 @@ func TestConstraints(t *testing.T) {
 	d.WantError(nothing, "contract_violation") // the echo of null is no object
 }
 
-// C-11: the same value breaks the same contract in the same bytes, and the repair is told all of it.
+// The same value breaks the same contract in the same bytes, and the repair is told all of it.
 func TestViolationsAreTheSameEveryTime(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, nil)
 	m.Otherwise(rig.ProgGiven)
 	d := newStrictDaemon(t, m)
@@ -115,9 +117,10 @@ func TestViolationsAreTheSameEveryTime(t *testing.T) {
 	}
 }
 
-// C-14: senseless constraints are refused at every door with a pointer to them; a program may delegate with one, which is
+// Senseless constraints are refused at every door with a pointer to them; a program may delegate with one, which is
 // reported and binds nobody while the rest of the contract holds; its $ref is refused.
 func TestSenselessContracts(t *testing.T) {
+	t.Parallel()
 	delegating := func(deliverable string) string {
 		return rig.Program("\tk := recurgent.Contract{Purpose: \"p\", Deliverable: " + deliverable + "}\n\tout := call.Delegate(\"child\", k).Call(call.Arg(1, \"m\").(string), call.Arg(0, \"v\"))\n" +
 			"\tif !out.OK() {\n\t\treturn map[string]any{\"failed\": out.ErrorType, \"mismatch\": out.Metadata[\"mismatch\"]}, nil\n\t}\n\treturn out.Value, nil")
@@ -167,8 +170,9 @@ func TestSenselessContracts(t *testing.T) {
 	d.WantValue(d.Call(d.Session("pointing"), "go", []any{}, "m"), map[string]any{"failed": "invalid_input", "mismatch": nil}, "generated") // its $ref is refused
 }
 
-// C-15 to C-17: what every request says of contracts; the example in it is one that the validator takes, and it bites.
+// What every request says of contracts; the example in it is one that the validator takes, and it bites.
 func TestRequestsTellOfContracts(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"t.m": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	d.Call(d.Session("t"), "m", 1, 2)
@@ -193,9 +197,10 @@ func TestRequestsTellOfContracts(t *testing.T) {
 	}
 }
 
-// Issue 7.1: contracts per role and, over that, per method; call over session over registry, by top-level key; the log
+// Contracts per role and, over that, per method; call over session over registry, by top-level key; the log
 // says where the result came from.
 func TestContractLayers(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, nil)
 	m.Otherwise(rig.ProgGiven)
 	d := newStrictDaemon(t, m)

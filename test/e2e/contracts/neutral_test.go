@@ -56,9 +56,10 @@ func reworded(v any) any {
 	return v
 }
 
-// C-01, C-04, C-21, by random values of a fixed seed: an outcome has the same bytes with every detector on and off, also
+// By random values of a fixed seed: an outcome has the same bytes with every detector on and off, also
 // when it was asked for again; it is the value that the program returned; and no other choice of words ends otherwise.
 func TestOutcomesDoNotDependOnWords(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"t.ask": {rig.ProgGiven}, "t.m": {rig.ProgGiven}})
 	d := rig.Start(t, m)
 	// Everything that a detector looks at is watched, and nothing is demanded.
@@ -106,9 +107,10 @@ func TestOutcomesDoNotDependOnWords(t *testing.T) {
 	}
 }
 
-// C-35, C-04: keys are the same whatever Go type they come from; a refused program is written again; a program that breaks
+// Keys are the same whatever Go type they come from; a refused program is written again; a program that breaks
 // the contract on its first run is mended.
 func TestContractsLeaveTheRestAlone(t *testing.T) {
+	t.Parallel()
 	k := map[string]any{"contract": map[string]any{"deliverable": rig.ParseJSON(`{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`)}}
 	structure := "package tool\n\nimport \"recurgent\"\n\ntype answer struct {\n\tStatus string `json:\"status\"`\n\tMovies []string `json:\"movies\"`\n\thidden int\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn %sanswer{Status: \"ok\", Movies: []string{\"A\"}}, nil\n}\n"
 	m := rig.NewModel(t, rig.Script{
@@ -143,9 +145,10 @@ func TestContractsLeaveTheRestAlone(t *testing.T) {
 	}
 }
 
-// C-36: contracts and detectors add nothing to an artifact's key or file: one that was written without a contract serves
+// Contracts and detectors add nothing to an artifact's key or file: one that was written without a contract serves
 // under a purpose and an acceptance, and a new contract makes it stale, not another one.
 func TestArtifactKeysStay(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull}})
 	d := rig.Start(t, m)
 	first := d.Call(d.Session("movie finder"), "find", "action")
@@ -160,8 +163,9 @@ func TestArtifactKeysStay(t *testing.T) {
 	}
 }
 
-// C-19: the documentation says what is enforced and what is prose.
+// The documentation says what is enforced and what is prose.
 func TestContractsAreDocumented(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("../../../docs/contracts.md")
 	if err != nil {
 		t.Fatal(err)

@@ -24,9 +24,10 @@ func anySlice(list []map[string]any) any {
 	return out
 }
 
-// X-10, H-18: SIGTERM lets calls under way end, refuses new ones, and the daemon stops cleanly; what was interrupted is
+// SIGTERM lets calls under way end, refuses new ones, and the daemon stops cleanly; what was interrupted is
 // recorded as canceled and counts for nothing.
 func TestSigtermDrains(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.answer": {rig.Held(rig.ProgAdd)}, "slow.never": {rig.Held(rig.ProgAdd)}})
 	d := rig.Start(t, m)
 	s := d.Session("slow")
@@ -70,6 +71,7 @@ func TestSigtermDrains(t *testing.T) {
 
 // A call that does not end by itself is ended with the daemon, as canceled, and recorded.
 func TestSigtermEndsWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.never": {rig.Held(rig.ProgAdd)}})
 	d := rig.Start(t, m)
 	s := d.Session("slow")
@@ -93,6 +95,7 @@ func TestSigtermEndsWhatDoesNotEnd(t *testing.T) {
 
 // A second SIGTERM ends the daemon at once.
 func TestSecondSigtermIsImmediate(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.never": {rig.Held(rig.ProgAdd)}})
 	d := rig.Start(t, m)
 	s := d.Session("slow")
@@ -111,8 +114,9 @@ func TestSecondSigtermIsImmediate(t *testing.T) {
 	m.Release()
 }
 
-// a client that hangs up is canceled, recorded once, and held against nobody.
+// A client that hangs up is canceled, recorded once, and held against nobody.
 func TestClientHangsUp(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.answer": {rig.Held(rig.ProgAdd)}})
 	d := rig.Start(t, m)
 	s := d.Session("slow")
@@ -135,6 +139,7 @@ func TestClientHangsUp(t *testing.T) {
 
 // A terminal that closes stops the daemon as cleanly as SIGTERM does.
 func TestSighupStopsCleanly(t *testing.T) {
+	t.Parallel()
 	if signal.Ignored(syscall.SIGHUP) {
 		return // under nohup the daemon is to live on
 	}
@@ -144,8 +149,9 @@ func TestSighupStopsCleanly(t *testing.T) {
 	}
 }
 
-// whoever reads the log may end before the daemon does; calls go on, and it stops cleanly.
+// Whoever reads the log may end before the daemon does; calls go on, and it stops cleanly.
 func TestLogReaderGone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := &rig.Daemon{T: t, Dir: dir, Output: &rig.Buffer{}, HTTP: apitest.Client(t), Env: rig.Environment(dir)}
 	d.HTTP.Timeout = rig.Patience

@@ -10,8 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Issue 9, point 3: the unit has Type=notify, so the daemon tells when it is ready and when it stops.
+// The unit has Type=notify, so the daemon tells when it is ready and when it stops.
 func TestServiceManagerIsTold(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// what /metrics shows is what Prometheus's own linter accepts.
+// What /metrics shows is what Prometheus's own linter accepts.
 func TestOpsMetricsPassPromtool(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.explode": {rig.ProgPanic}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
@@ -26,6 +27,7 @@ func TestOpsMetricsPassPromtool(t *testing.T) {
 
 // The OpenAPI document passes a linter that we did not write.
 func TestOpsOpenAPIPassesRedocly(t *testing.T) {
+	t.Parallel()
 	passes(t, nil, "redocly", "lint", "--config", "../../../api/redocly.yaml", "../../../api/openapi.yaml")
 }
 

@@ -16,8 +16,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-05, P-08, P-16, P-17, P-20..P-31, P-34, P-35, P-103: what was answered once is there after a restart, and the model is not asked.
+// What was answered once is there after a restart, and the model is not asked.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.explode": {rig.ProgPanic}, "delegator.compute": {rig.ProgDelegates}, "calculator.increment": {rig.ProgIncrement}, "x.y": {rig.ProgEcho}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
@@ -57,7 +58,7 @@ func TestRestart(t *testing.T) {
 	if strings.Contains(d.Output.String(), rig.SecretKey) {
 		t.Error("the log holds the key")
 	}
-	for path := range rig.Files(t, d.Dir) { // P-05, P-13
+	for path := range rig.Files(t, d.Dir) {
 		if !strings.HasPrefix(path, filepath.ToSlash(d.State())) {
 			t.Errorf("a file outside the data directory: %s", path)
 		}
@@ -93,8 +94,9 @@ func checkArtifactFile(t *testing.T, path string) {
 	}
 }
 
-// X-04, and the issue: a dead provider ends in a provider outcome within its budget, and warm calls go on meanwhile.
+// A dead provider ends in a provider outcome within its budget, and warm calls go on meanwhile.
 func TestDeadProvider(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.hangs": {rig.Held(rig.ProgAdd)}, "calculator.broken": {rig.Status(http.StatusInternalServerError)}, "calculator.denied": {rig.Status(http.StatusUnauthorized)}})
 	d := rig.Start(t, m, "--provider-timeout", "300ms")
 	s, other := d.Session("calculator"), d.Session("calculator")
@@ -124,6 +126,7 @@ func TestDeadProvider(t *testing.T) {
 
 // The daemon does not start when it cannot work, says why in one clear line, and ends with a code that is not 0.
 func TestCannotStart(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil, "--provider", "replay")
 	address := strings.TrimPrefix(d.URL, "http://")
 	fresh := func(t *testing.T) []string { return rig.Environment(t.TempDir()) }
@@ -166,6 +169,7 @@ func TestCannotStart(t *testing.T) {
 
 // With nothing configured the daemon answers from the embedded recording and says so first.
 func TestFirstScreen(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil)
 	rig.Until(t, "the first screen", func() bool { return strings.Contains(d.Output.String(), "OPENAI_API_KEY") })
 	screen := d.Output.String()

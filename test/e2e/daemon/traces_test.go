@@ -106,9 +106,10 @@ func traced(t *testing.T, m *rig.Model, url string, env ...string) *rig.Daemon {
 	return d
 }
 
-// Issue 9, point 1: optional OpenTelemetry traces by OTLP. One span a call with its stages below it, the questions to the
+// Optional OpenTelemetry traces by OTLP. One span a call with its stages below it, the questions to the
 // model below the forge, and delegated calls below their caller, all in the client's trace.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	nest := rig.Program(`	o := call.Tool("helper").Call("half", 8)
 	if !o.OK() { return nil, recurgent.Fail("x", "y") }
 	return o.Value, nil`)
@@ -199,6 +200,7 @@ var lost = regexp.MustCompile(`(?m)^recurgent_trace_spans_total\{result="(failed
 
 // A collector that is not there, and one that never answers, neither fail nor delay calls or the end, and are counted.
 func TestTracesWithoutACollector(t *testing.T) {
+	t.Parallel()
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -248,8 +250,9 @@ func openMetrics(t *testing.T, d *rig.Daemon) string {
 	return string(data)
 }
 
-// Issue 9, point 1: stages of a call as histograms, and exemplars with the trace id where the scraper takes them.
+// Stages of a call as histograms, and exemplars with the trace id where the scraper takes them.
 func TestStagesAndExemplars(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
 	s := d.Session("calculator")
 	cold := d.Call(s, "add", 1, 2)

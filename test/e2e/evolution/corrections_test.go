@@ -28,9 +28,10 @@ func wantCorrection(d *rig.Daemon, first, second rig.Reply, signal string) {
 	}
 }
 
-// C-22: a question asked again is a correction on cold and on warm calls, of weak values and of errors, in the same and in
+// A question asked again is a correction on cold and on warm calls, of weak values and of errors, in the same and in
 // similar words; both calls name each other, also after the daemon was killed; and a correction that spans a restart is one.
 func TestCorrections(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"movie finder.find": {rig.ProgMoviesWeak}, "closed.m": {rig.ProgFails}, "calculator.add": {rig.ProgAdd}, "chatter.ask": {rig.ProgGiven},
 	})
@@ -89,9 +90,10 @@ func TestCorrections(t *testing.T) {
 	}
 }
 
-// Issue 7.3: weak successes and corrections by reason in /metrics, and the gauge of open recommendations, which follows
+// Weak successes and corrections by reason in /metrics, and the gauge of open recommendations, which follows
 // decisions about them.
 func TestEvolutionMetrics(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak}, "word.m": {rig.Program("\treturn map[string]any{\"status\": \"partial\"}, nil")},
 		"own.m": {rig.Program("\treturn map[string]any{\"status\": \"meh\"}, nil")}})
 	d := rig.Start(t, m)
@@ -140,9 +142,10 @@ func without(o map[string]any, keys ...string) map[string]any {
 	return out
 }
 
-// C-28 to C-31, C-37: a recommendation does nothing by itself. Applied by a person it does what it proposes and no more,
+// A recommendation does nothing by itself. Applied by a person it does what it proposes and no more,
 // is in the audit trail, and one call takes it back: the registry, the artifact and the list are as they were, to the byte.
 func TestAdviceIsTakenBackExactly(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull},
 		"low.m":             {rig.Program("\treturn map[string]any{\"status\": \"partial\"}, nil")},
@@ -219,8 +222,9 @@ func TestAdviceIsTakenBackExactly(t *testing.T) {
 	}
 }
 
-// C-28: an applied reforge has the next call forge anew, once, and the evidence starts anew.
+// An applied reforge has the next call forge anew, once, and the evidence starts anew.
 func TestReforge(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"low.m": {rig.Program("\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil"), rig.Program("\treturn map[string]any{\"status\": \"success\", \"n\": call.Arg(0, \"n\")}, nil")}})
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"fixtures_enabled": false}) // what the old one answered is no proof of the new one

@@ -11,17 +11,18 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// C-01, C-12, C-18, C-20, C-22, C-23, C-27, C-30, C-31, C-38: the movie scenario from end to end. A weak ok is left as it is
+// The movie scenario from end to end. A weak ok is left as it is
 // and noted; the user asks again; a stronger contract is recommended with a simulation; a person applies it; the artifact is
 // stale and is repaired under the new contract; and all is taken back in one call.
 func TestMovieScenario(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull}})
 	d := rig.Start(t, m)
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/movie%20finder", rig.MovieContract)
 	s := d.Session("movie finder")
 	first := d.Call(s, "find", "action")
 	d.WantValue(first, map[string]any{"status": "success_no_parse", "movies": []any{}}, "generated")
-	second := d.Call(s, "find", "action") // warm: C-22
+	second := d.Call(s, "find", "action") // warm
 	d.WantValue(second, first.Outcome.Value, "persisted")
 	e := d.Get("/v1/calls/" + second.CallID)
 	if e["weak_success"] != true || !rig.Equal([]any{"empty_array:/movies", "weak_status:/status=success_no_parse"}, e["weak_success_reasons"]) {
@@ -108,8 +109,9 @@ func TestMovieScenario(t *testing.T) {
 	d.Do(http.StatusNotFound, http.MethodPost, apply, map[string]any{"undo": true})
 }
 
-// C-02, C-10, C-11, C-12: a value that breaks the contract on a healthy artifact has it repaired in the same call.
+// A value that breaks the contract on a healthy artifact has it repaired in the same call.
 func TestViolationOnAHealthyArtifact(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull}})
 	d := rig.Start(t, m)
 	strict := map[string]any{"deliverable": map[string]any{"type": "object", "constraints": map[string]any{"properties": map[string]any{"movies": map[string]any{"type": "array", "min_items": 1}}}}}
@@ -133,8 +135,9 @@ func TestViolationOnAHealthyArtifact(t *testing.T) {
 	}
 }
 
-// C-01, C-17, C-21: outcome bytes are the same with every detector on and off, whatever a value says of itself.
+// Outcome bytes are the same with every detector on and off, whatever a value says of itself.
 func TestDetectorsChangeNothing(t *testing.T) {
+	t.Parallel()
 	values := []string{`map[string]any{"status": "success_no_parse", "movies": []any{}}`, `map[string]any{"status": "empty"}`, `[]any{}`, `"no_results"`,
 		`map[string]any{"status": "error", "error": "nothing worked", "movies": []any{}}`, `nil`, `map[string]any{"ok": false}`}
 	body := "\tn, _ := call.Arg(0, \"n\").(float64)\n\tswitch n {\n"

@@ -24,9 +24,10 @@ func recentPatterns(q rig.Question) []string {
 	return out
 }
 
-// Issue 7.4, C-23: a role's memory comes from the gate's facts; a root call's request shows at most four capabilities, each
+// A role's memory comes from the gate's facts; a root call's request shows at most four capabilities, each
 // seen at least twice in the last five events, and a nested call's shows none; the ring keeps 50 events over restarts.
 func TestPatternMemory(t *testing.T) {
+	t.Parallel()
 	skilled := func(statements string, imports ...string) string {
 		return rig.Program("\ttext := \"1,2\"\n\t_ = text\n"+statements+"\n\treturn call.Arg(0, \"v\"), nil", imports...)
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// H-01, H-24 and D-24 for predictions in a session: one that the model was asked for in vain leaves a record with its usage in the
+// Predictions in a session: one that the model was asked for in vain leaves a record with its usage in the
 // log, and is no turn; one that was refused leaves nothing.
 func TestFailedPredictionInASession(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Answer("", "", rig.Text("no"), rig.Text("no"), rig.Status(http.StatusBadRequest), rig.Text("Answer: a1"), rig.Text("Answer: a2"))
 	d := rig.Start(t, m)
@@ -51,6 +52,7 @@ func TestFailedPredictionInASession(t *testing.T) {
 
 // Named signatures are durable, and a session's turns become the history of the next.
 func TestPredictNamedAndInASession(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Answer("", "", rig.Text("Answer: a1"), rig.Text("Answer: a2"), rig.Text("Answer: a3"))
 	d := rig.Start(t, m)
@@ -98,6 +100,7 @@ func TestPredictNamedAndInASession(t *testing.T) {
 // Examples that are stored with a named signature come before the history, survive a restart, and give way to those that a
 // request brings.
 func TestPredictDemos(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Answer("", "", rig.Text("Answer: ok"))
 	d := rig.Start(t, m)

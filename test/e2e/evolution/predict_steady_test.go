@@ -10,8 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// D-13, D-19: whatever the order of the keys in the request, the model is sent the same bytes.
+// Whatever the order of the keys in the request, the model is sent the same bytes.
 func TestPredictIsByteStable(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Answer("", "", rig.Text(`{"mood":"good","stars":5}`))
 	d := rig.Start(t, m)
@@ -35,6 +36,7 @@ func TestPredictIsByteStable(t *testing.T) {
 
 // What is wrong with a prediction is found before the model is asked.
 func TestBadPredictions(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	d := rig.Start(t, m)
 	typed := map[string]any{"inputs": []any{map[string]any{"name": "n", "type": "integer"}}, "outputs": []any{map[string]any{"name": "a"}}}

@@ -28,6 +28,7 @@ func prediction(d *rig.Daemon, m *rig.Model, signature, inputs map[string]any) [
 
 // Seed 002, scenario by scenario, over HTTP: what the model is sent.
 func TestSeed002(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Answer("", "", rig.Text("Answer: ok"))
 	d := rig.Start(t, m)
@@ -56,7 +57,7 @@ func TestSeed002(t *testing.T) {
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			got := prediction(d, m, qaSignature(true), c.inputs)
-			want := append(append([][2]string{system}, c.between...), current) // before the current request, which is not altered: D-17, D-18
+			want := append(append([][2]string{system}, c.between...), current) // before the current request, which is not altered
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("the model was sent\n%q\nwant\n%q", got, want)
 			}
@@ -114,6 +115,7 @@ func TestSeed002(t *testing.T) {
 
 // Adapters and typed outputs: what the model is asked to write, what is read, and what the client gets.
 func TestPredictAdapters(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	d := rig.Start(t, m)
 	signature := map[string]any{"inputs": []any{map[string]any{"name": "review"}}, "outputs": []any{map[string]any{"name": "mood"}, map[string]any{"name": "stars", "type": "integer"},
@@ -160,6 +162,7 @@ func TestPredictAdapters(t *testing.T) {
 
 // A reply that does not fit is asked for once more; then it is a problem with the usage in it.
 func TestPredictAsksOnceMore(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Answer("", "", rig.Text("I would rather not"), rig.Text("Answer: now it is"), rig.Text("no"), rig.Text("no"), rig.Status(http.StatusBadRequest))
 	d := rig.Start(t, m)

@@ -2,16 +2,15 @@ package evolution
 
 import (
 	"net/http"
-	"net/url"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// C-24 to C-32: kinds, thresholds and dismissals.
+// Kinds, thresholds and dismissals.
 func TestRecommendationsByKind(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"boundary.m": {rig.Program("\treturn nil, recurgent.Fail(\"wrong_tool_boundary\", \"not mine\")")},
 		"low.m":      {rig.Program("\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil")},
@@ -35,7 +34,7 @@ func TestRecommendationsByKind(t *testing.T) {
 	if got := kinds(""); !reflect.DeepEqual(got, map[string]string{"boundary": "split_boundary", "low": "reforge"}) {
 		t.Errorf("recommended: %v", got)
 	}
-	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"recommendations": map[string]any{"boundary_referrals": 5}}) // C-32
+	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"recommendations": map[string]any{"boundary_referrals": 5}})
 	if got := kinds(""); !reflect.DeepEqual(got, map[string]string{"low": "reforge"}) {
 		t.Errorf("with another threshold: %v", got)
 	}
@@ -64,6 +63,7 @@ func TestRecommendationsByKind(t *testing.T) {
 
 // A recommendation about calls that bring their own deliverable builds on it and says that theirs wins.
 func TestRecommendationKnowsCallersContracts(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak}}))
 	s := d.Session("movie finder", map[string]any{"contract": rig.MovieContract})
 	for range 4 {
@@ -82,20 +82,13 @@ func TestRecommendationKnowsCallersContracts(t *testing.T) {
 	t.Error("nothing is recommended")
 }
 
-// C-33, C-34: the baseline scenarios with local sites: three news sites, one with nothing, one that is down, and a control
+// The baseline scenarios with local sites: three news sites, one with nothing, one that is down, and a control
 // without an open world. docs/baselines holds these counts.
 func TestNewsScenario(t *testing.T) {
-	google, yahoo, nyt := rig.NewSource(t, `{"items":[{"title":"G1"},{"title":"G2"}]}`), rig.NewSource(t, `{"items":[]}`), rig.NewSource(t, `{"items":[{"title":"N1"}]}`)
-	var hosts []string
-	for _, s := range []*rig.Source{google, yahoo, nyt} {
-		u, err := url.Parse(s.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		hosts = append(hosts, u.Host)
-	}
+	t.Parallel()
+	google, yahoo, nyt := rig.NewSource(t, rig.NewsBody("G1", "G2")), rig.NewSource(t, rig.NewsBody()), rig.NewSource(t, rig.NewsBody("N1"))
 	m := rig.NewModel(t, rig.Script{"news.google": {rig.ProgHeadlines(google.URL)}, "news.yahoo": {rig.ProgHeadlines(yahoo.URL)}, "news.nyt": {rig.ProgHeadlines(nyt.URL)}, "calculator.add": {rig.ProgAdd}})
-	d := rig.Start(t, m, "--fetch-allow", strings.Join(hosts, ","))
+	d := rig.Start(t, m, "--fetch-allow", google.Host()+","+yahoo.Host()+","+nyt.Host())
 	k := map[string]any{"purpose": "headlines", "deliverable": map[string]any{"type": "object", "required": []any{"status", "headlines"}}}
 	s := d.Session("news", map[string]any{"contract": k})
 	for range 4 {
@@ -110,7 +103,7 @@ func TestNewsScenario(t *testing.T) {
 			t.Errorf("a site that is down: %+v", got.Outcome)
 		}
 	}
-	nyt.Body(`{"items":[{"title":"N1"}]}`)
+	nyt.Body(rig.NewsBody("N1"))
 	d.WantValue(d.Call(s, "nyt"), map[string]any{"status": "success", "headlines": []any{"N1"}}, "persisted")
 
 	total := d.Get("/v1/reports/trends?window=1h")["total"].(map[string]any)

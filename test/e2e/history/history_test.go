@@ -17,9 +17,10 @@ var (
 	progInputHistory = rig.Program("\tif call.Arg(0, \"question\") == nil {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"no question\")\n\t}\n\tout := []any{}\n\tfor _, turn := range call.InputHistory() {\n\t\tout = append(out, turn)\n\t}\n\treturn out, nil")
 )
 
-// H-20, H-21, H-22, H-40, H-44, H-58, H-61: a program that names conversation_history literally finds the session's records
+// A program that names conversation_history literally finds the session's records
 // there; what the stored context holds there is kept aside, whatever it is, and never changed.
 func TestContextHistory(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.echo": {rig.ProgEcho}, "assistant.recall": {progContextKey}})
 	d := rig.Start(t, m)
 	merge := map[string]string{"Content-Type": "application/merge-patch+json"}
@@ -60,8 +61,9 @@ func TestContextHistory(t *testing.T) {
 	}
 }
 
-// H-54, H-56: the report on history usage by role, and the tags.
+// The report on history usage by role, and the tags.
 func TestHistoryUsageReport(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.echo": {rig.ProgEcho}, "assistant.count": {progCountHistory}, "calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
@@ -81,8 +83,9 @@ func TestHistoryUsageReport(t *testing.T) {
 	}
 }
 
-// H-62: filters by method, status, role and time, export as JSON lines, and the client command.
+// Filters by method, status, role and time, export as JSON lines, and the client command.
 func TestHistoryEnds(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.echo": {rig.ProgEcho}, "assistant.fails": {rig.ProgFails}, "calculator.add": {rig.ProgAdd}, "assistant.sum": {rig.ProgDelegates}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
@@ -129,8 +132,9 @@ func TestHistoryEnds(t *testing.T) {
 	}
 }
 
-// D-21 to D-25: a call's own history input, given or made of the session's turns, cold and warm.
+// A call's own history input, given or made of the session's turns, cold and warm.
 func TestCallHistoryInput(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"qa.ask_it": {progInputHistory}})
 	d := rig.Start(t, m)
 	s := d.Session("qa", map[string]any{"contract": map[string]any{"signature": map[string]any{"inputs": []any{map[string]any{"name": "question"}}, "outputs": []any{map[string]any{"name": "answer"}}}}})
@@ -172,9 +176,10 @@ func TestCallHistoryInput(t *testing.T) {
 	}
 }
 
-// D-06 to D-10, D-22, D-24, D-25: a call's own history by the call's contract or by none, its bounds, and turns of the session that
+// A call's own history by the call's contract or by none, its bounds, and turns of the session that
 // leave out what failed.
 func TestCallHistoryForms(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"qa.answer": {rig.Program("\tif call.Arg(0, \"question\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"no_answer\", \"I do not know\")\n\t}\n\th := call.InputHistory()\n\tout := []any{}\n\tfor _, turn := range h {\n\t\tout = append(out, turn[\"question\"])\n\t}\n\treturn map[string]any{\"answer\": out, \"nil\": h == nil}, nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("qa")

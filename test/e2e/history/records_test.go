@@ -17,9 +17,10 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// H-01, H-18, H-19, H-30, H-38, H-39, H-43, H-44, H-46, H-47: whatever way a call ends, there is exactly one record more, of the
+// Whatever way a call ends, there is exactly one record more, of the
 // same keys, and its line in the log has the four fields of history, with debug on and off.
 func TestOneRecordWhateverTheEnd(t *testing.T) {
+	t.Parallel()
 	tooDeep := rig.Program("\tvar down func(n int) int\n\tdown = func(n int) int { return down(n+1) + 1 }\n\treturn down(0), nil")
 	list := rig.Program("\treturn []any{}, nil")
 	ends := []struct {
@@ -95,8 +96,9 @@ func TestOneRecordWhateverTheEnd(t *testing.T) {
 	}
 }
 
-// H-06, H-07, H-29, H-45, H-48: odd arguments are kept as they are, or refused without a trace.
+// Odd arguments are kept as they are, or refused without a trace.
 func TestOddArguments(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"w.echo": {rig.ProgEcho}}))
 	s := d.Session("w")
 	calls := "/v1/sessions/" + s + "/calls"
@@ -140,9 +142,10 @@ func TestOddArguments(t *testing.T) {
 	}
 }
 
-// H-49, H-50, H-51, H-57, H-58, H-61: programs answer from earlier turns with plain records, say that they were asked before, and
+// Programs answer from earlier turns with plain records, say that they were asked before, and
 // what they do to their copy nobody else sees.
 func TestProgramsUseHistory(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.add": {rig.ProgAdd},
 		"assistant.first_args": {rig.Program("\th := call.History()\n\tif len(h) == 0 {\n\t\treturn nil, recurgent.Fail(\"no_history\", \"nothing was asked\")\n\t}\n\treturn h[0].Args, nil")},
 		"assistant.fact":       {rig.Program("\tquestion := call.Arg(0, \"question\")\n\tfor _, r := range call.History() {\n\t\tif r.MethodName == call.Method && len(r.Args) > 0 && r.Args[0] == question {\n\t\t\treturn \"as I said: 42\", nil\n\t\t}\n\t}\n\treturn \"42\", nil")},
@@ -163,7 +166,7 @@ func TestProgramsUseHistory(t *testing.T) {
 	}
 	d.WantValue(d.Call(s, "first_args"), []any{2, 3}, "persisted")
 	for _, q := range m.Questions() {
-		for _, word := range []string{"ContextView", "recurse(", "Recursim"} { // H-57
+		for _, word := range []string{"ContextView", "recurse(", "Recursim"} {
 			if strings.Contains(q.System+q.User, word) {
 				t.Errorf("a request tells of %s", word)
 			}
@@ -171,8 +174,9 @@ func TestProgramsUseHistory(t *testing.T) {
 	}
 }
 
-// Issue 8, 2: nested calls are in HistoryAll and in pages, not in History, and in the records of clients.
+// Nested calls are in HistoryAll and in pages, not in History, and in the records of clients.
 func TestNestedCallsInHistory(t *testing.T) {
+	t.Parallel()
 	names := "\tout := []any{}\n\tfor _, r := range %s {\n\t\tout = append(out, r.Role+\".\"+r.MethodName)\n\t}\n\treturn out, nil"
 	reads := func(from string) string { return rig.Program(strings.Replace(names, "%s", from, 1)) }
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"delegator.compute": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd}, "delegator.own": {reads("call.History()")}, "delegator.all": {reads("call.HistoryAll()")},
@@ -185,9 +189,9 @@ func TestNestedCallsInHistory(t *testing.T) {
 	d.WantValue(d.Call(s, "own"), []any{"delegator.compute", "delegator.own", "delegator.all", "delegator.page"}, "persisted")
 }
 
-// Issue 8, 1: a record's content_ref leads a later program to the value (ADR 0026), and tells where fetched data came from
-// (ADR 0021).
+// A record's content_ref leads a later program to the value, and tells where fetched data came from.
 func TestRecordsLeadToValues(t *testing.T) {
+	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)
 	m := rig.NewModel(t, rig.Script{
 		"reader.items":  {rig.Program("\tr, err := call.Fetch(\"" + source.URL + "/items\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn map[string]any{\"body\": r.Body}, nil")},
@@ -212,8 +216,9 @@ func TestRecordsLeadToValues(t *testing.T) {
 	}
 }
 
-// H-17: a record with a key of a newer version goes through store and interface unchanged, and to programs harmlessly.
+// A record with a key of a newer version goes through store and interface unchanged, and to programs harmlessly.
 func TestRecordOfANewerVersion(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"w.echo": {rig.ProgEcho}, "w.size": {rig.Program("\treturn len(call.History()), nil")}}))
 	s := d.Session("w")
 	d.Call(s, "echo", 1)
@@ -237,9 +242,10 @@ func TestRecordOfANewerVersion(t *testing.T) {
 	}
 }
 
-// H-34, H-35, H-37, H-53: after ten calls the prompt tells the count and exactly the latest three, never what they were asked;
+// After ten calls the prompt tells the count and exactly the latest three, never what they were asked;
 // the contract's fingerprint does not know the history.
 func TestPromptAfterTenCalls(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.echo": {rig.ProgEcho}, "assistant.late": {rig.ProgEcho}, "assistant.later": {rig.ProgEcho}, "assistant.fails": {rig.ProgFails}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant", map[string]any{"contract": map[string]any{"purpose": "p", "deliverable": map[string]any{}}})

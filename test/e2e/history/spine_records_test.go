@@ -9,8 +9,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// H-01..H-20, H-23..H-27: one record a call on every path, whole, and the log agrees.
+// One record a call on every path, whole, and the log agrees.
 func TestRecords(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"calculator.add":     {rig.ProgAdd},
 		"calculator.explode": {rig.ProgPanic},
@@ -23,7 +24,7 @@ func TestRecords(t *testing.T) {
 	})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
-	if got := d.History(s); len(got) != 0 { // H-20
+	if got := d.History(s); len(got) != 0 {
 		t.Errorf("history of a new session: %v", got)
 	}
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/calculator", map[string]any{"purpose": "arithmetic"})
@@ -54,12 +55,12 @@ func TestRecords(t *testing.T) {
 		if r["seq"] != float64(i+1) {
 			t.Errorf("record %d has seq %v", i, r["seq"])
 		}
-		if ts, _ := r["timestamp"].(string); !timestamp.MatchString(ts) { // H-03
+		if ts, _ := r["timestamp"].(string); !timestamp.MatchString(ts) {
 			t.Errorf("record %d: timestamp %q", i, ts)
 		}
 		_, isArray := r["args"].([]any)
 		_, isObject := r["kwargs"].(map[string]any)
-		if !isArray || !isObject { // H-06, H-07
+		if !isArray || !isObject {
 			t.Errorf("record %d: args %T, kwargs %T", i, r["args"], r["kwargs"])
 		}
 		checkSummary(t, r)
@@ -68,10 +69,10 @@ func TestRecords(t *testing.T) {
 			t.Errorf("record %d: log entry %v", i, e)
 		}
 	}
-	if len(records) != len(replies)+2 || len(logged) != len(records) { // H-01: two nested calls beside the client's
+	if len(records) != len(replies)+2 || len(logged) != len(records) { // two nested calls beside the client's
 		t.Errorf("%d records and %d log entries for %d calls and 2 nested ones", len(records), len(logged), len(replies))
 	}
-	for _, r := range replies { // H-02, H-05
+	for _, r := range replies {
 		if byID[r.CallID] == nil || byID[r.CallID]["method_name"] != r.Method {
 			t.Errorf("call %s %s has no record", r.CallID, r.Method)
 		}
@@ -83,10 +84,10 @@ func TestRecords(t *testing.T) {
 	if nested["seq"].(float64) > parent["seq"].(float64) {
 		t.Error("a nested call is recorded after its parent")
 	}
-	if r := byMethod["nobody.knows"]; r["speaker"] != "agent" { // H-04
+	if r := byMethod["nobody.knows"]; r["speaker"] != "agent" {
 		t.Errorf("a nested call of an unregistered role: speaker %v, want agent", r["speaker"])
 	}
-	for name, want := range map[string][3]any{ // H-13..H-16: speaker, program_source, artifact_hit
+	for name, want := range map[string][3]any{ // speaker, program_source, artifact_hit
 		"calculator.explode": {"user", "generated", false}, "mender.first": {"user", "repaired", nil}, "calculator.x=": {"user", "none", false}} {
 		r := byMethod[name]
 		if r["speaker"] != want[0] || r["program_source"] != want[1] || want[2] != nil && r["artifact_hit"] != want[2] {
@@ -96,7 +97,7 @@ func TestRecords(t *testing.T) {
 	if r := byID[replies[1].CallID]; r["program_source"] != "persisted" || r["artifact_hit"] != true {
 		t.Errorf("warm record: %v", r)
 	}
-	// H-17, H-19, H-47: the keys that must be there are there on every path.
+	// The keys that must be there are there on every path.
 	required := []string{"args", "artifact_hit", "call_id", "depth", "duration_ms", "kwargs", "method_name", "outcome_summary", "program_source", "role", "seq", "speaker", "timestamp", "trace_id"}
 	for _, r := range records {
 		for _, k := range required {
@@ -115,17 +116,18 @@ func checkSummary(t *testing.T, r map[string]any) {
 	errorType, hasType := s["error_type"]
 	_, retriable := s["retriable"].(bool)
 	switch {
-	case s["ok"] != ok || !retriable || !hasType: // H-23, H-24, H-26
+	case s["ok"] != ok || !retriable || !hasType:
 		t.Errorf("outcome summary of %v: %v", r["method_name"], s)
-	case ok && (errorType != nil || !hasClass || class == ""): // H-25, H-27
+	case ok && (errorType != nil || !hasClass || class == ""):
 		t.Errorf("ok summary of %v: %v", r["method_name"], s)
 	case !ok && (errorType == nil || hasClass || r["error_type"] != errorType || r["error_message"] == nil):
 		t.Errorf("error summary of %v: %v in %v", r["method_name"], s, r)
 	}
 }
 
-// H-28: a value is not stored in history, and a session's file does not hold it.
+// A value is not stored in history, and a session's file does not hold it.
 func TestHistoryHoldsNoValues(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"writer.big": {rig.Program("\treturn strings.Repeat(\"uniquevalue\", 50000), nil", "strings")}})
 	d := rig.Start(t, m)
 	s := d.Session("writer")
@@ -144,8 +146,9 @@ func TestHistoryHoldsNoValues(t *testing.T) {
 	}
 }
 
-// H-31..H-37, H-58: what prompts say of the history, bounded; the current call is not in its own history.
+// What prompts say of the history, bounded; the current call is not in its own history.
 func TestHistoryInPrompts(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.count": {rig.Program("\treturn len(call.History()), nil")}, "assistant.echo": {rig.ProgEcho}, "assistant.late": {rig.ProgEcho}, "assistant.early": {rig.ProgEcho}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
@@ -164,10 +167,10 @@ func TestHistoryInPrompts(t *testing.T) {
 	if n := len(regexp.MustCompile(`marker[a-t]`).FindAllString(last.User, -1)); n > 3 {
 		t.Errorf("the prompt shows %d records, want at most 3", n)
 	}
-	if !strings.Contains(last.User, "23") { // H-34
+	if !strings.Contains(last.User, "23") {
 		t.Errorf("the prompt does not state the 23 records:\n%s", last.User)
 	}
-	for _, r := range m.Questions() { // H-31
+	for _, r := range m.Questions() {
 		if !strings.Contains(strings.ToLower(r.System), "history") {
 			t.Errorf("%s.%s: the system prompt does not tell of the history", r.Role, r.Method)
 		}

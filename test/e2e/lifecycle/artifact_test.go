@@ -13,8 +13,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-01..P-04: the versions and limits that stored things depend on are told.
+// The versions and limits that stored things depend on are told.
 func TestVersionTellsWhatStoredThingsDependOn(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
 	v := d.Get("/v1/version")
 	for k, want := range map[string]any{"name": "recurgentd", "toolstore_schema_version": 1.0, "max_repairs_before_regen": 3.0, "known_tools_prompt_limit": 12.0, "provider": "openai", "model": "scripted"} {
@@ -32,8 +33,9 @@ func TestVersionTellsWhatStoredThingsDependOn(t *testing.T) {
 	}
 }
 
-// P-07: the same method of two roles is two artifacts.
+// The same method of two roles is two artifacts.
 func TestIdentityIsRoleAndMethod(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"one.name": {rig.Program("\treturn \"one\", nil")}, "two.name": {rig.Program("\treturn \"two\", nil")}})
 	d := rig.Start(t, m)
 	for range 2 {
@@ -46,8 +48,9 @@ func TestIdentityIsRoleAndMethod(t *testing.T) {
 	}
 }
 
-// P-14, P-19: the registry over HTTP: made, read, changed, listed, used, archived.
+// The registry over HTTP: made, read, changed, listed, used, archived.
 func TestRegistry(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
 	contract := map[string]any{"purpose": "arithmetic", "deliverable": map[string]any{"type": "number"}, "acceptance": []any{map[string]any{"assert": "exact"}}, "failure_policy": map[string]any{"on_error": "say so"}}
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/calculator", contract)
@@ -76,8 +79,9 @@ func TestRegistry(t *testing.T) {
 	d.Do(http.StatusNotFound, http.MethodGet, "/v1/tools/calculator", nil)
 }
 
-// P-15: a program that delegates has registered the tool before its caller hears of it.
+// A program that delegates has registered the tool before its caller hears of it.
 func TestDelegateRegisters(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{
 		"boss.work":   {rig.Program("\to := call.Delegate(\"helper\", recurgent.Contract{Purpose: \"help\"}).Call(\"do\", 20.0, 22.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
 		"helper.do":   {rig.ProgAdd},
@@ -93,8 +97,9 @@ func TestDelegateRegisters(t *testing.T) {
 	d.WantValue(d.Call(d.Session("helper"), "do", 1, 1), 2, "persisted")
 }
 
-// P-26, P-34, P-35, P-37: counters equal the calls, under parallel calls too, and a first call that failed leaves no program.
+// Counters equal the calls, under parallel calls too, and a first call that failed leaves no program.
 func TestCounters(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.explode": {rig.ProgPanic}}))
 	d.Call(d.Session("calculator"), "add", 0, 0)
 	var wg sync.WaitGroup
@@ -119,8 +124,9 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// H-60: parallel calls of one session run one after another and leave a gapless history.
+// Parallel calls of one session run one after another and leave a gapless history.
 func TestOneSessionInParallel(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.increment": {rig.ProgIncrement}}))
 	s := d.Session("calculator")
 	d.Call(s, "increment")
@@ -143,9 +149,10 @@ func TestOneSessionInParallel(t *testing.T) {
 	}
 }
 
-// P-18, P-40..P-42: files that were damaged or tampered with while the daemon was down are set aside or refused, never
+// Files that were damaged or tampered with while the daemon was down are set aside or refused, never
 // run, and the daemon starts.
 func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
@@ -197,8 +204,9 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// the same key and body are answered once, byte for byte; across a restart too.
+// The same key and body are answered once, byte for byte; across a restart too.
 func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.increment": {rig.ProgIncrement}}))
 	s := d.Session("calculator")
 	path, key := "/v1/sessions/"+s+"/calls", map[string]string{"Idempotency-Key": "6c5a1f7e"}

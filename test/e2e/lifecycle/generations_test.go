@@ -11,8 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-29, P-31..P-33, P-36, P-47: a repair makes a generation with its parent and its trigger; the old one is kept with its code.
+// A repair makes a generation with its parent and its trigger; the old one is kept with its code.
 func TestGenerations(t *testing.T) {
+	t.Parallel()
 	breaks := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
 	mended := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil")
 	m := rig.NewModel(t, rig.Script{"r.m": {breaks, mended}})
@@ -36,7 +37,7 @@ func TestGenerations(t *testing.T) {
 		t.Errorf("artifact: %v", a)
 	}
 	d.WantValue(d.Call(s, "m", "good"), "good", "persisted")
-	e := d.Get("/v1/calls/" + got.CallID) // P-60, X-15
+	e := d.Get("/v1/calls/" + got.CallID)
 	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["code"] != mended || !rig.Equal("mended", e["outcome"].(map[string]any)["value"]) {
 		t.Errorf("log entry: %v", e)
 	}
@@ -45,8 +46,9 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// P-62, P-46: the same past gives the same path, twenty times.
+// The same past gives the same path, twenty times.
 func TestSamePathTwentyTimes(t *testing.T) {
+	t.Parallel()
 	answers := rig.Script{}
 	for i := range 20 {
 		answers[fmt.Sprintf("r%02d.m", i)] = []any{rig.ProgMayPanic, rig.ProgMayPanic, rig.ProgMends}
@@ -78,9 +80,10 @@ func TestSamePathTwentyTimes(t *testing.T) {
 	}
 }
 
-// P-31, P-33: of seven generations the latest three are kept, their parents told, the first ever without one; a rollback runs
+// Of seven generations the latest three are kept, their parents told, the first ever without one; a rollback runs
 // the old program; each has its own health.
 func TestThreeGenerationsAreKept(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMends}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
@@ -111,9 +114,10 @@ func TestThreeGenerationsAreKept(t *testing.T) {
 	}
 }
 
-// P-30, and the windows that clients meet: when a program was made, used and repaired; a re-ask is a correction for three
+// The times that clients meet: when a program was made, used and repaired; a re-ask is a correction for three
 // minutes. The clock is the test's.
 func TestTimesOfArtifacts(t *testing.T) {
+	t.Parallel()
 	weak := rig.Program("\treturn map[string]any{\"status\": \"no_results\", \"for\": call.Arg(0, \"x\")}, nil")
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "w.m": {weak}})
 	d, set := ahead(t, m)
@@ -157,6 +161,7 @@ func TestTimesOfArtifacts(t *testing.T) {
 // Decision 7: of six contracts' programs all are kept that are healthy, beyond the latest three, and each serves its own
 // callers without a model.
 func TestHealthyOneOfEachContractIsKept(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"c.m": {rig.ProgMends}})
 	d := rig.Start(t, m)
 	s := d.Session("c")

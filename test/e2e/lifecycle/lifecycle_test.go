@@ -12,8 +12,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-51..P-56, P-60, P-61, P-101: the repair path and the budget path over HTTP, with what the model is told.
+// The repair path and the budget path over HTTP, with what the model is told.
 func TestRepairPathAndBudgetPath(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "b.m": {rig.ProgMayPanic}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
@@ -61,8 +62,9 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 	}
 }
 
-// An honest error of a repair that proved nothing is no mending: the predecessor stays and the budget bounds the chain (P-61).
+// An honest error of a repair that proved nothing is no mending: the predecessor stays and the budget bounds the chain.
 func TestHonestRepairIsBounded(t *testing.T) {
+	t.Parallel()
 	refuses := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"nothing\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
 	m := rig.NewModel(t, rig.Script{"h.m": {rig.ProgMayPanic, refuses}})
 	d := rig.Start(t, m)
@@ -84,6 +86,7 @@ func TestHonestRepairIsBounded(t *testing.T) {
 // Proof before serving: a repair that breaks an older answer is refused, the predecessor stays, and the broken fixture is
 // named to the model, in the log and with the generations; with fixtures off the same repair is accepted.
 func TestProofOverHTTP(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"pf.m": {rig.ProgMayPanic, rig.ProgBreaks}, "off.m": {rig.ProgMayPanic, rig.ProgBreaks}})
 	d := rig.Start(t, m)
 	s := d.Session("pf")
@@ -111,9 +114,10 @@ func TestProofOverHTTP(t *testing.T) {
 	d.WantValue(d.Call(s, "m", "bad"), "mended", "repaired")
 }
 
-// P-43, P-101: a changed deliverable makes the program stale: it is repaired before it runs, on its code and the new contract;
-// a reworded purpose does not; callers with different contracts do not take turns in repairing (decision 7).
+// A changed deliverable makes the program stale: it is repaired before it runs, on its code and the new contract;
+// a reworded purpose does not; callers with different contracts do not take turns in repairing.
 func TestContractMismatch(t *testing.T) {
+	t.Parallel()
 	object := rig.Program("\treturn map[string]any{\"v\": call.Arg(0, \"x\")}, nil")
 	m := rig.NewModel(t, rig.Script{"c.m": {rig.ProgMends, object}})
 	d := rig.Start(t, m)
@@ -138,9 +142,10 @@ func TestContractMismatch(t *testing.T) {
 	}
 }
 
-// P-49, P-50, P-59, P-104, P-102: outages do not touch health; a changed form is adaptive and repaired; after the
+// Outages do not touch health; a changed form is adaptive and repaired; after the
 // outage the same program answers, over a restart too.
 func TestOutageDoesNotDemote(t *testing.T) {
+	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
 	m := rig.NewModel(t, rig.Script{"news.read": {rig.ProgFetches}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())
@@ -175,8 +180,9 @@ func TestOutageDoesNotDemote(t *testing.T) {
 	}
 }
 
-// P-65, P-66, P-105: of 150 tools the prompt holds the 12 that rank best, and stays as long as with 12.
+// Of 150 tools the prompt holds the 12 that rank best, and stays as long as with 12.
 func TestKnownToolsAreBounded(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"good.m": {rig.ProgAdd}, "x.y": {rig.ProgAdd}, "x.z": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	put := func(from, to int) {
@@ -201,8 +207,9 @@ func TestKnownToolsAreBounded(t *testing.T) {
 	}
 }
 
-// P-85..P-91: switches hold from the very next call and over a restart, and figures go on being written.
+// Switches hold from the very next call and over a restart, and figures go on being written.
 func TestSwitches(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"w.m": {rig.ProgMayPanic}, "v.m": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s, other := d.Session("w"), d.Session("v")
@@ -238,8 +245,9 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// P-37, P-101: two sessions and many more at once on one artifact: nothing torn, nothing lost.
+// Two sessions and many more at once on one artifact: nothing torn, nothing lost.
 func TestConcurrentWriters(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	const n = 64

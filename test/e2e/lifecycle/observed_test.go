@@ -12,8 +12,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The issue, point 6: every reply has an X-Request-Id, and traceparent becomes the trace id, of nested calls too.
+// Every reply has an X-Request-Id, and traceparent becomes the trace id, of nested calls too.
 func TestTracing(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"delegator.compute": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("delegator")
@@ -40,9 +41,10 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-// The issue, point 6; H-38..H-40: one JSON line a call in calls.jsonl; no role, method or id is a metric's label, but in
+// One JSON line a call in calls.jsonl; no role, method or id is a metric's label, but in
 // the capped figures of the busiest artifacts.
 func TestSeen(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.count": {rig.Program("\tn := 0\n\tfor _, r := range call.History() {\n\t\tif r.MethodName == \"echo\" {\n\t\t\tn++\n\t\t}\n\t}\n\treturn n, nil")}, "assistant.echo": {rig.ProgEcho}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
@@ -73,15 +75,16 @@ func TestSeen(t *testing.T) {
 		if e["runtime"] != "go" || e["history_record_appended"] != true || e["conversation_history_size"] != float64(i+1) || e["history_access_detected"] != reads {
 			t.Errorf("line %d: %s", i, line)
 		}
-		if tags, _ := e["history_query_patterns"].([]any); reads != (len(tags) > 0) { // H-41
+		if tags, _ := e["history_query_patterns"].([]any); reads != (len(tags) > 0) {
 			t.Errorf("line %d: query patterns %v", i, tags)
 		}
 	}
 	d.Start()
 }
 
-// P-72..P-84: the thirteen fields stand on the log lines of fresh, warm, repaired and extrinsic calls.
+// The thirteen fields stand on the log lines of fresh, warm, repaired and extrinsic calls.
 func TestThirteenFields(t *testing.T) {
+	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "news.read": {rig.ProgFetches}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())
@@ -114,8 +117,9 @@ func TestThirteenFields(t *testing.T) {
 	}
 }
 
-// P-72..P-84: the thirteen fields stand on every line of the call log, whatever the call was and wherever it is read.
+// The thirteen fields stand on every line of the call log, whatever the call was and wherever it is read.
 func TestThirteenFieldsOnEveryLine(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "r.broken": {"package tool\n\nfunc Run(call"}, "r.honest": {rig.Program("\treturn nil, recurgent.Fail(\"no\", \"no\")")},
 		"r.dead": {rig.Status(http.StatusUnauthorized)}, "r.nests": {rig.Program("\treturn call.Tool(\"r\").Call(\"m\", 1).Value, nil")}})
 	d := rig.Start(t, m)

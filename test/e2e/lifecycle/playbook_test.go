@@ -37,8 +37,9 @@ func newDaemonWith(t *testing.T, m *rig.Model, env []string, args ...string) *ri
 	return d
 }
 
-// P-92..P-96 and the playbook as subcommands: every act works, is audited with who, what, why and how to undo it.
+// The playbook as subcommands: every act works, is audited with who, what, why and how to undo it.
 func TestPlaybookCommands(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
@@ -62,7 +63,7 @@ func TestPlaybookCommands(t *testing.T) {
 	tools("nothing", "stale", "--days", "1")
 	tools("quarantined", "quarantine", "r", "m", "--reason", "suspect")
 	asked := len(m.Questions())
-	if d.Call(s, "m", 1); len(m.Questions()) != asked+1 { // P-94
+	if d.Call(s, "m", 1); len(m.Questions()) != asked+1 {
 		t.Error("a quarantined program ran")
 	}
 	d.Restart()
@@ -77,11 +78,11 @@ func TestPlaybookCommands(t *testing.T) {
 		t.Error("the rollback brought another program")
 	}
 	tools("gen-2", "rollback", "r", "m", "--generation", "gen-2")
-	tools("durable", "promote", "r", "m", "--reset-metrics", "--reason", "checked by hand") // P-96
+	tools("durable", "promote", "r", "m", "--reset-metrics", "--reason", "checked by hand")
 	if a := d.Artifact("r", "m"); a["success_count"] != 0.0 || a["lifecycle_state"] != "durable" {
 		t.Errorf("after the promotion: %v, %v", a["success_count"], a["lifecycle_state"])
 	}
-	tools("regenerates", "regenerate", "r", "m", "--reason", "suspect") // P-95
+	tools("regenerates", "regenerate", "r", "m", "--reason", "suspect")
 	asked = len(m.Questions())
 	got := d.Call(s, "m", 1)
 	if len(m.Questions()) != asked+1 || got.Program.Trigger != "regenerate:suspect" || d.Artifact("r", "m")["repair_count_since_regen"] != 0.0 {
@@ -121,8 +122,9 @@ func TestPlaybookCommands(t *testing.T) {
 	}
 }
 
-// P-68..P-71, P-92: dry runs change nothing; what was archived comes back to the byte.
+// Dry runs change nothing; what was archived comes back to the byte.
 func TestArchiveIsUndoneToTheByte(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMends}})
 	d := rig.Start(t, m)
 	d.Call(d.Session("r"), "m", 1)
@@ -158,9 +160,10 @@ func TestArchiveIsUndoneToTheByte(t *testing.T) {
 	}
 }
 
-// P-63, P-66, P-67, P-97: time passes by the test's clock. A stale tool leaves the prompt and is still callable; the schedule is
+// Time passes by the test's clock. A stale tool leaves the prompt and is still callable; the schedule is
 // off by default, archives when it is on, and says so in the audit trail.
 func TestTimePasses(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"old.m": {rig.ProgMends}, "fresh.m": {rig.ProgMends}, "x.y": {rig.ProgMends}})
 	d, set := ahead(t, m)
 	d.Policy(map[string]any{"known_tools_prompt_limit": 1})
@@ -190,6 +193,7 @@ func TestTimePasses(t *testing.T) {
 
 // With approval_required, no program that a model wrote runs before a person said so: neither a new one nor a repair.
 func TestApproval(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"approval_required": true})

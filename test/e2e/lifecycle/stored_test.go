@@ -14,8 +14,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-08, P-103: a program that an older prompt brought forth is as good as before; P-40, P-42: corrupt or tampered ones never run.
+// A program that an older prompt brought forth is as good as before; corrupt or tampered ones never run.
 func TestStoredProgramsAfterChanges(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"p.m": {rig.ProgAdd}, "bad.m": {rig.ProgAdd}, "tamper.m": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	for _, role := range []string{"p", "bad", "tamper"} {
@@ -67,8 +68,9 @@ func edit(d *rig.Daemon, role, method string, change func(a map[string]any)) {
 	d.Start()
 }
 
-// P-08, P-103: a program that an older prompt brought forth is as proven as before: it runs, keeps its counters and its version.
+// A program that an older prompt brought forth is as proven as before: it runs, keeps its counters and its version.
 func TestPromptRefactorKeepsArtifacts(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"p.m": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("p")
@@ -86,9 +88,10 @@ func TestPromptRefactorKeepsArtifacts(t *testing.T) {
 	}
 }
 
-// P-09, P-10, P-41: stored code gets no more trust than fresh code. What imports what programs may not have is not run,
+// Stored code gets no more trust than fresh code. What imports what programs may not have is not run,
 // whether its manifest says so or not; a program of another ABI is forged anew; another interpreter alone changes nothing.
 func TestStoredCodeIsNotTrusted(t *testing.T) {
+	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("stolen"), 0o644); err != nil {
 		t.Fatal(err)
@@ -126,9 +129,10 @@ func TestStoredCodeIsNotTrusted(t *testing.T) {
 	}
 }
 
-// P-45, P-57, P-58: a program that fails too often of itself is repaired before it runs again, after a restart too; how often
+// A program that fails too often of itself is repaired before it runs again, after a restart too; how often
 // counts only what is its own fault.
 func TestDegradedIsRepairedFirst(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
@@ -167,9 +171,10 @@ func TestDegradedIsRepairedFirst(t *testing.T) {
 	}
 }
 
-// Decision 19; the issue, point 5: what answers one question only is not run for another one, by the syntax tree: neither
+// What answers one question only is not run for another one, by the syntax tree: neither
 // comments nor strings count as a use of the arguments.
 func TestCacheabilityByTheSyntaxTree(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		method, code string
 		reason       string

@@ -26,10 +26,11 @@ func undoLast(d *rig.Daemon) {
 	d.Do(http.StatusOK, m[1], m[2], map[string]any{"reason": "by mistake"})
 }
 
-// P-71, P-92, P-94..P-96; the issue, point 7: every act of the playbook is undone by what its audit entry says, to the byte:
+// Every act of the playbook is undone by what its audit entry says, to the byte:
 // what the interface answers and what the file holds, but for the file's own place in the journal. So is the undo, but for
 // programs that were put in.
 func TestEveryActIsUndoneToTheByte(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
 	d := rig.Start(t, m)
 	put := func(path string) func() {
@@ -137,6 +138,7 @@ func TestEveryActIsUndoneToTheByte(t *testing.T) {
 
 // What happened since an act is not lost by its undo, nothing is undone twice, and what a later act changed again is refused.
 func TestUndoLater(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMends}})
 	d := rig.Start(t, m)
 	s := d.Session("r")

@@ -10,10 +10,11 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-102, P-106: the two scenarios of seed 001's baselines, the assistant with Google and Yahoo News and the philosophy debate,
+// The two scenarios of seed 001's baselines, the assistant with Google and Yahoo News and the philosophy debate,
 // over recorded programs and local sites: their traces before programs are read (each call asks the model) and after are those
 // on file, and end in the same values with fewer questions.
 func TestBaselineScenarios(t *testing.T) {
+	t.Parallel()
 	google, yahoo := rig.NewSource(t, `{"items":[{"title":"G1"},{"title":"G2"}]}`), rig.NewSource(t, `{"items":[{"title":"Y1"}]}`)
 	type step struct {
 		role, method string

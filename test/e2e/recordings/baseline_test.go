@@ -8,8 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-106: the traces before and after programs are kept, against the recorded ones (docs/baselines) and each other.
+// The traces before and after programs are kept, against the recorded ones (docs/baselines) and each other.
 func TestBaselines(t *testing.T) {
+	t.Parallel()
 	type step struct {
 		role, method string
 		args         []any

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -44,21 +42,14 @@ func tallies(entries []map[string]any) map[string]map[string]int {
 	return out
 }
 
-// C-33, C-34: the movie scenario, three news sites over mediated fetches, and a control without an open world: the same
+// The movie scenario, three news sites over mediated fetches, and a control without an open world: the same
 // calls before and after a person applied what was recommended, with their counts on file.
 func TestContractBaselines(t *testing.T) {
-	google, yahoo, nyt := rig.NewSource(t, `{"items":[{"title":"G1"},{"title":"G2"}]}`), rig.NewSource(t, `{"items":[]}`), rig.NewSource(t, `{"items":[{"title":"N1"}]}`)
-	var hosts []string
-	for _, s := range []*rig.Source{google, yahoo, nyt} {
-		u, err := url.Parse(s.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		hosts = append(hosts, u.Host)
-	}
+	t.Parallel()
+	google, yahoo, nyt := rig.NewSource(t, rig.NewsBody("G1", "G2")), rig.NewSource(t, rig.NewsBody()), rig.NewSource(t, rig.NewsBody("N1"))
 	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull}, "calculator.add": {rig.ProgAdd},
 		"news.google": {rig.ProgHeadlines(google.URL)}, "news.yahoo": {rig.ProgHeadlines(yahoo.URL), rig.ProgHeadlines(google.URL)}, "news.nyt": {rig.ProgHeadlines(nyt.URL)}})
-	d := rig.Start(t, m, "--fetch-allow", strings.Join(hosts, ","))
+	d := rig.Start(t, m, "--fetch-allow", google.Host()+","+yahoo.Host()+","+nyt.Host())
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/movie%20finder", rig.MovieContract)
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/news", map[string]any{"purpose": "headlines", "deliverable": map[string]any{"type": "object", "required": []any{"status", "headlines"}}})
 	seen := map[string]bool{}
@@ -74,7 +65,7 @@ func TestContractBaselines(t *testing.T) {
 		}
 		nyt.Status(http.StatusServiceUnavailable)
 		d.Call(news, "nyt")
-		nyt.Body(`{"items":[{"title":"N1"}]}`)
+		nyt.Body(rig.NewsBody("N1"))
 		d.Call(news, "nyt")
 		var entries []map[string]any
 		for _, e := range d.List("/v1/calls") {

@@ -36,9 +36,10 @@ func tasks(t *testing.T) []task {
 	return list
 }
 
-// H-55, P-106: each recorded program is forged on the first call and serves all the others from the artifact, over
+// Each recorded program is forged on the first call and serves all the others from the artifact, over
 // HTTP, with the right values, in one session and in order; again after a restart without a forge.
 func TestRecordedProgramsServe(t *testing.T) {
+	t.Parallel()
 	d := rig.Start(t, nil, "--provider", "replay", "--recording", rig.Absolute(t, "testdata/forge.jsonl"))
 	list := tasks(t)
 	if len(list) != 30 {

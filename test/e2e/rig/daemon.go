@@ -22,7 +22,7 @@ const Patience = 60 * time.Second
 const SecretKey = "sk-canary-4d1b7e55c0ffee"
 
 // A Daemon is a real daemon, started from the test binary and spoken to over HTTP only. Every exchange is compared with
-// the OpenAPI document (P-11, X-14).
+// the OpenAPI document.
 type Daemon struct {
 	T      *testing.T
 	Dir    string // data directory and log are below it
@@ -49,7 +49,7 @@ func Start(t *testing.T, m *Model, args ...string) *Daemon {
 	d.Start()
 	t.Cleanup(func() {
 		d.Stop(syscall.SIGKILL)
-		CheckStoredFiles(t, d.State()) // P-06
+		CheckStoredFiles(t, d.State())
 		if t.Failed() {
 			t.Logf("the daemon said:\n%s", d.Output)
 		}

@@ -61,7 +61,7 @@ func NewModel(t *testing.T, answers Script) *Model {
 }
 
 // checkHistoryGuidance holds every request for a program that any test of this package caused to what prompts must say of
-// the history: forges, repairs and regenerations alike (H-31 to H-37). This is the one point through which all of them pass.
+// the history: forges, repairs and regenerations alike. This is the one point through which all of them pass.
 func checkHistoryGuidance(t *testing.T, m *Model) {
 	t.Helper()
 	for i, r := range m.Requests() {

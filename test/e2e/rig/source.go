@@ -43,3 +43,12 @@ func (s *Source) Status(code int) {
 
 // Host is its host and port, for --fetch-allow.
 func (s *Source) Host() string { return strings.TrimPrefix(s.URL, "http://") }
+
+// NewsBody is what ProgHeadlines understands: a page with these titles.
+func NewsBody(titles ...string) string {
+	items := make([]map[string]string, len(titles))
+	for i, t := range titles {
+		items[i] = map[string]string{"title": t}
+	}
+	return string(MustJSON(map[string]any{"items": items}))
+}

@@ -27,7 +27,7 @@ var storedSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error
 	return all, nil
 })
 
-// CheckStoredFiles holds every registry and artifact below a data directory to its schema (P-06), archived artifacts too, and
+// CheckStoredFiles holds every registry and artifact below a data directory to its schema, archived artifacts too, and
 // returns how many artifacts it saw. What is no JSON is another test's matter: the daemon sets it aside.
 func CheckStoredFiles(t *testing.T, dir string) int {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 // Every recorded call replays to the same bytes, by recurgentd replay, also after a restart; one that cannot be
 // replayed says why.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	programs := map[string]string{
 		"pure":    rig.Program("\treturn []any{call.Args, call.Kwargs, call.Role}, nil"),
 		"clock":   strings.Replace(rig.Program("\treturn time.Now().Format(time.RFC3339Nano), nil"), "import (", "import (\n\t\"time\"\n", 1),

@@ -8,9 +8,10 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// P-06, P-21..P-33: artifacts that were forged, repaired, refused, regenerated, quarantined, pinned, put, blessed, archived and
+// Artifacts that were forged, repaired, refused, regenerated, quarantined, pinned, put, blessed, archived and
 // run under several contracts, and a registry with contracts: every file keeps its schema.
 func TestFilesKeepTheirSchemas(t *testing.T) {
+	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "pf.m": {rig.ProgMayPanic, rig.ProgBreaks}, "news.read": {rig.ProgFetches}, "c.m": {rig.ProgMends}, "ask.ask": {rig.ProgEcho}, "q.m": {rig.ProgMends}, "a b.ü c": {rig.ProgMends}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())

@@ -22,9 +22,9 @@ import (
 
 // TestCrashDaemon kills the real daemon (SIGKILL) under concurrent load at random moments, again and again: no
 // acknowledged call is lost or doubled, seq is gapless, the context is what the acknowledged calls made of it, counters
-// equal the history, every file parses. CRASH_ROUNDS says how often, a dozen times when it is not set. H-59, P-12,
-// P-37; issue 5.
+// equal the history, every file parses. CRASH_ROUNDS says how often, a dozen times when it is not set.
 func TestCrashDaemon(t *testing.T) {
+	t.Parallel()
 	rounds := 12
 	if n, err := strconv.Atoi(os.Getenv("CRASH_ROUNDS")); err == nil {
 		rounds = n
@@ -161,8 +161,9 @@ func checkFiles(t *testing.T, dir string) {
 	}
 }
 
-// Issue 5, 8: a stopped daemon's store moves to another directory and serves on.
+// A stopped daemon's store moves to another directory and serves on.
 func TestStoreExportImport(t *testing.T) {
+	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")

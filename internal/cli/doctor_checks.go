@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// checkSettings tells which settings are not at their default, and where each came from. Values are not told: one may be
+// a secret.
+func checkSettings(flags *pflag.FlagSet, env func(string) (string, bool), err error) finding {
+	if err != nil {
+		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "mend that setting; docs/configuration.md has them all"}
+	}
+	file, err := configFile(flags, env)
+	if err != nil {
+		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "name another --config"}
+	}
+	var given []string
+	for _, s := range Settings() {
+		if _, source, ok := lookup(s, file, flags, env); ok && s.Scope == ServeScope {
+			given = append(given, s.Name+" from "+source)
+		}
+	}
+	f := finding{Check: "settings", Result: checkOK, Detail: "valid; all at their defaults"}
+	if len(given) > 0 {
+		f.Detail = "valid; " + strings.Join(given, ", ") + "; the others at their defaults"
+	}
+	return f
+}
+
+// checkDataDir writes, syncs and renames a file in the directory, as the store does. The lock is not tried: a running
+// daemon may hold it.
+func checkDataDir(o Options) finding {
+	f := finding{Check: "data", Result: checkOK, Detail: o.DataDir + " can be written"}
+	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+		return finding{Check: "data", Result: checkFail, Detail: err.Error(), Fix: "name another --data-dir"}
+	}
+	began := time.Now()
+	if err := tryWriting(o.DataDir); err != nil {
+		return finding{Check: "data", Result: checkFail, Detail: err.Error(), Fix: "name another --data-dir, or make room"}
+	}
+	f.Detail += fmt.Sprintf("; a synced write took %.1f ms", float64(time.Since(began).Microseconds())/1000)
+	aside, err := filepath.Glob(filepath.Join(o.DataDir, "tools", "*", "*.corrupt-*"))
+	if top, err2 := filepath.Glob(filepath.Join(o.DataDir, "tools", "*.corrupt-*")); err == nil && err2 == nil {
+		aside = append(aside, top...)
+	}
+	if len(aside) > 0 {
+		f.Result, f.Detail = checkWarn, f.Detail+"; set aside as damaged: "+text.Plural(len(aside), "file")
+		f.Fix = "stop the daemon; recurgentd store verify tells what they were"
+	}
+	return f
+}
+
+func tryWriting(dir string) error {
+	file, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	name := file.Name()
+	_, err = file.WriteString("doctor")
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		if err = os.Rename(name, name+".renamed"); err == nil {
+			name += ".renamed"
+		}
+	}
+	return errors.Join(err, os.Remove(name))
+}
+
+// checkPort tries the address. Where somebody has it, it asks whether that is a recurgentd.
+func checkPort(ctx context.Context, o Options) finding {
+	l, err := net.Listen("tcp", o.Listen)
+	if err == nil {
+		_ = l.Close() // nobody has called yet
+		return finding{Check: "port", Result: checkOK, Detail: o.Listen + " is free"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if data, err := client.New("http://"+o.Listen, "").Do(ctx, http.MethodGet, "/healthz", nil); err == nil && len(data) > 0 {
+		return finding{Check: "port", Result: checkWarn, Detail: o.Listen + " is taken, by a daemon that answers /healthz", Fix: "a second daemon needs another --listen and another --data-dir"}
+	}
+	return finding{Check: "port", Result: checkFail, Detail: err.Error(), Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}
+}
+
+// checkModel asks the model one tiny question. A recording is only read.
+func checkModel(ctx context.Context, o Options) finding {
+	p, err := provider.New(o.ProviderOptions())
+	if err != nil {
+		return finding{Check: "model", Result: checkFail, Detail: err.Error(), Fix: "see --provider, --recording and OPENAI_BASE_URL"}
+	}
+	if c, ok := p.(io.Closer); ok {
+		defer c.Close() // nothing was written
+	}
+	if p.Name() == "replay" {
+		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only", Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(o.ProviderTimeout, 30*time.Second))
+	defer cancel()
+	began := time.Now()
+	reply, err := p.Chat(ctx, provider.ChatRequest{Model: o.Model, Messages: []provider.Message{{Role: "user", Content: "Answer with the word ok."}}})
+	if err != nil {
+		return finding{Check: "model", Result: checkFail, Detail: text.OneLine(err.Error()), Fix: "check OPENAI_BASE_URL, OPENAI_API_KEY and --model; kept programs go on without it"}
+	}
+	return finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s answered in %d ms (%s)", o.Model, time.Since(began).Milliseconds(), text.Plural(reply.Usage.PromptTokens+reply.Usage.CompletionTokens, "token"))}
+}
+
+// checkSandbox has a canary runner observe the confinement. A level below the one that is required fails, as it would at
+// a start.
+func checkSandbox(o Options) finding {
+	so := sandbox.DefaultOptions()
+	so.Require, so.Blank = string(sandbox.LevelProcess), 0
+	box, err := sandbox.New(so)
+	if err != nil {
+		return finding{Check: "sandbox", Result: checkFail, Detail: err.Error(), Fix: "see docs/security.md"}
+	}
+	status := box.Status()
+	_ = box.Close() // it ran no program
+	f := finding{Check: "sandbox", Result: checkOK, Detail: "level " + string(status.Level) + ", nothing is missing", Status: &status}
+	if status.Level == sandbox.LevelFull {
+		return f
+	}
+	f.Result, f.Detail = checkWarn, "level "+string(status.Level)+"; missing: "+missingLayers(status)
+	f.Fix = "docs/security.md says what each level promises and what each layer needs"
+	so.Require = o.SandboxRequire
+	if box, err := sandbox.New(so); err != nil {
+		f.Result, f.Detail = checkFail, text.OneLine(err.Error())+"; missing: "+missingLayers(status)
+		f.Fix = "allow it on this machine (docs/security.md), or ask for less with --sandbox-require"
+	} else {
+		_ = box.Close()
+	}
+	return f
+}
+
+func missingLayers(s sandbox.Status) string {
+	var missing []string
+	for _, layer := range sortedKeys(s.Layers) {
+		if !strings.HasPrefix(s.Layers[layer], "on") {
+			missing = append(missing, layer)
+		}
+	}
+	if len(missing) == 0 {
+		return "none, but not every probe was denied"
+	}
+	return strings.Join(missing, ", ")
+}
+
+// newestFile is when the newest file of the data directory was written; zero when there is none.
+func newestFile(dir string) time.Time {
+	var newest time.Time
+	files := 0
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // what cannot be read tells no time
+		if err != nil || e.IsDir() {
+			return nil
+		}
+		if files++; files > 10_000 {
+			return fs.SkipAll
+		}
+		if info, err := e.Info(); err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		return nil
+	})
+	return newest
+}
+
+// checkClock refuses a clock from before this program was written, and warns of one behind the data: records, windows and
+// retention would be wrong.
+func checkClock(now, newest time.Time) finding {
+	text := now.UTC().Format(time.RFC3339)
+	switch {
+	case now.Year() < 2026:
+		return finding{Check: "clock", Result: checkFail, Detail: "the clock says " + text, Fix: "set the clock"}
+	case newest.Sub(now) > time.Minute:
+		return finding{Check: "clock", Result: checkWarn, Detail: fmt.Sprintf("the clock says %s, but the data directory was written at %s", text, newest.UTC().Format(time.RFC3339)),
+			Fix: "set the clock; until then records are out of order and windows are too long"}
+	}
+	return finding{Check: "clock", Result: checkOK, Detail: text}
+}
