@@ -16,10 +16,11 @@ const (
 
 // A Package is an allowed import.
 type Package struct {
-	Path   string
-	Hidden []string // exported names that programs do not see
-	Only   []string // when not empty, the only names that they see
-	Source bool     // type-checked and compiled from source for each program, because it is generic
+	Path    string
+	Hidden  []string // exported names that programs do not see
+	Useless []string // exported names that programs do not see either, because they serve packages that are not allowed: not worth a word in a prompt
+	Only    []string // when not empty, the only names that they see
+	Source  bool     // type-checked and compiled from source for each program, because it is generic
 }
 
 // Name returns the name by which the package is used.
@@ -36,7 +37,7 @@ func (p Package) Shows(name string) bool {
 	if len(p.Only) > 0 {
 		return slices.Contains(p.Only, name)
 	}
-	return !slices.Contains(p.Hidden, name)
+	return !slices.Contains(p.Hidden, name) && !slices.Contains(p.Useless, name)
 }
 
 // Packages returns the list, sorted by path. The reasons for what is missing are in docs/dialect.md: nothing that reaches files,
@@ -49,7 +50,7 @@ func Packages() []Package {
 		{Path: "math/rand", Hidden: []string{"Seed"}},
 		{Path: "crypto/rand", Only: []string{"Int", "Read", "Reader", "Text"}},
 		// Options of encoding/json/v2, which programs cannot import; Go 1.27 has them.
-		{Path: "encoding/json", Hidden: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1", "FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
+		{Path: "encoding/json", Useless: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1", "FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
 			"FormatDurationAsNano", "MatchCaseSensitiveDelimiter", "MergeWithLegacySemantics", "OmitEmptyWithLegacySemantics", "Options",
 			"ParseBytesWithLooseRFC4648", "ParseTimeWithLooseRFC3339", "ReportErrorsWithLegacySemantics", "StringifyWithLegacySemantics",
 			"UnmarshalArrayFromAnyLength"}},

@@ -172,17 +172,13 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 	x := c.off(cc.Value)
 	args, results := c.args(cc.Args), c.resultSlots(v, cc.Signature())
 	mc := c.mc
-	var ft reflect.Type
-	sig := cc.Signature()
+	ft := mc.types.of(noReceiver(cc.Signature()))
 	return func(m unsafe.Pointer) {
 		p := *at[unsafe.Pointer](m, x)
 		if p == nil {
 			nilPanic()
 		}
 		if !mc.isClosure(p) {
-			if ft == nil {
-				ft = mc.types.of(noReceiver(sig))
-			}
 			fv := reflect.NewAt(ft, unsafe.Pointer(&p)).Elem()
 			mc.hostCall(fv, m, args, results)
 			return

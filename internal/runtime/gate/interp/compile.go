@@ -32,6 +32,9 @@ func (f *fn) prepare() {
 	if f.ready {
 		return
 	}
+	if f.mc.running {
+		defer f.mc.containCompiling()
+	}
 	c := &compiler{mc: f.mc, f: f, offs: map[ssa.Value]uintptr{}, consts: map[constKey]uintptr{}}
 	c.alloc(rtypeOf(reflect.TypeFor[*frameHead]()))
 	f.params = c.slots(f.ssa.Params)
@@ -88,7 +91,7 @@ func (c *compiler) finish() {
 		}
 	}
 	if size > 16<<20 {
-		fail("the values of a function take more than 16 MiB; use slices or pointers")
+		refuse("the values of a function take more than 16 MiB; use slices or pointers")
 	}
 	str := encodeName("frame", "", true, false, 0)
 	c.f.frame = &rtype{Size: size, PtrBytes: ptrs, Align: 8, FieldAlign: 8, Kind: uint8(reflect.Struct),
@@ -106,8 +109,8 @@ func (c *compiler) real(t types.Type) *rtype { return rtypeOf(c.mc.types.of(t)) 
 
 // alloc reserves room for a value.
 func (c *compiler) alloc(rt *rtype) uintptr {
-	if rt.Size > 4<<20 || rt.TFlag&flagMaskOnDemand != 0 {
-		fail("a value in a function is too large; use a slice or a pointer")
+	if rt.Size > 4<<20 {
+		refuse("a value in a function takes more than 4 MiB; use a slice or a pointer")
 	}
 	align := max(uintptr(rt.Align), 1)
 	off := (c.size + align - 1) &^ (align - 1)
@@ -115,13 +118,32 @@ func (c *compiler) alloc(rt *rtype) uintptr {
 	for uintptr(len(c.mask))*wordSize < c.size {
 		c.mask = append(c.mask, 0)
 	}
-	for i := range rt.PtrBytes / wordSize {
-		b := *(*byte)(unsafe.Add(unsafe.Pointer(rt.GCData), i/8))
-		if b>>(i%8)&1 != 0 {
-			c.mask[off/wordSize+i] = 1
-		}
-	}
+	markPointers(reflectOf(rt), c.mask[off/wordSize:])
 	return off
+}
+
+// markPointers marks the words that are pointers in a value of the type. The mask in a type will not do: large types have none until the
+// collector needs it.
+func markPointers(t reflect.Type, mask []byte) {
+	if rtypeOf(t).PtrBytes == 0 {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Array:
+		words := t.Elem().Size() / wordSize
+		for i := range uintptr(t.Len()) {
+			markPointers(t.Elem(), mask[i*words:])
+		}
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			markPointers(f.Type, mask[f.Offset/wordSize:])
+		}
+	case reflect.Interface:
+		mask[0], mask[1] = 1, 1
+	default:
+		mask[0] = 1 // the first word of strings and slices, the only one of all others
+	}
 }
 
 func (c *compiler) slotFor(v ssa.Value, t types.Type) slot {
@@ -540,7 +562,7 @@ func (c *compiler) instr(in ssa.Instruction) op {
 	case *ssa.Select:
 		return c.selectInstr(in)
 	}
-	fail("the program uses something that does not run here: " + in.String())
+	refuse("the program uses something that does not run here: " + in.String())
 	return nil
 }
 

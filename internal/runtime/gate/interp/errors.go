@@ -1,6 +1,72 @@
 package interp
 
-import "runtime"
+import (
+	"fmt"
+	"runtime"
+)
+
+// A Failure is an internal fault of the engine, as an error and as a panic's value. It says nothing about the program, which cannot recover from
+// it, and what was being made or run must not be used again.
+type Failure struct {
+	Why string // in the engine's own words
+}
+
+func (f *Failure) Error() string { return "the engine failed: " + f.Why }
+
+func fail(why string) { panic(&Failure{why}) }
+
+// limit is the panic that ends the compiling of a program which asks for too much.
+type limit string
+
+func (l limit) Error() string { return string(l) }
+
+func refuse(why string) { panic(limit(why)) }
+
+// fatal is a panic that a program cannot recover, as natively it would end the process.
+type fatal string
+
+func (f fatal) Error() string { return string(f) }
+
+// abort ends the run. Deferred calls do not run, and a host function that swallows panics, as fmt does, only delays it.
+func (mc *machine) abort(why error) {
+	if mc.aborted == nil {
+		mc.aborted = why
+	}
+	mc.depth = maxDepth // the next call of anything aborts again
+	panic(mc.aborted)
+}
+
+// contain ends the run when r, which was recovered, is the panic of a fault. It sees whatever a program or the host could recover.
+func (mc *machine) contain(r any) {
+	switch r := r.(type) {
+	case *Failure:
+		mc.abort(r)
+	case limit: // Compile should have met it
+		mc.abort(&Failure{string(r)})
+	}
+}
+
+// containCompiling, deferred, ends the run when a function cannot be compiled that is only found while the program runs.
+func (mc *machine) containCompiling() {
+	if r := recover(); r != nil {
+		mc.abort(compileFailure(r))
+	}
+}
+
+// compileError returns the error for what a panic r has ended.
+func compileError(r any) error {
+	if l, ok := r.(limit); ok {
+		return fmt.Errorf("the program does not compile here: %w", l)
+	}
+	return compileFailure(r)
+}
+
+func compileFailure(r any) *Failure {
+	if f, ok := r.(*Failure); ok {
+		return f
+	}
+	return &Failure{fmt.Sprintf("compiling: %.1000v", r)}
+}
 
 // runtimeTypeAssertionError is the runtime's own error type: programs see it in recover.
 type runtimeTypeAssertionError = runtime.TypeAssertionError

@@ -68,7 +68,7 @@ func (mc *machine) hostCall(fv reflect.Value, m unsafe.Pointer, args, results []
 		out = fv.Call(in)
 	}
 	mc.depth, mc.panicking = depth, panicking // the host may have swallowed a panic
-	if mc.aborted != "" {
+	if mc.aborted != nil {
 		panic(mc.aborted)
 	}
 	for i := range results {

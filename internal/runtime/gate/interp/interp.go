@@ -34,10 +34,13 @@ const (
 
 // A Panic is a run that ended in a panic.
 type Panic struct {
-	Class   string // "runtime error", "error", "fatal error", or the type of the panic's value
+	Class   string // "runtime error", "error", "fatal error", ClassFailure, or the type of the panic's value
 	Message string // as Go prints it after "panic: ", at most 4 KiB
 	Line    int    // of the program, 0 when unknown
 }
+
+// ClassFailure is the class of a run that an internal fault of the engine has ended. Its message is the engine's.
+const ClassFailure = "engine failure"
 
 // A Compiled is a program ready to run, again and again, one run at a time.
 type Compiled struct {
@@ -47,12 +50,13 @@ type Compiled struct {
 	inits []*fn
 }
 
-// Compile prepares a checked program. Nothing of the program runs yet.
+// Compile prepares a checked program. Nothing of the program runs yet. The error is a *Failure when the engine is at fault, else it says what
+// the program asks too much of.
 func Compile(p *gate.Program) (out *Compiled, err error) {
 	var mc *machine
 	defer func() {
 		if r := recover(); r != nil {
-			out, err = nil, fmt.Errorf("the program does not compile here: %v", r)
+			out, err = nil, compileError(r)
 		}
 		if err != nil && mc != nil {
 			mc.freeSlots()
@@ -86,8 +90,9 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	c.run = mc.fnOf(run)
 	mc.prepareAll()
 	if err := c.CheckTypes(); err != nil {
-		return nil, fmt.Errorf("the engine made a wrong type: %w", err)
+		return nil, &Failure{"a wrong type: " + err.Error()}
 	}
+	mc.running = true
 	return c, nil
 }
 
@@ -134,7 +139,7 @@ func (c *Compiled) Reads() rt.Reads { return c.mc.env.Reads() }
 // a nil error, an error that the program returned, and a Panic is the answer.
 func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Panic) {
 	mc := c.mc
-	mc.depth, mc.panicking, mc.deferring, mc.aborted = 0, false, nil, ""
+	mc.depth, mc.panicking, mc.deferring, mc.aborted = 0, false, nil, nil
 	returned := false
 	defer func() {
 		for _, f := range mc.pooled { // what frames still point to must not outlive the run
@@ -177,10 +182,10 @@ func (c *Compiled) describe(r any) (p *Panic) {
 	if c.mc.panicking {
 		p.Line = c.fset.PositionFor(c.mc.panicPos, false).Line
 	}
-	if c.mc.aborted != "" {
+	if c.mc.aborted != nil {
 		r = c.mc.aborted
 	}
-	c.mc.aborted, c.mc.depth = "", 0
+	c.mc.aborted, c.mc.depth = nil, 0
 	defer func() {
 		if again := recover(); again != nil {
 			p.Class, p.Message = "error", "a panic whose text panics"
@@ -190,8 +195,10 @@ func (c *Compiled) describe(r any) (p *Panic) {
 	switch r := r.(type) {
 	case fatal:
 		p.Class, p.Message = "fatal error", string(r)
-	case failure:
-		p.Class, p.Message = "internal", string(r)
+	case *Failure:
+		p.Class, p.Message = ClassFailure, r.Why
+	case limit:
+		p.Class, p.Message = ClassFailure, string(r)
 	case runtime.Error:
 		p.Class, p.Message = "runtime error", r.Error()
 	case error:
@@ -214,10 +221,14 @@ func clip(s string) string {
 }
 
 // Encode returns the JSON form of a program's value as encoding/json gives it natively. A value without one
-// (a channel, a function, a cycle, NaN, a method that fails or panics) is an error.
+// (a channel, a function, a cycle, NaN, a method that fails or panics) is an error, a *Failure when the engine is at fault.
 func Encode(v any) (out json.RawMessage, err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover().(type) {
+		case nil:
+		case *Failure:
+			out, err = nil, r
+		default:
 			out, err = nil, fmt.Errorf("the value's own JSON method panicked: %v", r)
 		}
 	}()

@@ -48,7 +48,7 @@ func (tt *typeTable) makeLayout(t types.Type) reflect.Type {
 	case *types.Array:
 		elem := tt.layout(t.Elem())
 		if t.Len() > 0 && elem.Size() > 0 && uint64(t.Len()) > maxLayout/uint64(elem.Size()) {
-			fail("an array type is larger than 1 GiB")
+			refuse("an array type is larger than 1 GiB")
 		}
 		return reflect.ArrayOf(int(t.Len()), elem)
 	case *types.Struct:
@@ -64,7 +64,7 @@ func (tt *typeTable) structLayout(t *types.Struct) reflect.Type {
 	for i := range fields {
 		lay := tt.layout(t.Field(i).Type())
 		if size += lay.Size(); size > maxLayout {
-			fail("a struct type is larger than 1 GiB")
+			refuse("a struct type is larger than 1 GiB")
 		}
 		fields[i] = reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: lay}
 		if t.Field(i).Name() == "_" {

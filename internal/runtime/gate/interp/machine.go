@@ -31,6 +31,7 @@ type machine struct {
 	globals  map[*ssa.Global]unsafe.Pointer
 	own      []ownGlobal
 	taken    []int32                    // slots
+	trap     unsafe.Pointer             // code of unexported methods; nil until one needs it
 	impls    map[implKey]unsafe.Pointer // itabs; nil: does not implement
 	dyn      map[dynKey]*target
 	closures map[reflectType]closureHead
@@ -39,32 +40,16 @@ type machine struct {
 	fromHostCode, makeFuncCode uintptr
 	deferring                  *frameHead // whose deferred call is about to be made
 
+	running   bool // Compile is over
 	depth     int
 	panicPos  token.Pos // where the panic under way began, in the program's own text
 	panicking bool
-	aborted   fatal // why the run is being ended, "" while it is not
+	aborted   error // why the run is being ended, nil while it is not: a fatal or a *Failure
 }
 
 type ownGlobal struct {
 	t *rtype
 	p unsafe.Pointer
-}
-
-// failure is how compiling gives up; Compile turns it into an error.
-type failure string
-
-func fail(why string) { panic(failure(why)) }
-
-// fatal is a panic that a program cannot recover, as natively it would end the process.
-type fatal string
-
-func (f fatal) Error() string { return string(f) }
-
-// abort ends the run. Deferred calls do not run, and a host function that swallows panics, as fmt does, only delays it.
-func (mc *machine) abort(why fatal) {
-	mc.aborted = why
-	mc.depth = maxDepth // the next call of anything aborts again
-	panic(why)
 }
 
 type op func(m unsafe.Pointer)
@@ -148,7 +133,7 @@ func (f *fn) release(m unsafe.Pointer) {
 // run executes the function in a frame whose parameters are set; results are in the frame afterwards.
 func (f *fn) run(m unsafe.Pointer) {
 	if f.mc.depth++; f.mc.depth > maxDepth {
-		f.mc.abort("stack overflow")
+		f.mc.abort(fatal("stack overflow"))
 	}
 	if f.defers {
 		f.runDeferring(m)
@@ -198,10 +183,11 @@ func (f *fn) runDeferring(m unsafe.Pointer) {
 	depth := f.mc.depth
 	normal := false
 	defer func() {
-		if normal || f.mc.aborted != "" {
+		if normal || f.mc.aborted != nil {
 			return
 		}
 		head.panic = recover()
+		f.mc.contain(head.panic)
 		head.panicking = true
 		f.mc.depth = depth
 		head.runDefers()
@@ -229,8 +215,9 @@ func (h *frameHead) runDefers() {
 func (h *frameHead) runDeferred(d *deferred) {
 	ok := false
 	defer func() {
-		if !ok && h.f.mc.aborted == "" { // the deferred call panicked itself: its panic takes the place of ours
+		if !ok && h.f.mc.aborted == nil { // the deferred call panicked itself: its panic takes the place of ours
 			p := recover()
+			h.f.mc.contain(p)
 			h.panicking, h.panic = true, p
 		}
 	}()

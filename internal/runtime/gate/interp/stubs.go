@@ -40,7 +40,7 @@ func (mc *machine) takeSlot(v unsafe.Pointer) unsafe.Pointer {
 	} else if n = usedSlots; n < slotCount {
 		usedSlots++
 	} else {
-		fail(fmt.Sprintf("the types of the program have more than %d methods", slotCount))
+		refuse(fmt.Sprintf("the types of the program have more than %d methods", slotCount))
 	}
 	slots[n] = v
 	mc.taken = append(mc.taken, n)
@@ -73,7 +73,7 @@ type method struct {
 // stubCode returns the code by which the host calls a method of a made type. The method's function type is ft.
 func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer {
 	if !sel.Obj().Exported() { // no interface of the host has such a method
-		return codeAt(reflect.ValueOf(unreachable).Pointer())
+		return mc.trapCode()
 	}
 	m := &method{mc: mc, sel: sel, recv: rtypeOf(mc.types.layout(t)), direct: rtypeOf(mc.types.of(t)).direct()}
 	if len(sel.Index()) == 1 { // what is promoted, be it from a host type with a hundred methods, is compiled when it is called
@@ -85,13 +85,19 @@ func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type)
 	return mc.takeSlot(funcPointer(m.anyForm(ft)))
 }
 
-// unreachable is the code of unexported methods.
-func unreachable(unsafe.Pointer) { panic(failure("the host called an unexported method")) }
+// trapCode returns the code of unexported methods.
+func (mc *machine) trapCode() unsafe.Pointer {
+	if mc.trap == nil {
+		trap := func() { mc.abort(&Failure{"the host called an unexported method"}) }
+		mc.trap = mc.takeSlot(funcPointer(reflect.ValueOf(trap)))
+	}
+	return mc.trap
+}
 
 // begin returns the method's function and a frame of it with the receiver in place.
 func (m *method) begin(recv unsafe.Pointer) (*fn, unsafe.Pointer) {
 	if m.f == nil {
-		m.f = m.mc.fnOf(m.mc.prog.MethodValue(m.sel))
+		m.resolve()
 	}
 	f := m.f
 	f.prepare()
@@ -104,11 +110,28 @@ func (m *method) begin(recv unsafe.Pointer) (*fn, unsafe.Pointer) {
 	return f, mem
 }
 
-// runForHost runs a frame on behalf of the host.
+// resolve finds the function of a promoted method.
+func (m *method) resolve() {
+	defer m.mc.containCompiling()
+	m.f = m.mc.fnOf(m.mc.prog.MethodValue(m.sel))
+}
+
+// runForHost runs a frame on behalf of the host, which may recover panics.
 func (f *fn) runForHost(mem unsafe.Pointer) {
+	done := false
+	defer func() {
+		if done || f.mc.aborted != nil {
+			return
+		}
+		if r := recover(); r != nil {
+			f.mc.contain(r)
+			panic(r)
+		}
+	}()
 	f.mc.depth += hostWeight
 	f.run(mem)
 	f.mc.depth -= hostWeight
+	done = true
 }
 
 // anyForm returns the function value for a method of any signature.

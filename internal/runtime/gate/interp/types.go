@@ -37,7 +37,7 @@ type typeTable struct {
 	depth    int
 	count    int
 	serial   uint32
-	broken   failure // why no more types can be made: some may have been left without their parts
+	broken   string // why no more types can be made: some may have been left without their parts
 	code     func(t types.Type, sel *types.Selection, ft reflect.Type) unsafe.Pointer
 	msets    typeutil.MethodSetCache
 }
@@ -52,7 +52,7 @@ func (tt *typeTable) of(t types.Type) reflect.Type {
 		return rt.(reflect.Type)
 	}
 	if tt.broken != "" {
-		panic(tt.broken)
+		fail(tt.broken)
 	}
 	if tt.depth > 0 {
 		return tt.enter(t)
@@ -82,7 +82,7 @@ func (tt *typeTable) of(t types.Type) reflect.Type {
 func (tt *typeTable) enter(t types.Type) reflect.Type {
 	tt.depth++
 	if tt.count++; tt.count > maxTypes || tt.depth > 2000 {
-		fail("the program has too many types")
+		refuse("the program has too many types")
 	}
 	rt := tt.make(types.Unalias(t))
 	tt.depth--
@@ -136,7 +136,7 @@ func (tt *typeTable) signature(t *types.Signature) reflect.Type {
 		out[i] = tt.of(t.Results().At(i).Type())
 	}
 	if len(in)+len(out) > maxParams {
-		fail("a function type has more than 127 parameters and results")
+		refuse("a function type has more than 127 parameters and results")
 	}
 	return reflect.FuncOf(in, out, t.Variadic())
 }
@@ -196,7 +196,7 @@ func (tt *typeTable) named(t *types.Named) reflect.Type {
 		return rt
 	}
 	if argDepth(t, 0) > maxArgDepth {
-		fail("a generic type instantiates itself without end: too many types")
+		refuse("a generic type instantiates itself without end: too many types")
 	}
 	return tt.declare(t, typeName(t), flagNamed)
 }
@@ -327,7 +327,7 @@ func (tt *typeTable) structure(t *types.Struct) reflect.Type {
 // unnamed returns the text that stands for a type without a name. One that contains itself, through methods, has none.
 func (tt *typeTable) unnamed(t types.Type, write func(types.Type) string) string {
 	if tt.naming.At(t) != nil {
-		fail("a type without a name contains itself: declare it with a name")
+		refuse("a type without a name contains itself: declare it with a name")
 	}
 	tt.naming.Set(t, true)
 	defer tt.naming.Delete(t)

@@ -113,7 +113,11 @@ func (c *Compiled) Run(call *recurgent.Call) (any, error, *interp.Panic) {
 	}
 	if c.other == nil {
 		if c.other, err = interp.Compile(c.program); err != nil {
-			return nil, nil, &interp.Panic{Class: "error", Message: fmt.Sprintf("%.1000T: %.1000s", r, err)}
+			class := "error"
+			if _, ok := errors.AsType[*interp.Failure](err); ok {
+				class = interp.ClassFailure
+			}
+			return nil, nil, &interp.Panic{Class: class, Message: fmt.Sprintf("%.1000T: %.1000s", r, err)}
 		}
 	}
 	c.retold = true
