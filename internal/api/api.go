@@ -111,12 +111,15 @@ type Options struct {
 	Hosts  []string // more host names, without port: that of the listen address
 
 	OpenAPI []byte // served at /openapi.yaml
-	MaxBody int64  // bytes of a request's body
+	MaxBody int64  // bytes of a request's body; of a refused one up to four times as much is read and thrown away
+
+	MaxReplies int64         // bytes of large replies being written at once; as many may wait for their turn
+	Stall      time.Duration // a client that does not take 64 KiB of a reply in that time is cut off
 }
 
 // DefaultOptions returns the options of a daemon, but for what is required.
 func DefaultOptions() Options {
-	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20}
+	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second}
 }
 
 func (o Options) validate() error {
@@ -125,6 +128,8 @@ func (o Options) validate() error {
 		return errors.New("api: Runtime, Metrics and Registry are required")
 	case o.MaxBody < 1:
 		return errors.New("api: MaxBody must be at least 1")
+	case o.MaxReplies < largeReply || o.Stall <= 0:
+		return errors.New("api: MaxReplies must be at least 65536, and Stall be set")
 	case len(o.OpenAPI) == 0:
 		return errors.New("api: OpenAPI is required")
 	}
@@ -145,6 +150,7 @@ type server struct {
 	origin   *http.CrossOriginProtection
 	problems map[string]prometheus.Counter // by code
 	fixed    fixedHeaders
+	replies  *replies
 
 	requestPrefix string // of request ids made here
 	requests      atomic.Uint64
@@ -170,8 +176,8 @@ func newServer(o Options) (*server, error) {
 		return nil, err
 	}
 	s := &server{o: o, run: o.Runtime, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
-		problems: map[string]prometheus.Counter{},
-		fixed:    fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"}, newline: []byte("\n")}}
+		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn),
+		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"}, newline: []byte("\n")}}
 	for _, h := range o.Hosts {
 		s.hosts[canonicalHost(h)] = true
 	}

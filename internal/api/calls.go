@@ -117,11 +117,14 @@ func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	if res.Replayed {
 		h["Idempotent-Replayed"] = []string{"true"}
 	}
-	if err := s.sendBytes(w, http.StatusOK, res.Body); err != nil {
-		return err
+	err := s.sendBytes(w, http.StatusOK, res.Body, s.fixed.newline) // a line, as every other reply, for those who read it on a terminal
+	var p *Problem
+	if errors.As(err, &p) {
+		p.Detail = "the call has ended; its reply did not get a turn because too many large ones wait for their readers"
+		p.Hint = "GET /v1/calls/" + res.CallID + " has its outcome; or send the request again with the same Idempotency-Key, where it had one."
+		p.Meta = map[string]any{"call_id": res.CallID}
 	}
-	_, _ = w.Write(s.fixed.newline) // as every other reply, for those who read it on a terminal; net/http still buffers
-	return nil
+	return err
 }
 
 // accepted is the reply to a call that goes on without its client.

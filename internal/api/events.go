@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -25,7 +24,10 @@ type stream struct {
 	buf   bytes.Buffer
 }
 
-func newStream(w *reply) *stream { return &stream{w: w, rc: http.NewResponseController(w)} }
+func newStream(w *reply) *stream {
+	w.stall = eventWrite
+	return &stream{w: w, rc: http.NewResponseController(w)}
+}
 
 func (s *stream) begin() {
 	if s.begun {
@@ -40,9 +42,6 @@ func (s *stream) begin() {
 }
 
 func (s *stream) flush() error {
-	if err := s.rc.SetWriteDeadline(time.Now().Add(eventWrite)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
 	_, err := s.w.Write(s.buf.Bytes())
 	s.buf.Reset()
 	if err != nil {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"time"
 )
@@ -28,9 +27,6 @@ func (s *server) export(w *reply, r *http.Request) error {
 	if r.Method == http.MethodHead { // an archive that nobody reads is not made
 		lateWriter{w}.begin()
 		return nil
-	}
-	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
 	}
 	err := s.run.Export(r.Context(), lateWriter{w})
 	if err != nil && w.status != 0 {

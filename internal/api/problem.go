@@ -50,6 +50,7 @@ const (
 	codeInput           = "invalid_input"
 	codeQueueFull       = "queue_full"
 	codeInternal        = "internal"
+	codeRepliesFull     = "replies_full"
 	codeDraining        = "draining"
 	codeReadOnly        = "read_only"
 	codeNotReady        = "not_ready"
@@ -104,6 +105,7 @@ func problemKinds() []problemKind {
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},
+		{codeRepliesFull, 503, "Too many large replies wait for their readers", "Read replies as they come; try again later.", "1"},
 		{codeDraining, 503, "The daemon is shutting down", "Try again once it has started anew.", "5"},
 		{codeReadOnly, 503, "The daemon cannot write now", "Its disk is full or has failed; reading still works.", "10"},
 		{codeNotReady, 503, "The daemon is not ready", "Try again soon; /readyz turns 200 when it is.", "1"},
@@ -253,8 +255,9 @@ func (s *server) fail(w *reply, r *http.Request, err error) {
 		w.status = statusClientGone // nobody listens any more
 		return
 	}
+	s.drain(r)
 	p := problemOf(err)
-	if p.Status >= 500 {
+	if p.Status >= 500 && p.Code != codeRepliesFull {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Str("code", p.Code).Msg("request failed")
 	}
 	s.write(w, r, p)

@@ -39,11 +39,25 @@ func (s *server) send(w *reply, status int, v any) error {
 	return s.sendBytes(w, status, b.Bytes())
 }
 
-func (s *server) sendBytes(w *reply, status int, body []byte) error {
+// sendBytes writes the parts one after the other, when there is room for the reply.
+func (s *server) sendBytes(w *reply, status int, parts ...[]byte) error {
+	size, held := 0, 0
+	for _, p := range parts {
+		size += len(p)
+		held += cap(p)
+	}
+	done, err := s.replies.enter(int64(held))
+	if err != nil {
+		return err
+	}
+	defer done()
 	h := w.Header()
 	h["Content-Type"] = s.fixed.json
+	h["Content-Length"] = []string{strconv.Itoa(size)}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone cannot be told
+	for _, p := range parts {
+		_, _ = w.Write(p) // a client that is gone cannot be told
+	}
 	return nil
 }
 

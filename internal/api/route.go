@@ -39,31 +39,6 @@ const (
 	streaming                 // answers with server-sent events: it lasts as long as its client listens
 )
 
-// reply is the response with what the wrapper found out about the request.
-type reply struct {
-	http.ResponseWriter
-	status    int    // 0 until the header is written
-	requestID string // echoed or made
-	owner     string // the token's name, "local" without tokens
-}
-
-func (w *reply) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *reply) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *reply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
 // statusClientGone is what metrics and the log call a request whose client hung up; nobody receives it.
 const statusClientGone = 499
 
@@ -83,8 +58,9 @@ func (s *server) route(pattern, method string, h handler, traits ...trait) http.
 	return func(hw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		m.Begin()
-		w := &reply{ResponseWriter: hw}
+		w := &reply{ResponseWriter: hw, stall: s.o.Stall}
 		defer s.finish(w, r, m, pattern, start)
+		w.extend() // for "100 Continue"
 		s.identify(w, r)
 		if err := s.admit(w, r, guarded, body); err != nil {
 			s.fail(w, r, err)
@@ -108,6 +84,7 @@ func (s *server) finish(w *reply, r *http.Request, m *telemetry.Route, pattern s
 			s.write(w, r, fault(codeInternal, "", ""))
 		}
 	}
+	w.extend() // for what net/http still holds
 	took := time.Since(start)
 	m.End(w.status, took)
 	if e := s.log.Debug(); e.Enabled() {
@@ -230,7 +207,8 @@ func (s *server) tooLarge() error {
 // readBody returns the whole body. What it returns is the caller's own.
 func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
 	const trusted = 64 << 10 // what a client may have set aside by merely claiming it
-	limited := http.MaxBytesReader(w.ResponseWriter, r.Body, s.o.MaxBody)
+	// Without w, which would have the connection closed: fail reads on.
+	limited := http.MaxBytesReader(nil, r.Body, s.o.MaxBody)
 	var err error
 	var data []byte
 	if n := r.ContentLength; n >= 0 && n <= trusted {

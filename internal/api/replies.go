@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// A client that reads slowly, or not at all, has its reply held in memory. These bounds keep many of them from taking
+// it all, and a stuck one from being waited for.
+const (
+	largeReply = 64 << 10 // what the sockets' own buffers take anyway; less is not counted
+	replyTurn  = 5 * time.Second
+	writePiece = 64 << 10
+)
+
+// replies counts the bytes of large replies. It is safe for concurrent use.
+type replies struct {
+	limit   int64
+	turn    time.Duration // the longest wait for a turn
+	writing *semaphore.Weighted
+	waiting atomic.Int64 // bytes
+}
+
+func newReplies(limit int64, turn time.Duration) *replies {
+	return &replies{limit: limit, turn: turn, writing: semaphore.NewWeighted(limit)}
+}
+
+// enter waits until a reply of n bytes may be written; done must be called afterwards. It returns a problem when as many
+// bytes wait already, or when the turn does not come.
+func (q *replies) enter(n int64) (done func(), err error) {
+	if n < largeReply {
+		return func() {}, nil
+	}
+	n = min(n, q.limit)
+	done = func() { q.writing.Release(n) }
+	if q.writing.TryAcquire(n) {
+		return done, nil
+	}
+	defer q.waiting.Add(-n)
+	if q.waiting.Add(n) > q.limit {
+		return nil, fault(codeRepliesFull, "", "")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), q.turn)
+	defer cancel()
+	if q.writing.Acquire(ctx, n) != nil {
+		return nil, fault(codeRepliesFull, "", "")
+	}
+	return done, nil
+}
+
+// reply is the response with what the wrapper found out about the request.
+type reply struct {
+	http.ResponseWriter
+	stall     time.Duration // how long a client may take for a piece
+	status    int           // 0 until the header is written
+	requestID string        // echoed or made
+	owner     string        // the token's name, "local" without tokens
+}
+
+func (w *reply) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes in pieces, each with a deadline of its own: a slow client may take as long as it likes as long as it reads.
+func (w *reply) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	for n := 0; ; {
+		w.extend()
+		m, err := w.ResponseWriter.Write(b[n:min(n+writePiece, len(b))])
+		n += m
+		if err != nil || n == len(b) {
+			return n, err
+		}
+	}
+}
+
+// extend gives the client another while to read. It must be called before whatever may write to the connection: a deadline
+// of an earlier reply stays on it.
+func (w *reply) extend() {
+	if c, ok := w.ResponseWriter.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		_ = c.SetWriteDeadline(time.Now().Add(w.stall)) // one that has none cannot be stuck either
+	}
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *reply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// drain reads what the client of a refused request is still sending: one that writes all of its body before it reads
+// would see a broken pipe in the place of the problem. It reads at most four times what a body may have, and not beyond
+// the time that a request has to arrive. Over HTTP/2, and before "100 Continue", nothing comes unasked.
+func (s *server) drain(r *http.Request) {
+	if most := 4 * s.o.MaxBody; r.ProtoMajor == 1 && r.Header["Expect"] == nil && r.ContentLength <= most {
+		_, _ = io.CopyN(io.Discard, r.Body, most) // the problem is what counts
+	}
+}
