@@ -123,8 +123,10 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 }
 
 func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Registry) (http.Handler, error) {
-	return api.New(api.Options{Runtime: a.run, Metrics: m, Registry: registry, Logger: a.log, Tokens: o.Tokens, Hosts: o.AllowedHosts,
-		OpenAPI: openapi.OpenAPI, MaxBody: api.DefaultOptions().MaxBody})
+	w := api.DefaultOptions()
+	w.Runtime, w.Metrics, w.Registry, w.Logger = a.run, m, registry, a.log
+	w.Tokens, w.Hosts, w.OpenAPI = o.Tokens, o.AllowedHosts, openapi.OpenAPI
+	return api.New(w)
 }
 
 // sources is what metrics read when they are scraped.

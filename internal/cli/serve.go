@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/spf13/cobra"
 )
@@ -63,6 +64,7 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 		debug.SetGCPercent(400)
 	}
 	o.Logger, o.Now = newLogger(o, sh), sh.Clock
+	limitMemory(o.Logger, memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem))
 	d, err := app.New(ctx, o.Options)
 	if err != nil {
 		code := ExitFailed
