@@ -53,7 +53,7 @@ func (f *slowFile) Sync() error {
 	return f.File.Sync()
 }
 
-func benchStore(b *testing.B, dir string, delay time.Duration) (*Store, *slowFS) {
+func benchStore(b *testing.B, dir string, delay time.Duration) (*testStore, *slowFS) {
 	b.Helper()
 	inner, err := vfs.Dir(dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func warm(session string, n int64, at time.Time) *store.CallCommit {
 	return c
 }
 
-func prepareWarm(b *testing.B, s *Store, sessions int) {
+func prepareWarm(b *testing.B, s *testStore, sessions int) {
 	b.Helper()
 	ctx := context.Background()
 	for i := range sessions {
@@ -148,7 +148,7 @@ func BenchmarkEncode(b *testing.B) {
 	c := warm("sess_w000", 1, time.Now())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := encodeCall(c, time.Now()); err != nil {
+		if _, _, err := encodeCall(agent.DefaultNamespace, c, time.Now()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -206,7 +206,7 @@ func BenchmarkFlat(b *testing.B) {
 	}
 }
 
-func readWarm(b *testing.B, s *Store, id string) {
+func readWarm(b *testing.B, s *testStore, id string) {
 	ctx := context.Background()
 	if _, err := s.Session(ctx, id); err != nil {
 		b.Fatal(err)

@@ -138,7 +138,7 @@ func runScript(t *testing.T, f *vfstest.FS) (states []string) {
 	t.Helper()
 	at := simStart
 	now := func() time.Time { return at }
-	s, err := Open("sim", simOptions(t, f, now))
+	s, err := openStore(t, "sim", simOptions(t, f, now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +148,8 @@ func runScript(t *testing.T, f *vfstest.FS) (states []string) {
 		at = at.Add(time.Second)
 		f.Mark(2 * i)
 		if step.files != nil {
-			err = step.files(s)
-		} else if err = step.do(s); err == nil {
+			err = step.files(s.Store)
+		} else if err = step.do(s.ns); err == nil {
 			err = step.do(storetest.Default(t, twin))
 		}
 		if err != nil {
@@ -232,10 +232,10 @@ func opText(ops []vfstest.Op, n int) string {
 }
 
 // dumpOf opens the store on a file system and renders it.
-func dumpOf(t *testing.T, f *vfstest.FS) (string, *Store, error) {
+func dumpOf(t *testing.T, f *vfstest.FS) (string, *testStore, error) {
 	t.Helper()
 	f.Mark(-1)
-	s, err := Open("sim", simOptions(t, f, func() time.Time { return simStart.Add(time.Hour) }))
+	s, err := openStore(t, "sim", simOptions(t, f, func() time.Time { return simStart.Add(time.Hour) }))
 	if err != nil {
 		return "", nil, err
 	}
@@ -276,10 +276,10 @@ func faulty(t *testing.T, f *vfstest.FS, what string) {
 	}()
 	at := simStart
 	now := func() time.Time { return at }
-	var s *Store
+	var s *testStore
 	for try := 0; ; try++ { // a daemon that cannot start is started again
 		var err error
-		if s, err = Open("sim", simOptions(t, f, now)); err == nil {
+		if s, err = openStore(t, "sim", simOptions(t, f, now)); err == nil {
 			break
 		}
 		if !errors.Is(err, vfstest.ErrInjected) || try > 10 {
@@ -290,10 +290,10 @@ func faulty(t *testing.T, f *vfstest.FS, what string) {
 	for _, step := range script(now) {
 		at = at.Add(time.Second)
 		if step.files != nil {
-			if err := step.files(s); err != nil {
-				s.fail(err)
+			if err := step.files(s.Store); err != nil {
+				s.health.fail(err)
 			}
-		} else if err := step.do(s); err == nil {
+		} else if err := step.do(s.ns); err == nil {
 			if err := step.do(storetest.Default(t, twin)); err != nil {
 				t.Fatalf("%s: %s: the store did what its twin refuses: %v", what, step.name, err)
 			}
@@ -304,7 +304,7 @@ func faulty(t *testing.T, f *vfstest.FS, what string) {
 			if s.Ready() == nil {
 				break
 			}
-			s.tick(false)
+			s.flusher.round(false)
 		}
 	}
 	want := storetest.Dump(t, twin, simStart)
@@ -325,7 +325,7 @@ func faulty(t *testing.T, f *vfstest.FS, what string) {
 func TestCrashPowerCutConcurrent(t *testing.T) {
 	f := vfstest.New()
 	o := simOptions(t, f, time.Now)
-	s, err := Open("sim", o)
+	s, err := openStore(t, "sim", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +363,7 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 	ops := f.Ops()
 	for n := start; n <= len(ops); n += 3 {
 		left := f.Crash(n, vfstest.AnyOf, rand.New(rand.NewPCG(uint64(n), 5)))
-		s, err := Open("sim", simOptions(t, left, time.Now))
+		s, err := openStore(t, "sim", simOptions(t, left, time.Now))
 		if err != nil {
 			t.Fatalf("after operation %d: %v", n, err)
 		}

@@ -191,7 +191,7 @@ func (f noSpaceFS) Open(name string, create bool) (vfs.File, error) {
 // Issue 5, 5: a store on a disk that is full already opens: reads go on, commits are refused, and it recovers by itself.
 func TestOpenOnAFullDisk(t *testing.T) {
 	ctx := context.Background()
-	for name, stop := range map[string]func(s *Store) error{"stopped": (*Store).close, "killed": func(s *Store) error { s.kill(); return nil }} {
+	for name, stop := range map[string]func(s *testStore) error{"stopped": (*testStore).close, "killed": func(s *testStore) error { s.kill(); return nil }} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir, testOptions(t))
@@ -219,7 +219,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 				t.Errorf("got %v, want ErrReadOnly", err)
 			}
 			full.set(1 << 40)
-			s.tick(false)
+			s.flusher.round(false)
 			c := storetest.NewCommit("sess_1", "call_3", time.Now())
 			if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 2 {
 				t.Errorf("got seq %d, %v, want 2", c.Record.Seq, err)

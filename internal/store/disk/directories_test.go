@@ -68,7 +68,7 @@ var (
 )
 
 // everything renders all that can be read of a store. The results that it asks for are those of content.json in source.
-func everything(t *testing.T, s *Store, source string) string {
+func everything(t *testing.T, s *testStore, source string) string {
 	t.Helper()
 	ctx := context.Background()
 	out := map[string]any{}

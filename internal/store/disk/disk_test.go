@@ -11,38 +11,56 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
+// testStore is a store with its default namespace.
+type testStore struct {
+	*Store
+	ns
+}
+
+type ns = store.Namespace // its name would hide the method of the store
+
 // kill ends the store as SIGKILL does: nothing more is written.
 func (s *Store) kill() {
-	s.stop()
-	<-s.done
-	s.seq.Lock()
-	defer s.seq.Unlock()
-	s.flushMu.Lock()
-	defer s.flushMu.Unlock()
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.fail(os.ErrClosed)
-	s.journal.Close()
+	s.flusher.stop()
+	<-s.flusher.done
+	s.flusher.mu.Lock()
+	defer s.flusher.mu.Unlock()
+	s.sequencer.mu.Lock()
+	defer s.sequencer.mu.Unlock()
+	s.sequencer.closed = true
+	s.health.fail(os.ErrClosed)
+	s.sequencer.journal.Close()
 	_ = s.unlock()
 }
 
+func (s *Store) checkpoint() error { return s.flusher.writeCheckpoint() }
+
 func testOptions(t testing.TB) Options {
 	o := DefaultOptions()
+	o.checkLocks = true
 	if testing.Verbose() {
 		o.Logger = zerolog.New(zerolog.NewTestWriter(t))
 	}
 	return o
 }
 
-func open(t testing.TB, dir string, o Options) *Store {
+func open(t testing.TB, dir string, o Options) *testStore {
 	t.Helper()
-	s, err := Open(dir, o)
+	s, err := openStore(t, dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.close() })
 	return s
+}
+
+// openStore is open for a store that may refuse.
+func openStore(t testing.TB, dir string, o Options) (*testStore, error) {
+	s, err := Open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	return &testStore{s, storetest.Default(t, s)}, nil
 }
 
 // TestStore holds the store to the suite: as a daemon opens it, with files that follow only when they must, and with
@@ -78,7 +96,7 @@ func TestStore(t *testing.T) {
 				Reopen: func(t *testing.T, s store.Store, kill bool) store.Store {
 					was := dirs[s]
 					if kill {
-						s.(*Store).kill()
+						s.(*testStore).kill()
 					} else if err := s.Close(t.Context()); err != nil {
 						t.Fatalf("close: %v", err)
 					}

@@ -1,13 +1,43 @@
-// Package disk keeps a store.Store in a directory: a write-ahead journal, which makes an acknowledgement durable, and
-// JSON files for people, which follow it.
+// Package disk keeps a store.Store in a directory: a write-ahead log (package wal), which makes an acknowledgement
+// durable, and files for people (JSON documents, and JSON lines by package jsonl), which follow it.
 //
-// What a commit acknowledged survives a kill and a power cut: the journal entry is on disk first, and is replayed onto
+// What a commit acknowledged survives a kill and a power cut: its journal entry is on disk first, and is replayed onto
 // the files when the store is opened again. Commits that wait at the same time share one fsync. The files are at most
-// a second behind (usage figures a minute) and complete after Close. A file that cannot be read is set aside as
-// *.corrupt-<time> and counted, and the store opens. One process holds the directory.
+// a second behind (usage figures a minute) and complete after Close. A file that cannot be read is moved aside, to
+// <name>.corrupt-<time>, and counted, and the store opens. One process holds the directory.
 //
-// Costs do not grow with what is stored: sessions, histories and artifacts are read when they are asked for and held
-// in bounded caches; only the registry and a few figures of every artifact are held in memory whole.
+// Costs do not grow with what is stored: sessions, histories and artifacts are read when they are asked for and kept
+// in bounded caches. Only the registry and a few figures of each artifact are held in memory whole.
+//
+// # Parts
+//
+// A Store has a sequencer, through which every change goes; a flusher, which writes the files behind the journal; and a
+// namespace for each name. A namespace has a part for each kind of thing: sessions, artifacts, the catalog of tools,
+// calls, the policy, the audit trail, patterns, contents, the archive. A part reads its files, answers its share of
+// store.Namespace, applies its share of an entry, and writes its files when the flusher says so.
+//
+// # Directory
+//
+// The default namespace has its files at the top, where those of earlier versions are; another one below ns/<name>/:
+//
+//	tools/registry.json, tools/index.json, tools/<role>/<method>.json, tools/archive/, programs/<sha256>.go
+//	sessions/<id>/session.json, sessions/<id>/history.jsonl
+//	calls.jsonl, calls/, values/, audit.jsonl, policy.json, patterns.json, content.json, backup/, tmp/
+//
+// The journal is one for all: journal/<lsn>.wal and journal/checkpoint.json.
+//
+// # Locks
+//
+// A goroutine takes these locks in this order, and none twice. Tests and builds with the race detector check it.
+//
+//	archive    flusher.archive   read by exports; nothing is archived or restored, and no namespace is made, meanwhile
+//	flush      flusher.mu        held by whoever writes files
+//	sequence   sequencer.mu      held while a batch of commits is planned, written and applied
+//	stripe     shared.stripes    held while the file of one session or artifact is read, or handed to the cache
+//	state      shared.mu         guards what readers see, except the content of sessions
+//	session    session.mu        guards a session
+//	lines      of package jsonl  guards the segments of a log
+//	queue      sequencer.waiting guards the queue of commits; nothing is taken while it is held
 //
 // It knows nothing of HTTP, of models, of contracts' meaning or of running programs.
 package disk

@@ -6,62 +6,82 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// A document is one JSON file, replaced as a whole. Each says its schema version, and the last journal entry (lsn)
-// which it includes, so that replaying entries onto it is idempotent.
+// head is the start of each document: a JSON file that is replaced as a whole. It says which schema the document has,
+// and the lsn of the last journal entry that it includes, so that replaying entries onto it is idempotent.
 type head struct {
 	SchemaVersion int    `json:"schema_version"`
 	LSN           uint64 `json:"lsn"`
 }
 
-// errCorrupt is what reading a document that was set aside returns.
-var errCorrupt = errors.New("corrupt, set aside")
+// errCorrupt is returned for a document that was moved aside because it could not be read.
+var errCorrupt = errors.New("corrupt, moved aside")
 
 // newerError says that a file was written by a newer recurgentd.
 type newerError struct {
 	name    string
 	version int
+	reads   int
 }
 
 func (e *newerError) Error() string {
-	return fmt.Sprintf("%s has schema version %d, this recurgentd reads up to %d: use the newer one, or restore a backup", e.name, e.version, agent.SchemaVersion)
+	return fmt.Sprintf("%s has schema version %d, this recurgentd reads up to %d: use the newer one, or restore a backup", e.name, e.version, e.reads)
 }
 
-// writeDoc writes a document in the form for people.
-func (s *Store) writeDoc(name string, doc any) error {
+// files reads and writes the files of a namespace. Names are relative to its directory.
+type files struct {
+	vfs.Replacer
+	shared *shared
+	dir    string // of the namespace, for messages
+
+	damaged sync.Map        // names of files with damaged lines that were reported
+	made    map[string]bool // directories known to be on disk; used by the holder of flusher.mu
+}
+
+func newFiles(s *shared, dir string) *files {
+	return &files{Replacer: vfs.Replacer{FS: vfs.Sub(s.o.FS, dir)}, shared: s, dir: dir, made: map[string]bool{}}
+}
+
+// path is the name of a file in messages.
+func (f *files) path(name string) string { return path.Join(f.dir, name) }
+
+// writeDoc writes a document, indented for people.
+func (f *files) writeDoc(name string, doc any) error {
 	data, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return err
 	}
-	return s.files.Replace(name, append(data, '\n'))
+	return f.Replace(name, append(data, '\n'))
 }
 
-// read reads a document into doc. An older schema version is migrated, after a backup. What does not parse, or does
-// not pass check, is set aside: errCorrupt. A newer one stays where it is: *newerError. fs.ErrNotExist when there is
-// no file.
-func (s *Store) read(name string, doc any, check func() error) error {
-	data, err := s.fs.ReadFile(name)
+// read reads a document into doc. One of an older schema version is migrated, after a backup. One that does not parse,
+// or does not pass check, is moved aside: errCorrupt. A newer one stays where it is: *newerError. fs.ErrNotExist when
+// there is no file.
+func (f *files) read(name string, doc any, check func() error) error {
+	data, err := f.ReadFile(name)
 	if errors.Is(err, syscall.EISDIR) {
-		return s.quarantine(name, err)
+		return f.moveAside(name, err)
 	}
 	if err != nil {
 		return err
 	}
-	return s.decode(name, data, doc, check)
+	return f.decode(name, data, doc, check)
 }
 
-func (s *Store) decode(name string, data []byte, doc any, check func() error) error {
+func (f *files) decode(name string, data []byte, doc any, check func() error) error {
 	h := head{}
 	err := json.Unmarshal(data, &h)
-	if err == nil && h.SchemaVersion > agent.SchemaVersion {
-		return &newerError{name, h.SchemaVersion}
+	if reads := versionOf(name); err == nil && h.SchemaVersion > reads {
+		return &newerError{f.path(name), h.SchemaVersion, reads}
 	}
 	if err == nil && h.SchemaVersion < agent.SchemaVersion {
-		data, err = s.migrate(name, data, h.SchemaVersion)
+		data, err = f.migrate(name, data, h.SchemaVersion)
 		var refused *migrationError
 		if err != nil && !errors.As(err, &refused) {
 			return err // the disk, not the file
@@ -74,134 +94,138 @@ func (s *Store) decode(name string, data []byte, doc any, check func() error) er
 		err = check()
 	}
 	if err != nil {
-		return s.quarantine(name, err)
+		return f.moveAside(name, err)
 	}
 	return nil
 }
 
-// quarantine sets a file aside, beside itself, and counts it. It returns errCorrupt with the cause.
-func (s *Store) quarantine(name string, cause error) error {
-	aside := fmt.Sprintf("%s.corrupt-%s", name, s.stamp())
-	if err := s.fs.Rename(name, aside); err != nil {
-		return fmt.Errorf("%s is corrupt (%w) and cannot be set aside: %w", name, cause, err)
+// versionOf returns the newest schema version of a document that this recurgentd reads.
+func versionOf(name string) int {
+	if name == checkpointFile {
+		return namespacesVersion
 	}
-	if err := s.fs.SyncDir(path.Dir(name)); err != nil {
+	return agent.SchemaVersion
+}
+
+// readOptional is read for a document that may be missing or corrupt: doc is empty then. It reports whether the
+// document was corrupt.
+func readOptional[D any](f *files, name string, doc *D, check func() error) (corrupt bool, err error) {
+	err = f.read(name, doc, check)
+	switch {
+	case err == nil, vfs.NotExist(err):
+		return false, nil
+	case errors.Is(err, errCorrupt):
+		var empty D // the file may have filled half of it
+		*doc = empty
+		return true, nil
+	}
+	return false, err
+}
+
+// moveAside renames a corrupt file, in its directory, and counts it. It returns errCorrupt with the cause.
+func (f *files) moveAside(name string, cause error) error {
+	aside := fmt.Sprintf("%s.corrupt-%s", name, f.stamp())
+	if err := f.Rename(name, aside); err != nil {
+		return fmt.Errorf("%s is corrupt (%w) and cannot be moved aside: %w", f.path(name), cause, err)
+	}
+	if err := f.SyncDir(path.Dir(name)); err != nil {
 		return err
 	}
-	s.quarantined.Add(1)
-	s.log.Warn().Str("file", name).Str("aside", aside).AnErr("cause", cause).Msg("a corrupt file was set aside")
-	return fmt.Errorf("%s: %w: %w", name, errCorrupt, cause)
+	f.shared.quarantined.Add(1)
+	f.shared.log.Warn().Str("file", f.path(name)).Str("aside", f.path(aside)).AnErr("cause", cause).Msg("a corrupt file was moved aside")
+	return fmt.Errorf("%s: %w: %w", f.path(name), errCorrupt, cause)
+}
+
+// setAside is moveAside where a corrupt file is no error.
+func (f *files) setAside(name string, cause error) error {
+	if err := f.moveAside(name, cause); !errors.Is(err, errCorrupt) {
+		return err
+	}
+	return nil
 }
 
 // stampFormat is a time in the name of a file.
 const stampFormat = "20060102T150405.000Z"
 
 // stamp returns the time for the name of a file; a counter tells apart those of the same moment.
-func (s *Store) stamp() string {
-	return fmt.Sprintf("%s-%d", s.now().UTC().Format(stampFormat), s.asides.Add(1))
-}
-
-// reportDamage tells, once a file, that lines of it cannot be read: they are left out of what is read, and stay where they
-// are until a repair sets them aside.
-func (s *Store) reportDamage(name string) {
-	if _, told := s.damaged.LoadOrStore(name, true); told {
-		return
-	}
-	s.quarantined.Add(1)
-	s.log.Error().Str("file", name).Msg("lines of a file are damaged and left out; recurgentd store repair sets them aside")
-}
-
-// reportLost logs that a file is shorter than it was.
-func (s *Store) reportLost(name string, bytes int64) {
-	s.quarantined.Add(1)
-	s.log.Error().Str("file", name).Int64("bytes", bytes).Msg("the end of a file is lost")
+func (f *files) stamp() string {
+	return fmt.Sprintf("%s-%d", f.shared.now().UTC().Format(stampFormat), f.shared.aside.Add(1))
 }
 
 func isCorruptName(name string) bool { return strings.Contains(name, ".corrupt-") }
 
-// migrationError says why a document of an older version cannot be brought up to date.
-type migrationError struct{ err error }
-
-func (e *migrationError) Error() string { return "migration: " + e.err.Error() }
-func (e *migrationError) Unwrap() error { return e.err }
-
-// migrate brings a document of an older schema version up to date. The old text is kept in backup/ first.
-func (s *Store) migrate(name string, data []byte, version int) ([]byte, error) {
-	next, err := migrateDocument(name, data, version)
-	if err != nil {
-		return nil, &migrationError{err}
+// reportDamage logs, once for each file, that lines of it cannot be read. They are left out of what is read, and stay
+// where they are until a repair.
+func (f *files) reportDamage(name string) {
+	if _, reported := f.damaged.LoadOrStore(name, true); reported {
+		return
 	}
-	backup := fmt.Sprintf("%s/%s.v%d-%s", backupDir, strings.ReplaceAll(name, "/", "__"), version, s.stamp())
-	if err := s.fs.Mkdir(backupDir); err != nil {
-		return nil, err
-	}
-	if err := s.files.Replace(backup, data); err != nil {
-		return nil, err
-	}
-	s.log.Info().Str("file", name).Str("backup", backup).Int("from", version).Int("to", agent.SchemaVersion).Msg("migrated a file of an older schema version")
-	return next, s.files.Replace(name, next)
+	f.shared.quarantined.Add(1)
+	f.shared.log.Error().Str("file", f.path(name)).Msg("lines of a file are damaged and left out; recurgentd store repair moves them aside")
 }
 
-const backupDir = "backup"
-
-// migrations lead from version i to i+1.
-//
-// Version 0 is seed 001's sample: files without schema_version or with 0, whose artifacts give no code per generation.
-func migrateDocument(name string, data []byte, version int) ([]byte, error) {
-	migrations := []func(name string, doc map[string]json.RawMessage) error{migrate0}
-	if version < 0 {
-		return nil, fmt.Errorf("schema version %d", version)
-	}
-	doc := map[string]json.RawMessage{}
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, err
-	}
-	for v := version; v < agent.SchemaVersion; v++ {
-		if err := migrations[v](name, doc); err != nil {
-			return nil, err
-		}
-		doc["schema_version"] = json.RawMessage(fmt.Sprint(v + 1))
-	}
-	return json.MarshalIndent(doc, "", "  ")
+// reportLost logs that a file is shorter than it was.
+func (f *files) reportLost(name string, bytes int64) {
+	f.shared.quarantined.Add(1)
+	f.shared.log.Error().Str("file", f.path(name)).Int64("bytes", bytes).Msg("the end of a file is lost")
 }
 
-func migrate0(name string, doc map[string]json.RawMessage) error {
-	if !strings.HasPrefix(name, "tools/") || doc["method_name"] == nil || doc["current_generation"] != nil {
+// makeDir makes a directory, durably, once. The caller holds flusher.mu.
+func (f *files) makeDir(dir string) error {
+	if f.made[dir] {
 		return nil
 	}
-	whole, err := json.Marshal(doc)
+	if err := f.Mkdir(dir); err != nil {
+		return err
+	}
+	for d := dir; d != "."; d = path.Dir(d) {
+		if err := f.SyncDir(path.Dir(d)); err != nil {
+			return err
+		}
+	}
+	if len(f.made) > 10_000 { // only what is written to again and again is worth remembering
+		clear(f.made)
+	}
+	f.made[dir] = true
+	return nil
+}
+
+// removeAll removes a list of files, and syncs their directories. Those that are missing are no error.
+func (f *files) removeAll(names []string) error {
+	for _, name := range names {
+		if err := f.Remove(name); err != nil && !vfs.NotExist(err) {
+			return err
+		}
+		if err := f.SyncDir(path.Dir(name)); err != nil && !vfs.NotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// list is List, empty for a directory that is missing.
+func (f *files) list(dir string) ([]string, error) {
+	names, err := f.List(dir)
+	if vfs.NotExist(err) {
+		return nil, nil
+	}
+	return names, err
+}
+
+// eachDir visits the directories in a directory.
+func (f *files) eachDir(parent string, visit func(dir string) error) error {
+	names, err := f.list(parent)
 	if err != nil {
 		return err
 	}
-	var a agent.Artifact
-	if err := json.Unmarshal(whole, &a); err != nil {
-		return err
-	}
-	g := agent.Generation{}
-	if len(a.Generations) > 0 && a.Generations[0] != nil {
-		g = *a.Generations[0]
-	}
-	if g.ID == "" {
-		g.ID, g.Trigger, g.CreatedAt = "gen-1", "initial_forge", a.CreatedAt
-	}
-	g.Code, g.CodeChecksum, g.Dependencies = a.Code, a.CodeChecksum, a.Dependencies
-	g.ContractFingerprint, g.CheckedFingerprint = a.ContractFingerprint, a.ContractFingerprint
-	g.PromptVersion, g.RuntimeVersion, g.Model = a.PromptVersion, a.RuntimeVersion, a.Model
-	g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount = a.SuccessCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount
-	g.Cacheable, g.CacheabilityReason = a.Cacheable, a.CacheabilityReason
-	var n int
-	if _, err := fmt.Sscanf(g.ID, "gen-%d", &n); err != nil {
-		n = 1
-	}
-	for key, v := range map[string]any{"current_generation": g.ID, "history": []agent.Generation{g}, "sequence": n, "revision": 1} {
-		text, err := json.Marshal(v)
-		if err != nil {
+	for _, name := range names {
+		dir := path.Join(parent, name)
+		if info, err := f.Stat(dir); err != nil || !info.Dir {
+			continue
+		}
+		if err := visit(dir); err != nil {
 			return err
 		}
-		doc[key] = text
-	}
-	if a.LifecycleState == "" {
-		doc["lifecycle_state"] = json.RawMessage(`"` + agent.StateCandidate + `"`)
 	}
 	return nil
 }

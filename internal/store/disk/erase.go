@@ -2,62 +2,73 @@ package disk
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
-	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// eraseGone erases what deleted sessions left: in the logs, the archive, files set aside and backups. Their own
-// directories go last, so that a crash in between finds them and erases again.
-func (s *Store) eraseGone(w *work) error {
-	if len(w.gone) == 0 {
+// erase erases from the files what deleted sessions left: in the logs, the archive, files moved aside and backups.
+// Their own directories go last, so that a crash in between finds them and erases again. gone is when each session was
+// created, or zero.
+func (n *namespace) erase(gone map[string]time.Time) error {
+	if len(gone) == 0 {
 		return nil
 	}
+	if err := n.eraseLines(gone); err != nil {
+		return err
+	}
+	names, err := n.filesWithFixtures()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := n.eraseFile(n.files, name, gone); err != nil {
+			return err
+		}
+	}
+	if err := n.eraseJournal(gone); err != nil {
+		return err
+	}
+	for id := range gone {
+		if err := n.files.RemoveAll(sessionDir(id)); err != nil {
+			return err
+		}
+		delete(n.files.made, sessionDir(id))
+	}
+	if err := n.files.SyncDir("sessions"); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id := range gone {
+		delete(n.sessions.gone, id)
+	}
+	return nil
+}
+
+// eraseLines erases the lines of the call log and of the values.
+func (n *namespace) eraseLines(gone map[string]time.Time) error {
 	since := time.Time{}
-	for _, created := range w.gone {
+	for _, created := range gone {
 		if since.IsZero() || created.Before(since) {
 			since = created
 		}
 	}
-	const slack = time.Minute // the files' clock is not the daemon's
+	const slack = time.Minute // the clock of the files is not the daemon's
 	since = since.Add(-slack)
 	match := func(line []byte) bool {
-		_, gone := w.gone[jsonl.Member(line, "session_id")]
+		_, gone := gone[jsonl.Member(line, "session_id")]
 		return gone
 	}
-	if err := s.callLog.Erase(match, eraseLogLine, since); err != nil {
+	if err := n.calls.entries.Erase(match, eraseLogLine, since); err != nil {
 		return err
 	}
-	if err := s.values.Erase(match, func([]byte) []byte { return []byte("{}") }, since); err != nil {
-		return err
-	}
-	if err := s.eraseFiles(w.gone); err != nil {
-		return err
-	}
-	for id := range w.gone {
-		if err := s.fs.RemoveAll(sessionDir(id)); err != nil {
-			return err
-		}
-		delete(s.dirs, sessionDir(id))
-	}
-	if err := s.fs.SyncDir("sessions"); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range w.gone {
-		delete(s.gone, id)
-	}
-	return nil
+	return n.calls.values.Erase(match, func([]byte) []byte { return []byte("{}") }, since)
 }
 
 // eraseLogLine keeps of a call what says nothing of its arguments and values.
@@ -74,124 +85,73 @@ func eraseLogLine(line []byte) []byte {
 	return out
 }
 
-// eraseFiles goes through the files that may hold a fixture of a deleted session beside its artifact: archived
-// artifacts lose it, files set aside and backups go when they name the session.
-func (s *Store) eraseFiles(gone map[string]time.Time) error {
-	names := []string{}
+// filesWithFixtures lists the files that may hold a fixture of a deleted session beside its artifact: those of the
+// archive, those that were moved aside, and backups.
+func (n *namespace) filesWithFixtures() (names []string, err error) {
 	list := func(dir string, pick func(name string) bool) error {
-		found, err := s.fs.List(dir)
-		if vfs.NotExist(err) {
-			return nil
-		}
+		found, err := n.files.list(dir)
 		for _, name := range found {
-			if pick(name) {
+			if info, err := n.files.Stat(path.Join(dir, name)); pick(name) && err == nil && !info.Dir {
 				names = append(names, path.Join(dir, name))
 			}
 		}
 		return err
 	}
 	every := func(string) bool { return true }
-	if err := errors.Join(list(backupDir, every), list(journalDir, isCorruptName), list("calls", isCorruptName), list(".", isCorruptName)); err != nil {
+	for dir, pick := range map[string]func(string) bool{backupDir: every, "calls": isCorruptName, "values": isCorruptName, ".": isCorruptName} {
+		if err := list(dir, pick); err != nil {
+			return nil, err
+		}
+	}
+	if err := n.files.eachDir("tools", func(dir string) error {
+		if dir == archiveDir {
+			return nil
+		}
+		return list(dir, isCorruptName)
+	}); err != nil {
+		return nil, err
+	}
+	err = n.files.eachDir(archiveDir, func(dir string) error { return list(dir, every) })
+	return names, err
+}
+
+// eraseJournal removes segments of the journal that were moved aside and name a deleted session.
+func (n *namespace) eraseJournal(gone map[string]time.Time) error {
+	names, err := n.root.list(journalDir)
+	if err != nil {
 		return err
 	}
-	for _, parent := range []string{"tools", "tools/archive"} {
-		dirs, err := s.fs.List(parent)
-		if err != nil && !vfs.NotExist(err) {
-			return err
-		}
-		for _, dir := range dirs {
-			pick := isCorruptName
-			if parent == "tools/archive" {
-				pick = every
-			}
-			if info, err := s.fs.Stat(path.Join(parent, dir)); err != nil || !info.Dir || dir == "archive" {
-				continue
-			}
-			if err := list(path.Join(parent, dir), pick); err != nil {
+	for _, name := range names {
+		if isCorruptName(name) {
+			if err := n.eraseFile(n.root, path.Join(journalDir, name), gone); err != nil {
 				return err
 			}
-		}
-	}
-	for _, name := range names {
-		if err := s.eraseFile(name, gone); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) eraseFile(name string, gone map[string]time.Time) error {
-	data, err := s.fs.ReadFile(name)
+// eraseFile makes an archived artifact forget deleted sessions. Any other file that names one is removed.
+func (n *namespace) eraseFile(f *files, name string, gone map[string]time.Time) error {
+	data, err := f.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	doc := artifactDoc{}
 	named := []string{}
 	for id := range gone {
 		if bytes.Contains(data, []byte(id)) {
 			named = append(named, id)
 		}
 	}
-	switch {
-	case len(named) == 0:
+	if len(named) == 0 {
 		return nil
-	case strings.HasPrefix(name, "tools/archive/") && !isCorruptName(name) && json.Unmarshal(data, &doc) == nil && doc.Artifact != nil:
-		for _, id := range named {
-			doc.Artifact = doc.Apply(agent.ArtifactChange{Role: doc.Role, MethodName: doc.MethodName, ForgetSession: id})
-		}
-		return s.writeDoc(name, doc)
 	}
-	if err := s.fs.Remove(name); err != nil {
-		return err
+	doc := artifactDoc{}
+	if !strings.HasPrefix(name, archiveDir+"/") || isCorruptName(name) || json.Unmarshal(data, &doc) != nil || doc.Artifact == nil {
+		return f.removeAll([]string{name})
 	}
-	return s.fs.SyncDir(path.Dir(name))
-}
-
-var checksums = regexp.MustCompile(`sha256:([0-9a-f]{64})`)
-
-// referenced collects the program texts that artifacts, in use or archived, refer to, by the digits of their sums.
-func (s *Store) referenced(ctx context.Context) (map[string]bool, error) {
-	used := map[string]bool{}
-	note := func(name string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		data, err := s.fs.ReadFile(name)
-		if vfs.NotExist(err) {
-			return nil
-		}
-		for _, m := range checksums.FindAllSubmatch(data, -1) {
-			used[string(m[1])] = true
-		}
-		return err
+	for _, id := range named {
+		doc.Artifact = doc.Apply(agent.ArtifactChange{Role: doc.Role, MethodName: doc.MethodName, ForgetSession: id})
 	}
-	if err := s.eachArtifactFile(note); err != nil {
-		return nil, err
-	}
-	dirs, err := s.fs.List("tools/archive")
-	if err != nil && !vfs.NotExist(err) {
-		return nil, err
-	}
-	for _, dir := range dirs {
-		names, err := s.fs.List("tools/archive/" + dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			if err := note("tools/archive/" + dir + "/" + name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, x := range s.dirty {
-		if x.a == nil {
-			continue
-		}
-		for _, g := range x.a.Held() {
-			used[strings.TrimPrefix(g.CodeChecksum, "sha256:")] = true
-		}
-	}
-	return used, nil
+	return f.writeDoc(name, doc)
 }

@@ -35,31 +35,18 @@ type manifest struct {
 // then the journal since they were last whole: opening the archive's content replays the one onto the other, so the
 // archive is of the moment when the export ended. Archiving and restoring tools waits for it; calls do not.
 func (s *Store) Export(ctx context.Context, w io.Writer) error {
-	s.exportMu.RLock()
-	defer s.exportMu.RUnlock()
-	if err := s.checkpoint(); err != nil {
+	s.flusher.archive.RLock()
+	defer s.flusher.archive.RUnlock()
+	if err := s.flusher.beginExport(); err != nil {
 		return err
 	}
-	s.flushMu.Lock()
-	s.exporting++
-	s.flushMu.Unlock()
-	defer func() {
-		s.flushMu.Lock()
-		s.exporting--
-		s.flushMu.Unlock()
-	}()
+	defer s.flusher.endExport()
 	zip := gzip.NewWriter(w)
-	x := exporter{ctx: ctx, fs: s.fs, tar: tar.NewWriter(zip), at: s.now(), sums: map[string]string{}}
+	x := exporter{ctx: ctx, fs: s.root, tar: tar.NewWriter(zip), at: s.now(), sums: map[string]string{}}
 	if err := x.tree("."); err != nil {
 		return err
 	}
-	s.seq.Lock()
-	err := error(nil)
-	if s.journal.Writable() {
-		err = s.journal.Rotate()
-	}
-	segments := s.journal.Closed()
-	s.seq.Unlock()
+	segments, err := s.sequencer.closeSegment()
 	if err != nil {
 		return err
 	}
@@ -78,6 +65,33 @@ func (s *Store) Export(ctx context.Context, w io.Writer) error {
 	return errors.Join(x.tar.Close(), zip.Close())
 }
 
+// beginExport brings all files up to the journal, which is kept from then on until endExport.
+func (f *flusher) beginExport() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.checkpointLocked(); err != nil {
+		return err
+	}
+	f.exporting++
+	return nil
+}
+
+func (f *flusher) endExport() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.exporting--
+}
+
+// closeSegment has later entries go to a new segment, and lists those that are complete.
+func (s *sequencer) closeSegment() ([]wal.Segment, error) {
+	if err := s.rotate(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal.Closed(), nil
+}
+
 type exporter struct {
 	ctx  context.Context // of one export, which this is all the state of
 	fs   vfs.FS
@@ -86,13 +100,13 @@ type exporter struct {
 	sums map[string]string
 }
 
-// exported says whether a file belongs to an export: not the lock, not what is written aside, not the journal, which
-// comes at the end.
+// exported reports whether a file or directory belongs to an export: all but the lock, what is being written, and the
+// journal, which comes at the end.
 func exported(name string) bool {
-	if wal.IsSegment(path.Base(name)) {
+	if name == lockFile || path.Dir(name) == journalDir && wal.IsSegment(path.Base(name)) {
 		return false
 	}
-	return name != "lock" && name != vfs.TempDir && !strings.HasPrefix(name, vfs.TempDir+"/")
+	return name != vfs.TempDir && !(path.Base(name) == vfs.TempDir && path.Dir(path.Dir(name)) == namespacesDir)
 }
 
 func (x *exporter) tree(dir string) error {
@@ -104,15 +118,9 @@ func (x *exporter) tree(dir string) error {
 		return err
 	}
 	// A session's document before its history: the history only grows, so it has what the document counts on.
-	slices.SortStableFunc(names, func(a, b string) int {
-		if a == "session.json" && b != a {
-			return -1
-		}
-		if b == "session.json" && a != b {
-			return 1
-		}
-		return 0
-	})
+	if i := slices.Index(names, "session.json"); i > 0 {
+		names = append([]string{"session.json"}, slices.Delete(names, i, i+1)...)
+	}
 	for _, base := range names {
 		if err := x.ctx.Err(); err != nil {
 			return err
@@ -174,134 +182,5 @@ func (x *exporter) copy(name string, r io.Reader, size int64) error {
 }
 
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-
-// Import fills the directory, which must be empty or missing, from an export, and opens the store once to replay what
-// the export's journal has. A checksum that is wrong, or a file too many or too few, fails it; what was written is
-// removed then.
-func Import(ctx context.Context, dir string, r io.Reader, o Options) error {
-	fs := o.FS
-	if fs == nil {
-		var err error
-		if fs, err = vfs.Dir(dir); err != nil {
-			return err
-		}
-	}
-	names, err := fs.List(".")
-	if err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		return fmt.Errorf("%w: %s is not empty; an import needs a directory of its own", store.ErrExists, dir)
-	}
-	o.FS = fs
-	if err := importInto(ctx, fs, r); err != nil {
-		return errors.Join(err, emptyOut(fs))
-	}
-	s, err := Open(dir, o)
-	if err != nil {
-		return err
-	}
-	return s.close()
-}
-
-func emptyOut(fs vfs.FS) error {
-	names, err := fs.List(".")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		err = errors.Join(err, fs.RemoveAll(name))
-	}
-	return err
-}
-
-func importInto(ctx context.Context, fs vfs.FS, r io.Reader) error {
-	zip, err := gzip.NewReader(r)
-	if err != nil {
-		return fmt.Errorf("not an export: %w", err)
-	}
-	archive := tar.NewReader(zip)
-	sums := map[string]string{}
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		header, err := archive.Next()
-		if err == io.EOF {
-			return errors.New("the export is not whole: it has no " + manifestFile)
-		}
-		if err != nil {
-			return fmt.Errorf("not a whole export: %w", err)
-		}
-		if header.Name == manifestFile {
-			return checkManifest(archive, sums)
-		}
-		if !localName(header.Name) || header.Typeflag != tar.TypeReg {
-			return fmt.Errorf("the export holds a strange file: %q", header.Name)
-		}
-		if sums[header.Name], err = importFile(fs, header.Name, archive); err != nil {
-			return err
-		}
-	}
-}
-
-// localName accepts what an export names: paths downwards, in one form.
-func localName(name string) bool {
-	return name != "" && name == path.Clean(name) && !path.IsAbs(name) && name != ".." && !strings.HasPrefix(name, "../") && !strings.ContainsAny(name, "\\\x00")
-}
-
-func importFile(fs vfs.FS, name string, r io.Reader) (sum string, err error) {
-	if err := fs.Mkdir(path.Dir(name)); err != nil {
-		return "", err
-	}
-	f, err := fs.Open(name, true)
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	buf := make([]byte, 256<<10)
-	for off := int64(0); ; {
-		n, readErr := io.ReadFull(r, buf)
-		_, _ = h.Write(buf[:n]) // a hash takes everything
-		if n > 0 {
-			_, err = f.WriteAt(buf[:n], off)
-		}
-		off += int64(n)
-		if err == nil && readErr != nil && readErr != io.EOF && readErr != io.ErrUnexpectedEOF {
-			err = readErr
-		}
-		if err != nil || readErr != nil {
-			break
-		}
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", err
-	}
-	return hexSum(h), fs.SyncDir(path.Dir(name))
-}
-
-func checkManifest(r io.Reader, sums map[string]string) error {
-	var m manifest
-	if err := json.NewDecoder(r).Decode(&m); err != nil {
-		return fmt.Errorf("%s: %w", manifestFile, err)
-	}
-	if m.SchemaVersion > agent.SchemaVersion {
-		return &newerError{manifestFile, m.SchemaVersion}
-	}
-	for name, sum := range m.Files {
-		if sums[name] != sum {
-			return fmt.Errorf("the export is damaged: the checksum of %s is wrong", name)
-		}
-	}
-	for name := range sums {
-		if m.Files[name] == "" {
-			return fmt.Errorf("the export is damaged: %s is not in its list", name)
-		}
-	}
-	return nil
-}
 
 var _ store.Exporter = (*Store)(nil)

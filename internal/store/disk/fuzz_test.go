@@ -29,13 +29,13 @@ func FuzzEntry(f *testing.F) {
 // schema version. Whatever was set aside, new calls work.
 func FuzzFiles(f *testing.F) {
 	base := vfstest.New()
-	s, err := Open("sim", simOptions(f, base, func() time.Time { return simStart }))
+	s, err := openStore(f, "sim", simOptions(f, base, func() time.Time { return simStart }))
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, step := range script(func() time.Time { return simStart }) {
 		if step.do != nil {
-			if err := step.do(s); err != nil {
+			if err := step.do(s.ns); err != nil {
 				f.Fatal(err)
 			}
 		}
@@ -65,7 +65,7 @@ func FuzzFiles(f *testing.F) {
 		if _, err := file.WriteAt(data, 0); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Open("sim", simOptions(t, sim, func() time.Time { return simStart }))
+		s, err := openStore(t, "sim", simOptions(t, sim, func() time.Time { return simStart }))
 		var newer *newerError
 		if errors.As(err, &newer) {
 			return

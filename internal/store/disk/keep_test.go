@@ -11,24 +11,26 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs/vfstest"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // fillStore does the script of the crash tests to a store, which is then as a short life leaves it.
-func fillStore(t testing.TB, s *Store) {
+func fillStore(t testing.TB, s *testStore) {
 	t.Helper()
 	for _, step := range script(func() time.Time { return simStart }) {
 		if step.files != nil {
-			if err := step.files(s); err != nil {
+			if err := step.files(s.Store); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := step.do(s); err != nil {
+		} else if err := step.do(s.ns); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 	}
@@ -195,26 +197,26 @@ func TestCorruptFiles(t *testing.T) {
 	for _, c := range []struct {
 		file   string
 		change func(string) string
-		check  func(t *testing.T, s *Store)
+		check  func(t *testing.T, s *testStore)
 	}{
-		{registryFile, truncated, func(t *testing.T, s *Store) {
+		{registryFile, truncated, func(t *testing.T, s *testStore) {
 			if list, err := s.ListTools(ctx, "", 10); err != nil || len(list) != 0 {
 				t.Errorf("got %v, %v, want no tools", list, err)
 			}
 		}},
-		{indexFile, truncated, func(t *testing.T, s *Store) {
+		{indexFile, truncated, func(t *testing.T, s *testStore) {
 			if states := s.Stats().Artifacts; len(states) == 0 {
 				t.Errorf("the index was not made again: %v", states)
 			}
 		}},
-		{policyFile, func(string) string { return `{"schema_version":1,"policy":{"delegation_depth":-1}}` }, func(t *testing.T, s *Store) {
+		{policyFile, func(string) string { return `{"schema_version":1,"policy":{"delegation_depth":-1}}` }, func(t *testing.T, s *testStore) {
 			if p, err := s.Policy(ctx); err != nil || p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
 				t.Errorf("got %+v, %v, want the default", p, err)
 			}
 		}},
-		{patternsFile, truncated, func(*testing.T, *Store) {}},
-		{contentFile, truncated, func(*testing.T, *Store) {}},
-		{checkpointFile, truncated, func(t *testing.T, s *Store) {
+		{patternsFile, truncated, func(*testing.T, *testStore) {}},
+		{contentFile, truncated, func(*testing.T, *testStore) {}},
+		{checkpointFile, truncated, func(t *testing.T, s *testStore) {
 			if list, err := s.ListCalls(ctx, store.CallQuery{Limit: 1000}); err != nil || len(list) != 15 {
 				t.Errorf("got %d log entries, %v, want 15", len(list), err)
 			}
@@ -222,7 +224,7 @@ func TestCorruptFiles(t *testing.T) {
 		{"tools/calculator/add.json", truncated, noArtifact},
 		{"tools/calculator/add.json", func(s string) string { return strings.ReplaceAll(s, "package tool", "package evil") }, noArtifact},
 		{"tools/calculator/add.json", func(s string) string { return strings.Replace(s, `"schema_version": 1`, `"schema_version": 9`, 1) }, noArtifact},
-		{"sessions/sess_1/session.json", truncated, func(t *testing.T, s *Store) {
+		{"sessions/sess_1/session.json", truncated, func(t *testing.T, s *testStore) {
 			got, err := s.Session(ctx, "sess_1")
 			if err != nil || got.HistorySize != 12 || got.Role != "calculator" {
 				t.Errorf("got %+v, %v, want the session as its history tells it", got, err)
@@ -231,7 +233,7 @@ func TestCorruptFiles(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		{"sessions/sess_1/history.jsonl", func(s string) string { return strings.Replace(s, `"seq":3,`, `"seq":"three",`, 1) }, func(t *testing.T, s *Store) {
+		{"sessions/sess_1/history.jsonl", func(s string) string { return strings.Replace(s, `"seq":3,`, `"seq":"three",`, 1) }, func(t *testing.T, s *testStore) {
 			page, err := s.History(ctx, "sess_1", store.HistoryQuery{})
 			if err != nil || len(page.Records) != 11 {
 				t.Errorf("got %d records, %v, want the eleven that can be read", len(page.Records), err)
@@ -277,7 +279,7 @@ func TestCorruptFiles(t *testing.T) {
 
 func truncated(s string) string { return s[:len(s)/2] }
 
-func noArtifact(t *testing.T, s *Store) {
+func noArtifact(t *testing.T, s *testStore) {
 	ctx := context.Background()
 	if a, err := s.Artifact(ctx, "calculator", "add"); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("got %v, %v, want ErrNotFound", a, err)
@@ -300,12 +302,12 @@ func TestSchemaVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		newer := strings.Replace(string(text), `"schema_version": 1`, `"schema_version": 2`, 1)
+		newer := strings.Replace(string(text), `"schema_version": 1`, `"schema_version": 9`, 1)
 		if err := os.WriteFile(name, []byte(newer), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err = Open(dir, testOptions(t))
-		if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "schema version 2") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "schema version 9") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v", file, err)
 		}
 		if kept, err := os.ReadFile(name); err != nil || string(kept) != newer {
@@ -622,4 +624,55 @@ func lastSegment(t *testing.T, dir string) string {
 		t.Fatalf("got no segment: %v", err)
 	}
 	return names[len(names)-1]
+}
+
+// renameFS calls a function once, before a file gets its name.
+type renameFS struct {
+	vfs.FS
+	to     string
+	called atomic.Bool
+	do     func()
+}
+
+func (f *renameFS) Rename(from, to string) error {
+	if to == f.to && f.called.CompareAndSwap(false, true) {
+		f.do()
+	}
+	return f.FS.Rename(from, to)
+}
+
+// A tool that is archived while the files are being written is in one of them when the daemon is killed then: in the
+// registry, or in the archive.
+func TestArchiveWhileFilesAreWritten(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	fs := &renameFS{FS: vfstest.New(), to: sessionFile("sess_1")}
+	o := simOptions(t, nil, func() time.Time { return simStart })
+	o.FS = fs
+	s := open(t, "sim", o)
+	target := []store.Target{{Role: "calculator"}}
+	fs.do = func() {
+		done := make(chan error)
+		go func() { done <- s.Archive(ctx, target, agent.AuditEntry{ID: "audit_1"}) }()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.CreateSession(ctx, agent.Session{ID: "sess_1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutTool(ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: "sums"}}, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(); err != nil || !fs.called.Load() {
+		t.Fatalf("got %v, called %v", err, fs.called.Load())
+	}
+	s.kill()
+	s = open(t, "sim", o)
+	if err := s.Restore(ctx, target, agent.AuditEntry{ID: "audit_2"}); err != nil {
+		t.Fatal(err)
+	}
+	if tool, err := s.Tool(ctx, "calculator"); err != nil || tool.Purpose != "sums" {
+		t.Errorf("got %+v, %v, want the tool", tool, err)
+	}
 }

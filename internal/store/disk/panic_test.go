@@ -48,8 +48,9 @@ func TestPanicInPlanningRefusesOneCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	entered, goOn := make(chan bool), make(chan bool)
+	n := s.namespace(agent.DefaultNamespace)
 	first := inBackground(func() error {
-		return s.commit(ctx, &commit{entry: s.newEntry(), alone: true, check: func(*batch) error { close(entered); <-goOn; panic("a bug") }})
+		return n.commit(ctx, &commit{entry: n.newEntry(), alone: true, check: func() error { close(entered); <-goOn; panic("a bug") }})
 	})
 	<-entered
 	beside := storetest.NewCommit("sess_1", "call_1", time.Now())
@@ -68,12 +69,12 @@ func TestPanicInPlanningRefusesOneCommit(t *testing.T) {
 }
 
 // waiting returns once n commits wait for the leader.
-func waiting(t *testing.T, s *Store, n int) {
+func waiting(t *testing.T, s *testStore, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
-		s.queueMu.Lock()
-		got := len(s.queue)
-		s.queueMu.Unlock()
+		s.sequencer.waiting.Lock()
+		got := len(s.sequencer.queue)
+		s.sequencer.waiting.Unlock()
 		if got == n {
 			return
 		}
@@ -105,7 +106,7 @@ func TestPanicInApplyingMakesTheStoreUnready(t *testing.T) {
 			t.Errorf("%s got %v, want ErrReadOnly that asks for a restart", name, err)
 		}
 	}
-	s.tick(true)
+	s.flusher.round(true)
 	if err := s.Ready(); !errors.Is(err, store.ErrReadOnly) {
 		t.Errorf("ready says %v, want ErrReadOnly until the restart", err)
 	}
@@ -145,7 +146,7 @@ func TestPanicInWritingIsAFailedWrite(t *testing.T) {
 		t.Errorf("got %v, ready %v, want both to be ErrReadOnly", err, s.Ready())
 	}
 	fs.armed.Store(false)
-	s.tick(false)
+	s.flusher.round(false)
 	c := storetest.NewCommit("sess_1", "call_2", time.Now())
 	if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 1 {
 		t.Errorf("afterwards: seq %d, %v, want the first record", c.Record.Seq, err)

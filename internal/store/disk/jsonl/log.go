@@ -56,9 +56,9 @@ type Place struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-// New returns a log. Open comes first.
+// New returns a log without lines. Open reads those that are there.
 func New(o Options) *Log {
-	l := &Log{o: o}
+	l := &Log{o: o, number: 1}
 	if o.Lock != nil {
 		o.Lock(&l.mu)
 	}

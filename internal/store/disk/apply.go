@@ -1,0 +1,110 @@
+package disk
+
+import (
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// apply shows readers what a planned entry changes. The caller holds sequencer.mu and shared.mu.
+func (n *namespace) apply(e *entry) {
+	n.applied = e.lsn
+	if e.Create != nil {
+		n.sessions.applyCreate(e)
+	}
+	if e.planned.session != nil {
+		n.sessions.applyChange(e)
+	}
+	for _, x := range e.artifacts {
+		n.applyArtifact(x)
+	}
+	for _, t := range e.tools {
+		n.catalog.applyTool(t)
+		n.changed(store.Change{Kind: "tool", Role: t.Role, Revision: t.Revision})
+	}
+	n.artifacts.keepPrograms(e.Artifacts)
+	if e.Pattern != nil {
+		n.patterns.add(e.Pattern)
+	}
+	if e.Content != nil {
+		n.contents.put(*e.Content, e.Session, n.policies.policy.Retention)
+	}
+	if e.log.CallID != "" && !e.skipLog {
+		n.calls.apply(e)
+	}
+	if e.Policy != nil {
+		n.policies.apply(e.Policy)
+		n.changed(store.Change{Kind: "policy", Revision: n.policies.revision})
+	}
+	if e.Audit != nil {
+		n.auditTrail.pending = append(n.auditTrail.pending, e.Audit)
+	}
+	for _, id := range e.Delete {
+		n.applyDelete(id)
+	}
+	if e.Move != nil {
+		n.applyMove(e)
+	}
+}
+
+// changed adds a change to the feed.
+func (n *namespace) changed(c store.Change) {
+	c.Namespace = n.name
+	n.feed.add(c)
+}
+
+func (n *namespace) applyArtifact(x *artifact) {
+	n.artifacts.changed[x.key] = x
+	c := store.Change{Kind: "artifact", Role: x.key.role, Method: x.key.method}
+	if x.a == nil {
+		n.catalog.dropArtifact(x.key)
+	} else {
+		n.catalog.setArtifact(x.key, store.FiguresOf(x.a))
+		c.Revision = x.a.Revision
+	}
+	n.changed(c)
+}
+
+// applyDelete erases a session from memory; the flusher erases it from the files.
+func (n *namespace) applyDelete(id string) {
+	n.sessions.applyDelete(id)
+	n.calls.erase(id)
+	n.patterns.forget(id)
+	n.contents.forget(id)
+}
+
+// applyMove takes away, or brings back, what planAway or planRestore found.
+func (n *namespace) applyMove(e *entry) {
+	for _, x := range e.away {
+		if e.Move.Kind == "archive" {
+			n.archive.pending = append(n.archive.pending, x)
+		}
+		if x.tool == nil {
+			n.applyArtifact(&artifact{key: x.artifact.key, lsn: e.lsn})
+			continue
+		}
+		n.catalog.dropTool(x.tool.Role)
+		n.changed(store.Change{Kind: "tool", Role: x.tool.Role})
+	}
+	for _, x := range e.restored {
+		n.archive.restored = append(n.archive.restored, x.name)
+		if x.tool != nil {
+			n.catalog.setTool(x.tool)
+			n.catalog.registry.behind = true
+			n.changed(store.Change{Kind: "tool", Role: x.tool.Role, Revision: x.tool.Revision})
+		} else if x.artifact != nil {
+			n.applyArtifact(x.artifact)
+		}
+	}
+}
+
+// sameContract reports whether only usage figures differ, without comparing texts: a contract that was not set anew
+// shares its bytes.
+func sameContract(a, b *agent.Tool) bool {
+	same := func(x, y json.RawMessage) bool {
+		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
+	}
+	return a.Purpose == b.Purpose && same(a.Deliverable, b.Deliverable) && same(a.Acceptance, b.Acceptance) && same(a.FailurePolicy, b.FailurePolicy) &&
+		same(a.Signature, b.Signature) && len(a.Methods) == 0 && len(b.Methods) == 0
+}

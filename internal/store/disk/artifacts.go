@@ -1,0 +1,327 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// artifacts is the part that holds the programs.
+type artifacts struct {
+	n *namespace
+
+	changed  map[artifactKey]*artifact // since their files were written; guarded by shared.mu, as all below
+	programs map[string]string         // texts without a file yet, by checksum
+	leases   map[string]time.Time
+}
+
+func (n *namespace) artifactKey(role, method string) artifactKey {
+	return artifactKey{n.name, role, method}
+}
+
+// get returns the live artifact, from memory or from its file. store.ErrNotFound.
+func (p *artifacts) get(k artifactKey) (*artifact, error) {
+	if x := p.cached(k); x != nil {
+		return x.live()
+	}
+	lock := p.n.stripe("artifact", string(k.namespace), k.role, k.method)
+	lock.Lock()
+	defer lock.Unlock()
+	if x := p.cached(k); x != nil {
+		return x.live()
+	}
+	x, err := p.load(k)
+	if err != nil {
+		return nil, err
+	}
+	p.n.artifactCache.Set(k, x)
+	return x, nil
+}
+
+func (p *artifacts) cached(k artifactKey) *artifact {
+	p.n.mu.RLock()
+	x := p.changed[k]
+	p.n.mu.RUnlock()
+	if x != nil {
+		return x
+	}
+	if x, ok := p.n.artifactCache.GetIfPresent(k); ok {
+		return x
+	}
+	return nil
+}
+
+func (p *artifacts) load(k artifactKey) (*artifact, error) {
+	doc := artifactDoc{}
+	err := p.n.files.read(k.file(), &doc, func() error { return checkArtifact(doc.Artifact, k) })
+	var newer *newerError
+	if errors.As(err, &newer) { // an artifact can be forged again: it does not keep the daemon from working
+		err = p.n.files.moveAside(k.file(), err)
+	}
+	switch {
+	case err == nil:
+		return &artifact{a: doc.Artifact, key: k, lsn: doc.LSN}, nil
+	case vfs.NotExist(err), errors.Is(err, errCorrupt):
+		p.n.mu.Lock()
+		if p.changed[k] == nil {
+			p.n.catalog.dropArtifact(k)
+		}
+		p.n.mu.Unlock()
+		return nil, store.ErrNotFound
+	}
+	return nil, err
+}
+
+// withText returns the artifact with the bytes that its file has, or would have.
+func (p *artifacts) withText(x *artifact) (*artifact, error) {
+	p.n.mu.RLock()
+	changed := p.changed[x.key] != nil
+	p.n.mu.RUnlock()
+	out := *x
+	var err error
+	if changed || x.text != nil {
+		out.text, err = x.encode()
+	} else {
+		out.text, err = p.n.files.ReadFile(x.key.file())
+	}
+	return &out, err
+}
+
+// keepPrograms keeps the texts of new generations until they have files. The caller holds shared.mu.
+func (p *artifacts) keepPrograms(changes []agent.ArtifactChange) {
+	for _, c := range changes {
+		if c.Generation != nil {
+			p.programs[c.Generation.CodeChecksum] = c.Generation.Code
+		}
+	}
+}
+
+// program reads a program text and checks it against its name.
+func (p *artifacts) program(checksum string) (string, error) {
+	name, ok := programFile(checksum)
+	if !ok {
+		return "", store.ErrNotFound
+	}
+	p.n.mu.RLock()
+	code, pending := p.programs[checksum]
+	p.n.mu.RUnlock()
+	if pending {
+		return code, nil
+	}
+	data, err := p.n.files.ReadFile(name)
+	if vfs.NotExist(err) {
+		return "", store.ErrNotFound
+	}
+	if err != nil {
+		return "", err
+	}
+	if agent.Checksum(string(data)) == checksum {
+		return string(data), nil
+	}
+	if err := p.n.files.setAside(name, errWrongChecksum); err != nil {
+		return "", err
+	}
+	return "", store.ErrNotFound
+}
+
+var errWrongChecksum = errors.New("the checksum is wrong")
+
+// programFile returns the name of a program's file; ok is false for a checksum of another kind, which has none.
+func programFile(checksum string) (name string, ok bool) {
+	sum, ok := strings.CutPrefix(checksum, "sha256:")
+	if !ok || len(sum) != 64 || strings.Trim(sum, "0123456789abcdef") != "" {
+		return "", false
+	}
+	return "programs/" + sum + ".go", true
+}
+
+// writePrograms writes the files of new programs.
+func (p *artifacts) writePrograms(programs map[string]string) error {
+	if len(programs) == 0 {
+		return nil
+	}
+	f := p.n.files
+	if err := f.makeDir("programs"); err != nil {
+		return err
+	}
+	for sum, code := range programs {
+		name, ok := programFile(sum)
+		if !ok {
+			continue
+		}
+		if _, err := f.Stat(name); err == nil {
+			continue
+		}
+		if err := f.ReplaceUnsynced(name, []byte(code)); err != nil {
+			return err
+		}
+	}
+	if err := f.SyncDir("programs"); err != nil {
+		return err
+	}
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	for sum := range programs {
+		delete(p.programs, sum)
+	}
+	return nil
+}
+
+// write writes the files of changed artifacts, and removes those of artifacts that were archived or removed.
+func (p *artifacts) write(list []*artifact) error {
+	dirs := map[string]bool{}
+	for _, x := range list {
+		dir, err := p.writeOne(x)
+		if err != nil {
+			return err
+		}
+		if dir != "" {
+			dirs[dir] = true
+		}
+	}
+	for dir := range dirs {
+		if err := p.n.files.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	for _, x := range list {
+		p.handToCache(x)
+	}
+	return nil
+}
+
+// writeOne returns the directory to sync; "" when there is none.
+func (p *artifacts) writeOne(x *artifact) (dir string, err error) {
+	f := p.n.files
+	name := x.key.file()
+	dir = path.Dir(name)
+	if x.a == nil {
+		if err := f.Remove(name); err != nil && !vfs.NotExist(err) {
+			return "", err
+		}
+		if _, err := f.Stat(dir); vfs.NotExist(err) {
+			return "", nil
+		}
+		return dir, nil
+	}
+	text, err := x.encode()
+	if err != nil {
+		return "", err
+	}
+	if err := f.makeDir(dir); err != nil {
+		return "", err
+	}
+	return dir, f.ReplaceUnsynced(name, text)
+}
+
+// handToCache moves an artifact whose file has it to the cache, unless it changed again.
+func (p *artifacts) handToCache(x *artifact) {
+	lock := p.n.stripe("artifact", string(x.key.namespace), x.key.role, x.key.method)
+	lock.Lock()
+	defer lock.Unlock()
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.changed[x.key] != x {
+		return
+	}
+	if x.text != nil {
+		plain := *x
+		plain.text = nil
+		x = &plain
+	}
+	delete(p.changed, x.key)
+	if x.a == nil {
+		p.n.artifactCache.Invalidate(x.key)
+		return
+	}
+	p.n.artifactCache.Set(x.key, x)
+}
+
+// Artifact is part of store.Namespace.
+func (p *artifacts) Artifact(_ context.Context, role, method string) (*agent.Artifact, error) {
+	x, err := p.get(p.n.artifactKey(role, method))
+	if err != nil {
+		return nil, err
+	}
+	return x.a, nil
+}
+
+// ChangeArtifact is part of store.Namespace.
+func (p *artifacts) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange, audit *agent.AuditEntry) (*agent.Artifact, error) {
+	k := p.n.artifactKey(c.Role, c.MethodName)
+	e := p.n.newEntry()
+	e.Artifacts, e.Audit = []agent.ArtifactChange{c}, audit
+	err := p.n.commit(ctx, &commit{entry: e, check: func() error {
+		x, err := p.n.plannedArtifact(k)
+		switch {
+		case errors.Is(err, store.ErrNotFound) && c.Generation == nil:
+			return err
+		case errors.Is(err, store.ErrNotFound) && revision > 0:
+			return store.ErrConflict
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return err
+		case err == nil && revision != store.AnyRevision && revision != x.a.Revision:
+			return store.ErrConflict
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return e.artifacts[0].a, nil
+}
+
+// ListArtifacts is part of store.Namespace.
+func (p *artifacts) ListArtifacts(_ context.Context, role string) ([]*agent.Artifact, error) {
+	out := []*agent.Artifact{}
+	for _, m := range p.n.catalog.methods(role) {
+		x, err := p.get(p.n.artifactKey(role, m))
+		if errors.Is(err, store.ErrNotFound) {
+			continue // archived meanwhile, or moved aside
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x.a)
+	}
+	return out, nil
+}
+
+// Program is part of store.Namespace.
+func (p *artifacts) Program(_ context.Context, checksum string) (string, error) {
+	return p.program(checksum)
+}
+
+// Lease is part of store.Namespace: leases of this process are all there are, as it holds the directory.
+func (p *artifacts) Lease(_ context.Context, key string, ttl time.Duration) (release func(), err error) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	now := p.n.now()
+	if end, held := p.leases[key]; held && now.Before(end) {
+		return nil, store.ErrInUse
+	}
+	end := now.Add(ttl)
+	p.leases[key] = end
+	return func() {
+		p.n.mu.Lock()
+		defer p.n.mu.Unlock()
+		if p.leases[key].Equal(end) {
+			delete(p.leases, key)
+		}
+	}, nil
+}
+
+// gather lists what is to be written. The caller holds shared.mu.
+func (p *artifacts) gather() ([]*artifact, map[string]string) {
+	return slices.Collect(maps.Values(p.changed)), maps.Clone(p.programs)
+}
+
+var _ store.Artifacts = (*artifacts)(nil)

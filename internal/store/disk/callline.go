@@ -1,0 +1,104 @@
+package disk
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+)
+
+// valueLine is a line of values/: what a call answered, kept for as long as the policy keeps values.
+type valueLine struct {
+	CallID    string          `json:"call_id"`
+	SessionID string          `json:"session_id"`
+	At        int64           `json:"at"` // Unix milliseconds
+	Outcome   json.RawMessage `json:"outcome,omitempty"`
+	Effects   json.RawMessage `json:"effects,omitempty"`
+	Key       *replyKey       `json:"key,omitempty"`
+	Reply     json.RawMessage `json:"reply,omitempty"`
+}
+
+func (v *valueLine) empty() bool { return v.Outcome == nil && v.Effects == nil && v.Key == nil }
+
+// encode writes the line. Its JSON was compacted before.
+func (v *valueLine) encode() ([]byte, error) {
+	w := jsonWriter{buf: make([]byte, 0, 128+len(v.Outcome)+len(v.Effects)+len(v.Reply))}
+	w.buf = append(w.buf, '{')
+	w.str("call_id", v.CallID)
+	w.str("session_id", v.SessionID)
+	w.int("at", v.At)
+	if v.Outcome != nil {
+		w.raw("outcome", v.Outcome)
+	}
+	if v.Effects != nil {
+		w.raw("effects", v.Effects)
+	}
+	if v.Key != nil {
+		w.value("key", v.Key)
+	}
+	if v.Reply != nil {
+		w.raw("reply", v.Reply)
+	}
+	return append(w.buf, '}'), w.err
+}
+
+// correction is what the line of a re-ask says of the call that it corrects. The log is only ever appended to, so this
+// is the one place where the pair stands: the line is indexed under both ids, and whoever reads the corrected call meets
+// it on the way.
+type correction struct {
+	CallID    string `json:"call_id"`
+	Corrected string `json:"user_correction_reference_call_id"`
+}
+
+// correctionIn reads the correction out of a line of the call log; ok is false for the many that hold none.
+func correctionIn(line []byte) (c correction, ok bool) {
+	if !bytes.Contains(line, []byte(`"user_correction_reference_call_id":"`)) {
+		return c, false
+	}
+	// A call's arguments may name the same member: only the decoded line tells.
+	return c, json.Unmarshal(line, &c) == nil && c.CallID != "" && c.Corrected != ""
+}
+
+func callKeys(line []byte) []uint64 {
+	keys := idKeys(line)
+	if c, ok := correctionIn(line); ok {
+		keys = append(keys, jsonl.Key(c.Corrected))
+	}
+	return keys
+}
+
+func idKeys(line []byte) []uint64 {
+	if id := jsonl.Member(line, "call_id"); id != "" {
+		return []uint64{jsonl.Key(id)}
+	}
+	return nil
+}
+
+func valueKeys(line []byte) []uint64 {
+	keys := idKeys(line)
+	if bytes.Contains(line, []byte(`,"key":{"k":`)) {
+		v := valueLine{}
+		if json.Unmarshal(line, &v) == nil && v.Key != nil {
+			keys = append(keys, jsonl.Key("key", v.Key.Key))
+		}
+	}
+	return keys
+}
+
+// callTime reads out of a line of the call log when it was there: calls take at most commitSlack.
+func callTime(line []byte) (time.Time, bool) {
+	v := struct {
+		Timestamp time.Time `json:"timestamp"`
+	}{}
+	ok := json.Unmarshal(line, &v) == nil && !v.Timestamp.IsZero()
+	return v.Timestamp.Add(commitSlack), ok
+}
+
+func valueTime(line []byte) (time.Time, bool) {
+	v := struct {
+		At int64 `json:"at"`
+	}{}
+	ok := json.Unmarshal(line, &v) == nil && v.At > 0
+	return time.UnixMilli(v.At), ok
+}

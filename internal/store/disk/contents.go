@@ -1,0 +1,62 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// contents is the part that holds the results kept for follow-ups.
+type contents struct {
+	n *namespace
+
+	kept store.Contents // guarded by shared.mu, as the other
+	doc  held
+}
+
+// contentDoc is content.json.
+type contentDoc struct {
+	head
+	Entries []store.Kept `json:"entries"` // least recently used first
+}
+
+func newContents(n *namespace) *contents {
+	p := &contents{n: n}
+	p.doc = held{name: contentFile, render: func(h head) (any, error) { return contentDoc{h, slices.Clone(p.kept.Entries)}, nil }}
+	return p
+}
+
+func (p *contents) load() (corrupt bool, err error) {
+	var doc contentDoc
+	corrupt, err = readOptional(p.n.files, contentFile, &doc, nil)
+	p.doc.lsn = doc.LSN
+	for _, e := range doc.Entries {
+		e.Value = compact(e.Value)
+		p.kept.Restore(e)
+	}
+	return corrupt, err
+}
+
+// put keeps a result. The caller holds shared.mu, as of forget.
+func (p *contents) put(c store.Content, session string, limit agent.RetentionPolicy) {
+	p.kept.Put(c, session, limit)
+	p.doc.lags = true
+}
+
+func (p *contents) forget(session string) {
+	p.kept.Forget(session)
+	p.doc.lags = true
+}
+
+// Content is part of store.Namespace.
+func (p *contents) Content(_ context.Context, ref string) (json.RawMessage, error) {
+	p.n.mu.Lock() // a result that is read becomes the most recently used one
+	defer p.n.mu.Unlock()
+	if v, ok := p.kept.Get(ref); ok {
+		return v, nil
+	}
+	return nil, store.ErrNotFound
+}

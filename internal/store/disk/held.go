@@ -1,0 +1,61 @@
+package disk
+
+// held is a document whose content is held in memory whole.
+type held struct {
+	name   string
+	lsn    uint64                  // of the file when the store was opened: the file has the entries up to it
+	render func(head) (any, error) // the document; the caller holds shared.mu
+
+	behind bool // the file lacks something that people look at; guarded by shared.mu
+	lags   bool // the file lacks only figures, which wait for a checkpoint; guarded by shared.mu
+}
+
+// heldDoc is what is to be written of a held document.
+type heldDoc struct {
+	held         *held
+	doc          any
+	err          error // of rendering it
+	behind, lags bool  // before
+}
+
+// gather renders the document if it is behind, or lags and all is to be written; else it returns nil. The caller holds
+// shared.mu.
+func (h *held) gather(at head, full bool) *heldDoc {
+	if !h.behind && !(full && h.lags) {
+		return nil
+	}
+	d := &heldDoc{held: h, behind: h.behind, lags: h.lags}
+	d.doc, d.err = h.render(at)
+	h.behind, h.lags = false, false
+	return d
+}
+
+// write writes the document. When it fails the document is behind as before.
+func (d *heldDoc) write(f *files) error {
+	err := d.err
+	if err == nil {
+		err = f.writeDoc(d.held.name, d.doc)
+	}
+	if err != nil {
+		d.giveBack(f.shared)
+	}
+	return err
+}
+
+// giveBack has the document written the next time.
+func (d *heldDoc) giveBack(s *shared) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d.held.behind, d.held.lags = d.held.behind || d.behind, d.held.lags || d.lags
+}
+
+// The documents that are held whole, and the checkpoint.
+const (
+	registryFile   = "tools/registry.json"
+	indexFile      = "tools/index.json"
+	policyFile     = "policy.json"
+	patternsFile   = "patterns.json"
+	contentFile    = "content.json"
+	checkpointFile = "journal/checkpoint.json"
+	auditFile      = "audit.jsonl"
+)

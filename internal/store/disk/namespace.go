@@ -1,0 +1,170 @@
+package disk
+
+import (
+	"context"
+	"path"
+	"sync/atomic"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+)
+
+// namespace is what one namespace holds. Each part implements its share of store.Namespace.
+type namespace struct {
+	*shared
+	name      agent.Namespace
+	sequencer *sequencer
+	flusher   *flusher
+	root      *files // of the store
+	files     *files // of the namespace
+	batch     batch
+
+	exists atomic.Bool // its directories are there, and the checkpoint knows it
+
+	*sessions
+	*calls
+	*artifacts
+	*catalog
+	*policies
+	*auditTrail
+	*patterns
+	*contents
+	*archive
+	*retention
+}
+
+// namespacesDir has the directories of the namespaces beside the default one.
+const namespacesDir = "ns"
+
+// namespaceDir is the directory of a namespace.
+func namespaceDir(name agent.Namespace) string {
+	if name == agent.DefaultNamespace {
+		return "."
+	}
+	return path.Join(namespacesDir, string(name))
+}
+
+// journalName is how a namespace is named in the journal: the default one as in journals of earlier versions.
+func journalName(name agent.Namespace) agent.Namespace {
+	if name == agent.DefaultNamespace {
+		return ""
+	}
+	return name
+}
+
+func newNamespace(s *Store, name agent.Namespace) *namespace {
+	n := &namespace{shared: s.shared, name: name, sequencer: s.sequencer, flusher: s.flusher, root: s.root, files: s.root}
+	if name != agent.DefaultNamespace {
+		n.files = newFiles(s.shared, namespaceDir(name))
+	}
+	n.sessions = &sessions{n: n, changed: map[string]*session{}, gone: map[string]time.Time{}}
+	n.calls = newCalls(n)
+	n.artifacts = &artifacts{n: n, changed: map[artifactKey]*artifact{}, programs: map[string]string{}, leases: map[string]time.Time{}}
+	n.catalog = newCatalog(n)
+	n.policies = newPolicies(n)
+	n.auditTrail = &auditTrail{n: n}
+	n.patterns = newPatterns(n)
+	n.contents = newContents(n)
+	n.archive = &archive{n: n}
+	n.retention = &retention{n}
+	policy := agent.DefaultPolicy()
+	n.policies.policy = &policy
+	return n
+}
+
+// held lists the documents that are held in memory whole.
+func (n *namespace) held() []*held {
+	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.contents.doc}
+}
+
+// layOut makes the directories, and removes what was being written when the store last stopped.
+func (n *namespace) layOut() error {
+	if n.name != agent.DefaultNamespace {
+		if err := n.root.makeDir(namespaceDir(n.name)); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"tools", "sessions", "programs", "calls", "values"} {
+		if _, err := n.files.Stat(dir); err == nil {
+			continue
+		}
+		if err := n.files.makeDir(dir); err != nil {
+			return err
+		}
+	}
+	return n.files.Clean()
+}
+
+// checkpointed is what a checkpoint says of a namespace: the logs of lines have what entries behind the checkpoint
+// brought only beyond these places.
+type checkpointed struct {
+	Calls    jsonl.Place `json:"calls"`
+	Values   jsonl.Place `json:"values"`
+	Audit    int64       `json:"audit_bytes"`
+	Sessions int64       `json:"sessions"` // how many there are; -1: not counted
+
+	Unarchived []string `json:"unarchived,omitempty"` // files of the archive that are to go
+}
+
+// load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
+// reports whether a document was corrupt.
+func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
+	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.contents} {
+		bad, err := part.load()
+		if err != nil {
+			return false, err
+		}
+		corrupt = corrupt || bad
+	}
+	var calls, values *jsonl.Place
+	audit := int64(-1)
+	n.sessions.count = -1
+	if at != nil {
+		calls, values, audit, n.sessions.count = &at.Calls, &at.Values, at.Audit, at.Sessions
+	}
+	if err := n.calls.entries.Open(calls); err != nil {
+		return false, err
+	}
+	if err := n.calls.values.Open(values); err != nil {
+		return false, err
+	}
+	if err := n.auditTrail.open(audit); err != nil {
+		return false, err
+	}
+	if at == nil {
+		return corrupt, nil
+	}
+	return corrupt, n.files.removeAll(at.Unarchived)
+}
+
+// newEntry starts an entry of something else than a call.
+func (n *namespace) newEntry() *entry {
+	return &entry{NS: journalName(n.name), At: n.now().UnixMilli(), planned: &planned{namespace: n}}
+}
+
+// commit makes the entry durable and applies it. The first one of a namespace makes the namespace.
+func (n *namespace) commit(ctx context.Context, c *commit) error {
+	if err := n.make(); err != nil {
+		return err
+	}
+	return n.sequencer.commit(ctx, c)
+}
+
+// make makes the namespace, if it does not exist.
+func (n *namespace) make() error {
+	if n.exists.Load() {
+		return nil
+	}
+	if err := n.health.ready(); err != nil {
+		return err
+	}
+	if err := n.flusher.create(n); err != nil {
+		n.health.fail(err)
+		return n.health.ready()
+	}
+	return nil
+}
+
+var _ store.Namespace = (*namespace)(nil)

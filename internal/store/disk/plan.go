@@ -1,0 +1,193 @@
+package disk
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// batch is what the entries of a batch before the one in turn change in a namespace, which readers do not see yet. It
+// is guarded by sequencer.mu.
+type batch struct {
+	sessions  []sessionSize
+	artifacts []*artifact
+	tools     []*agent.Tool
+	created   []string // ids of sessions
+}
+
+// sessionSize is a session with the number of records that it has after what is planned.
+type sessionSize struct {
+	session *session
+	records int
+}
+
+func (b *batch) reset() {
+	clear(b.sessions)
+	*b = batch{b.sessions[:0], b.artifacts[:0], b.tools[:0], b.created[:0]}
+}
+
+// batchMark is how much a batch held at a moment.
+type batchMark struct{ artifacts, tools int }
+
+func (b *batch) mark() batchMark { return batchMark{len(b.artifacts), len(b.tools)} }
+
+// undo takes back what was planned since the mark. Sessions that are held since stay: that changes nothing.
+func (b *batch) undo(to batchMark) {
+	b.artifacts, b.tools = b.artifacts[:to.artifacts], b.tools[:to.tools]
+}
+
+// session returns the session that earlier entries of the batch change, or nil. It must be that very one: a checkpoint
+// may have handed it to the cache, and the cache may have dropped it, so that another lookup would read its file.
+func (b *batch) session(id string) *session {
+	for i := range b.sessions {
+		if b.sessions[i].session.id == id {
+			return b.sessions[i].session
+		}
+	}
+	return nil
+}
+
+// hold keeps a session for the rest of the batch.
+func (b *batch) hold(x *session) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	b.sessions = append(b.sessions, sessionSize{x, x.size})
+}
+
+// records points to the number of records that a held session has after what is planned.
+func (b *batch) records(x *session) *int {
+	for i := range b.sessions {
+		if b.sessions[i].session == x {
+			return &b.sessions[i].records
+		}
+	}
+	panic("a session that the batch does not hold") // plan holds each session before it plans a record of it
+}
+
+// plannedArtifact returns the artifact as it is after what is planned. store.ErrNotFound.
+func (n *namespace) plannedArtifact(k artifactKey) (*artifact, error) {
+	for _, x := range slices.Backward(n.batch.artifacts) {
+		if x.key == k {
+			return x.live()
+		}
+	}
+	return n.artifacts.get(k)
+}
+
+// plannedTool returns the tool as it is after what is planned, or nil.
+func (n *namespace) plannedTool(role string) *agent.Tool {
+	for _, t := range slices.Backward(n.batch.tools) {
+		if t.Role == role {
+			return t
+		}
+	}
+	n.shared.mu.RLock()
+	defer n.shared.mu.RUnlock()
+	return n.catalog.ranking.Tool(role)
+}
+
+// plan works out what an entry changes, without changing it.
+func (n *namespace) plan(e *entry) error {
+	if e.Create == nil && (e.Record != nil || e.Context != nil) {
+		if err := n.planSession(e); err != nil {
+			return err
+		}
+	}
+	if err := n.planArtifacts(e); err != nil {
+		return err
+	}
+	if err := n.planCounters(e); err != nil {
+		return err
+	}
+	for i := range e.Tools {
+		if t, ok := e.Tools[i].Apply(n.plannedTool(e.Tools[i].Role)); ok {
+			e.tools = append(e.tools, t)
+			n.batch.tools = append(n.batch.tools, t)
+		}
+	}
+	if e.Put != nil {
+		e.tools = append(e.tools, e.Put)
+		n.batch.tools = append(n.batch.tools, e.Put)
+	}
+	if e.Record == nil {
+		return nil
+	}
+	records := n.batch.records(e.planned.session)
+	line, err := withSeq(e.Record, *records+1)
+	if err != nil {
+		return err
+	}
+	*records++
+	e.Seq, e.meta.Seq, e.log.ConversationHistorySize, e.record = *records, *records, *records, line
+	return nil
+}
+
+func (n *namespace) planSession(e *entry) error {
+	x := n.batch.session(e.Session)
+	if x == nil {
+		var err error
+		if x, err = n.sessions.get(e.Session); err != nil {
+			return err
+		}
+		n.batch.hold(x)
+	}
+	e.planned.session = x
+	return nil
+}
+
+func (n *namespace) planArtifacts(e *entry) error {
+	for _, change := range e.Artifacts {
+		k := n.artifactKey(change.Role, change.MethodName)
+		x, err := n.plannedArtifact(k)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		var old *agent.Artifact
+		if x != nil {
+			old = x.a
+		}
+		if old == nil && change.Generation == nil { // deleted meanwhile: it counts nothing
+			e.Revisions = append(e.Revisions, 0)
+			continue
+		}
+		next := &artifact{a: old.Apply(change), key: k, lsn: e.lsn}
+		e.Revisions = append(e.Revisions, next.a.Revision)
+		e.artifacts = append(e.artifacts, next)
+		n.batch.artifacts = append(n.batch.artifacts, next)
+	}
+	return nil
+}
+
+// planCounters sets the counters in the log entry to those of its artifact after the call.
+func (n *namespace) planCounters(e *entry) error {
+	if e.log.CallID == "" {
+		return nil
+	}
+	x, err := n.countedArtifact(e)
+	if err != nil || x == nil {
+		return err
+	}
+	store.FillLog(&e.log, x.a)
+	e.Counters = [5]int64{e.log.ArtifactSuccessCount, e.log.ArtifactFailureCount, e.log.ArtifactIntrinsicFailureCount, e.log.ArtifactAdaptiveFailureCount, e.log.ArtifactExtrinsicFailureCount}
+	return nil
+}
+
+// countedArtifact returns the artifact whose counters the log entry holds; nil when there is none.
+func (n *namespace) countedArtifact(e *entry) (*artifact, error) {
+	k := n.artifactKey(e.log.Role, e.log.Method)
+	for _, x := range slices.Backward(e.artifacts) {
+		if x.key == k {
+			return x, nil
+		}
+	}
+	if e.log.ProgramSource == agent.SourceNone {
+		return nil, nil // a setter: nothing is stored under its name
+	}
+	x, err := n.plannedArtifact(k)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return x, err
+}

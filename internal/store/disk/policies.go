@@ -1,0 +1,87 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// policies is the part that holds the policy.
+type policies struct {
+	n *namespace
+
+	policy   *agent.Policy // never changed in place; guarded by shared.mu, as all below
+	revision int64
+	doc      held
+}
+
+// policyDoc is policy.json.
+type policyDoc struct {
+	head
+	Revision int64           `json:"revision"`
+	Policy   json.RawMessage `json:"policy"`
+}
+
+func newPolicies(n *namespace) *policies {
+	p := &policies{n: n}
+	p.doc = held{name: policyFile, render: p.render}
+	return p
+}
+
+// load reads the policy; one that is missing or corrupt is the default. It reports whether it was corrupt.
+func (p *policies) load() (corrupt bool, err error) {
+	var doc policyDoc
+	policy := agent.DefaultPolicy()
+	corrupt, err = readOptional(p.n.files, policyFile, &doc, func() (err error) {
+		policy, err = decodePolicy(doc.Policy)
+		return err
+	})
+	if doc.Policy == nil {
+		policy = agent.DefaultPolicy()
+	}
+	p.policy, p.revision, p.doc.lsn = &policy, doc.Revision, doc.LSN
+	return corrupt, err
+}
+
+// decodePolicy reads a policy over the defaults, so that one of an older daemon has values for what that did not know.
+func decodePolicy(data []byte) (agent.Policy, error) {
+	p := agent.DefaultPolicy()
+	if len(data) == 0 {
+		return p, errors.New("holds no policy")
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, err
+	}
+	return p, p.Validate()
+}
+
+func (p *policies) render(h head) (any, error) {
+	text, err := json.Marshal(p.policy)
+	return policyDoc{h, p.revision, text}, err
+}
+
+// apply applies a change. The caller holds shared.mu.
+func (p *policies) apply(policy *agent.Policy) {
+	p.policy = policy
+	p.revision++
+	p.doc.behind = true
+}
+
+// current returns the policy.
+func (p *policies) current() *agent.Policy {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	return p.policy
+}
+
+// Policy is part of store.Namespace.
+func (p *policies) Policy(context.Context) (agent.Policy, error) { return *p.current(), nil }
+
+// SetPolicy is part of store.Namespace.
+func (p *policies) SetPolicy(ctx context.Context, policy agent.Policy, audit *agent.AuditEntry) error {
+	e := p.n.newEntry()
+	e.Policy, e.Audit = &policy, audit
+	return p.n.commit(ctx, &commit{entry: e})
+}

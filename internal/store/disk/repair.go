@@ -1,0 +1,167 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// Repair opens a stopped store, which replays its journal, moves aside what cannot be read, and builds again what is
+// derived: the index of the artifacts, the texts of their programs, the indexes of the logs. Then it verifies.
+func Repair(ctx context.Context, dir string, o Options) (Report, error) {
+	s, err := Open(dir, o)
+	if err != nil {
+		return Report{}, err
+	}
+	for _, n := range s.all() {
+		err = errors.Join(err, n.repair(ctx))
+	}
+	if err := errors.Join(err, s.close()); err != nil {
+		return Report{}, err
+	}
+	return Verify(ctx, dir, o)
+}
+
+func (n *namespace) repair(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{n.repairIndex, n.repairPrograms, n.repairSessions, n.repairLines} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *namespace) repairIndex(context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ranking := n.catalog.ranking
+	for _, role := range ranking.Roles() {
+		for _, m := range ranking.Methods(role) {
+			ranking.DropArtifact(role, m)
+		}
+	}
+	return n.catalog.rebuildIndex()
+}
+
+// repairPrograms has the texts of all artifacts written, and moves wrong texts aside.
+func (n *namespace) repairPrograms(ctx context.Context) error {
+	n.mu.RLock()
+	roles := n.catalog.ranking.Roles()
+	n.mu.RUnlock()
+	for _, role := range roles {
+		list, err := n.ListArtifacts(ctx, role)
+		if err != nil {
+			return err
+		}
+		n.mu.Lock()
+		for _, a := range list {
+			for _, g := range a.Held() {
+				n.artifacts.programs[g.CodeChecksum] = g.Code
+			}
+		}
+		n.mu.Unlock()
+	}
+	names, err := n.files.list("programs")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		sum, ok := strings.CutSuffix(name, ".go")
+		if !ok {
+			continue
+		}
+		data, err := n.files.ReadFile("programs/" + name)
+		if err != nil {
+			return err
+		}
+		if agent.Checksum(string(data)) != "sha256:"+sum {
+			if err := n.files.setAside("programs/"+name, errWrongChecksum); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (n *namespace) repairSessions(ctx context.Context) error {
+	ids, err := n.sessions.allIDs()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := n.sessions.repair(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repair reads a session as recovery does, line by line, and has its document written again.
+func (p *sessions) repair(id string) error {
+	x, err := p.get(id)
+	if errors.Is(err, store.ErrNotFound) {
+		if info, err := p.n.files.Stat(sessionDir(id)); err == nil && info.Dir {
+			return p.n.files.setAside(sessionDir(id), errors.New("holds no session"))
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info, err := p.n.files.Stat(historyFile(id))
+	if err != nil && !vfs.NotExist(err) {
+		return err
+	}
+	x.mu.Lock()
+	changed, err := p.repairEnd(x, info.Size)
+	x.mu.Unlock()
+	if err != nil || !changed {
+		return err
+	}
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	p.changed[id] = x
+	return nil
+}
+
+// repairEnd checks all lines of a history. It reports whether the session's document is to be written. The caller holds
+// the session's lock.
+func (p *sessions) repairEnd(x *session, fileSize int64) (changed bool, err error) {
+	if len(x.pending) > 0 {
+		return false, nil
+	}
+	size, bytes := x.size, x.bytes
+	x.synced = fileSize // each line is checked as one that was known to be on disk
+	err = p.findEnd(x, fileSize)
+	if x.size != size || x.bytes != bytes {
+		x.behind = true
+	}
+	if x.behind {
+		x.synced, x.syncedRecords = 0, 0 // synced anew
+		x.meta.HistorySize = x.size
+	}
+	return x.behind, err
+}
+
+// repairLines drops the lines of the logs that do not parse, keeps the files as they were aside, and drops the logs'
+// indexes, which are built again when they are asked for.
+func (n *namespace) repairLines(context.Context) error {
+	n.flusher.mu.Lock()
+	defer n.flusher.mu.Unlock()
+	n.flusher.forced = true
+	aside := func(name string) error { return n.files.setAside(name, errors.New("lines that do not parse")) }
+	for _, l := range []*jsonl.Log{n.calls.entries, n.calls.values} {
+		if err := l.Repair(aside); err != nil {
+			return err
+		}
+	}
+	return n.auditTrail.repair()
+}

@@ -1,0 +1,330 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
+)
+
+// replay replays the journal onto the files. What the files have of an entry already is left out of it.
+type replay struct {
+	s          *Store
+	checkpoint checkpointDoc
+	entries    int                 // how many were replayed
+	deleted    map[sessionKey]bool // sessions that the journal deletes somewhere
+	broken     map[string]bool     // sessions and artifacts that an entry is missing for
+}
+
+func newReplay(s *Store, cp checkpointDoc) *replay {
+	return &replay{s: s, checkpoint: cp, deleted: map[sessionKey]bool{}, broken: map[string]bool{}}
+}
+
+// run replays all segments. The first pass only looks for deletions.
+func (r *replay) run() ([]wal.Segment, error) {
+	segments, err := wal.Segments(r.s.root, journalDir)
+	if err != nil {
+		return nil, err
+	}
+	next := r.s.applied + 1
+	for _, seg := range segments {
+		if err := r.readDeletions(seg); err != nil {
+			return nil, err
+		}
+	}
+	for _, seg := range segments {
+		end, err := r.segment(seg)
+		if err != nil {
+			return nil, err
+		}
+		next = max(next, end)
+	}
+	r.s.applied = next - 1
+	if r.entries > 0 {
+		r.s.log.Info().Int("entries", r.entries).Msg("replayed the journal")
+	}
+	return segments, nil
+}
+
+func (r *replay) readDeletions(seg wal.Segment) error {
+	_, _, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
+		if lsn <= r.checkpoint.LSN {
+			return nil
+		}
+		e, err := decodeEntry(text)
+		if err != nil {
+			return nil // the second pass reports it
+		}
+		for _, id := range e.Delete {
+			r.deleted[sessionKey{e.name(), id}] = true
+		}
+		return nil
+	})
+	return err
+}
+
+// segment replays one segment. A damaged one is moved aside.
+func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
+	var damage error
+	next, gaps, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
+		if lsn <= r.checkpoint.LSN {
+			return nil
+		}
+		e, err := decodeEntry(text)
+		if err == nil {
+			e.lsn = lsn
+			e.namespace, err = r.namespace(e.name())
+		}
+		if err != nil {
+			damage = fmt.Errorf("entry %d: %w", lsn, err)
+			return nil
+		}
+		r.entries++
+		return r.entry(e)
+	})
+	if err != nil {
+		return next, err
+	}
+	for _, g := range gaps {
+		if g.To <= r.checkpoint.LSN+1 {
+			continue
+		}
+		r.s.log.Error().Str("segment", seg.Name).Uint64("from", g.From).Uint64("to", g.To-1).
+			Msg("journal entries are damaged: what depends on them is not replayed, and the segment is moved aside")
+		damage = errors.Join(damage, errors.New("damaged entries"))
+	}
+	if damage == nil {
+		return next, nil
+	}
+	return next, r.s.root.setAside(seg.Name, damage)
+}
+
+// namespace returns the namespace of an entry. One that has no directory any more is made.
+func (r *replay) namespace(name agent.Namespace) (*namespace, error) {
+	if n := r.s.namespaces[name]; n != nil {
+		return n, nil
+	}
+	if err := name.Validate(); err != nil {
+		return nil, err
+	}
+	n := newNamespace(r.s, name)
+	if _, err := n.open(nil); err != nil {
+		return nil, err
+	}
+	r.s.namespaces[name] = n
+	return n, nil
+}
+
+func (r *replay) entry(e *entry) error {
+	n := e.namespace
+	for _, part := range []func(*entry) error{r.session, r.artifacts, r.move} {
+		if err := part(e); err != nil {
+			return err
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e.lsn > n.catalog.registry.lsn {
+		for i := range e.Tools {
+			if t, ok := e.Tools[i].Apply(n.catalog.ranking.Tool(e.Tools[i].Role)); ok {
+				e.tools = append(e.tools, t)
+				n.catalog.setTool(t)
+			}
+		}
+		if e.Put != nil {
+			e.tools = append(e.tools, e.Put)
+		}
+	}
+	if e.lsn <= n.patterns.doc.lsn {
+		e.Pattern = nil
+	}
+	if e.lsn <= n.contents.doc.lsn {
+		e.Content = nil
+	}
+	if e.lsn <= n.policies.doc.lsn {
+		e.Policy = nil
+	}
+	n.apply(e)
+	n.catalog.registry.behind = n.catalog.registry.behind || len(e.tools) > 0
+	return nil
+}
+
+// session prepares what an entry does to a session and to the call log.
+func (r *replay) session(e *entry) error {
+	if e.Create != nil {
+		return r.create(e)
+	}
+	if e.log.CallID != "" {
+		r.call(e)
+	}
+	if e.Record == nil && e.Context == nil {
+		return nil
+	}
+	key := sessionKey{e.namespace.name, e.Session}
+	x, err := e.namespace.sessions.get(e.Session)
+	if errors.Is(err, store.ErrNotFound) {
+		if !r.deleted[key] {
+			r.miss(key.String(), e.lsn)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if e.Record != nil && e.Seq > x.size+1 || r.broken[key.String()] {
+		r.miss(key.String(), e.lsn)
+		return nil
+	}
+	e.planned.session = x
+	if e.Record == nil {
+		return nil
+	}
+	e.meta.Seq = e.Seq
+	e.record, err = withSeq(e.Record, e.Seq)
+	return err
+}
+
+// create leaves the creation of a session out of the entry, if its file is there.
+func (r *replay) create(e *entry) error {
+	p := e.namespace.sessions
+	if _, err := e.namespace.files.Stat(sessionFile(e.Session)); vfs.NotExist(err) {
+		return nil // whatever else its directory has, also a history, comes again
+	}
+	_, err := p.get(e.Session)
+	if err == nil {
+		e.Create = nil
+		p.count++
+		return nil
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// call completes the log entry of a call, and leaves out what was erased or is in the log.
+func (r *replay) call(e *entry) {
+	e.log.ConversationHistorySize = e.Seq
+	c := e.Counters
+	e.log.ArtifactSuccessCount, e.log.ArtifactFailureCount = c[0], c[1]
+	e.log.ArtifactIntrinsicFailureCount, e.log.ArtifactAdaptiveFailureCount, e.log.ArtifactExtrinsicFailureCount = c[2], c[3], c[4]
+	if r.deleted[sessionKey{e.namespace.name, e.Session}] {
+		// Its lines may have been erased already, and the files that they would come from are gone.
+		store.EraseLog(&e.log)
+		e.Outcome, e.Effects, e.Reply, e.Key, e.Content = nil, nil, nil, nil, nil
+	}
+	if r.checkpoint.of(e.namespace.name) == nil { // nothing says where the log ends: it may have the call
+		if logged, err := e.namespace.calls.Call(context.Background(), e.log.CallID); err == nil && logged.Log.CallID != "" {
+			e.skipLog = true
+		}
+	}
+}
+
+// miss logs, once, that something cannot be replayed because an entry before it is damaged.
+func (r *replay) miss(what string, lsn uint64) {
+	if !r.broken[what] {
+		r.broken[what] = true
+		r.s.log.Error().Str("what", what).Uint64("entry", lsn).Msg("an entry that it depends on is lost: it stays as it was before")
+	}
+}
+
+func (k sessionKey) String() string { return fmt.Sprintf("session %s/%s", k.namespace, k.id) }
+
+// artifacts prepares what an entry does to artifacts.
+func (r *replay) artifacts(e *entry) error {
+	for i, change := range e.Artifacts {
+		k := e.namespace.artifactKey(change.Role, change.MethodName)
+		var old *agent.Artifact
+		x, err := r.artifactNow(e, k)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return err
+		case x.lsn >= e.lsn && !slices.Contains(e.artifacts, x):
+			r.index(x)
+			continue
+		default:
+			old = x.a
+		}
+		want := int64(0)
+		if i < len(e.Revisions) {
+			want = e.Revisions[i]
+		}
+		if want == 0 || old == nil && change.Generation == nil {
+			continue // there was none then, or it was archived or removed since
+		}
+		next := old.Apply(change)
+		if next.Revision != want {
+			if old != nil {
+				r.miss("artifact "+next.String(), e.lsn)
+			}
+			continue
+		}
+		e.artifacts = append(e.artifacts, &artifact{a: next, key: k, lsn: e.lsn})
+	}
+	return nil
+}
+
+// artifactNow is the artifact with what the entry's earlier changes made of it.
+func (r *replay) artifactNow(e *entry, k artifactKey) (*artifact, error) {
+	for _, x := range slices.Backward(e.artifacts) {
+		if x.key == k {
+			return x, nil
+		}
+	}
+	return e.namespace.artifacts.get(k)
+}
+
+// move prepares what an entry archives, removes or restores.
+func (r *replay) move(e *entry) error {
+	if e.Move == nil {
+		return nil
+	}
+	p := e.namespace.archive
+	if e.Move.Kind != "restore" {
+		if err := p.planAway(e); err != nil {
+			return err
+		}
+		if e.lsn <= e.namespace.catalog.registry.lsn {
+			e.away = slices.DeleteFunc(e.away, func(x archived) bool { return x.tool != nil })
+		}
+		return nil
+	}
+	if err := r.s.flusher.sync(); err != nil { // what was archived is in its files then
+		return err
+	}
+	for _, name := range e.Move.Files {
+		x, err := p.read(name)
+		if vfs.NotExist(err) || errors.Is(err, errCorrupt) {
+			continue // moved aside, or restored from and gone: the checkpoint is lost
+		}
+		if err != nil {
+			return err
+		}
+		if p.inUse(x) || x.tool != nil && e.lsn <= e.namespace.catalog.registry.lsn {
+			if x.artifact != nil {
+				now, err := e.namespace.artifacts.get(x.artifact.key)
+				if err != nil {
+					return err
+				}
+				r.index(now)
+			}
+			x.tool, x.artifact = nil, nil // it is in its place: only the archive's file is to go
+		}
+		e.restored = append(e.restored, x)
+	}
+	return nil
+}
+
+// index puts into the index the figures of an artifact's file, which the index, being written later, may lack.
+func (r *replay) index(x *artifact) {
+	r.s.shared.mu.Lock()
+	defer r.s.shared.mu.Unlock()
+	p := r.s.namespaces[x.key.namespace].catalog
+	p.setArtifact(x.key, store.FiguresOf(x.a))
+}

@@ -1,0 +1,210 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// retention is the part that drops what the policy no longer keeps: sessions, values, segments of the call log, and
+// programs that nothing refers to.
+type retention struct{ n *namespace }
+
+// Expire is part of store.Namespace.
+func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
+	if err := p.n.health.ready(); err != nil {
+		return 0, err
+	}
+	gone, err := p.expired(ctx, now)
+	if err != nil {
+		return 0, err
+	}
+	const together = 256 // erasing reads the logs once for all of them
+	for part := range slices.Chunk(gone, together) {
+		if err := p.n.sessions.delete(ctx, part); err != nil {
+			return 0, err
+		}
+	}
+	p.n.flusher.mu.Lock()
+	defer p.n.flusher.mu.Unlock()
+	if p.n.flusher.exporting > 0 {
+		return len(gone), nil
+	}
+	if err := p.dropSegments(now); err != nil {
+		return len(gone), err
+	}
+	return len(gone), p.prunePrograms(ctx, now)
+}
+
+// expired lists the sessions that the policy no longer keeps.
+func (p *retention) expired(ctx context.Context, now time.Time) ([]string, error) {
+	r := p.n.policies.current().Retention
+	if r.SessionDays == 0 && r.MaxSessions == 0 {
+		return nil, nil
+	}
+	ids, err := p.n.sessions.allIDs()
+	if err != nil {
+		return nil, err
+	}
+	gone := []string{}
+	if r.MaxSessions > 0 && len(ids) > r.MaxSessions {
+		gone, ids = slices.Clip(ids[:len(ids)-r.MaxSessions]), ids[len(ids)-r.MaxSessions:]
+	}
+	if r.SessionDays == 0 {
+		return gone, nil
+	}
+	cutoff := now.Add(-time.Duration(r.SessionDays) * 24 * time.Hour)
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		x, err := p.n.sessions.get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		meta := x.metadata()
+		if meta.UpdatedAt.Before(cutoff) {
+			gone = append(gone, id)
+		} else if meta.CreatedAt.After(cutoff) {
+			break // ids are in the order of creation: the others are younger
+		}
+	}
+	return gone, nil
+}
+
+// dropSegments drops the segments above the log's bound, and those of values that are too old. The caller holds
+// flusher.mu, as of prunePrograms.
+func (p *retention) dropSegments(now time.Time) error {
+	if err := p.n.calls.entries.Drop(func(_ jsonl.Segment, total int64) bool { return total > p.n.o.LogBytes }); err != nil {
+		return err
+	}
+	hours := p.n.policies.current().Retention.ValueHours
+	if hours == 0 {
+		return nil
+	}
+	keep := max(time.Duration(hours)*time.Hour, store.KeyLife)
+	return p.n.calls.values.Drop(func(seg jsonl.Segment, _ int64) bool { return !seg.Newest.IsZero() && now.Sub(seg.Newest) > keep })
+}
+
+// prunedDoc is programs/unreferenced.json: since when nothing stored has referred to a program. A program goes when
+// the call log no longer reaches back to that time, as no entry can refer to it then.
+type prunedDoc struct {
+	head
+	Since map[string]time.Time `json:"since"`
+}
+
+const prunedFile = "programs/unreferenced.json"
+
+// prunePrograms removes the texts that neither artifacts nor the call log refer to.
+func (p *retention) prunePrograms(ctx context.Context, now time.Time) error {
+	names, err := p.n.files.list("programs")
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	used, err := p.referenced(ctx)
+	if err != nil {
+		return err
+	}
+	var before prunedDoc
+	if _, err := readOptional(p.n.files, prunedFile, &before, nil); err != nil {
+		return err
+	}
+	reaches, err := p.logReaches()
+	if err != nil {
+		return err
+	}
+	next := prunedDoc{head: head{SchemaVersion: agent.SchemaVersion}, Since: map[string]time.Time{}}
+	for _, name := range names {
+		sum, ok := strings.CutSuffix(name, ".go")
+		if !ok || used[sum] {
+			continue
+		}
+		since, known := before.Since[sum]
+		if known && !reaches.IsZero() && since.Before(reaches) {
+			if err := p.n.files.Remove("programs/" + name); err != nil {
+				return err
+			}
+			continue
+		}
+		if !known {
+			since = now
+		}
+		next.Since[sum] = since
+	}
+	if len(next.Since) == len(before.Since) {
+		return nil
+	}
+	return p.n.files.writeDoc(prunedFile, next)
+}
+
+// logReaches returns a time such that no line of the call log is of a call that ended before. Zero: it is not known.
+func (p *retention) logReaches() (time.Time, error) {
+	line, err := p.n.calls.entries.Oldest()
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := time.Parse(time.RFC3339, jsonl.Member(line, "timestamp"))
+	if err != nil {
+		return time.Time{}, nil // an unreadable line says nothing: nothing is dropped for it
+	}
+	return at.Add(-commitSlack), nil
+}
+
+var checksums = regexp.MustCompile(`sha256:([0-9a-f]{64})`)
+
+// referenced collects the program texts that artifacts, in use or archived, refer to, by the digits of their sums.
+func (p *retention) referenced(ctx context.Context) (map[string]bool, error) {
+	used := map[string]bool{}
+	note := func(name string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := p.n.files.ReadFile(name)
+		if vfs.NotExist(err) {
+			return nil
+		}
+		for _, m := range checksums.FindAllSubmatch(data, -1) {
+			used[string(m[1])] = true
+		}
+		return err
+	}
+	if err := eachArtifactFile(p.n.files, note); err != nil {
+		return nil, err
+	}
+	if err := p.n.files.eachDir(archiveDir, func(dir string) error {
+		names, err := p.n.files.List(dir)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := note(dir + "/" + name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	for _, x := range p.n.artifacts.changed {
+		if x.a == nil {
+			continue
+		}
+		for _, g := range x.a.Held() {
+			used[strings.TrimPrefix(g.CodeChecksum, "sha256:")] = true
+		}
+	}
+	return used, nil
+}

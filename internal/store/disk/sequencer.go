@@ -1,0 +1,312 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
+)
+
+// commit is an entry that waits for its place in the journal.
+type commit struct {
+	entry *entry
+	tail  []byte // of a call: its encoded entry behind the assigned figures
+	alone bool   // must not share its batch
+	// check sees the state just before the entry, in its turn. It may refuse, and complete the entry.
+	check func() error
+
+	err    error
+	signal chan bool // true: lead a batch; false: done
+}
+
+// sequencer puts commits in order: one batch at a time is planned, written to the journal and applied.
+type sequencer struct {
+	*shared
+	kick chan<- struct{} // wakes the flusher
+
+	mu      locks.Mutex
+	closed  bool // guarded by mu, as all below
+	journal *wal.Log
+	frame   wal.Batch
+	changed []*namespace // by the batch in turn
+
+	waiting locks.Mutex
+	queue   []*commit // guarded by waiting
+	leading bool      // guarded by waiting
+
+	commits, fsyncs, written atomic.Int64
+}
+
+// commit makes the entry durable together with those that wait beside it, and applies it. One of those who wait leads:
+// it writes the batch of all while the next one gathers. So a single client pays one fsync and no switch of goroutines,
+// and many share one.
+//
+// When ctx ends while the entry waits for its batch, the entry is withdrawn. Once its batch is being written the
+// outcome is decided and commit waits for it.
+func (s *sequencer) commit(ctx context.Context, c *commit) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if err := s.health.ready(); err != nil {
+		return err
+	}
+	lead, err := s.enter(ctx, c)
+	if !lead {
+		return err
+	}
+	s.waiting.Lock()
+	s.leading = true
+	batch := s.take()
+	s.waiting.Unlock()
+	defer s.handOver(c, batch)
+	s.process(batch)
+	return c.err
+}
+
+// enter puts the commit into the queue and waits until it leads or its outcome is known.
+func (s *sequencer) enter(ctx context.Context, c *commit) (lead bool, err error) {
+	s.waiting.Lock()
+	s.queue = append(s.queue, c)
+	if !s.leading {
+		s.leading = true
+		s.waiting.Unlock()
+		return true, nil
+	}
+	c.signal = make(chan bool, 1)
+	s.waiting.Unlock()
+	select {
+	case lead = <-c.signal:
+		return lead, c.err
+	case <-ctx.Done():
+	}
+	if s.withdraw(c) {
+		return false, context.Cause(ctx)
+	}
+	lead = <-c.signal
+	return lead, c.err
+}
+
+// withdraw takes a commit out of the queue, unless it is in a batch already or was chosen to lead.
+func (s *sequencer) withdraw(c *commit) bool {
+	s.waiting.Lock()
+	defer s.waiting.Unlock()
+	i := slices.Index(s.queue, c)
+	if i < 0 || len(c.signal) > 0 {
+		return false
+	}
+	s.queue = slices.Delete(slices.Clone(s.queue), i, i+1) // a batch may share the queue's array
+	return true
+}
+
+// handOver ends the leadership of c: the next one in the queue leads, and those whose batch it was learn their result.
+func (s *sequencer) handOver(c *commit, batch []*commit) {
+	s.waiting.Lock()
+	if len(s.queue) > 0 {
+		s.queue[0].signal <- true
+	} else {
+		s.leading = false
+	}
+	s.waiting.Unlock()
+	for _, other := range batch {
+		if other != c {
+			other.signal <- false
+		}
+	}
+}
+
+// take removes the next batch from the queue: all that wait, or up to one that must be alone.
+func (s *sequencer) take() []*commit {
+	n := 1
+	if !s.queue[0].alone {
+		for n < len(s.queue) && !s.queue[n].alone {
+			n++
+		}
+	}
+	batch := s.queue[:n:n]
+	s.queue = s.queue[n:]
+	if len(s.queue) == 0 {
+		s.queue = nil
+	}
+	return batch
+}
+
+// process plans, writes and applies a batch. It does not panic: the goroutine of one commit leads for all, so a panic
+// would leave the others waiting. See prepare, package wal and breakDown for what becomes of one.
+func (s *sequencer) process(batch []*commit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.breakDown(batch)
+	planned := s.plan(batch)
+	if planned == 0 {
+		return
+	}
+	if err := s.journal.Write(&s.frame); err != nil {
+		s.health.fail(err)
+		for _, c := range batch {
+			if c.err == nil {
+				c.err = fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+			}
+		}
+		return
+	}
+	s.fsyncs.Add(1)
+	s.commits.Add(int64(planned))
+	s.written.Add(int64(s.frame.Size()))
+	s.apply(batch)
+	if s.journal.Bytes() > 2*s.o.Segment {
+		select {
+		case s.kick <- struct{}{}:
+		default: // the flusher is awake
+		}
+	}
+}
+
+// plan puts the entries of a batch into the frame, and returns how many there are.
+func (s *sequencer) plan(batch []*commit) (planned int) {
+	s.frame.Reset()
+	for _, n := range s.changed {
+		n.batch.reset()
+	}
+	s.changed = s.changed[:0]
+	next := s.journal.Next()
+	for _, c := range batch {
+		if c.err = s.health.ready(); c.err != nil {
+			continue
+		}
+		if n := c.entry.namespace; !slices.Contains(s.changed, n) {
+			s.changed = append(s.changed, n)
+		}
+		c.entry.lsn = next
+		if c.err = s.prepare(c); c.err == nil {
+			planned++
+			next++
+		}
+	}
+	return planned
+}
+
+// prepare plans a commit and puts its bytes into the frame. What a refused one planned is taken back. A panic refuses
+// that one commit only: planning changes nothing that others see.
+func (s *sequencer) prepare(c *commit) (err error) {
+	n := c.entry.namespace
+	before := n.batch.mark()
+	defer func() {
+		if v := recover(); v != nil {
+			s.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("planning a commit panicked")
+			err = fmt.Errorf("planning a commit panicked: %v", v)
+		}
+		if err != nil {
+			n.batch.undo(before)
+		}
+	}()
+	if c.check != nil {
+		if err := c.check(); err != nil {
+			return err
+		}
+	}
+	if err := n.plan(c.entry); err != nil {
+		return err
+	}
+	if c.tail != nil {
+		var buf [160]byte
+		s.frame.Add(c.entry.appendHead(buf[:0]), c.tail)
+		return nil
+	}
+	text, err := json.Marshal(c.entry)
+	if err != nil {
+		return err
+	}
+	s.frame.Add(text)
+	return nil
+}
+
+// apply shows readers what a batch changed.
+func (s *sequencer) apply(batch []*commit) {
+	s.shared.mu.Lock()
+	defer s.shared.mu.Unlock()
+	defer s.breakDown(batch) // before the flusher can look
+	for _, c := range batch {
+		if c.err == nil {
+			c.entry.namespace.apply(c.entry)
+		}
+	}
+	s.feed.send()
+}
+
+// breakDown recovers from a panic behind the planning of a batch. Its entries may be durable while memory holds half of
+// one. So nothing in memory reaches the files any more, no commit is taken, and the next start replays the journal.
+func (s *sequencer) breakDown(batch []*commit) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	s.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a commit panicked; restart the daemon, which replays the journal")
+	err := fmt.Errorf("%w: a commit panicked: %v; the daemon must be restarted", store.ErrReadOnly, v)
+	s.health.breakDown(err)
+	for _, c := range batch {
+		if c.err == nil {
+			c.err = err
+		}
+	}
+}
+
+// close takes no more commits. It returns false when it was called before.
+func (s *sequencer) close() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.closed = true
+	s.health.trouble.Store(&trouble{fmt.Errorf("%w: the store is closed", store.ErrReadOnly)})
+	return true
+}
+
+// reopen gives the journal a new segment after a write failed.
+func (s *sequencer) reopen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal.Writable() {
+		return nil
+	}
+	return s.journal.Rotate()
+}
+
+// recovered takes commits again when the journal can be written.
+func (s *sequencer) recovered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && s.journal.Writable() {
+		s.health.recovered()
+	}
+}
+
+// rotate has later entries go to a new segment. A journal that cannot be written is left alone.
+func (s *sequencer) rotate() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.journal.Writable() {
+		return nil
+	}
+	return s.journal.Rotate()
+}
+
+// cut drops the segments that hold only entries up to lsn.
+func (s *sequencer) cut(lsn uint64) []wal.Segment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal.Cut(lsn)
+}
+
+// closeJournal closes the journal's file.
+func (s *sequencer) closeJournal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.journal.Close()
+}

@@ -1,0 +1,332 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// sessions is the part that holds the sessions, with their contexts and histories.
+type sessions struct {
+	n *namespace
+
+	changed map[string]*session  // since the last checkpoint; guarded by shared.mu, as all below
+	gone    map[string]time.Time // deleted, with files that are not removed yet; when they were created, or zero
+	ids     []string             // of all sessions, sorted; nil until somebody lists them
+	count   int64                // of all sessions; -1 while it is not known
+}
+
+// sessionKey is a session's key in the cache.
+type sessionKey struct {
+	namespace agent.Namespace
+	id        string
+}
+
+func (p *sessions) key(id string) sessionKey { return sessionKey{p.n.name, id} }
+
+// get returns the live session, from memory or from its file. store.ErrNotFound.
+func (p *sessions) get(id string) (*session, error) {
+	if x := p.cached(id); x != nil {
+		return x, nil
+	}
+	if !validID(id) {
+		return nil, store.ErrNotFound
+	}
+	lock := p.n.stripe("session", string(p.n.name), id)
+	lock.Lock()
+	defer lock.Unlock()
+	if x := p.cached(id); x != nil {
+		return x, nil
+	}
+	p.n.mu.RLock()
+	_, gone := p.gone[id]
+	p.n.mu.RUnlock()
+	if gone {
+		return nil, store.ErrNotFound
+	}
+	x, err := p.load(id)
+	if err != nil {
+		return nil, err
+	}
+	p.n.sessionCache.Set(p.key(id), x)
+	return x, nil
+}
+
+func (p *sessions) cached(id string) *session {
+	p.n.mu.RLock()
+	x := p.changed[id]
+	p.n.mu.RUnlock()
+	if x != nil {
+		return x
+	}
+	if x, ok := p.n.sessionCache.GetIfPresent(p.key(id)); ok && !x.isGone() {
+		return x
+	}
+	return nil
+}
+
+// allIDs returns the ids of all sessions, sorted. It reads the directory once.
+func (p *sessions) allIDs() ([]string, error) {
+	if err := p.loadIDs(); err != nil {
+		return nil, err
+	}
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	return slices.Clone(p.ids), nil
+}
+
+func (p *sessions) loadIDs() error {
+	p.n.mu.RLock()
+	loaded := p.ids != nil
+	p.n.mu.RUnlock()
+	if loaded {
+		return nil
+	}
+	p.n.sequencer.mu.Lock() // so that none is created or deleted meanwhile
+	defer p.n.sequencer.mu.Unlock()
+	names, err := p.n.files.list("sessions")
+	if err != nil {
+		return err
+	}
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.ids != nil {
+		return nil
+	}
+	ids := make([]string, 0, len(names)+len(p.changed))
+	for _, name := range names {
+		if _, gone := p.gone[name]; validID(name) && !gone {
+			ids = append(ids, name)
+		}
+	}
+	for id := range p.changed {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	p.ids = slices.Compact(ids)
+	p.count = int64(len(p.ids))
+	return nil
+}
+
+// applyCreate, applyChange and applyDelete apply an entry. The caller holds sequencer.mu and shared.mu.
+func (p *sessions) applyCreate(e *entry) {
+	x := newSession(p.n.shared, e.Create.Session, e.Create.Context)
+	x.lsn, x.behind = e.lsn, true
+	p.changed[x.id] = x
+	p.count++
+	if p.ids != nil {
+		if i, found := slices.BinarySearch(p.ids, x.id); !found {
+			p.ids = slices.Insert(p.ids, i, x.id)
+		}
+	}
+}
+
+func (p *sessions) applyChange(e *entry) {
+	x := e.planned.session
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e.record != nil && e.Seq == x.size+1 {
+		x.size++
+		x.pending = append(x.pending, e.record)
+		x.remember(&e.meta, e.record)
+		x.meta.HistorySize = x.size
+	}
+	if e.lsn > x.lsn {
+		if e.Context != nil {
+			next := maps.Clone(x.context)
+			e.Context.Apply(next)
+			x.context = next
+		}
+		x.meta.UpdatedAt = e.at()
+		x.meta.Revision++
+		x.lsn = e.lsn
+	}
+	x.behind = true
+	p.changed[x.id] = x
+}
+
+func (p *sessions) applyDelete(id string) {
+	x := p.changed[id]
+	if x == nil {
+		x, _ = p.n.sessionCache.GetIfPresent(p.key(id))
+	}
+	created := time.Time{}
+	if x != nil {
+		x.mu.Lock()
+		x.gone, x.pending = true, nil
+		created = x.meta.CreatedAt
+		x.mu.Unlock()
+	}
+	delete(p.changed, id)
+	p.n.sessionCache.Invalidate(p.key(id))
+	p.gone[id] = created
+	p.count--
+	if i, found := slices.BinarySearch(p.ids, id); found {
+		p.ids = slices.Delete(p.ids, i, i+1)
+	}
+}
+
+// CreateSession is part of store.Namespace.
+func (p *sessions) CreateSession(ctx context.Context, meta agent.Session, sessionContext map[string]json.RawMessage) error {
+	if !validID(meta.ID) {
+		return fmt.Errorf("session id %q cannot be stored", meta.ID)
+	}
+	meta.HistorySize, meta.Revision = 0, 1
+	kept := make(map[string]json.RawMessage, len(sessionContext))
+	for k, v := range sessionContext {
+		kept[k] = bytes.Clone(v)
+	}
+	e := p.n.newEntry()
+	e.Session, e.Create = meta.ID, &created{meta, kept}
+	return p.n.commit(ctx, &commit{entry: e, check: func() error {
+		_, err := p.get(meta.ID)
+		if err == nil || slices.Contains(p.n.batch.created, meta.ID) {
+			return store.ErrExists
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		p.n.batch.created = append(p.n.batch.created, meta.ID)
+		return nil
+	}})
+}
+
+// Session is part of store.Namespace.
+func (p *sessions) Session(_ context.Context, id string) (agent.Session, error) {
+	x, err := p.get(id)
+	if err != nil {
+		return agent.Session{}, err
+	}
+	return x.metadata(), nil
+}
+
+// Context is part of store.Namespace.
+func (p *sessions) Context(_ context.Context, sessionID string) (map[string]json.RawMessage, error) {
+	x, err := p.get(sessionID)
+	if err != nil {
+		return nil, err
+	}
+	return x.values(), nil
+}
+
+// ChangeContext is part of store.Namespace.
+func (p *sessions) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange) (map[string]json.RawMessage, error) {
+	if _, err := p.get(sessionID); err != nil {
+		return nil, err
+	}
+	e := p.n.newEntry()
+	e.Session, e.Context = sessionID, &c
+	if err := p.n.commit(ctx, &commit{entry: e}); err != nil {
+		return nil, err
+	}
+	return e.planned.session.values(), nil
+}
+
+// ListSessions is part of store.Namespace.
+func (p *sessions) ListSessions(_ context.Context, after string, limit int) ([]agent.Session, error) {
+	if err := p.loadIDs(); err != nil {
+		return nil, err
+	}
+	out := []agent.Session{}
+	for len(out) < limit {
+		part := p.idsBefore(after, limit)
+		if len(part) == 0 {
+			break
+		}
+		for _, id := range slices.Backward(part) {
+			x, err := p.get(id)
+			if errors.Is(err, store.ErrNotFound) {
+				continue // deleted meanwhile, or unreadable
+			}
+			if err != nil {
+				return nil, err
+			}
+			if len(out) < limit {
+				out = append(out, x.metadata())
+			}
+		}
+		after = part[0]
+	}
+	return out, nil
+}
+
+// idsBefore returns up to limit ids that come before an id, or the last ones when it is "".
+func (p *sessions) idsBefore(id string, limit int) []string {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	end := len(p.ids)
+	if id != "" {
+		end, _ = slices.BinarySearch(p.ids, id)
+	}
+	return slices.Clone(p.ids[max(0, end-limit):end])
+}
+
+// DeleteSession is part of store.Namespace. The deletion is durable before anything is erased, and everything is erased
+// when it returns; a crash in between erases the rest at the next start.
+func (p *sessions) DeleteSession(ctx context.Context, id string) error {
+	return p.delete(ctx, []string{id})
+}
+
+func (p *sessions) delete(ctx context.Context, ids []string) error {
+	e := p.n.newEntry()
+	e.Delete = ids
+	err := p.n.commit(ctx, &commit{entry: e, alone: true, check: func() error {
+		for _, id := range ids {
+			x, err := p.get(id)
+			if err != nil {
+				return err
+			}
+			changes, err := p.forgetting(ctx, x, e.at())
+			if err != nil {
+				return err
+			}
+			e.Artifacts = append(e.Artifacts, changes...)
+		}
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	if err := p.n.flusher.writeCheckpoint(); err != nil { // also takes the session out of the journal
+		p.n.health.fail(err)
+	}
+	return nil
+}
+
+// forgetting returns the changes with which artifacts forget a session: those of the programs that its calls ran.
+func (p *sessions) forgetting(ctx context.Context, x *session, at time.Time) ([]agent.ArtifactChange, error) {
+	ran := map[artifactKey]bool{}
+	err := p.eachRecord(ctx, x, func(line []byte) {
+		m := recordMeta{}
+		if err := json.Unmarshal(line, &m); err == nil {
+			ran[p.n.artifactKey(m.Role, m.MethodName)] = true
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	changes := []agent.ArtifactChange{}
+	for k := range ran {
+		a, err := p.n.artifacts.get(k)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if store.Remembers(a.a, x.id) {
+			changes = append(changes, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: at, ForgetSession: x.id})
+		}
+	}
+	return changes, nil
+}
+
+var _ store.Sessions = (*sessions)(nil)
