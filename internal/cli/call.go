@@ -21,8 +21,8 @@ func callCommand(sh Shell) *cobra.Command {
 		Use:   "call ROLE METHOD [ARG...]",
 		Short: "Make one call and print its value",
 		Long: `Make one call and print its value on stdout. Arguments and keyword arguments are JSON where they
-parse as JSON, else text. Without --session the call gets a session of its own, whose id is told
-on stderr. With --stream stderr tells what happens meanwhile: queued, forging, the gate, running,
+parse as JSON, else text. Without --session the call gets a session of its own, whose id is printed
+on stderr. With --stream, stderr shows the progress of the call: queued, forging, the gate, running,
 repairing.
 
 Exit status: 0 for a value, 1 for an error outcome, 2 for a wrong command line, 3 when no daemon
@@ -51,7 +51,7 @@ answers or it refuses the request.`,
 	}
 	c.Flags().StringArrayVar(&kwargs, "kwargs", nil, "keyword argument NAME=VALUE, or a JSON object; may be repeated")
 	c.Flags().StringVar(&errand.session, "session", "", "id of the session to call in")
-	c.Flags().BoolVar(&errand.stream, "stream", false, "tell on stderr what happens while the call runs")
+	c.Flags().BoolVar(&errand.stream, "stream", false, "show on stderr what happens while the call runs")
 	errand.out = addOutput(c, sh)
 	addFlags(ClientScope, c.Flags())
 	return c
@@ -95,7 +95,7 @@ func (t *callErrand) make(ctx context.Context, c *client.Client, r client.CallRe
 	return c.Call(ctx, t.session, r)
 }
 
-// print prints the value, or the whole reply for scripts. An error outcome is the exit code's business too.
+// print prints the value, or the whole reply for scripts. An error outcome also sets the exit code.
 func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 	o := reply.Outcome
 	switch {
@@ -113,7 +113,7 @@ func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 	return exitWith(ExitFailed, t.out.line("%s", visibleJSON(o.Value)))
 }
 
-// jsonOrText takes an argument as JSON where it is JSON, else as text.
+// jsonOrText returns an argument that is valid JSON as it is, and any other as a JSON string.
 func jsonOrText(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(strings.TrimSpace(text))
@@ -125,7 +125,7 @@ func jsonOrText(text string) json.RawMessage {
 	return quoted
 }
 
-// keywordArguments reads NAME=VALUE pairs and whole JSON objects; the last one of a name counts.
+// keywordArguments parses NAME=VALUE pairs and whole JSON objects. A later value replaces an earlier one of the same name.
 func keywordArguments(list []string) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	for _, item := range list {
@@ -144,8 +144,8 @@ func keywordArguments(list []string) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// shieldNumbers puts a space before the negative numbers among the arguments of call, so that -5 is the number that
-// it looks like and not a flag. JSON does not mind the space.
+// shieldNumbers puts a space before negative numbers among the arguments of call, so that -5 is a number and not a flag. JSON
+// allows the space.
 func shieldNumbers(args []string) []string {
 	if len(args) == 0 || args[0] != "call" {
 		return args

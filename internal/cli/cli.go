@@ -24,7 +24,7 @@ const (
 	ExitUnreachable = 3 // no daemon answers, or it refuses the request
 )
 
-// What the help texts say of them.
+// The part of the help texts on exit codes.
 const (
 	exitsOfClients = `Exit status: 0 when it was done, 2 for a wrong command line, 3 when no daemon answers or it refuses
 the request.`
@@ -64,7 +64,7 @@ func System() Shell {
 
 // Main runs the command line and returns the exit code. An error is reported in one line on stderr.
 func Main(sh Shell, args []string) int {
-	// The runner comes first and alone: it must be up in milliseconds and needs nothing of the rest.
+	// The runner comes first: it must start in milliseconds and needs nothing else.
 	if len(args) > 0 && args[0] == "runner" {
 		return sandbox.RunnerMain()
 	}
@@ -112,7 +112,7 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
 	return root
 }
 
-// runnerCommand stands in the tree so that help and completion know the name; Main runs it before cobra is built.
+// runnerCommand makes the name known to the tree; Main runs the runner before the tree is built.
 func runnerCommand() *cobra.Command {
 	return &cobra.Command{Use: "runner", Hidden: true, Short: "Run programs (started by the daemon)", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return &exitError{Code: sandbox.RunnerMain()} }}

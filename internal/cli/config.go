@@ -47,7 +47,7 @@ func (e *settingError) Error() string {
 	return fmt.Sprintf("%s: %s (from %s)", e.Name, e.Reason, e.Source)
 }
 
-// asSetting makes the daemon's refusal of an option one of a setting.
+// asSetting converts an *app.OptionError to a *settingError.
 func asSetting(err error) error {
 	var bad *app.OptionError
 	if errors.As(err, &bad) {
@@ -106,7 +106,7 @@ func (o *Options) resolveClient() error {
 	return asSetting(app.CheckURL("url", o.URL))
 }
 
-// secretFile reads the secret out of the file, where one is named.
+// secretFile reads the secret from the file, if one is named.
 func secretFile(name, path string, secret *string) error {
 	if path == "" {
 		return nil
@@ -121,9 +121,9 @@ func secretFile(name, path string, secret *string) error {
 	return nil
 }
 
-// stateDir is where state belongs by the XDG base directory specification, on macOS too.
+// stateDir is the state directory of the XDG base directory specification, also on macOS.
 func stateDir(env func(string) (string, bool)) (string, error) {
-	// The specification has relative paths ignored.
+	// The specification says to ignore relative paths.
 	if dir, _ := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "recurgent"), nil
 	}

@@ -28,8 +28,8 @@ func demoCommand(sh Shell) *cobra.Command {
 		Use:   "demo",
 		Short: "Show the whole loop, offline, in a few seconds",
 		Long: `Start a daemon on a temporary directory with the embedded recording, make calls to it over HTTP,
-and tell what happens: a program is forged, answers again, remembers, calls another tool, fails
-and is mended. Nothing stays behind.
+and show what happens: a program is forged, answers again, remembers, calls another tool, fails
+and is repaired. Nothing is left behind.
 
 ` + exitsOfAll,
 		Example: "  recurgentd demo",
@@ -42,7 +42,7 @@ and is mended. Nothing stays behind.
 	}
 }
 
-// demo starts the daemon, tells the story, and clears up.
+// demo starts the daemon, plays the story, and cleans up.
 func demo(ctx context.Context, sh Shell, self string) (err error) {
 	dir, err := os.MkdirTemp("", "recurgent-demo-")
 	if err != nil {
@@ -63,7 +63,7 @@ func demo(ctx context.Context, sh Shell, self string) (err error) {
 	defer func() { err = errors.Join(err, stop(d)) }()
 	t := &story{out: sh.Stdout, c: client.New(d.URL(), ""), colour: bool(sh.colours(sh.Stdout))}
 	fmt.Fprintf(t.out, "A daemon listens on %s, on a temporary directory.\nIts model is a recording: no network, no key.\n", d.URL())
-	if err := t.tell(ctx); err != nil {
+	if err := t.play(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(t.out, `
@@ -78,7 +78,7 @@ Go on by hand:
 	return nil
 }
 
-// A story is the calls of the demo in one session, told as they happen.
+// A story makes the calls of the demo in one session, and prints them.
 type story struct {
 	out     io.Writer
 	c       *client.Client
@@ -86,7 +86,7 @@ type story struct {
 	colour  bool
 }
 
-func (t *story) tell(ctx context.Context) (err error) {
+func (t *story) play(ctx context.Context) (err error) {
 	if t.session, err = t.c.CreateSession(ctx, "calculator"); err != nil {
 		return err
 	}
@@ -100,10 +100,10 @@ func (t *story) tell(ctx context.Context) (err error) {
 
 func (t *story) title(number int, text string) { fmt.Fprintf(t.out, "\n%d. %s\n\n", number, text) }
 
-// demoColumn is the width of what a line says of a call: the line as a whole has 90 characters.
+// demoColumn is the width of the call in a line; the whole line has 90 characters.
 const demoColumn = 63
 
-// clip shortens the text to n characters, and says so.
+// clip shortens the text to n characters, the last three being dots.
 func clip(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		return string(r[:max(0, n-3)]) + "..."
@@ -120,7 +120,7 @@ func (t *story) tint(source string) string {
 	return text
 }
 
-// call makes one call with JSON arguments and tells it in a line.
+// call makes one call with JSON arguments and prints it on a line.
 func (t *story) call(ctx context.Context, role, method string, args ...any) (runtime.Reply, error) {
 	body := client.CallRequest{Role: role, Method: method}
 	shown := make([]string, len(args))
@@ -207,7 +207,7 @@ func (t *story) tools(ctx context.Context) error {
 }
 
 func (t *story) repair(ctx context.Context) error {
-	t.title(4, "A program that fails is mended by the model. It must still give its old answers.")
+	t.title(4, "A program that fails is repaired by the model. It must still give its old answers.")
 	if _, err := t.call(ctx, "text_tools", "initials", "Ada Lovelace"); err != nil {
 		return err
 	}

@@ -15,11 +15,11 @@ import (
 // Results of a check.
 const (
 	checkOK   = "ok"
-	checkWarn = "warn" // works, with less than there could be
+	checkWarn = "warn" // works, but with less than possible
 	checkFail = "fail" // serve would not start, or would not work
 )
 
-// A finding is what one check of doctor came to.
+// A finding is the result of one check.
 type finding struct {
 	Check  string          `json:"check"`
 	Result string          `json:"result"`
@@ -34,8 +34,8 @@ func doctorCommand(sh Shell) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check what serve would meet: settings, data directory, port, model, confinement, clock",
 		Long: `Check what serve would meet with the same settings, without serving. The model is asked one tiny question;
-the confinement is observed by a canary runner, as at every start, and each layer is told with why it is off.
-What warns works, with less than there could be; below each warning and failure stands what to do.
+the confinement is observed by a canary runner, as at every start, and each layer that is off is listed with
+the reason. A warning means that it works, but with less than possible. Each warning and failure says what to do.
 
 Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.`,
 		Example: `  recurgentd doctor
@@ -52,7 +52,7 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
 				}
 				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkModel(cmd.Context(), o), checkSandbox(o), checkClock(now(), newestFile(o.DataDir)))
 			}
-			return tellFindings(out, findings)
+			return printFindings(out, findings)
 		},
 	}
 	addFlags(ServeScope, c.Flags())
@@ -60,7 +60,7 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
 	return c
 }
 
-func tellFindings(out *output, findings []finding) error {
+func printFindings(out *output, findings []finding) error {
 	failed, colours := 0, out.colours()
 	for _, f := range findings {
 		if f.Result == checkFail {
@@ -91,7 +91,7 @@ func tellFindings(out *output, findings []finding) error {
 	return nil
 }
 
-// layerLines tells each layer of the confinement and each probe that was not denied.
+// layerLines lists each layer of the confinement, and each probe that was not denied.
 func layerLines(colours text.Palette, s *sandbox.Status) []string {
 	var lines []string
 	add := func(style, word, detail string) {

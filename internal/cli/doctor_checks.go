@@ -21,11 +21,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// checkSettings tells which settings are not at their default, and where each came from. Values are not told: one may be
+// checkSettings reports which settings are not at their default, and where each came from. It never reports values: one may be
 // a secret.
 func checkSettings(flags *pflag.FlagSet, env func(string) (string, bool), err error) finding {
 	if err != nil {
-		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "mend that setting; docs/configuration.md has them all"}
+		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "correct that setting; docs/configuration.md has them all"}
 	}
 	file, err := configFile(flags, env)
 	if err != nil {
@@ -61,8 +61,8 @@ func checkDataDir(o Options) finding {
 		aside = append(aside, top...)
 	}
 	if len(aside) > 0 {
-		f.Result, f.Detail = checkWarn, f.Detail+"; set aside as damaged: "+text.Plural(len(aside), "file")
-		f.Fix = "stop the daemon; recurgentd store verify tells what they were"
+		f.Result, f.Detail = checkWarn, f.Detail+"; moved aside as damaged: "+text.Plural(len(aside), "file")
+		f.Fix = "stop the daemon; recurgentd store verify lists them"
 	}
 	return f
 }
@@ -163,7 +163,7 @@ func missingLayers(s sandbox.Status) string {
 func newestFile(dir string) time.Time {
 	var newest time.Time
 	files := 0
-	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // what cannot be read tells no time
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // unreadable files are skipped
 		if err != nil || e.IsDir() {
 			return nil
 		}

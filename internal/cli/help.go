@@ -4,8 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeHelp gives the commands that cobra brings, help and completion, what every command of ours has: an example and
-// what its exit codes mean.
+// completeHelp adds an example and the exit codes to the commands that cobra brings, as ours have them.
 func completeHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -25,7 +24,7 @@ func completeHelp(root *cobra.Command) {
 	}
 }
 
-// completionExample is how the shell takes its script for good.
+// completionExample says how to install the script of a shell.
 func completionExample(shell string) string {
 	switch shell {
 	case "zsh":

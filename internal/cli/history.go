@@ -75,7 +75,7 @@ func (q historyQuery) path(order, after string) string {
 	return "/v1/sessions/" + url.PathEscape(q.session) + "/history?" + v.Encode()
 }
 
-// printHistory prints oldest first. It reads page after page, so that a long history needs no more memory than a short one.
+// printHistory prints a history, oldest first. It reads one page at a time, so memory does not grow with the history.
 func printHistory(ctx context.Context, c *client.Client, out *output, q historyQuery) error {
 	show := func(raw json.RawMessage) (bool, error) { return true, printRecord(out, raw) }
 	if q.last == 0 {
@@ -97,7 +97,7 @@ func printHistory(ctx context.Context, c *client.Client, out *output, q historyQ
 	return nil
 }
 
-// eachRecord hands out the records in that order until take wants no more.
+// eachRecord calls take with each record in that order until take returns false or an error.
 func eachRecord(ctx context.Context, c *client.Client, q historyQuery, order string, take func(json.RawMessage) (more bool, err error)) error {
 	for after := ""; ; {
 		var page struct {
@@ -134,7 +134,7 @@ func printRecord(out *output, raw json.RawMessage) error {
 	return out.line("%s\n%s", asked, out.colours().Status(r.OutcomeSummary.Status, end))
 }
 
-// conversation tells a record in two lines: what was asked, and how it ended.
+// conversation formats a record as two lines: the call, and how it ended.
 func conversation(r agent.Record) (asked, ended string) {
 	indent := strings.Repeat("  ", min(r.Depth, 20))
 	args := arguments(r)

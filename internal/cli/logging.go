@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// newLogger makes the daemon's log: JSON lines, or text where a person reads along.
+// newLogger makes the daemon's logger: JSON lines, or text on a terminal.
 func newLogger(o Options, sh Shell) zerolog.Logger {
 	level, err := zerolog.ParseLevel(o.LogLevel)
 	if err != nil {

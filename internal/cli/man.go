@@ -33,7 +33,7 @@ func writeManPages(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// shownCommands are those that --help lists, but for help itself.
+// shownCommands are the commands that --help lists, except help itself.
 func shownCommands(c *cobra.Command) []*cobra.Command {
 	var shown []*cobra.Command
 	for _, sub := range c.Commands() {
@@ -55,7 +55,7 @@ func manPage(c *cobra.Command) string {
 		usage = c.CommandPath() + " COMMAND"
 	}
 	fmt.Fprintf(&b, ".nf\n%s\n.fi\n.SH DESCRIPTION\n", roff(usage))
-	// As it is wrapped for --help: its tables and examples are in columns.
+	// Not filled: the text is wrapped for --help, and has columns.
 	fmt.Fprintf(&b, ".nf\n%s\n.fi\n", roff(strings.TrimSpace(orShort(c))))
 	if subs := shownCommands(c); len(subs) > 0 {
 		b.WriteString(".SH COMMANDS\n")
@@ -112,7 +112,7 @@ func manFlag(b *strings.Builder, f *pflag.Flag) {
 	fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(name), roff(f.Usage))
 }
 
-// roff escapes text, so that no line of it is a request.
+// roff escapes text, so that no line of it becomes a request.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "~", `\(ti`, "^", `\(ha`, "`", `\(ga`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// notify tells the service manager that started the daemon of its state (sd_notify(3)), where one wants to know. That it
-// cannot be told is no reason to stop: it has its own time limit.
+// notify reports the daemon's state to the service manager that started it (sd_notify(3)), if there is one. A failure is ignored:
+// the service manager has a time limit of its own.
 func notify(env func(string) (string, bool), state string) {
 	path, _ := env("NOTIFY_SOCKET")
 	if path == "" {

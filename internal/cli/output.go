@@ -123,14 +123,14 @@ func (o *output) indented(data []byte) error {
 	return err
 }
 
-// line prints a line for people, whose text has been made plain already.
+// line prints a line for people. The text must have been cleaned.
 func (o *output) line(format string, args ...any) error {
 	_, err := fmt.Fprintf(o.sh.Stdout, format+"\n", args...)
 	return err
 }
 
-// table prints rows below a header, or says that there is nothing. Columns are as wide on the terminal as they are in the
-// eye: a Chinese character takes two.
+// table prints rows below a header, or says that there is nothing. Widths count columns of the terminal: a Chinese character
+// takes two.
 func (o *output) table(header string, rows [][]string) error {
 	if len(rows) == 0 {
 		return o.line("nothing")
@@ -169,10 +169,10 @@ func (o *output) table(header string, rows [][]string) error {
 	return err
 }
 
-// hidden reports whether a terminal could obey the character, or nobody can see it. ASCII's own are escaped by JSON.
+// hidden reports whether a terminal could interpret the character, or it is invisible. JSON escapes those of ASCII itself.
 func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 
-// visibleJSON writes hidden characters as escapes. They stand in strings only, where that means the same.
+// visibleJSON writes hidden characters as escapes. They occur in strings only, where an escape means the same.
 func visibleJSON(data []byte) []byte {
 	return visible(data, func(out []byte, r rune) []byte {
 		if r > 0xffff {
@@ -200,7 +200,7 @@ func visible(data []byte, escape func([]byte, rune) []byte) []byte {
 	return out
 }
 
-// yamlOf writes a JSON document as YAML: the same names in the same order, numbers digit by digit as they were.
+// yamlOf converts a JSON document to YAML. Names, their order and the digits of numbers stay the same.
 func yamlOf(data []byte) ([]byte, error) {
 	if !json.Valid(data) { // which bounds the depth, too
 		return nil, errors.New("the reply is not JSON")
@@ -244,7 +244,7 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
 
-// olderYAML reports whether readers of YAML 1.1 take the plain word for a truth value or for a number to the base of 60.
+// olderYAML reports whether YAML 1.1 reads the plain word as a boolean or as a sexagesimal number.
 func olderYAML(v string) bool {
 	switch strings.ToLower(v) {
 	case "y", "n", "yes", "no", "on", "off":

@@ -56,7 +56,7 @@ func reference(root *cobra.Command) string {
 	return b.String()
 }
 
-// dedent takes away the two blanks with which examples begin.
+// dedent removes the two spaces with which lines of examples begin.
 func dedent(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := range lines {

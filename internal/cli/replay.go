@@ -19,8 +19,8 @@ func replayCommand(sh Shell) *cobra.Command {
 		Use:   "replay CALL_ID...",
 		Short: "Run recorded calls again and compare",
 		Long: `Run the programs of ended calls again on the same input and on the effects that were recorded with them:
-time, chance, fetches, nested calls. Nothing real happens. Each line says whether the second run ended in
-the same bytes.
+time, randomness, fetches, nested calls. It has no effects. Each line says whether the second run gave the same
+bytes.
 
 Exit status: 0 when all are equal, 1 when one differs or cannot be replayed, 2 for a wrong command line, 3
 when no daemon answers or it does not know a call.`,
@@ -62,7 +62,7 @@ func replayCalls(ctx context.Context, c *client.Client, out *output, ids []strin
 	return nil
 }
 
-// replayLine tells a report in a word and a line.
+// replayLine formats a report as a verdict and a detail.
 func replayLine(r operator.ReplayReport) (id, verdict, detail string) {
 	switch {
 	case !r.Replayable:

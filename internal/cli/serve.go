@@ -47,14 +47,14 @@ line or setting.`,
 }
 
 func serve(ctx context.Context, sh Shell, o Options) error {
-	// Both signals are caught before anything is opened, so that an early one is not lost half-way.
+	// Signals are caught before anything is opened, so that an early one is not lost.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
 	if !signal.Ignored(syscall.SIGHUP) { // a terminal that closes stops it cleanly; nohup keeps it alive
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	// Whoever reads the log may end before the daemon does: a line that nobody takes must not end it.
+	// The reader of the log may end before the daemon does: a write to a closed pipe must not end it.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -89,7 +89,7 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 	case late := <-stopped:
 		return exitWith(ExitFailed, errors.Join(err, late))
 	case <-signals:
-		// What was acknowledged is durable already; what was not is lost as with a kill.
+		// Acknowledged calls are durable already; the others are lost, as with a kill.
 		return exitWith(ExitFailed, errors.New("second signal: ended at once"))
 	}
 }
@@ -101,7 +101,7 @@ func stop(d *app.App) error {
 	return d.Stop(ctx)
 }
 
-// commandName is how the reader can call this binary again: by its name where the shell finds it, else by its path as given.
+// commandName is how to start this binary again: by its name if the shell finds it, else by its path as given.
 func commandName(arg0 string) string {
 	name := filepath.Base(arg0)
 	found, err := exec.LookPath(name)
@@ -112,7 +112,7 @@ func commandName(arg0 string) string {
 	return arg0
 }
 
-// firstScreen is the line that tells of readiness, and below it, on the embedded recording, what this is and what to try.
+// firstScreen is the line that says that the daemon is ready and, on a recording, what to try.
 func firstScreen(url string, o Options, self string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "recurgentd is ready on %s\n", url)

@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Setting is one field of Options with what its tags say.
+// A Setting is a field of Options with its tags.
 type Setting struct {
 	Index            []int // of the field, as reflect.VisibleFields has it
 	Name, Env, Value string
@@ -47,7 +47,7 @@ func Settings() []Setting {
 	return list
 }
 
-// flagValue is a flag as it was written; it is read when all layers are known.
+// flagValue holds the text of a flag; it is parsed when all layers are known.
 type flagValue struct {
 	setting Setting
 	text    string
@@ -81,8 +81,8 @@ const (
 	ClientScope Scope = "client"
 )
 
-// loadOptions layers defaults, file, environment and flags for the settings of the scope, and checks the result.
-// Errors are *settingError.
+// loadOptions returns the settings of the scope, checked. Flags take precedence over the environment, the environment over the
+// file, the file over the defaults. Errors are *settingError.
 func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)) (Options, error) {
 	o, sources := DefaultOptions(), map[string]string{}
 	file, err := configFile(flags, env)
@@ -111,7 +111,7 @@ func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)
 	return o, err
 }
 
-// lookup finds the setting's text in the highest layer that has it.
+// lookup returns the setting's text from the layer of the highest precedence that has it, and where it stands.
 func lookup(s Setting, file configuration, flags *pflag.FlagSet, env func(string) (string, bool)) (text, source string, ok bool) {
 	if f := flags.Lookup(s.Name); f != nil && f.Changed {
 		return f.Value.String(), "--" + s.Name, true
@@ -125,7 +125,7 @@ func lookup(s Setting, file configuration, flags *pflag.FlagSet, env func(string
 	return "", "", false
 }
 
-// set reads the text into the setting's field.
+// set parses the text into the setting's field.
 func (s Setting) set(o *Options, text string) error {
 	field := reflect.ValueOf(o).Elem().FieldByIndex(s.Index)
 	switch field.Interface().(type) {
@@ -163,14 +163,14 @@ func (s Setting) set(o *Options, text string) error {
 	return nil
 }
 
-// configuration is a file as read: the text of each setting that it holds.
+// configuration is a configuration file: the text of each setting in it.
 type configuration struct {
 	path   string
 	values map[string]string
 }
 
-// configFile reads the file that --config or RECURGENT_CONFIG names, else the one in the XDG configuration directory
-// where there is one.
+// configFile reads the file that --config or RECURGENT_CONFIG names, else the one in the XDG configuration directory if it
+// exists.
 func configFile(flags *pflag.FlagSet, env func(string) (string, bool)) (configuration, error) {
 	path, named := "", true
 	if f := flags.Lookup("config"); f != nil && f.Changed {
@@ -203,8 +203,8 @@ func defaultConfigFile(env func(string) (string, bool)) string {
 	return ""
 }
 
-// parseConfig reads a YAML mapping of setting names to scalars or lists of scalars. Unknown names are refused, since
-// a misspelt setting that is silently ignored is worse than none.
+// parseConfig parses a YAML mapping of setting names to scalars or lists of scalars. Unknown names are an error, since silently
+// ignoring a misspelt setting is worse than failing.
 func parseConfig(path string, data []byte) (configuration, error) {
 	refuse := func(format string, args ...any) (configuration, error) {
 		return configuration{}, &settingError{Name: "config", Reason: path + ": " + fmt.Sprintf(format, args...)}

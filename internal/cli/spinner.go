@@ -9,12 +9,12 @@ import (
 	"golang.org/x/term"
 )
 
-// A spinner shows on stderr that something is under way, from a moment after the start on, so that quick calls stay
-// quiet. It shows nothing where stderr is no terminal. Its methods may be called from several goroutines.
+// A spinner shows on stderr that something is in progress. It appears after a moment, so that quick calls stay quiet. It shows
+// nothing if stderr is not a terminal. Its methods may be called from several goroutines.
 type spinner struct {
 	mu    sync.Mutex
 	words string // guarded by mu
-	stop  func() // wipes it; may be called twice
+	stop  func() // erases it; may be called twice
 }
 
 // say changes what is shown.
@@ -57,7 +57,7 @@ func startSpinner(sh Shell, words string) *spinner {
 			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 				columns = w
 			}
-			// A line that wraps would not be wiped.
+			// A line that wraps could not be erased.
 			line := text.Clean(fmt.Sprintf("%s (%.0f s)", s.said(), time.Since(begin).Seconds()), max(1, columns-3))
 			fmt.Fprintf(f, "\r\x1b[K%s %s", colours.Paint(text.Live, string(frames[i%len(frames)])), line)
 		}

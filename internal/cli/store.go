@@ -18,16 +18,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk"
 )
 
-// exportPath is where a running daemon gives its export.
+// exportPath is the route of the export.
 const exportPath = "/v1/maintenance/export"
 
-// exitsOfStore is what the help texts say of the exit codes.
+// exitsOfStore is the part of the help texts on exit codes.
 const exitsOfStore = "Exit status: 0 when it was done, 1 when it failed or problems were found, 2 for a wrong command line."
 
-// storeCommand works on the data directory: of a stopped daemon, but for export, which asks a running one.
+// storeCommand works on the data directory of a stopped daemon; export also asks a running one.
 func storeCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{Use: "store", Short: "Export, import, verify and repair the data directory",
-		Long:    "Export, import, verify and repair the data directory of a stopped daemon; export asks a running one, too.\n\n" + exitsOfStore,
+		Long:    "Export, import, verify and repair the data directory of a stopped daemon. Export also works with a running one.\n\n" + exitsOfStore,
 		Example: "  recurgentd store export backup.tar.gz\n  recurgentd store verify", Args: cobra.NoArgs}
 	root.AddCommand(storeExportCommand(sh), storeImportCommand(sh), storeVerifyCommand(sh), storeRepairCommand(sh))
 	return root
@@ -52,7 +52,7 @@ func dataDir(sh Shell, flag string) (string, error) {
 	return dir, exitWith(ExitUsage, err)
 }
 
-// existing is dataDir for a directory that has to be there: a mistyped name must not make a new store.
+// existing is dataDir for a directory that must exist: a mistyped name must not create a new store.
 func existing(sh Shell, flag string) (string, error) {
 	dir, err := dataDir(sh, flag)
 	if err != nil {
@@ -105,7 +105,7 @@ func exportStore(cmd *cobra.Command, sh Shell, dir string, w io.Writer) error {
 	return errors.Join(s.Export(cmd.Context(), w), s.Close(context.WithoutCancel(cmd.Context())))
 }
 
-// writeWhole writes a file that is there whole or not at all. It refuses to replace one.
+// writeWhole writes a file atomically. It does not replace an existing one.
 func writeWhole(name string, write func(io.Writer) error) error {
 	if _, err := os.Stat(name); err == nil {
 		return fmt.Errorf("%s exists already; name another file", name)
@@ -146,7 +146,7 @@ func storeImportCommand(sh Shell) *cobra.Command {
 			return exitWith(ExitFailed, err)
 		}
 		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
-		return exitWith(ExitFailed, tellReport(out, where, r, err))
+		return exitWith(ExitFailed, printReport(out, where, r, err))
 	}
 	return c
 }
@@ -162,14 +162,14 @@ func storeVerifyCommand(sh Shell) *cobra.Command {
 			return err
 		}
 		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
-		return exitWith(ExitFailed, tellReport(out, where, r, err))
+		return exitWith(ExitFailed, printReport(out, where, r, err))
 	}
 	return c
 }
 
 func storeRepairCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "repair", Args: cobra.NoArgs, Short: "Replay the journal, set aside what cannot be read, make derived files again, verify",
-		Long:    "Replay the journal of a stopped store, set aside what cannot be read (nothing is deleted), make derived files again,\nand verify.\n\n" + exitsOfStore,
+	c := &cobra.Command{Use: "repair", Args: cobra.NoArgs, Short: "Replay the journal, move unreadable files aside, rebuild derived files, verify",
+		Long:    "Replay the journal of a stopped store, move unreadable files aside (nothing is deleted), rebuild derived files,\nand verify.\n\n" + exitsOfStore,
 		Example: "  recurgentd store repair"}
 	dir, out := dataDirFlag(c), addOutput(c, sh)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -178,13 +178,13 @@ func storeRepairCommand(sh Shell) *cobra.Command {
 			return err
 		}
 		r, err := disk.Repair(cmd.Context(), where, diskOptions(sh))
-		return exitWith(ExitFailed, tellReport(out, where, r, err))
+		return exitWith(ExitFailed, printReport(out, where, r, err))
 	}
 	return c
 }
 
-// tellReport prints what was found; problems are an error, so that scripts see them.
-func tellReport(out *output, dir string, r disk.Report, err error) error {
+// printReport prints what was found. Problems are an error, so that scripts see them.
+func printReport(out *output, dir string, r disk.Report, err error) error {
 	if err != nil {
 		return err
 	}
@@ -197,12 +197,12 @@ func tellReport(out *output, dir string, r disk.Report, err error) error {
 		return err
 	}
 	if n := len(r.Problems); n > 0 {
-		return fmt.Errorf("%d problems; recurgentd store repair mends what can be mended", n)
+		return fmt.Errorf("%d problems; recurgentd store repair fixes what can be fixed", n)
 	}
 	return nil
 }
 
-// storeReport is a disk.Report as scripts read it.
+// storeReport is the JSON of a disk.Report.
 type storeReport struct {
 	Directory string   `json:"directory"`
 	Sessions  int      `json:"sessions"`
@@ -216,14 +216,14 @@ type storeReport struct {
 	Problems  []string `json:"problems"`
 }
 
-// describeReport tells a report in lines.
+// describeReport formats a report for people.
 func describeReport(dir string, r disk.Report) string {
 	lines := []string{fmt.Sprintf("%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log", dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)}
 	if r.Journal > 0 {
 		lines = append(lines, fmt.Sprintf("the journal holds %d commits that the next start writes to the files", r.Journal))
 	}
 	for _, name := range r.Aside {
-		lines = append(lines, "set aside before: "+name)
+		lines = append(lines, "moved aside before: "+name)
 	}
 	for _, p := range r.Problems {
 		lines = append(lines, "problem: "+p)

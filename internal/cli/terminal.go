@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// withClient runs a client command: with the daemon that its flags name, until it is done or a signal comes.
+// withClient runs a client command with the daemon that its flags name. Its context ends on SIGINT and SIGTERM.
 func (sh Shell) withClient(cmd *cobra.Command, run func(context.Context, *client.Client) error) error {
 	o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
 	if err != nil {
@@ -25,8 +25,8 @@ func (sh Shell) withClient(cmd *cobra.Command, run func(context.Context, *client
 	return run(ctx, client.New(o.URL, o.Token))
 }
 
-// terminal returns the file behind w where it is a terminal that obeys escape sequences. An unset TERM counts as one that
-// does not: nothing is known of it.
+// terminal returns the file behind w if it is a terminal that understands escape sequences. A terminal with an unset TERM counts
+// as one that does not.
 func (sh Shell) terminal(w any) (*os.File, bool) {
 	f, ok := w.(*os.File)
 	if kind, _ := sh.Env("TERM"); !ok || kind == "" || kind == "dumb" || !term.IsTerminal(int(f.Fd())) {
@@ -35,8 +35,8 @@ func (sh Shell) terminal(w any) (*os.File, bool) {
 	return f, true
 }
 
-// colours decides, for every command, whether text for w is coloured: on terminals only, and never with NO_COLOR set to
-// anything (https://no-color.org).
+// colours decides for every command whether text for w is coloured: on terminals only, and never if NO_COLOR is set
+// (https://no-color.org).
 func (sh Shell) colours(w io.Writer) text.Palette {
 	if off, _ := sh.Env("NO_COLOR"); off != "" {
 		return false

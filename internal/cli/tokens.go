@@ -15,8 +15,8 @@ import (
 // MinToken is the least length of a token: 16 characters of hex are 64 bits.
 const MinToken = 16
 
-// readTokens reads the access tokens: one a line, a name and, after white space, the token or sha256: and its digest
-// in hex, so that the file need not hold the token itself. Empty lines and those that begin with # do not count.
+// readTokens reads access tokens, one a line: a name, white space, and the token, or sha256: and its digest in hex, so that the file
+// need not hold the token itself. Empty lines and lines that begin with # are ignored.
 func readTokens(path string) ([]api.Token, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func readTokens(path string) ([]api.Token, error) {
 	return tokens, nil
 }
 
-// parseTokens never puts a token into an error.
+// parseTokens never includes a token in an error.
 func parseTokens(data []byte) ([]api.Token, error) {
 	var tokens []api.Token
 	names, digests := map[string]bool{}, map[[32]byte]bool{}

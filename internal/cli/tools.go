@@ -14,16 +14,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// toolsCommand is the operator's playbook (seed 001): each subcommand is one or a few requests of the REST interface, so
-// that whatever it does stands in the audit trail with who, when, why and how to undo it.
+// toolsCommand is the operator's playbook. Each subcommand is one or a few requests of the REST interface, so every operation is in
+// the audit trail with who, when, why and how to undo it.
 func toolsCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tools",
 		Short: "Look after known tools and their programs",
-		Long: `Look after known tools and their programs: what there is, how it does, and the playbook of an
-operator. Lists are tables, or the daemon's documents with --output json or yaml. What makes
-something go away only says what it would do until it is told --yes. Everything is audited;
-tools undo takes any of it back, to the byte.
+		Long: `Look after known tools and their programs: list and inspect them, and operate on them. Lists are
+tables, or the daemon's documents with --output json or yaml. A command that removes something only
+says what it would do, unless --yes is given. Every operation is audited; tools undo undoes it, to the
+byte.
 
 ` + exitsOfClients,
 		Example: `  recurgentd tools list
@@ -48,8 +48,7 @@ type errand struct {
 	args   []string
 }
 
-// An operation says what an operator's subcommand is: least and most bound its arguments, the example is what follows the
-// command's name.
+// An operation describes an operator's subcommand. It takes least to most arguments; the example is what follows the command's name.
 type operation struct {
 	use, short, example string
 	least, most         int
@@ -82,14 +81,14 @@ func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 	return c
 }
 
-// withReason adds why to the body, where somebody said it.
+// withReason adds the reason to the body, if one was given.
 func (t *errand) withReason(body map[string]any) {
 	if t.reason != "" {
 		body["reason"] = t.reason
 	}
 }
 
-// fetch reads a reply into v. For scripts it is printed as it came and v stays empty; printed tells.
+// fetch decodes a reply into v. For scripts it prints the reply as it came instead, and returns printed.
 func (t *errand) fetch(path string, v any) (printed bool, err error) {
 	data, err := t.c.Do(t.ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -147,7 +146,7 @@ func pages[T any](t *errand, path string) ([]T, error) {
 	return all, nil
 }
 
-// table prints rows for people; scripts have had the documents.
+// table prints rows for people. For scripts the documents were printed already.
 func (t *errand) table(header string, rows [][]string) error {
 	if !t.out.human() {
 		return nil
@@ -155,13 +154,13 @@ func (t *errand) table(header string, rows [][]string) error {
 	return t.out.table(header, rows)
 }
 
-// actCommands are the acts on one artifact.
+// actCommands are the operations on one artifact.
 func actCommands(sh Shell) []*cobra.Command {
 	acts := []struct{ name, short, example string }{
 		{"quarantine", "Do not run a program until it is released", `calculator solve --reason "wrong for negative numbers"`},
 		{"release", "Let a quarantined program run again", "calculator solve"},
 		{"regenerate", "Have the next call forge a new program, with a fresh repair budget", `calculator solve --reason "the API has changed"`},
-		{"promote", "Bless a program as durable", "calculator solve --reset-metrics"},
+		{"promote", "Make a program durable", "calculator solve --reset-metrics"},
 		{"rollback", "Go back to an earlier generation", "calculator solve --generation gen-1"},
 		{"pin", "Never repair or replace a program by itself", "calculator solve"},
 		{"unpin", "Undo pin", "calculator solve"},
@@ -202,7 +201,7 @@ func (t *errand) put() error {
 	return t.act(http.MethodPut, client.MethodPath(t.args[0], t.args[1]), map[string]any{"code": string(code)})
 }
 
-// act sends a change and tells in a line what is there after it.
+// act sends an operation and prints the state of the artifact after it.
 func (t *errand) act(method, path string, body map[string]any) error {
 	t.withReason(body)
 	data, err := t.c.Do(t.ctx, method, path, body)

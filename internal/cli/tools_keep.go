@@ -18,12 +18,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// keepCommands make tools and programs go away and come back.
+// keepCommands archive, delete, restore and undo.
 func keepCommands(sh Shell) []*cobra.Command {
 	return []*cobra.Command{pruneCommand(sh), archiveCommand(sh), restoreCommand(sh), undoCommand(sh)}
 }
 
-// consent adds the flags that turn a dry run into the act.
+// consent adds the flags that turn a dry run into the real one.
 func consent(c *cobra.Command) (given func() bool) {
 	var yes, dry bool
 	c.Flags().BoolVar(&yes, "yes", false, "do it")
@@ -140,9 +140,9 @@ func restoreCommand(sh Shell) *cobra.Command {
 		}})
 }
 
-// undoCommand takes back whatever stands in the audit trail: acts on programs, contracts and the policy.
+// undoCommand undoes any operation of the audit trail: on programs, contracts and the policy.
 func undoCommand(sh Shell) *cobra.Command {
-	return operatorCommand(sh, "recurgentd tools", operation{use: "undo ID", short: "Take back an act of the audit trail, to the byte (tools audit lists them)",
+	return operatorCommand(sh, "recurgentd tools", operation{use: "undo ID", short: "Undo an operation of the audit trail, to the byte (tools audit lists them)",
 		example: "aud_06gzqwq081srb0e6zx42fm96t6 --reason mistaken", least: 1, most: 1, audited: true, run: func(t *errand) error {
 			body, path := map[string]any{}, "/v1/maintenance/audit/"+url.PathEscape(t.args[0])+"/undo"
 			t.withReason(body)
@@ -164,7 +164,7 @@ func undoCommand(sh Shell) *cobra.Command {
 // policyCommand shows and changes the switches and thresholds.
 func policyCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{Use: "policy", Short: "Show and change switches and thresholds, effective on the next call",
-		Long: "Show and change switches and thresholds: budgets, retention, promotion, what a weak success is. A change is\neffective on the next call, survives a restart and stands in the audit trail.\n\n" + exitsOfClients,
+		Long: "Show and change switches and thresholds: budgets, retention, promotion, what a weak success is. A change is\neffective on the next call, survives a restart and is in the audit trail.\n\n" + exitsOfClients,
 		Example: `  recurgentd policy get
   recurgentd policy set repair_enabled=false`, Args: cobra.NoArgs}
 	get := operatorCommand(sh, "recurgentd policy", operation{use: "get [NAME]", short: "Show the policy, or one part of it", example: "degraded", most: 1, run: (*errand).policy})
@@ -216,7 +216,7 @@ func (t *errand) showPolicy(data []byte) error {
 	return t.out.indented(data)
 }
 
-// policyPatch reads NAME=VALUE and whole objects to a merge patch.
+// policyPatch builds a merge patch from NAME=VALUE pairs and whole objects.
 func policyPatch(args []string) (map[string]any, error) {
 	patch := map[string]any{}
 	for _, arg := range args {

@@ -15,13 +15,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// artifactFields are what the tables tell of an artifact, whole or in a list.
+// artifactFields are the fields of an artifact that the tables show.
 type artifactFields struct {
 	agent.Artifact
 	Current string `json:"current_generation"`
 }
 
-// standing is an artifact's state in words.
+// standing describes the state of an artifact.
 func (a artifactFields) standing() string {
 	words := []string{a.LifecycleState, a.Current}
 	if a.Quarantined {
@@ -48,15 +48,15 @@ func day(t time.Time) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// lookCommands only read.
+// lookCommands are the commands that only read.
 func lookCommands(sh Shell) []*cobra.Command {
 	var days int
 	list := []operation{
 		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1, run: (*errand).list},
-		{use: "show ROLE [METHOD]", short: "Show a tool, or a program whole", example: "calculator add", least: 1, most: 2, run: (*errand).show},
-		{use: "lineage ROLE METHOD", short: "Show a program's generations and what was not let in", example: "calculator add", least: 2, most: 2, run: (*errand).lineage},
+		{use: "show ROLE [METHOD]", short: "Show a tool, or a program with its source", example: "calculator add", least: 1, most: 2, run: (*errand).show},
+		{use: "lineage ROLE METHOD", short: "Show a program's generations, and candidates that were refused", example: "calculator add", least: 2, most: 2, run: (*errand).lineage},
 		{use: "diff ROLE METHOD [FROM [TO]]", short: "Compare two generations; the current one with its parent by default", example: "calculator add gen-1 gen-2", least: 2, most: 4, run: (*errand).diff},
-		{use: "scorecards ROLE [METHOD]", short: "Show what the promotion gates look at", example: "calculator", least: 1, most: 2, run: (*errand).scorecards},
+		{use: "scorecards ROLE [METHOD]", short: "Show the figures that promotion is decided by", example: "calculator", least: 1, most: 2, run: (*errand).scorecards},
 		{use: "decisions [ROLE [METHOD]]", short: "Show what was decided for recent calls, and why", example: "calculator add", most: 2, run: (*errand).decisions},
 		{use: "audit", short: "Show who did what, when, why, and how to undo it", example: "--output yaml", run: (*errand).audit},
 		{use: "stale", short: "List what nobody used for some days", example: "--days 30", run: func(t *errand) error { return t.stale(days) }},
@@ -126,7 +126,7 @@ last used %s, last failure %s
 	return err
 }
 
-// generations is the reply of .../generations.
+// generations is the reply of GET .../generations.
 type generations struct {
 	Data       []*agent.Generation `json:"data"`
 	Rejections []agent.Rejection   `json:"rejections"`

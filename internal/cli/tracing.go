@@ -8,11 +8,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// resolveTraces fills in whether and how traces are sent. The variables are those of the OpenTelemetry specification; what is
-// not read here, its SDK reads.
+// resolveTraces decides whether and how traces are sent. The variables are those of the OpenTelemetry specification; its SDK
+// reads the others.
 func (o *Options) resolveTraces(env func(string) (string, bool)) error {
 	value := func(name string) string { v, _ := env(name); return strings.TrimSpace(v) }
-	// The endpoint of traces goes over the one of all signals.
+	// The endpoint for traces takes precedence over the one for all signals.
 	name, endpoint := "otlp-endpoint", o.OTLPEndpoint
 	if e := value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); e != "" {
 		name, endpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", e
@@ -29,7 +29,7 @@ func (o *Options) resolveTraces(env func(string) (string, bool)) error {
 	}
 	to := telemetry.DefaultTraceOptions()
 	if name == "otlp-endpoint" {
-		to.Endpoint = endpoint // the SDK reads its own variable, and takes it as it is
+		to.Endpoint = endpoint // the SDK reads the other variable itself
 	}
 	name, to.Protocol = "otlp-protocol", o.OTLPProtocol
 	if p := value("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"); p != "" {

@@ -140,7 +140,7 @@ var ErrStop = errors.New("enough")
 
 // Follow hands the events of the path to on, without gaps: it connects again and again, each time behind the last event that on
 // took, until ctx ends or on fails. The first connection must succeed; later, only a refusal that a retry cannot change ends
-// it. state tells of each connection that came (nil) or went.
+// it. state is called with nil when a connection is made, and with the error when it is lost.
 func (c *Client) Follow(ctx context.Context, path, last string, state func(error), on func(Event) error) error {
 	var taken error
 	once, wait := false, firstRetry

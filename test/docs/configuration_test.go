@@ -45,13 +45,13 @@ func configurationDocument() []byte {
 
 <!-- Written by make docs from the Options of internal/app and internal/cli and the limits in the code. Do not edit. -->
 
-Every setting has a flag, an environment variable and a key in the configuration file; flags go over environment over
-file over default. Two secrets have no flag, since command lines can be read by every user of a machine: for these there is a file
-setting beside them. An empty environment variable is as if unset. Everything is checked at start; what cannot be used is
-refused in one line that names the setting and where it came from, with exit status 2.
+Every setting has a flag, an environment variable and a key in the configuration file. Flags take precedence over the environment, the
+environment over the file, the file over the default. Secrets have no flag, because other users can read command lines; use the file
+setting. An empty environment variable counts as unset. All settings are checked at start: an invalid one ends the start with exit
+status 2 and one line that names the setting and where it came from.
 
-The file is YAML, a flat mapping of setting names. It is the one that ` + "`--config` or `RECURGENT_CONFIG`" + ` names, else
-` + "`$XDG_CONFIG_HOME/recurgent/config.yaml` or `~/.config/recurgent/config.yaml`" + ` where there is one. Unknown names are refused.
+The file is YAML, a flat mapping of setting names. Its path is ` + "`--config` or `RECURGENT_CONFIG`" + `, else
+` + "`$XDG_CONFIG_HOME/recurgent/config.yaml` or `~/.config/recurgent/config.yaml`" + ` if it exists. Unknown names are an error.
 
 ` + "```yaml" + `
 listen: 127.0.0.1:8420
@@ -62,7 +62,7 @@ fetch-allow:
   - "*.example.net"
 ` + "```" + `
 
-What may change while the daemon runs (budgets, switches, thresholds, retention) is policy: ` + "`GET` and `PATCH /v1/policy`" + `.
+Budgets, switches, thresholds and retention can be changed while the daemon runs; they are the policy: ` + "`GET` and `PATCH /v1/policy`" + `.
 
 ## The daemon
 
@@ -71,12 +71,12 @@ What may change while the daemon runs (budgets, switches, thresholds, retention)
 	b.WriteString("\n## Client commands\n\n")
 	settingsTable(&b, cli.ClientScope)
 	b.WriteString(`
-Colours are off where ` + "`NO_COLOR`" + ` is set or the output is no terminal.
+Colours are off if ` + "`NO_COLOR`" + ` is set or the output is not a terminal.
 
 ## Access tokens
 
 ` + "`--auth-tokens-file`" + ` holds one token a line: a name, white space, and the token itself (at least ` + fmt.Sprint(cli.MinToken) + ` characters) or ` + "`sha256:`" + `
-and its SHA-256 in hex, so that the file need not hold it. Empty lines and lines that begin with ` + "`#`" + ` do not count. Clients send
+and its SHA-256 in hex, so that the file need not hold the token. Empty lines and lines that begin with ` + "`#`" + ` are ignored. Clients send
 ` + "`Authorization: Bearer TOKEN`" + `. The name is the owner of sessions and runners: programs of two owners never share a process.
 
 ` + "```" + `
@@ -84,11 +84,11 @@ alice  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 ci     c2VjcmV0LXRva2VuLWZvci1jaQ
 ` + "```" + `
 
-Without tokens the daemon listens on loopback only and answers only requests that name this machine as their host.
+Without tokens the daemon listens on loopback only and answers only requests whose Host is this machine.
 
 ## Limits
 
-What is over a limit is refused or cut as said, never half done.
+Requests over a limit are rejected, or truncated where noted.
 
 | what | limit | over it |
 |---|---|---|

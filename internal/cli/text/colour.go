@@ -1,6 +1,6 @@
 package text
 
-// A Palette colours words, or leaves them as they are.
+// A Palette colours text when it is true, and returns it unchanged when it is false.
 type Palette bool
 
 // Styles of a palette: parameters of SGR sequences, in the 16 colours that each terminal has.
@@ -21,7 +21,7 @@ func (p Palette) Paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// Status colours a word by what it stands for; other words stay plain.
+// Status colours text by the meaning of the word; text of other words is returned unchanged.
 func (p Palette) Status(word, text string) string {
 	switch word {
 	case "ok", "equal":

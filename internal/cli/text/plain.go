@@ -1,5 +1,5 @@
-// Package text makes text fit for a terminal. Roles, methods, arguments and messages are strangers' text, and a terminal
-// obeys what it reads: whatever is printed for people comes through one of these functions.
+// Package text makes text safe for a terminal. Roles, methods, arguments and messages are untrusted, and terminals execute escape
+// sequences: everything that is printed for people passes through one of these functions.
 package text
 
 import (
@@ -13,8 +13,8 @@ import (
 // OneLine joins the words of text with single blanks.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Clean makes text fit for one line of a terminal: no control, format or private characters, no broken UTF-8, no pile of
-// combining marks, white space as single blanks, and at most so many columns wide (0 means 72).
+// Clean makes text safe for one line of a terminal: no control, format or private characters, no invalid UTF-8, at most two
+// combining marks in a row, white space as single spaces, and at most so many columns (0 means 72).
 func Clean(text string, columns int) string {
 	if columns <= 0 {
 		columns = 72
@@ -47,7 +47,7 @@ func Clean(text string, columns int) string {
 	return ansi.Truncate(strings.TrimRight(b.String(), " "), columns, "…")
 }
 
-// Cell is clean for a table: nothing is a dash.
+// Cell is Clean for a cell of a table: empty text becomes a dash.
 func Cell(text string) string {
 	if text = Clean(text, 0); text == "" {
 		return "-"
@@ -65,7 +65,7 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Printable is code that cannot play with the terminal.
+// Printable replaces everything in code that is not printable, but for tabs and line ends.
 func Printable(code string) string {
 	lines := strings.Split(strings.TrimRight(code, "\n"), "\n")
 	for i, line := range lines {
@@ -79,7 +79,7 @@ func Printable(code string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Pad fills text with blanks to so many columns.
+// Pad appends spaces until text is that many columns wide.
 func Pad(text string, columns int) string {
 	if n := columns - ansi.StringWidth(text); n > 0 {
 		return text + strings.Repeat(" ", n)

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// Line is a call on a line: when, how it ended, how long it took, where its program came from, its id, and what it was.
+// Line formats a call as one line: time, status, duration, source of the program, id, and the call with its arguments.
 func Line(colours text.Palette, at string, w *Call) string {
 	parts := []string{at, colours.Status(w.Status, text.Pad(w.Status, 5)), fmt.Sprintf("%9s", w.duration()), text.Pad(w.Source, 9), text.Clean(w.ID, 40), strings.Repeat("  ", w.Depth) + w.Text}
 	if w.Detail != "" {
@@ -21,13 +21,13 @@ func Line(colours text.Palette, at string, w *Call) string {
 	return strings.Join(parts, "  ")
 }
 
-// What stands where an ended call has its outcome.
+// Statuses of calls that have no outcome.
 const (
 	Running = "running"
-	Gone    = "gone" // it runs no more, and its end was not told
+	Gone    = "gone" // it no longer runs, and its end has not been reported
 )
 
-// A Call is what watch keeps of a call: made plain and cut, whatever a program or a model wrote into it.
+// A Call is what watch keeps of a log entry. Its text is safe for a terminal and bounded, whatever a program or a model wrote.
 type Call struct {
 	ID, Parent           string
 	Session, Trace       string
@@ -42,7 +42,7 @@ type Call struct {
 	Repaired, ModelAsked bool
 }
 
-// CallFrom makes a log entry plain.
+// CallFrom converts a log entry.
 func CallFrom(e *agent.LogEntry) Call {
 	w := Call{ID: e.CallID, Parent: e.ParentCallID, Session: e.SessionID, Trace: e.TraceID, Role: e.Role, Method: e.Method, Status: text.Clean(e.OutcomeStatus, 10),
 		Source: text.Clean(e.ProgramSource, 10), DurationMs: e.DurationMs, Depth: max(0, min(e.Depth, 64)), Repaired: e.RepairAttempted, ModelAsked: e.Usage.ModelRequests > 0}
@@ -60,7 +60,7 @@ func CallFrom(e *agent.LogEntry) Call {
 	return w
 }
 
-// preview is the arguments on one line.
+// preview formats the arguments on one line.
 func preview(args []json.RawMessage, kwargs json.RawMessage) string {
 	var parts []string
 	for _, a := range args {
@@ -74,7 +74,7 @@ func preview(args []json.RawMessage, kwargs json.RawMessage) string {
 	return text.Clean(strings.Join(parts, ", "), 80)
 }
 
-// duration is milliseconds or seconds, with three digits or so.
+// duration formats milliseconds or seconds with about three digits.
 func (w *Call) duration() string {
 	switch {
 	case w.Status == Running:
@@ -90,7 +90,7 @@ func (w *Call) duration() string {
 // A Filter selects calls; an empty field selects all.
 type Filter struct{ Role, Method, Status, Trace, Session string }
 
-// fields are the filter's names and places, in the order in which they are shown.
+// fields lists the filter's fields by name, in the order in which they are shown.
 func (f *Filter) fields() []struct {
 	name string
 	at   *string
@@ -101,7 +101,7 @@ func (f *Filter) fields() []struct {
 	}{{"role", &f.Role}, {"method", &f.Method}, {"status", &f.Status}, {"trace", &f.Trace}, {"session", &f.Session}}
 }
 
-// Matches compares role and method whole, ids by their beginning, so that a part of one can be pasted.
+// Matches compares role, method and status as a whole, and ids by their prefix, so that part of an id is enough.
 func (f Filter) Matches(w *Call) bool {
 	whole := func(want, is string) bool { return want == "" || want == is }
 	return whole(f.Role, w.Role) && whole(f.Method, w.Method) && whole(f.Status, w.Status) && strings.HasPrefix(w.Trace, f.Trace) && strings.HasPrefix(w.Session, f.Session)
@@ -129,7 +129,7 @@ func (f Filter) Validate() error {
 	return nil
 }
 
-// parseFilter reads "role=calculator status=error". A word without = is a role; quotes hold a value with blanks together.
+// parseFilter parses "role=calculator status=error". A word without = is a role; a value with spaces is quoted.
 func parseFilter(text string) (Filter, error) {
 	var f Filter
 	quoted := false
@@ -155,8 +155,8 @@ words:
 	return f, f.Validate()
 }
 
-// query is the filter as GET /v1/calls takes it. Ids may be beginnings there, which it does not know: those are left out, and
-// matches has the last word.
+// query is the filter as parameters of GET /v1/calls. Prefixes of ids are left out, since the route knows whole ids only:
+// Matches applies them.
 func (f Filter) query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"role": f.Role, "method": f.Method, "status": f.Status} {

@@ -8,15 +8,15 @@ import (
 // maxWatched is how many calls a screen keeps; the oldest trees go first.
 const maxWatched = 2000
 
-// A branch is a call with those that it delegated. One that was not seen itself yet is known by its children only.
+// A branch is a call with its nested calls. One that has not been seen itself yet is known by its children only.
 type branch struct {
 	call     Call
 	seen     bool
 	children []*branch // in the order of their starts
 }
 
-// A forest is the calls of a screen as trees of delegation. Children are committed before their parents, so that a parent
-// stands as running until it comes.
+// A forest holds the calls of a screen as trees of delegation. Children are committed before their parents, so a parent counts as
+// running until its own entry arrives.
 type forest struct {
 	byID  map[string]*branch
 	roots []*branch // in the order of their starts
@@ -24,7 +24,7 @@ type forest struct {
 
 func newForest() *forest { return &forest{byID: map[string]*branch{}} }
 
-// add takes a call that has ended, or one that runs. What has ended does not run again.
+// add adds a call that has ended, or one that runs. A running entry never replaces an ended one.
 func (f *forest) add(w Call) {
 	b := f.byID[w.ID]
 	if b != nil && b.seen && b.call.Status != Running && b.call.Status != Gone && w.Status == Running {
@@ -56,13 +56,13 @@ func (f *forest) attach(b *branch, parent string) {
 	p.children = inOrder(p.children, b)
 }
 
-// inOrder puts b where its start belongs: ids are in the order of time.
+// inOrder inserts b by its start: ids sort by time.
 func inOrder(list []*branch, b *branch) []*branch {
 	i, _ := slices.BinarySearchFunc(list, b.call.ID, func(x *branch, id string) int { return strings.Compare(x.call.ID, id) })
 	return slices.Insert(list, i, b)
 }
 
-// leadsTo reports whether the call, or one that it stands below, is the one of that id. Only a daemon that lies has circles.
+// leadsTo reports whether the call or one of its ancestors has that id. Only a faulty daemon reports cycles.
 func (f *forest) leadsTo(from, id string) bool {
 	for range maxWatched {
 		if from == id {
@@ -77,8 +77,8 @@ func (f *forest) leadsTo(from, id string) bool {
 	return true
 }
 
-// running takes all calls that run now: others that ran before have ended, or were lost with their daemon, and those without
-// children are forgotten until their end comes.
+// running replaces the set of running calls. Others that ran before have ended, or were lost with their daemon; those
+// without children are removed until their end is reported.
 func (f *forest) running(now []Call) {
 	alive := map[string]bool{}
 	for _, w := range now {
@@ -90,7 +90,7 @@ func (f *forest) running(now []Call) {
 		case len(b.children) == 0:
 			f.forget(b)
 		default:
-			b.call.Status = Gone // until its end comes, if it does
+			b.call.Status = Gone // until its end is reported, if it ever is
 		}
 	}
 	for _, w := range now {
@@ -126,14 +126,14 @@ func (f *forest) drop(b *branch) {
 	}
 }
 
-// A twig is one line of the picture of a forest.
+// A twig is one line of a drawn forest.
 type twig struct {
 	call  *Call
 	lead  string // the lines that join it to its parent
 	match bool   // false for those that only lead to one that matches
 }
 
-// lines draws the calls that match, as trees with what leads to them, or as a list in the order of their starts.
+// lines draws the calls that match: as trees with their ancestors, or as a flat list by start.
 func (f *forest) lines(want Filter, flat bool) []twig {
 	var out []twig
 	for _, r := range f.roots {
@@ -166,7 +166,7 @@ func (b *branch) lines(out []twig, want Filter, own, below string, depth int) []
 	return out
 }
 
-// matches reports whether the call or one below it does. The depth bounds what a daemon that tells circles can do.
+// matches reports whether the call or a descendant matches. The depth is bounded, since a faulty daemon may report cycles.
 func (b *branch) matches(want Filter, depth int) bool {
 	if depth > 64 {
 		return false

@@ -14,8 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// A screen is what watch shows on a terminal: a state that messages change and View draws. Only the program's loop
-// touches it.
+// A screen is the state of watch on a terminal: messages change it and View draws it. Only the loop of bubbletea uses it.
 type screen struct {
 	url     string
 	colours text.Palette
@@ -41,15 +40,15 @@ type (
 	stateMsg   struct{ gone error }
 )
 
-// A Terminal is where a screen is drawn and keys come from.
+// A Terminal is where a screen is drawn and where its keys come from.
 type Terminal struct {
 	Keys    io.Reader // nil: no keys
 	Out     io.Writer
 	Colours text.Palette
 }
 
-// Screen shows the tail on the terminal until the user, a signal or the daemon ends it. The terminal is given back as it was.
-// It sets the tail's State and Each. The first error is the daemon's, the second the terminal's.
+// Screen shows the tail on the terminal until the user, a signal or the daemon ends it. The terminal is restored at the
+// end. It sets the tail's State and Each. The first error is the daemon's, the second the terminal's.
 func Screen(ctx context.Context, at Terminal, f *Tail) (daemon, terminal error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,7 +140,7 @@ func (s *screen) key(name string) tea.Cmd {
 	return nil
 }
 
-// typeKey edits the filter. It takes effect with Enter, when it is one.
+// typeKey edits the filter. Enter applies it if it is valid.
 func (s *screen) typeKey(m tea.KeyPressMsg) tea.Cmd {
 	switch m.String() {
 	case "ctrl+c":
@@ -168,7 +167,7 @@ func (s *screen) typeKey(m tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// move scrolls; at the end the screen follows what comes.
+// move scrolls. At the end, the screen follows new calls.
 func (s *screen) move(by int) {
 	lines := len(s.calls.lines(s.want, s.flat))
 	bottom := max(0, lines-s.rows())

@@ -13,11 +13,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// beforeAll is an id that stands before every call of a log.
+// beforeAll is an id that sorts before every call.
 const beforeAll = "call_00000000000000000000000000"
 
-// A Tail hands a daemon's calls on as they end, without a gap: first the newest ones of the log, then the stream, which goes
-// on where it was after each loss of the connection.
+// A Tail reports a daemon's calls as they end, without gaps: first the newest ones of the log, then the stream, which resumes
+// where it was after a lost connection.
 type Tail struct {
 	Client *client.Client
 	Want   Filter                                             // only of the calls before the start; the stream brings all
@@ -30,7 +30,8 @@ type callPage struct {
 	Data []json.RawMessage `json:"data"`
 }
 
-// Run follows until ctx ends, which is no error, Each fails, or the daemon refuses or cannot be reached at first.
+// Run reports calls until ctx ends, which is not an error, Each returns an error, or the daemon refuses or cannot be reached at
+// the start.
 func (f *Tail) Run(ctx context.Context) error {
 	err := f.follow(ctx)
 	if ctx.Err() != nil {
@@ -44,17 +45,17 @@ func (f *Tail) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, raw := range newest {
 		e, err := f.hand(raw)
 		if err != nil {
 			return err
 		}
-		told[e.CallID] = true
+		seen[e.CallID] = true
 	}
 	return f.Client.Follow(ctx, "/v1/events", anchor, f.State, func(ev client.Event) error {
-		if ev.Type != progress.Finished || told[ev.ID] {
-			delete(told, ev.ID)
+		if ev.Type != progress.Finished || seen[ev.ID] {
+			delete(seen, ev.ID)
 			return nil
 		}
 		_, err := f.hand(ev.Data)
@@ -78,8 +79,8 @@ func readEntry(raw json.RawMessage) (*agent.LogEntry, error) {
 	return e, nil
 }
 
-// newest returns the newest calls of the log that match, oldest first, and the call behind which the stream starts: read
-// before them, so that nothing can fall in between.
+// newest returns the newest calls of the log that match, oldest first, and the call after which the stream starts. That
+// call is read first, so that no call is lost in between.
 func (f *Tail) newest(ctx context.Context) (anchor string, calls []json.RawMessage, err error) {
 	anchor = beforeAll
 	ended, err := f.ended(ctx, url.Values{"limit": {"200"}}, 1, Filter{})
@@ -127,10 +128,10 @@ func (f *Tail) ended(ctx context.Context, q url.Values, most int, want Filter) (
 	return list, nil
 }
 
-// runningEvery is how often a screen asks what runs: the stream tells ends only.
+// runningEvery is how often a screen asks for the running calls: the stream reports ended ones only.
 const runningEvery = time.Second
 
-// pollRunning hands on what runs, now and then, until ctx ends. A daemon that does not answer is the stream's to tell.
+// pollRunning reports the running calls regularly until ctx ends. Errors are ignored: the stream reports a lost daemon.
 func (f *Tail) pollRunning(ctx context.Context, each func([]Call)) {
 	ticker := time.NewTicker(runningEvery)
 	defer ticker.Stop()

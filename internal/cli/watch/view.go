@@ -15,7 +15,7 @@ const frameLines = 3
 // rows is how many calls fit.
 func (s *screen) rows() int { return max(0, s.height-frameLines) }
 
-// View draws the screen. Every part of it has been made plain: no escape sequence in it is a stranger's.
+// View draws the screen. Every part of it has been cleaned: all escape sequences in it are ours.
 func (s *screen) View() tea.View {
 	v := tea.NewView("")
 	v.AltScreen = true
@@ -57,7 +57,7 @@ func (s *screen) title() string {
 	return s.fit(text)
 }
 
-// Columns of a line: the time, the call, how it ended, its program's source and how long it took. What is over goes to the call.
+// Columns of a line: the time, the call, how it ended, its program's source and how long it took. The call gets the remaining width.
 const (
 	timeColumns     = 8
 	statusColumns   = 7

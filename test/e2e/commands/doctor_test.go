@@ -85,7 +85,7 @@ func TestDoctorTellsWhy(t *testing.T) {
 		code int
 		want map[string]string // check → "result: part of the detail or the fix"
 	}{
-		{"all", nil, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: isolation from " + config, "data": "warn: set aside as damaged: 1 file", "port": "ok: is free", "model": "ok: tiny answered in ",
+		{"all", nil, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: isolation from " + config, "data": "warn: moved aside as damaged: 1 file", "port": "ok: is free", "model": "ok: tiny answered in ",
 			"sandbox": ": level ", "clock": "ok: 20"}},
 		{"flags and environment", []string{"RECURGENT_RUNNERS=2"}, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: model from --model, openai-api-key from OPENAI_API_KEY"}},
 		{"somebody else's port", nil, []string{"--listen", strings.TrimPrefix(other.URL, "http://")}, 1, map[string]string{"port": "fail: address already in use", "model": "ok: "}},
