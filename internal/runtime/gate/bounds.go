@@ -81,7 +81,7 @@ func (c *check) boundTree() *Refusal {
 	}
 	for name := range s.types {
 		if s.name("type "+name, s.types, s.typ) > maxFields {
-			return c.refuse(InvalidCode, s.types[name][0].Pos(), "the type "+name+" is too large", "Use slices or pointers instead of structs within structs, and smaller interfaces.")
+			return c.refuse(InvalidCode, s.types[name][0].Pos(), fmt.Sprintf("the type %s is too large: it has more than %d fields, those of the structs and arrays in it counted", name, maxFields), "Use slices or pointers instead of structs within structs, and smaller interfaces.")
 		}
 	}
 	return nil

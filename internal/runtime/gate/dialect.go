@@ -57,8 +57,9 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 - fmt.Print and its kin print nowhere; there is no standard input.
 - ` + "`%T`" + ` and the like name types of the program as of package tool.
 - Source is at most 64 KiB, nested at most 150 brackets deep; calls are nested at most 40,000 deep.
-- A program that asks for more is refused with the limit: 8,192 types; 8,192 exported methods, each counted for its type and for the pointer to it; in both each instance of a generic type counts; 16 type arguments within each other; 1 GiB for a type;
+- A program that asks for more is refused with the limit: 8,192 types; 8,192 exported methods, each counted for its type and for the pointer to it; in both each instance of a generic type counts; 16 type arguments within each other; 1 GiB and 16,384 fields for a type;
   4 MiB for an array or struct that is a value in a function, and 16 MiB for all of a function's; 127 parameters and results.
+- An interface type without a name may not lead back to itself through its methods.
 
 What the gate mends instead of refusing: unused imports and variables, imports that were forgotten but can only mean one allowed package, another package name.
 

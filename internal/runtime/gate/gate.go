@@ -209,7 +209,8 @@ func (c *check) check() *Refusal {
 
 // reorder brings calls into the toolchain's order once the program is known to be right, so that messages speak of the text as it is.
 func (c *check) reorder() *Refusal {
-	if !c.orderCalls() {
+	lengths := c.rangeLengths()
+	if moved := c.orderCalls(); !moved && !lengths {
 		return nil
 	}
 	c.typeCheck()

@@ -119,7 +119,8 @@ func (h *holder) mentioned(t types.Type) *types.TypeName {
 	if what, ok := h.known[t]; ok {
 		return what
 	}
-	what := h.look(t) // ends: types recur through named ones only
+	h.known[t] = nil // ends the walk of an interface without a name whose methods lead back to it
+	what := h.look(t)
 	h.known[t] = what
 	return what
 }

@@ -109,6 +109,9 @@ func (tt *typeTable) make(t types.Type) reflect.Type {
 	case *types.Map:
 		return reflect.MapOf(tt.of(t.Key()), tt.of(t.Elem()))
 	case *types.Chan:
+		if tt.layout(t.Elem()).Size() >= 1<<16 {
+			refuse("the elements of a channel are larger than 64 KiB") // to the Go toolchain, too
+		}
 		return reflect.ChanOf(chanDirs[t.Dir()], tt.of(t.Elem()))
 	case *types.Signature:
 		return tt.signature(t)
