@@ -79,7 +79,7 @@ func wantRoom(t *testing.T, where, runners, limit string) {
 		return
 	}
 	room, o := gigabytes<<30, sandbox.DefaultOptions()
-	idle := o.Memory/4 + 32<<20
+	idle := o.IdleMemory()
 	need := min(room/2, 1<<30) + 2*n*o.Memory + int64(o.Warm+o.Blank)*idle
 	if need > room {
 		t.Errorf("%s: daemon and runners take %d MiB at worst, its limit is %d MiB", where, need>>20, room>>20)

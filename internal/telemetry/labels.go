@@ -35,7 +35,7 @@ var (
 
 	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}
 	// What the pool gives as reasons, with _ for spaces.
-	runnerKills = []string{"died", "deadline", "canceled", "protocol", "flood", "leftovers", "refused", "failed", "busy_while_idle", "call_over",
+	runnerKills = []string{"died", "deadline", "canceled", "protocol", "flood", "leftovers", "refused", "failed", "busy_while_idle", "memory", "call_over",
 		"spent", "age", "evicted", "idle", "shutdown", other}
 )
 

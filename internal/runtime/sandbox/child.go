@@ -153,9 +153,9 @@ func (c *childLoop) start(newEngine func(setting string) (Engine, error)) error 
 	if c.cfg.Probe {
 		ready.Probes = map[string]string{}
 	}
+	c.base = runtime.NumGoroutine()
 	// Nothing foreign has been read yet, and nothing is before this returns.
 	confineProcess(&c.cfg, &ready)
-	c.base = runtime.NumGoroutine()
 	c.memory = []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	c.wr.begin(kindReady)
 	body, err := json.Marshal(ready)

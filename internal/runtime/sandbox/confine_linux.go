@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
@@ -88,14 +87,8 @@ func ownNamespaces() map[string]string {
 	return out
 }
 
-// cpuTime returns the processor time that the runner has used, 0 when it is gone.
-func (r *runner) cpuTime() time.Duration {
-	var ts unix.Timespec
-	if unix.ClockGettime(int32(^r.proc.Pid<<3|2), &ts) != nil {
-		return 0
-	}
-	return time.Duration(ts.Nano())
-}
+// addressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
+const addressSpace = 4 << 30
 
 // limitProcess sets the limits of the runner process.
 func limitProcess(cfg *childConfig, layers map[string]string) {
@@ -105,9 +98,11 @@ func limitProcess(cfg *childConfig, layers map[string]string) {
 			faults = append(faults, name+": "+err.Error())
 		}
 	}
-	// Not RLIMIT_AS: an idle Go process has over a gigabyte of address space. Not RLIMIT_NPROC: it counts the user.
+	// Address space alone says little: an idle Go process has over a gigabyte of it. But page tables count nowhere else, and take a
+	// 512th part of what is mapped, even where it can only be read. Not RLIMIT_NPROC: it counts the user, not the process.
 	if !raceBuild { // the race detector maps terabytes of shadow
 		limit("data", unix.RLIMIT_DATA, uint64(cfg.Memory))
+		limit("as", unix.RLIMIT_AS, uint64(addressSpace+4*cfg.Memory))
 	}
 	limit("cpu", unix.RLIMIT_CPU, uint64(cfg.CPUSeconds))
 	limit("nofile", unix.RLIMIT_NOFILE, 16)
@@ -143,6 +138,7 @@ func confineProcess(cfg *childConfig, ready *childReady) {
 	if cfg.Probe {
 		probeLandlock(ready)
 	}
+	reserveThreads(runnerThreads) // under landlock already, and before seccomp, which allows no more
 	ready.Layers["seccomp"] = seccompLayer(cfg.Kill)
 	if cfg.Probe {
 		probeAll(cfg, ready)

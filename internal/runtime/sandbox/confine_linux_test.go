@@ -77,7 +77,8 @@ func wantNothingOut(t *testing.T, p *Pool) {
 	os.Chmod(t.TempDir(), 0o777)
 	port, stop := listenLocal()
 	defer stop()
-	for _, source := range []string{"outfile", "outcreate", "outlist", "outenv", "outlisten", "outdial", "outudp", "outunix", "outexec", "outfork", "outkill", "outsymlink", "outchdir", "outsetuid", "outptrace", "outmemfd", "outmount"} {
+	for _, source := range []string{"outfile", "outcreate", "outlist", "outenv", "outlisten", "outdial", "outudp", "outunix", "outexec", "outfork", "outkill", "outsymlink", "outchdir", "outsetuid", "outptrace", "outmemfd", "outmount",
+		"outthread", "outshared", "outgrow", "outlock"} {
 		req := request(source, marker, port, os.Getpid())
 		got := p.Run(t.Context(), req, &fakeHost{})
 		if got.Authored == nil {

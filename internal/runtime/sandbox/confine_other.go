@@ -33,6 +33,17 @@ func ownNamespaces() map[string]string { return nil }
 // cpuTime is not known here: time that a program burns while it waits is not charged.
 func (r *runner) cpuTime() time.Duration { return 0 }
 
+// openUsage has nothing to open: what a runner holds is not known here.
+func openUsage(int) *os.File { return nil }
+
+// resident takes a runner for small.
+func (r *runner) resident() (int64, bool) { return 0, true }
+
+func offerToOOM(int) string { return "off (not on this system)" }
+
+// taskRoom knows of no limit.
+func taskRoom() (room int, limit string) { return 0, "" }
+
 // limitProcess sets the limits that this system has.
 func limitProcess(cfg *childConfig, layers map[string]string) {
 	var faults []string

@@ -114,7 +114,7 @@ func TestSpawnFaults(t *testing.T) {
 			}
 		})
 	}
-	for _, errno := range []error{syscall.EAGAIN, syscall.EMFILE, syscall.ENOENT} {
+	for errno, want := range map[syscall.Errno]string{syscall.EAGAIN: "resource_exhausted", syscall.EMFILE: "resource_exhausted", syscall.ENOENT: "runner_crash"} {
 		t.Run(errno.Error(), func(t *testing.T) {
 			t.Parallel()
 			var broken atomic.Bool
@@ -126,7 +126,7 @@ func TestSpawnFaults(t *testing.T) {
 			}})
 			broken.Store(true)
 			got := p.Run(t.Context(), request("echo"), &fakeHost{})
-			if said(got) != "failure runner_crash/spawn" || !got.Failure.Ours {
+			if said(got) != "failure "+want+"/spawn" || !got.Failure.Ours {
 				t.Errorf("%s %+v", said(got), got.Failure)
 			}
 			broken.Store(false)

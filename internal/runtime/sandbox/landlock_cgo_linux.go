@@ -23,12 +23,17 @@ import (
 // probes.
 const landlockedArg = "landlocked"
 
+// threadStack is more than the Go runtime needs of a stack that is not Go's.
+const threadStack = 1 << 20
+
 func landlockFirst() {
 	if slices.Contains(os.Args, landlockedArg) {
 		return
 	}
 	runtime.LockOSThread()
 	if restrictThread() == nil {
+		// The C library gives each thread as much stack as this, 8 MiB as a rule, all of which counts as data.
+		_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: threadStack, Max: threadStack})
 		// Only a failure returns, and then the layer is reported as missing.
 		syscall.Exec("/proc/self/exe", append(slices.Clone(os.Args), landlockedArg), os.Environ())
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -19,7 +20,7 @@ func outPrograms() map[string]func(*recurgent.Call) (any, error) {
 	path := func(c *recurgent.Call) string { return c.Args[0].(string) }
 	address := func(c *recurgent.Call) string { return fmt.Sprintf("127.0.0.1:%d", int(c.Args[1].(float64))) }
 	pid := func(c *recurgent.Call) int { return int(c.Args[2].(float64)) }
-	return map[string]func(*recurgent.Call) (any, error){
+	programs := map[string]func(*recurgent.Call) (any, error){
 		"outfile":   func(c *recurgent.Call) (any, error) { b, err := os.ReadFile("/etc/passwd"); return string(b), err },
 		"outcreate": func(c *recurgent.Call) (any, error) { return 1, os.WriteFile(path(c), []byte("x"), 0o666) },
 		"outlist":   func(c *recurgent.Call) (any, error) { e, err := os.ReadDir("/"); return len(e), err },
@@ -42,8 +43,23 @@ func outPrograms() map[string]func(*recurgent.Call) (any, error) {
 		},
 		"outptrace": func(c *recurgent.Call) (any, error) { return 1, unix.PtraceSeize(pid(c)) },
 		"outmemfd":  func(c *recurgent.Call) (any, error) { _, err := unix.MemfdCreate("x", 0); return 1, err },
-		"outmount":  func(c *recurgent.Call) (any, error) { return 1, unix.Mount("none", "/tmp", "tmpfs", 0, "") },
+		"outthread": func(c *recurgent.Call) (any, error) {
+			_, _, errno := syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_SIGHAND|unix.CLONE_THREAD|unix.CLONE_FS|unix.CLONE_NEWNS, 0, 0) // which makes no sense
+			return 1, fault(errno)
+		},
+		"outshared": func(c *recurgent.Call) (any, error) {
+			_, err := unix.Mmap(-1, 0, 1<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+			return 1, err
+		},
+		"outgrow": func(c *recurgent.Call) (any, error) {
+			_, err := unix.Mmap(-1, 0, 1<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_GROWSDOWN)
+			return 1, err
+		},
+		"outlock":  func(c *recurgent.Call) (any, error) { return 1, unix.Mlockall(unix.MCL_CURRENT) },
+		"outmount": func(c *recurgent.Call) (any, error) { return 1, unix.Mount("none", "/tmp", "tmpfs", 0, "") },
 	}
+	maps.Copy(programs, limitPrograms())
+	return programs
 }
 
 func fault(errno syscall.Errno) error {

@@ -32,7 +32,7 @@ type Options struct {
 
 	MaxHostBytes int64 // bytes that the host calls of one call may carry, parameters and answers together
 
-	Memory      int64         // bytes of data segment of a runner (RLIMIT_DATA); the heap is kept at two thirds of it
+	Memory      int64         // bytes of data segment of a runner (RLIMIT_DATA); the heap is kept at two thirds of it; IdleMemory is what a warm one may hold of it
 	RunnerCalls int           // calls after which a runner is replaced
 	RunnerAge   time.Duration // age at which a runner is replaced
 	RunnerCPU   time.Duration // processor time a runner may use in its life; a longer call is bounded by its own deadline
@@ -55,6 +55,9 @@ func DefaultOptions() Options {
 		FetchTimeout: 20 * time.Second, Fetches: 16, Log: zerolog.Nop(),
 	}
 }
+
+// IdleMemory is how much a runner may hold resident between calls: what the heap may keep, and what an empty runner takes.
+func (o Options) IdleMemory() int64 { return o.Memory/4 + 32<<20 }
 
 // Values of Options.Isolation.
 const (

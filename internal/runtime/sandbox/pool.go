@@ -22,6 +22,8 @@ type Pool struct {
 	namespaces   map[string]string // the daemon's own
 	readyTimeout time.Duration
 	layers       []string // what the canary had and every runner must have
+	most         int      // processes at once
+	tasks        string   // the same in words, for the status
 
 	stop context.Context // ends with Close
 	end  context.CancelCauseFunc
@@ -30,7 +32,8 @@ type Pool struct {
 	mu       sync.Mutex
 	closed   bool             // guarded by mu
 	blank    []*runner        // guarded by mu
-	spawning int              // guarded by mu
+	spawning int              // guarded by mu; blank ones under way
+	starting int              // guarded by mu; processes being started
 	warm     []*runner        // guarded by mu; idle, least recently used first
 	live     map[*runner]bool // guarded by mu; every process not yet reaped
 	spawned  int64            // guarded by mu
@@ -47,11 +50,12 @@ func New(o Options) (*Pool, error) {
 
 // hooks are what tests replace.
 type hooks struct {
-	args  []string      // of the runner's command line, instead of "runner"
-	start func() error  // a fault at the start of a process
-	ready time.Duration // instead of readyTimeout
-	plans []plan        // instead of the system's
-	kill  bool          // forbidden system calls end the runner
+	args  []string                        // of the runner's command line, instead of "runner"
+	start func() error                    // a fault at the start of a process
+	ready time.Duration                   // instead of readyTimeout
+	plans []plan                          // instead of the system's
+	kill  bool                            // forbidden system calls end the runner
+	room  func() (room int, limit string) // instead of taskRoom
 }
 
 func newPool(o Options, h hooks) (*Pool, error) {
@@ -63,7 +67,14 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		return nil, err
 	}
 	sealInherited()
-	p := &Pool{opts: o, admission: newAdmission(o.Runners, o.Waiting), fetcher: fetcher, live: map[*runner]bool{}, killed: map[string]int64{}}
+	most, tasks, err := mostRunners(h.room)
+	if err != nil {
+		return nil, err
+	}
+	reserveThreads(daemonThreads)
+	// Where the system allows few processes, half of them are for nested calls, which never wait.
+	waiting := min(o.Waiting, most/2)
+	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), fetcher: fetcher, most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}}
 	p.namespaces, p.killing, p.readyTimeout = ownNamespaces(), h.kill, readyTimeout
 	if h.ready > 0 {
 		p.readyTimeout = h.ready
@@ -118,7 +129,11 @@ func (p *Pool) spawn(ctx context.Context) (*runner, *Failure) {
 		}
 		p.opts.Log.Error().Err(err).Msg("a runner could not be started")
 	}
-	return nil, &Failure{Type: agent.ErrRunnerCrash, Detail: "spawn", Ours: true, Message: "no runner could be started: " + last.Error()}
+	kind := agent.ErrRunnerCrash
+	if exhausted(last) {
+		kind = agent.ErrResourceExhausted
+	}
+	return nil, &Failure{Type: kind, Detail: "spawn", Ours: true, Message: "no runner could be started: " + last.Error()}
 }
 
 func (p *Pool) spawnOnce() (*runner, error) {
@@ -137,23 +152,23 @@ func (p *Pool) spawnOnce() (*runner, error) {
 	return r, nil
 }
 
-// start starts a process and enters it in the books, from which its end removes it.
+// start starts a process and registers it until its end.
 func (p *Pool) start() (*runner, error) {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil, errShutdown
+	if err := p.reserve(); err != nil {
+		return nil, err
 	}
-	p.work.Add(1)
-	p.mu.Unlock()
 	c, err := p.spawner.start()
 	if err != nil {
+		p.mu.Lock()
+		p.starting--
+		p.mu.Unlock()
 		p.work.Done()
 		return nil, err
 	}
 	r := adopt(&p.opts, c)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.starting--
 	p.live[r] = true
 	p.spawned++
 	go r.reap(p.forget) // only now: it may be dead already
@@ -162,6 +177,28 @@ func (p *Pool) start() (*runner, error) {
 		return nil, errShutdown
 	}
 	return r, nil
+}
+
+// reserve takes a place among the processes that the system allows, that of the least recently used idle runner where all are taken.
+func (p *Pool) reserve() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed && len(p.live)+p.starting >= p.most {
+		if len(p.warm) == 0 {
+			return fmt.Errorf("%w: %d are running", errMostRunners, len(p.live))
+		}
+		old := p.warm[0]
+		p.warm = append(p.warm[:0], p.warm[1:]...)
+		p.mu.Unlock()
+		old.bury("evicted")
+		p.mu.Lock()
+	}
+	if p.closed {
+		return errShutdown
+	}
+	p.starting++
+	p.work.Add(1)
+	return nil
 }
 
 // forget runs when a process has been reaped. Whoever holds the runner notices at its next read.
@@ -180,6 +217,9 @@ func (p *Pool) forget(r *runner) {
 	p.mu.Unlock()
 	r.in.Close()
 	r.out.Close()
+	if r.usage != nil {
+		r.usage.Close()
+	}
 	p.work.Done()
 }
 
@@ -196,7 +236,7 @@ func remove(list *[]*runner, r *runner) bool {
 // refill starts what is missing of the blank runners. The caller holds mu. A runner that cannot be started is not tried again until
 // somebody needs one: a machine without processes is not helped by more attempts.
 func (p *Pool) refill() {
-	for !p.closed && len(p.blank)+p.spawning < p.opts.Blank {
+	for !p.closed && len(p.blank)+p.spawning < p.opts.Blank && len(p.live)+p.spawning < p.most {
 		p.spawning++
 		p.work.Add(1)
 		go func() {
@@ -273,7 +313,18 @@ func (p *Pool) putBack(r *runner, now time.Time) {
 		r.kill("age")
 		return
 	}
+	if p.bloated(r) {
+		r.kill("memory")
+		return
+	}
 	p.keep(r, now)
+}
+
+// bloated reports whether a runner holds more memory than an idle one may. What a program left, the runner itself looks for; this is for
+// a program that has broken out of its interpreter.
+func (p *Pool) bloated(r *runner) bool {
+	n, ok := r.resident()
+	return !ok || n > p.opts.IdleMemory()
 }
 
 // keep puts a runner among the warm ones.
@@ -433,6 +484,8 @@ func (p *Pool) tidyOnce(now time.Time) {
 			r.kill("busy while idle")
 		case cpu > p.opts.RunnerCPU/2:
 			r.kill("age")
+		case p.bloated(r):
+			r.kill("memory")
 		default:
 			r.idleCPU = cpu
 			continue

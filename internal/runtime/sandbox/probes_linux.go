@@ -89,6 +89,7 @@ func probeAll(cfg *childConfig, ready *childReady) {
 	buf := uintptr(unsafe.Pointer(scratch))
 	limit := &unix.Rlimit{Cur: 1 << 40, Max: 1 << 40}
 	lim := uintptr(unsafe.Pointer(limit))
+	const both, anonymous, none = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANONYMOUS, ^uintptr(0)
 	passwd, tmp, nowhere := str("/etc/passwd"), str("/nonexistent-recurgentd/x"), str("/nonexistent-recurgentd")
 	probes := []struct {
 		name string
@@ -153,8 +154,20 @@ func probeAll(cfg *childConfig, ready *childReady) {
 		{"proc: leave the group", unix.SYS_SETPGID, []uintptr{0, 0}},
 		{"proc: new session", unix.SYS_SETSID, nil},
 		{"proc: priority", unix.SYS_SETPRIORITY, []uintptr{99, parent, 0}},
+		{"proc: thread", unix.SYS_CLONE, []uintptr{unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_FS | unix.CLONE_NEWNS}},
+		{"proc: thread by the newer call", unix.SYS_CLONE3, []uintptr{0, 0}},
 		{"proc: scheduler", unix.SYS_SCHED_SETAFFINITY, []uintptr{self, 8, buf}},
-		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, page, unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS, ^uintptr(0), 0}},
+		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, page, unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | anonymous, none, 0}},
+		{"mem: shared mapping", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_SHARED | anonymous, none, 0}},
+		{"mem: validated shared mapping", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_SHARED_VALIDATE | anonymous, none, 0}},
+		{"mem: mapping that grows", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_PRIVATE | unix.MAP_GROWSDOWN | anonymous, none, 0}},
+		{"mem: mapping of huge pages", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_PRIVATE | unix.MAP_HUGETLB | anonymous, none, 0}},
+		{"mem: locked mapping", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_PRIVATE | unix.MAP_LOCKED | anonymous, none, 0}},
+		{"mem: mapping of a file", unix.SYS_MMAP, []uintptr{0, page, unix.PROT_READ, unix.MAP_SHARED, 0, 0}},
+		{"mem: move a mapping", unix.SYS_MREMAP, []uintptr{1, 0, 0, 0, 0}},
+		{"mem: lock", unix.SYS_MLOCK, []uintptr{buf &^ (page - 1), page}},
+		{"mem: lock all", unix.SYS_MLOCKALL, []uintptr{0}},
+		{"mem: attach shared", unix.SYS_SHMAT, []uintptr{none, 0, 0}},
 		{"mem: make executable", unix.SYS_MPROTECT, []uintptr{buf &^ (page - 1), page, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC}},
 		{"mem: protection keys", unix.SYS_PKEY_MPROTECT, []uintptr{0, 0, 0, 0}},
 		{"mem: faults", unix.SYS_USERFAULTFD, []uintptr{0}},
@@ -199,9 +212,14 @@ func probeMemory(cfg *childConfig, ready *childReady) {
 	if raceBuild {
 		return
 	}
-	errno := call(unix.SYS_MMAP, 0, uintptr(cfg.Memory), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
-	if errno == unix.ENOMEM {
-		errno = unix.EPERM
+	for name, ask := range map[string]struct{ bytes, prot uintptr }{
+		"mem: beyond the limit":         {uintptr(cfg.Memory), unix.PROT_READ | unix.PROT_WRITE},
+		"mem: beyond the address space": {uintptr(addressSpace + 4*cfg.Memory), unix.PROT_READ},
+	} {
+		errno := call(unix.SYS_MMAP, 0, ask.bytes, ask.prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
+		if errno == unix.ENOMEM {
+			errno = unix.EPERM
+		}
+		ready.Probes[name] = outcome(errno)
 	}
-	ready.Probes["mem: beyond the limit"] = outcome(errno)
 }

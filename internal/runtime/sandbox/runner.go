@@ -34,6 +34,10 @@ type runner struct {
 	idleSince      time.Time
 	idleCPU        time.Duration // used when it went idle
 
+	usage   *os.File // its figures at the kernel; nil when they cannot be read
+	figures [128]byte
+	oom     string // what came of offerToOOM
+
 	diary stderrDiary
 
 	killOnce sync.Once
@@ -47,20 +51,23 @@ const readyTimeout = 15 * time.Second
 
 // adopt makes a runner of a started process and begins to watch it.
 func adopt(o *Options, c *child) *runner {
-	r := &runner{opts: o, proc: c.proc, in: c.in, out: c.out, born: time.Now(), gone: make(chan struct{})}
+	r := &runner{opts: o, proc: c.proc, in: c.in, out: c.out, born: time.Now(), gone: make(chan struct{}),
+		usage: openUsage(c.proc.Pid), oom: offerToOOM(c.proc.Pid)}
 	r.rd.src = c.out
 	r.diary.done = make(chan struct{})
 	go r.watchStderr(c.stderr)
 	return r
 }
 
-// reap waits for the end of the process, reads the last of what it wrote, and tells whoever waits and forget.
+// reap waits for the end of the process, reads the last of what it wrote, and reports to forget and then to whoever waits.
 func (r *runner) reap(forget func(*runner)) {
-	state, _ := r.proc.Wait()
-	r.state = state
+	// A dying process closes its standard error; to wait for the process itself would hold a thread of the daemon for each runner. One
+	// that lives on without standard error is up to nothing good. Where it is dying this changes nothing: its status stands.
 	<-r.diary.done
-	close(r.gone)
+	killProcess(r.proc)
+	r.state, _ = r.proc.Wait()
 	forget(r)
+	close(r.gone)
 }
 
 // kill ends the process at once and for good; only the first reason counts. It does not wait.
@@ -96,6 +103,9 @@ func (r *runner) setup(cfg childConfig, timeout time.Duration) (*childReady, err
 	var ready childReady
 	if kind != kindReady || r.rd.buffered() || json.Unmarshal(body, &ready) != nil {
 		return nil, errFrame
+	}
+	if ready.Layers != nil {
+		ready.Layers["oom_score_adj"] = r.oom
 	}
 	return &ready, nil
 }

@@ -48,7 +48,12 @@ func (p *Pool) observe(plans []plan) error {
 // passing reports whether the machine lacks something for the moment, or the process ended without a word, as one does that the
 // system killed: no reason to confine runners less for good.
 func passing(err error) bool {
-	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+	return errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || exhausted(err)
+}
+
+// exhausted reports whether the machine, or what it allows the daemon, is used up.
+func exhausted(err error) bool {
+	if errors.Is(err, errMostRunners) {
 		return true
 	}
 	for _, errno := range []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
@@ -120,6 +125,7 @@ func (p *Pool) settle(ready *childReady) {
 		}
 	}
 	slices.Sort(p.layers)
+	s.Layers["tasks"] = p.tasks // the daemon's, not each runner's
 }
 
 // missingLayer reports a layer that the canary had and this runner has not: it may not run anything then.

@@ -228,6 +228,11 @@ func aimed(dir string, port int) []hostile.Program {
 		"exec":      {"os/exec", `b, err := exec.Command("/bin/sh", "-c", "touch ` + dir + `/made").CombinedOutput(); return string(b), err`},
 		"forkexec":  {"syscall", `pid, err := syscall.ForkExec("/bin/true", nil, nil); return pid, err`},
 		"rawsocket": {"syscall", `_, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, 2, 1, 0); if e != 0 { return nil, e }; return 1, nil`},
+		"rawthread": {"syscall", `_, _, e := syscall.RawSyscall(syscall.SYS_CLONE, 0x10900|0x20200, 0, 0); if e != 0 { return nil, e }; return 1, nil`},
+		"shared":    {"syscall", `b, err := syscall.Mmap(-1, 0, 1<<30, 3, syscall.MAP_SHARED|syscall.MAP_ANON); return len(b), err`},
+		"growing":   {"syscall", `b, err := syscall.Mmap(-1, 0, 1<<30, 3, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_GROWSDOWN); return len(b), err`},
+		"lock":      {"syscall", `return 1, syscall.Mlockall(1)`},
+		"threads":   {"runtime", `made := make(chan int); for range 600 { go func() { runtime.LockOSThread(); made <- 1; select {} }() }; for range 600 { <-made }; return 1, nil`},
 		"rawopen":   {"syscall", `fd, err := syscall.Open("/etc/passwd", 0, 0); return fd, err`},
 	} {
 		source := "package tool\n\nimport (\n\t\"" + body[0] + "\"\n\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n\t" + body[1] + "\n}\n"

@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// taskRoom returns how many more tasks, which are threads and processes, the daemon and its runners may have, and what limits them: the
+// control group that leaves least, or the limit of the runners' user. limit is "" where nothing does.
+func taskRoom() (room int, limit string) {
+	take := func(name string, max, now int) {
+		if left := max - now; limit == "" || left < room {
+			room, limit = left, fmt.Sprintf("%s is %d, of which %d are taken", name, max, now)
+		}
+	}
+	groups, _ := os.ReadFile("/proc/self/cgroup")
+	for _, dir := range taskGroups(string(groups)) {
+		max, ok := readCount(dir + "/pids.max")
+		now, known := readCount(dir + "/pids.current")
+		if ok && known {
+			take(dir+"/pids.max", max, now)
+		}
+	}
+	uid := os.Geteuid()
+	if uid == 0 {
+		uid = nobody // root is exempt
+	}
+	var nproc unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &nproc) == nil && nproc.Cur < 1<<31 {
+		take("the limit of processes (RLIMIT_NPROC)", int(nproc.Cur), tasksOf(uint32(uid)))
+	}
+	return room, limit
+}
+
+// taskGroups returns the directories that may limit the tasks of a process: its own control group and those around it. A container
+// sees its own at the root.
+func taskGroups(groups string) []string {
+	var dirs []string
+	for line := range strings.Lines(groups) {
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		var roots []string
+		switch {
+		case part[1] == "":
+			roots = []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
+		case part[1] == "pids":
+			roots = []string{"/sys/fs/cgroup/pids"}
+		}
+		for _, root := range roots {
+			for path := filepath.Clean("/" + part[2]); ; path = filepath.Dir(path) {
+				dirs = append(dirs, filepath.Join(root, path))
+				if path == "/" {
+					break
+				}
+			}
+		}
+	}
+	return dirs
+}
+
+// readCount reads a file that holds a number. ok is false when it does not, or says "max".
+func readCount(name string) (n int, ok bool) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return 0, false
+	}
+	n, err = strconv.Atoi(string(bytes.TrimSpace(text)))
+	return n, err == nil
+}
+
+// tasksOf counts the threads of a user's processes, as far as they can be seen.
+func tasksOf(uid uint32) int {
+	total := 0
+	dirs, _ := os.ReadDir("/proc")
+	for _, d := range dirs {
+		info, err := d.Info()
+		if err != nil {
+			continue
+		}
+		owner, ok := info.Sys().(*syscall.Stat_t)
+		if _, err := strconv.Atoi(d.Name()); err != nil || !ok || owner.Uid != uid {
+			continue
+		}
+		text, err := os.ReadFile("/proc/" + d.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // before it stands the name, which may hold anything
+		if len(fields) > 17 {
+			n, _ := strconv.Atoi(string(fields[17]))
+			total += n
+		}
+	}
+	return total
+}

@@ -1,0 +1,63 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+)
+
+// What the daemon reckons with where the system limits its tasks, which are threads and processes.
+const (
+	RunnerTasks = 16 // of one runner, at most
+	DaemonTasks = 64 // of the daemon itself, not given to runners
+)
+
+// A runner may not make threads: it has as many as it will ever need before it is confined. The Go runtime needs one for each of
+// childProcs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is on its way
+// to sleep; it ends none that is idle. These come to the five or six that a start has made.
+const runnerThreads = 8
+
+// daemonThreads are what the daemon keeps in reserve, too: where the system lets it make no more, the Go runtime would end it.
+const daemonThreads = 32
+
+// reserveThreads has the Go runtime make n threads and keep them for whatever needs one later.
+func reserveThreads(n int) {
+	var held, done sync.WaitGroup
+	release := make(chan struct{})
+	held.Add(n)
+	for range n {
+		done.Go(func() {
+			runtime.LockOSThread() // and so needs a thread of its own while it waits
+			defer runtime.UnlockOSThread()
+			held.Done()
+			<-release
+		})
+	}
+	held.Wait()
+	close(release)
+	done.Wait()
+	// A thread that the scheduler has just decided to make, while all others were held, is made now: it is to run a processor, and for
+	// that the world cannot stop before.
+	runtime.ReadMemStats(new(runtime.MemStats))
+}
+
+var errMostRunners = errors.New("no more processes are allowed")
+
+// mostRunners returns how many runners the system has room for beside the daemon, and the same in words. It is a figure of the start: what
+// others of the same user or group take later shows as a process that cannot be started.
+func mostRunners(room func() (int, string)) (most int, words string, err error) {
+	if room == nil {
+		room = taskRoom
+	}
+	left, limit := room()
+	if limit == "" {
+		return math.MaxInt32, "on (nothing limits the number of runners)", nil
+	}
+	most = (left - DaemonTasks) / RunnerTasks
+	if most < 2 {
+		return 0, "", fmt.Errorf("sandbox: there is room for %d threads and processes, and the daemon with two runners takes %d: %s", left, DaemonTasks+2*RunnerTasks, limit)
+	}
+	return most, fmt.Sprintf("on (at most %d runners: %s)", most, limit), nil
+}
