@@ -157,7 +157,7 @@ func groupCalls(t *testing.T, name string) map[string]bool {
 	return calls
 }
 
-// Issue 9, point 3: systemd takes the unit as it is, and finds it less exposed than 3.0.
+// Systemd takes the unit as it is, and finds it less exposed than 3.0.
 func TestOpsUnitIsHardened(t *testing.T) {
 	dir := t.TempDir()
 	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")

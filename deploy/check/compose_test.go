@@ -28,7 +28,7 @@ func project(t *testing.T, profiles ...string) *types.Project {
 	return p
 }
 
-// Issue 9, point 3: daemon, Prometheus, Grafana provisioned, optional Ollama; pinned, healthy, confined.
+// Daemon, Prometheus, Grafana provisioned, optional Ollama; pinned, healthy, confined.
 func TestCompose(t *testing.T) {
 	p := project(t, "ollama")
 	if got, want := p.ServiceNames(), []string{"grafana", "ollama", "prometheus", "recurgentd"}; !slices.Equal(got, want) {

@@ -80,7 +80,7 @@ func deployed(t *testing.T, dir string) cluster {
 
 const kubernetes = "../kubernetes"
 
-// Issue 9, point 3: each manifest as it lies there, strictly; and every file belongs to a kustomization.
+// Each manifest as it lies there, strictly; and every file belongs to a kustomization.
 func TestManifestsDecode(t *testing.T) {
 	files, err := filepath.Glob(kubernetes + "/*.yaml")
 	if err != nil {

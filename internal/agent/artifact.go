@@ -15,7 +15,7 @@ const SchemaVersion = 1
 // not run. The interpreter's version is recorded apart.
 const ABI = "recurgent-abi-1"
 
-// Class is what a call's end means for the health of the program that ran (design.md section 2).
+// Class is what a call's end means for the health of the program that ran.
 type Class string
 
 const (
@@ -27,7 +27,7 @@ const (
 	ClassExtrinsic Class = "extrinsic" // the outside failed
 )
 
-// Lifecycle states of an artifact (ADR 0023 of the original).
+// Lifecycle states of an artifact.
 const (
 	StateCandidate = "candidate"
 	StateProbation = "probation"
@@ -35,7 +35,7 @@ const (
 	StateDegraded  = "degraded"
 )
 
-// Window is how many counted calls of a generation the recent failure rate looks at (decision 5).
+// Window is how many counted calls of a generation the recent failure rate looks at.
 const Window = 20
 
 // Artifact is the stored form of a (role, method): its current program, the totals of its calls, and its

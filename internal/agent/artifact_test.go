@@ -20,7 +20,7 @@ func adopt(id, trigger, checked string) agent.ArtifactChange {
 	return c
 }
 
-// P-26: failures are the sum of their classes, whatever happened; P-59: extrinsic and authored never touch health.
+// Failures are the sum of their classes, whatever happened; extrinsic and authored never touch health.
 func TestCounters(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	classes := []agent.Class{agent.ClassOK, agent.ClassAuthored, agent.ClassIntrinsic, agent.ClassAdaptive, agent.ClassExtrinsic, agent.ClassNone}
@@ -53,7 +53,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// P-29, P-31: repairs count up and a regeneration starts anew; three generations are kept with their parents.
+// Repairs count up and a regeneration starts anew; three generations are kept with their parents.
 func TestGenerations(t *testing.T) {
 	var a *agent.Artifact
 	for i, trigger := range []string{"initial_forge", "repair:execution", "repair:execution", "regenerate:budget_exhausted", "repair:execution"} {
@@ -78,7 +78,7 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// Decision 7: beyond the latest three, the healthy one of each recent contract is kept.
+// Beyond the latest three, the healthy one of each recent contract is kept.
 func TestGenerationsOfContracts(t *testing.T) {
 	var a *agent.Artifact
 	for _, k := range []string{"k1", "k2", "k3", "k3", "k3"} {
@@ -100,7 +100,7 @@ func nextID(a *agent.Artifact) string {
 	return a.NextGenerationID()
 }
 
-// P-33, P-94..96: what operators do.
+// What operators do.
 func TestOperators(t *testing.T) {
 	var a *agent.Artifact
 	a = a.Apply(adopt("gen-1", "initial_forge", "none"))

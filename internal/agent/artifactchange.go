@@ -135,7 +135,7 @@ func (a *Artifact) displace(g Generation) {
 }
 
 // prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
-// contracts that ended better than it failed, and always the current one (decision 7).
+// contracts that ended better than it failed, and always the current one.
 func (a *Artifact) prune() {
 	const latest, contracts = 3, 8
 	if len(a.Generations) <= latest {

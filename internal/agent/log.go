@@ -52,7 +52,7 @@ type AttemptFailure struct {
 	Hint         string         `json:"-"` // for the next prompt only: it may hold what other sessions said
 }
 
-// LogEntry is the call log's line of one call (design.md section 11).
+// LogEntry is the call log's line of one call.
 type LogEntry struct {
 	Timestamp    string `json:"timestamp"`
 	Runtime      string `json:"runtime"` // "go"

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxName is the longest role or method name, in characters (requirements.md, decision 14).
+// MaxName is the longest role or method name, in characters.
 const MaxName = 200
 
 // A NameError says why a role or method name is refused.

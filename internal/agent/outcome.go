@@ -12,7 +12,7 @@ const (
 	StatusRunning = "running"
 )
 
-// Error types of the runtime: a closed set (design.md section 4). Programs may author any lower-case type,
+// Error types of the runtime: a closed set. Programs may author any lower-case type,
 // these included; Outcome.Authored tells them apart.
 const (
 	ErrProvider               = "provider"
@@ -99,7 +99,7 @@ type errorOutcome struct {
 	Metadata     map[string]any `json:"metadata,omitempty"`
 }
 
-// MarshalJSON gives the wire form of design.md section 4.
+// MarshalJSON gives the wire form.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	if o.OK() {
 		return json.Marshal(okOutcome{o.Status, true, o.Value, o.ToolRole, o.MethodName})

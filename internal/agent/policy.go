@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Policy holds the switches and thresholds which an operator changes at run time (design.md section 11). A value in
+// Policy holds the switches and thresholds which an operator changes at run time. A value in
 // use is shared and must not be changed.
 type Policy struct {
 	ArtifactReadEnabled bool     `json:"artifact_read_enabled"`
@@ -42,20 +42,20 @@ type Policy struct {
 	Maintenance     MaintenancePolicy `json:"maintenance"`
 }
 
-// DegradedPolicy says when a generation is degraded (decision 6).
+// DegradedPolicy says when a generation is degraded.
 type DegradedPolicy struct {
 	MinFailures int     `json:"min_failures"`
 	Rate        float64 `json:"rate"`
 	Window      int     `json:"window"`
 }
 
-// WeakPolicy is the vocabulary of weak success (decision 10).
+// WeakPolicy is the vocabulary of weak success.
 type WeakPolicy struct {
 	Statuses    []string `json:"statuses"`
 	EmptyArrays bool     `json:"empty_arrays"`
 }
 
-// CorrectionPolicy says when a call is a user's correction of the one before (decision 11).
+// CorrectionPolicy says when a call is a user's correction of the one before.
 type CorrectionPolicy struct {
 	WindowSeconds int     `json:"window_seconds"`
 	MinOverlap    float64 `json:"min_overlap"`

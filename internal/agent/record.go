@@ -6,7 +6,7 @@ import (
 	"maps"
 )
 
-// Speakers of a record (requirements.md, decision 2).
+// Speakers of a record.
 const (
 	SpeakerUser  = "user"  // a client's call
 	SpeakerTool  = "tool"  // a nested call of a registered tool

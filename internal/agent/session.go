@@ -50,7 +50,7 @@ type Contract struct {
 	Deliverable   json.RawMessage `json:"deliverable,omitempty"`
 	Acceptance    json.RawMessage `json:"acceptance,omitempty"`
 	FailurePolicy json.RawMessage `json:"failure_policy,omitempty"`
-	Signature     json.RawMessage `json:"signature,omitempty"` // {inputs, outputs}: see design.md section 8
+	Signature     json.RawMessage `json:"signature,omitempty"` // {inputs, outputs}
 }
 
 // Empty reports whether the contract says nothing.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// P-71, P-94..96: whatever an artifact went through, an act that is undone before anything else happened leaves it as it
+// Whatever an artifact went through, an act that is undone before anything else happened leaves it as it
 // was, to the byte, revision included; through the JSON in which acts are kept; and so does undoing the undo, but for a program
 // that was put in.
 func TestUndoIsByteIdentical(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Every operation answers as the document says it does. X-01, X-14
+// Every operation answers as the document says it does.
 func TestEveryOperationAnswers(t *testing.T) {
 	g := newRig(t, nil)
 	g.fake.done <- runtime.CallResult{Body: mustJSON(t, reply1("calculator", "add")), OK: true}
@@ -127,7 +127,7 @@ func mustJSON(t testing.TB, v any) []byte {
 	return b
 }
 
-// Bad input is a problem detail with a code and a hint, and nothing is asked of the runtime: nothing is written. X-02, X-03
+// Bad input is a problem detail with a code and a hint, and nothing is asked of the runtime: nothing is written.
 func TestBadInput(t *testing.T) {
 	calls, tool := "/v1/sessions/"+knownSession+"/calls", "/v1/tools/"
 	long := strings.Repeat("x", 201)
@@ -279,7 +279,7 @@ func TestAllErrorsOfABodyAreTold(t *testing.T) {
 	}
 }
 
-// Errors of the runtime and the store map to codes in one place; what is not listed keeps its text to itself. X-12
+// Errors of the runtime and the store map to codes in one place; what is not listed keeps its text to itself.
 func TestErrorsBecomeProblems(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -347,7 +347,7 @@ func TestUnknownThingsAre404(t *testing.T) {
 	}
 }
 
-// What a client sends reaches the runtime as it was meant. H-45, H-48
+// What a client sends reaches the runtime as it was meant.
 func TestCallReachesTheRuntime(t *testing.T) {
 	g := newRig(t, nil)
 	big := strings.Repeat("x", 1<<20)
@@ -370,7 +370,7 @@ func TestCallReachesTheRuntime(t *testing.T) {
 	}
 }
 
-func TestAbsentArgumentsAreAbsent(t *testing.T) { // H-45
+func TestAbsentArgumentsAreAbsent(t *testing.T) {
 	for _, body := range []string{`{"method":"a"}`, `{"method":"a","args":null,"kwargs":null,"role":null,"contract":null,"history":null,"timeout_ms":null}`} {
 		g := newRig(t, nil)
 		g.ask("POST", "/v1/sessions/"+knownSession+"/calls", body)
@@ -380,7 +380,7 @@ func TestAbsentArgumentsAreAbsent(t *testing.T) { // H-45
 	}
 }
 
-func TestReplayedReplyIsByteEqual(t *testing.T) { // X-11
+func TestReplayedReplyIsByteEqual(t *testing.T) {
 	g := newRig(t, nil)
 	body := append(mustJSON(t, reply1("calculator", "add")), ' ')
 	g.fake.result = runtime.CallResult{Body: body, CallID: knownCall, Replayed: true}
@@ -416,7 +416,6 @@ func TestRespondAsync(t *testing.T) {
 	}
 }
 
-// H-62
 func TestHistoryPages(t *testing.T) {
 	g := newRig(t, nil)
 	path := "/v1/sessions/" + knownSession + "/history"
@@ -489,7 +488,7 @@ func TestListsAreNeverNull(t *testing.T) {
 	}
 }
 
-func TestArtifactsKeepFixturesPrivate(t *testing.T) { // P-33
+func TestArtifactsKeepFixturesPrivate(t *testing.T) {
 	g := newRig(t, nil)
 	for _, path := range []string{"/v1/tools/calculator/methods/add", "/v1/tools/calculator/methods/add/generations"} {
 		got := g.ask("GET", path, "")
@@ -529,14 +528,14 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-func TestOperatorsActsReachTheRuntime(t *testing.T) { // P-94, P-95, P-96
+func TestOperatorsActsReachTheRuntime(t *testing.T) {
 	g := newRig(t, nil)
 	g.ask("POST", "/v1/tools/calculator/methods/add/promote", `{"reason":"good","reset_metrics":true,"generation":"gen-2"}`)
 	want := operator.Operation{Action: "promote", Reason: "good", Actor: "local", Generation: "gen-2", ResetMetrics: true}
 	if g.fake.act != want {
 		t.Errorf("got %+v, want %+v", g.fake.act, want)
 	}
-	g.ask("POST", "/v1/maintenance/prune", `{"stale_days":90}`) // P-70: a dry run by default
+	g.ask("POST", "/v1/maintenance/prune", `{"stale_days":90}`) // A dry run by default
 	if w := (operator.PruneRequest{StaleDays: 90, Mode: "archive", DryRun: true, Actor: "local"}); g.fake.pruned != w {
 		t.Errorf("got %+v, want %+v", g.fake.pruned, w)
 	}
@@ -574,7 +573,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-func TestTokens(t *testing.T) { // X-13
+func TestTokens(t *testing.T) {
 	g := newRig(t, func(o *Options) {
 		o.Tokens = []Token{{"alice", sha256.Sum256([]byte("rgd_one"))}, {"bob", sha256.Sum256([]byte("rgd_two"))}}
 	})
@@ -597,7 +596,7 @@ func TestTokens(t *testing.T) { // X-13
 	}
 }
 
-func TestReady(t *testing.T) { // X-10
+func TestReady(t *testing.T) {
 	g := newRig(t, nil)
 	for err, code := range map[error]string{runtime.ErrDraining: codeDraining, fmt.Errorf("x: %w", store.ErrReadOnly): codeReadOnly, errors.New("replaying /secret"): codeNotReady} {
 		g.fake.ready = err
@@ -679,7 +678,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-func TestRequestsAreCounted(t *testing.T) { // X-17
+func TestRequestsAreCounted(t *testing.T) {
 	g := newRig(t, nil)
 	g.ask("GET", "/v1/sessions/"+knownSession, "")
 	g.ask("GET", "/v1/sessions/sess_none", "")

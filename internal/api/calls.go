@@ -227,7 +227,7 @@ func lowerHex(s string) bool {
 	return true
 }
 
-func (s *server) listCalls(w *reply, r *http.Request) error {
+func (s *server) listCalls(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit := q.limit()
 	c := store.CallQuery{

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// streams speak the format of server-sent events, hand on where to resume, and tell faults before they begin.
+// Streams speak the format of server-sent events, hand on where to resume, and tell faults before they begin.
 func TestEventStreams(t *testing.T) {
 	for _, tt := range []struct {
 		name, path, last string

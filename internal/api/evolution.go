@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-func (s *server) listRecommendations(w *reply, r *http.Request) error { // C-24 to C-32
+func (s *server) listRecommendations(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after := q.limit(), q.text("after")
 	status := q.oneOf("status", operator.AdviceOpen, operator.AdviceApplied, operator.AdviceDismissed)
@@ -61,7 +61,7 @@ func (s *server) decide(act func(context.Context, operator.AdviceDecision) (oper
 	}
 }
 
-func (s *server) getPatterns(w *reply, r *http.Request) error { // C-23
+func (s *server) getPatterns(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {
 		return err

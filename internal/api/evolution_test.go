@@ -44,7 +44,7 @@ func (f *fake) Trends(_ context.Context, w time.Duration) (operator.Trends, erro
 	return operator.Trends{Window: w.String(), Total: t, Buckets: []operator.Trend{t}}, f.note("Trends")
 }
 
-func TestEvolutionRoutes(t *testing.T) { // C-31, H-54, P-93
+func TestEvolutionRoutes(t *testing.T) {
 	g := newRig(t, nil)
 	for _, c := range []struct {
 		method, path, body string

@@ -30,7 +30,7 @@ func loadDocument(t *testing.T) *openapi3.T {
 	return doc
 }
 
-func TestRoutesAndDocumentAgree(t *testing.T) {
+func TestRoutesAndDocumentAgree(t *testing.T) {
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
 	o.Runtime, o.Registry, o.Metrics, o.OpenAPI = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI

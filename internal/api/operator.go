@@ -18,7 +18,7 @@ import (
 
 const maxDays = 36500
 
-func (s *server) getStale(w *reply, r *http.Request) error { // P-68
+func (s *server) getStale(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	days := q.integer("days", 30, 0, maxDays)
 	if err := q.err(); err != nil {
@@ -34,7 +34,7 @@ func (s *server) getStale(w *reply, r *http.Request) error { // P-68
 	return s.send(w, http.StatusOK, list[store.Target]{Data: targets})
 }
 
-func (s *server) prune(w *reply, r *http.Request) error { // P-69, P-70
+func (s *server) prune(w *reply, r *http.Request) error {
 	q := operator.PruneRequest{Mode: "archive", DryRun: true, Actor: w.owner}
 	given := false
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
@@ -71,7 +71,7 @@ func (s *server) prune(w *reply, r *http.Request) error { // P-69, P-70
 	return s.send(w, http.StatusOK, report)
 }
 
-func (s *server) restore(w *reply, r *http.Request) error { // P-71
+func (s *server) restore(w *reply, r *http.Request) error {
 	var t store.Target
 	var reason string
 	given := false
@@ -176,7 +176,7 @@ func (s *server) healthz(w *reply, _ *http.Request) error {
 	return s.send(w, http.StatusOK, health{"ok"})
 }
 
-func (s *server) readyz(w *reply, _ *http.Request) error {
+func (s *server) readyz(w *reply, _ *http.Request) error {
 	err := s.run.Ready()
 	if err == nil {
 		return s.send(w, http.StatusOK, health{"ready"})

@@ -12,7 +12,7 @@ import (
 const predictNames = "signature, inputs, demos, model, adapter, session_id, debug"
 
 // predict answers POST /v1/predict and POST /v1/signatures/{name}/predict, which brings no signature of its own.
-func (s *server) predict(w *reply, r *http.Request) error { // D-01 to D-25
+func (s *server) predict(w *reply, r *http.Request) error {
 	q := predict.Query{Name: param(r, "name"), Owner: w.owner, TraceID: traceID(r)}
 	if q.TraceID != "" {
 		q.TraceParent = r.Header["Traceparent"][0]

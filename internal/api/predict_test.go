@@ -46,7 +46,7 @@ func (f *fake) DeleteSignature(_ context.Context, name, _ string) error {
 	return f.known("DeleteSignature", name, "qa")
 }
 
-func TestPredictRoutes(t *testing.T) { // D-01, D-09
+func TestPredictRoutes(t *testing.T) {
 	g := newRig(t, nil)
 	sig := `{"inputs":[{"name":"question"}],"outputs":[{"name":"answer"}]}`
 	for _, c := range []struct {

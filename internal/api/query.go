@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Bounds of limit in lists (design.md section 11).
+// Bounds of limit in lists.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000

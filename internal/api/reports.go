@@ -12,7 +12,7 @@ const (
 	defaultWindow = 24 * time.Hour
 )
 
-func (s *server) getHistoryUsage(w *reply, r *http.Request) error { // H-54
+func (s *server) getHistoryUsage(w *reply, r *http.Request) error {
 	if err := readQuery(r).err(); err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (s *server) getHistoryUsage(w *reply, r *http.Request) error { // H-54
 	return s.send(w, http.StatusOK, report)
 }
 
-func (s *server) getTrends(w *reply, r *http.Request) error { // P-93
+func (s *server) getTrends(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	window := defaultWindow
 	if v := q.text("window"); v != "" {

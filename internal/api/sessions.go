@@ -144,7 +144,7 @@ const maxLook = 20_000
 // maxPage bounds the bytes of a page's records: a thousand large ones are no reply.
 const maxPage = 8 << 20
 
-func (s *server) getHistory(w *reply, r *http.Request) error { // H-62
+func (s *server) getHistory(w *reply, r *http.Request) error {
 	id, err := sessionID(r)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (s *server) getHistory(w *reply, r *http.Request) error { // H-62
 	}
 	l := historyList{list[json.RawMessage]{Data: p.Records}, p.Size}
 	if l.Data == nil {
-		l.Data = []json.RawMessage{} // H-20
+		l.Data = []json.RawMessage{}
 	}
 	if p.Next > 0 {
 		next := strconv.Itoa(p.Next)

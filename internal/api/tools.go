@@ -42,7 +42,7 @@ func (s *server) getTool(w *reply, r *http.Request) error {
 	return s.sendRevision(w, http.StatusOK, t.Revision, t)
 }
 
-func (s *server) putTool(w *reply, r *http.Request) error { // P-14
+func (s *server) putTool(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {
 		return err
@@ -275,7 +275,7 @@ type generationList struct {
 	NextCursor *string           `json:"next_cursor"` // always null: an artifact keeps few
 }
 
-func (s *server) listGenerations(w *reply, r *http.Request) error { // P-33
+func (s *server) listGenerations(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {
 		return err
@@ -333,7 +333,7 @@ func (s *server) deleteArtifact(w *reply, r *http.Request) error {
 	return s.noContent(w)
 }
 
-// operate makes the handler of one operator's act (seed 001's playbook, P-94 to P-96).
+// operate makes the handler of one operator's act (seed 001's playbook).
 func (s *server) operate(action string) handler {
 	return func(w *reply, r *http.Request) error {
 		role, method, err := target(r)

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// C-05..C-10, C-13: what each constraint lets through, and how a violation is told, to the byte.
+// What each constraint lets through, and how a violation is told, to the byte.
 func TestCheck(t *testing.T) {
 	movies := `{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`
 	tests := []struct {
@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 		{"a number beyond reckoning", `{"type":"number","maximum":10}`, `1e999999999`,
 			`{"actual":"1e400","actual_keys":[],"actual_shape":"number","constraint_path":"deliverable.maximum","expected":"maximum 10","expected_keys":[],"expected_shape":"number","mismatch":"schema_violation","value_path":""}`},
 		{"annotations and acceptance do not bite", `{"type":"object","format":"email","description":"x","acceptance":[{"assert":"moon is cheese"}]}`, `{}`, ``},
-		// C-01: no word decides.
+		// No word decides.
 		{"a status is only a word", `{"type":"object","required":["status"]}`, `{"status":"success_no_parse","movies":[]}`, ``},
 	}
 	for _, tt := range tests {
@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 20 { // C-11: the same bytes each time
+			for range 20 { // The same bytes each time
 				got := ""
 				if v := s.Check(json.RawMessage(tt.value)); v != nil {
 					if v.Message == "" || v.Metadata["mismatch"] != v.Mismatch {
@@ -140,7 +140,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// C-14: at the door a senseless constraint is refused with its pointer; in a program's contract it is left out.
+// At the door a senseless constraint is refused with its pointer; in a program's contract it is left out.
 func TestSenselessContracts(t *testing.T) {
 	tests := []struct {
 		name, deliverable, pointer string
@@ -293,7 +293,7 @@ func TestCheckCall(t *testing.T) {
 	}
 }
 
-// P-22: key order and white space do not matter; any contract value does.
+// Key order and white space do not matter; any contract value does.
 func TestFingerprint(t *testing.T) {
 	k := func(purpose, deliverable string) *agent.Contract {
 		return &agent.Contract{Purpose: purpose, Deliverable: json.RawMessage(deliverable)}

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// C-16, C-19: the examples in the documentation are ones that the validator takes.
+// The examples in the documentation are ones that the validator takes.
 func TestDocumentedExamples(t *testing.T) {
 	text, err := os.ReadFile("../../docs/contracts.md")
 	if err != nil {

@@ -20,7 +20,7 @@ func manyKeys(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// Issue 7.1: contracts that are made to cost. Each is refused at the door, or its check is refused for a value that
+// Contracts that are made to cost. Each is refused at the door, or its check is refused for a value that
 // would take too long, or it is cheap; before, each of them took seconds to minutes.
 func TestHostileContracts(t *testing.T) {
 	chain := `{"$ref":"#/$defs/d0","$defs":{`

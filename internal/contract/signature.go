@@ -34,7 +34,7 @@ type Field struct {
 	Description string `json:"description,omitempty"`
 }
 
-// A Signature declares inputs and outputs (design.md section 8).
+// A Signature declares inputs and outputs.
 type Signature struct {
 	Instructions string  `json:"instructions,omitempty"`
 	Inputs       []Field `json:"inputs"`

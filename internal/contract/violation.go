@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Kinds of mismatch (design.md section 7).
+// Kinds of mismatch.
 const (
 	MismatchType         = "type_mismatch"
 	MismatchRequired     = "missing_required_key"

@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// a nested call can be canceled from the moment that it is known as running, whoever finds it there.
+// A nested call can be canceled from the moment that it is known as running, whoever finds it there.
 func TestCancelNested(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{
 		"boss.work": {run("\to := call.Tool(\"helper\").Call(\"help\", 20.0)\n\treturn o.ErrorType, nil")},

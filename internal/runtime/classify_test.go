@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// P-48..50, P-57..59; decisions 13 and 17: classes come from evidence.
+// Classes come from evidence.
 func TestClassify(t *testing.T) {
 	const feed = "https://feeds.example/rss"
 	good := []sandbox.Fetch{{URL: feed + "?page=1", Status: 200, Shape: "rss"}}

@@ -11,14 +11,14 @@ import (
 )
 
 // historyKey is the context key under which a program that names it literally finds the session's records. What the
-// stored context holds there, by a client's hand, is kept aside: it is neither shown nor changed (H-22).
+// stored context holds there, by a client's hand, is kept aside: it is neither shown nor changed.
 const historyKey = "conversation_history"
 
 // namesHistory reports whether the program names the key, so that others pay nothing for it.
 func namesHistory(f *gate.Facts) bool { return f != nil && slices.Contains(f.ContextReads, historyKey) }
 
 // contextFor is the context that the generation's program sees: the call's, and the records where the program names
-// them. A history that cannot be read is an empty one (H-21).
+// them. A history that cannot be read is an empty one.
 func (c *selected) contextFor(ctx context.Context, g *agent.Generation, h *host) map[string]json.RawMessage {
 	if !namesHistory(c.r.facts.of(g)) {
 		return c.memory

@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// exhaustedMessage is what a client is told of a call whose recoveries were used up (ADR 0022 of the original): words of
+// exhaustedMessage is what a client is told of a call whose recoveries were used up: words of
 // our own, that hold nothing of a program and nothing of other calls.
 const exhaustedMessage = "This request couldn't be completed after multiple attempts."
 
@@ -22,7 +22,7 @@ const (
 // words whatever happened; what happened stands beside, in the metadata and in the log.
 //
 // The type stays what the evidence says: a contract that was broken is a contract_violation with all that the contract's
-// check found (C-02, C-10), an invalid_code or a panic what it is. Two ends have a type of their own, for what ended them is
+// check found, an invalid_code or a panic what it is. Two ends have a type of their own, for what ended them is
 // no client's business: programs that the gate's policy refused, and programs that answered earlier calls otherwise than
 // their predecessor.
 func (rec *recovery) exhausted(a judged) agent.Outcome {

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 )
 
-// Reasons of a program's cacheability (ADR 0013 of the original).
+// Reasons of a program's cacheability.
 const (
 	cacheDispatch   = "dynamic_dispatch_method"
 	cacheBaked      = "input_baked_code"

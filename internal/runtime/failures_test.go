@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// More of the labelled failures, as evidence (P-48..P-50): what TestClassify does not hold.
+// More of the labelled failures, as evidence: what TestClassify does not hold.
 func TestClassifyMore(t *testing.T) {
 	const feed = "https://feeds.example/rss"
 	one := func(status int, kind, shape string) []sandbox.Fetch {
@@ -54,7 +54,7 @@ func TestClassifyMore(t *testing.T) {
 	}
 }
 
-// Failures of real programs in real runners, labelled (P-48, P-49; decisions 13 and 17).
+// Failures of real programs in real runners, labelled.
 func TestFailuresOfRealPrograms(t *testing.T) {
 	tests := []struct {
 		name, code, errorType string

@@ -12,7 +12,7 @@ import (
 // spins is the body of a program that never ends when it is asked to.
 const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\treturn 1, nil"
 
-// an interrupted call leaves one record and teaches nothing: a client that hangs up, a cancellation, a
+// An interrupted call leaves one record and teaches nothing: a client that hangs up, a cancellation, a
 // shutdown; while a model is asked and while a program runs.
 func TestInterruptedIsNotFailed(t *testing.T) {
 	cuts := map[string]func(r *Runtime, hangUp context.CancelFunc, callID string){

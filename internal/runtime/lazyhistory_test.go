@@ -48,7 +48,7 @@ func (a *readings) longest() int {
 	return n
 }
 
-// Issue 8, 2: only a program that looks costs a reading of the history, on warm calls too; the context key is a way to look.
+// Only a program that looks costs a reading of the history, on warm calls too; the context key is a way to look.
 func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.blind": {run("\treturn call.Args, nil")}, "r.looks": {run("\t_ = call.Args\n\treturn len(call.History()), nil")},
 		"r.may": {run("\tif call.Arg(0, \"look\") == true {\n\t\treturn len(call.History()), nil\n\t}\n\treturn -1, nil")}, "r.named": {run("\t_ = call.Args\n\tlist, _ := call.Context[\"conversation_history\"].([]any)\n\treturn len(list), nil")},
@@ -112,7 +112,7 @@ func TestRepeatedQuestionsCostOneReading(t *testing.T) {
 	}
 }
 
-// Issue 8, 2: a program gets the newest 10,000 records or 8 MiB of them, and the others by page.
+// A program gets the newest 10,000 records or 8 MiB of them, and the others by page.
 func TestHistoryIsBounded(t *testing.T) {
 	ends := "\th := call.History()\n\tp := call.HistoryPage(0, 2)\n\treturn []any{len(h), h[0].Seq, h[len(h)-1].Seq, len(p), p[0].Seq}, nil"
 	r, _ := newRuntime(t, map[string][]string{"r.ends": {run(ends)}})

@@ -18,7 +18,7 @@ const (
 	onAdopted   = "adopted"   // it became a generation
 	onFirstOK   = "first_ok"  // it answered with a value that kept the contract
 	onGates     = "gates"     // it passed the gates of solver_promotion_v1
-	onFailing   = "failing"   // it is degraded by decision 6
+	onFailing   = "failing"   // it is degraded
 	onPromotion = "promotion" // a person blessed it
 )
 

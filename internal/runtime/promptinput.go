@@ -76,8 +76,7 @@ func (c *selected) wish() string {
 	return reason
 }
 
-// previewHistory tells the model how many records there are and of the latest few what they were, never their values
-// (H-34..37).
+// previewHistory tells the model how many records there are and of the latest few what they were, never their values.
 func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: max(1, c.policy.HistoryPreviewLimit), Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: true})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 )
 
-// C-22: what is remembered of a call is bounded, in bytes and in number, and tells the same question from another.
+// What is remembered of a call is bounded, in bytes and in number, and tells the same question from another.
 func TestRecentCalls(t *testing.T) {
 	var rc recentCalls
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

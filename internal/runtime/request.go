@@ -25,7 +25,7 @@ type CallRequest struct {
 	Args      []json.RawMessage
 	Kwargs    json.RawMessage // an object; nil is {}
 	Contract  *agent.Contract // over the session's and the registry's, by top-level key; nil for none
-	History   json.RawMessage // the history input (design.md section 8); nil for none
+	History   json.RawMessage // the history input; nil for none
 	Timeout   time.Duration   // of the whole call; 0 is the default, 10 minutes
 
 	Owner          string // the access token's name, "local" without

@@ -124,20 +124,20 @@ const (
 	mends     = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil"
 )
 
-// P-34, P-38, P-39, P-100: the first call is forged, the next ones ask no model.
+// The first call is forged, the next ones ask no model.
 func TestForgeOnceThenWarm(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
 	_, call := conversation(t, r, SessionRequest{Role: "calculator"})
 	wantReply(t, "cold", call("add", 2, 3), "5 generated")
 	wantReply(t, "warm", call("add", 40, 2), "42 persisted")
-	_, other := conversation(t, r, SessionRequest{Role: "calculator"}) // P-99: another session
+	_, other := conversation(t, r, SessionRequest{Role: "calculator"}) // Another session
 	wantReply(t, "another session", other("add", 1, 1), "2 persisted")
 	if n := model.Count("calculator.add", ""); n != 1 {
 		t.Errorf("%d model requests, want 1", n)
 	}
 }
 
-// calls that need the same program at the same time forge once.
+// Calls that need the same program at the same time forge once.
 func TestSingleFlight(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
 	model.Block = make(chan struct{})
@@ -171,7 +171,7 @@ func TestSingleFlight(t *testing.T) {
 	}
 }
 
-// P-47, P-51, P-53, P-54, P-60: a stored program that fails is repaired with its code, class and message.
+// A stored program that fails is repaired with its code, class and message.
 func TestRepair(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"r.m": {run(boomOnBad), run(mends)}})
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
@@ -190,7 +190,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// Proof before serving (design.md section 2): a repair that breaks an older answer is refused and the broken fixture
+// Proof before serving: a repair that breaks an older answer is refused and the broken fixture
 // goes to the model; with fixtures off it is accepted.
 func TestProofBeforeServing(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"pf.m": {run(boomOnBad), run(breaks), run(mends)}})
@@ -215,7 +215,7 @@ func TestProofBeforeServing(t *testing.T) {
 
 func lastUser(q provider.Request) string { return q.Messages[len(q.Messages)-1].Content }
 
-// P-55, P-61, P-101: a repair that fails goes on to a new program in the same call; a spent budget forges at once.
+// A repair that fails goes on to a new program in the same call; a spent budget forges at once.
 func TestBudgets(t *testing.T) {
 	boom := run("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn 1, nil")
 	r, model := newRuntime(t, map[string][]string{"b.m": {boom}})
@@ -260,7 +260,7 @@ func TestAuthoredErrors(t *testing.T) {
 	}
 }
 
-// Delegation: children commit before their parents, budgets bound the tree, speakers tell who called (H-04).
+// Delegation: children commit before their parents, budgets bound the tree, speakers tell who called.
 func TestNestedCalls(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{
 		"boss.work":   {run("\to := call.Tool(\"helper\").Call(\"help\", 20.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value.(float64) + 1, nil")},

@@ -60,7 +60,7 @@ type Figures struct {
 	Repairs           int   // since the last regeneration
 }
 
-// Select decides. It is pure: the same input gives the same decision (P-46).
+// Select decides. It is pure: the same input gives the same decision.
 func Select(in SelectInput) Decision {
 	p, a := in.Policy, in.Artifact
 	if a == nil {
@@ -162,7 +162,7 @@ func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string 
 }
 
 // Degraded reports whether a generation is degraded: enough counted failures, a recent rate above the limit, and more
-// failures than successes (decision 6).
+// failures than successes.
 func Degraded(g *agent.Generation, p agent.DegradedPolicy) bool {
 	failures := g.IntrinsicFailureCount + g.AdaptiveFailureCount
 	if failures < int64(p.MinFailures) || failures <= g.SuccessCount {

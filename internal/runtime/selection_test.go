@@ -42,7 +42,7 @@ func artifact(change func(*agent.Artifact), generations ...*agent.Generation) *a
 	return a
 }
 
-// The decision matrix of seed 001: P-39..46, P-85..90, P-94, P-98, P-10; decisions 5 to 8.
+// The decision matrix of seed 001.
 func TestSelect(t *testing.T) {
 	const k, other = "sha256:k", "sha256:other"
 	healthy := func() *agent.Artifact { return artifact(nil, generation("gen-1", k, "ooo", nil)) }
@@ -121,7 +121,7 @@ func TestSelect(t *testing.T) {
 			if got.Decision != tt.decision || got.Reason != tt.reason || id != tt.generation {
 				t.Errorf("got %s (%s) of %q, want %s (%s) of %q", got.Decision, got.Reason, id, tt.decision, tt.reason, tt.generation)
 			}
-			for range 100 { // P-46: the same state gives the same decision
+			for range 100 { // The same state gives the same decision
 				if again := Select(in); !reflect.DeepEqual(again, got) {
 					t.Fatalf("another decision on the same state: %+v, then %+v", got, again)
 				}
@@ -130,7 +130,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// P-46, P-85..P-90, P-98: the decision matrix of seed 001, every state of an artifact under every switch.
+// The decision matrix of seed 001, every state of an artifact under every switch.
 func TestDecisionMatrix(t *testing.T) {
 	const k, other = "sha256:k", "sha256:other"
 	spent := func(a *agent.Artifact) { a.RepairCountSinceRegen = 3 }

@@ -21,7 +21,7 @@ const (
 	maxTurnLook         = 20_000 // records looked at for those
 )
 
-// fromSession is a history input that asks for the session's own turns (D-24).
+// fromSession is a history input that asks for the session's own turns.
 type fromSession struct {
 	FromSession string `json:"from_session"` // last
 	N           *int   `json:"n"`

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// H-29, H-30: a nested call whose arguments have no JSON form is not made, and leaves a record all the same: the bad field is a
+// A nested call whose arguments have no JSON form is not made, and leaves a record all the same: the bad field is a
 // text, the others are intact.
 func TestArgumentsWithoutJSON(t *testing.T) {
 	tests := []struct{ name, value, imports, want string }{

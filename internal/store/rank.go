@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// recencyDays is the time constant of the recency factor exp(-days/30) (requirements.md, P-63).
+// recencyDays is the time constant of the recency factor exp(-days/30).
 const recencyDays = 30
 
-// StaleAfter is how long a tool may go unused before prompts prefer whatever is in use (P-66): a stale tool ranks behind
+// StaleAfter is how long a tool may go unused before prompts prefer whatever is in use: a stale tool ranks behind
 // every fresh one, however far it has come in its lifecycle. It stays known and callable, and its next use brings it back.
 const StaleAfter = recencyDays * 24 * time.Hour
 

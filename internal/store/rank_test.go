@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// P-63..P-66, P-98: the ranking that is kept while tools are used, grow stale, change their state and go is the one that
+// The ranking that is kept while tools are used, grow stale, change their state and go is the one that
 // sorting everything anew would give, at every moment. New tools get no bonus.
 func TestRankingEqualsSorting(t *testing.T) {
 	const roles, steps = 60, 4000

@@ -58,7 +58,7 @@ func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) 
 	return sum
 }
 
-func TestLint(t *testing.T) {
+func TestLint(t *testing.T) {
 	m, r := newMetrics(t)
 	m.Route("/v1/calls", "GET", false)
 	m.Problem("not_found")
@@ -74,7 +74,7 @@ func TestLint(t *testing.T) { // X-17
 	}
 }
 
-func TestClosedSetsStandAtZero(t *testing.T) {
+func TestClosedSetsStandAtZero(t *testing.T) {
 	_, r := newMetrics(t)
 	for _, c := range []struct {
 		name   string
@@ -166,7 +166,7 @@ func TestObserveCall(t *testing.T) {
 	}
 }
 
-// C-22: both signals that a call can have are told by their names.
+// Both signals that a call can have are told by their names.
 func TestCorrectionSignals(t *testing.T) {
 	m, r := newMetrics(t)
 	for _, signal := range []string{"temporal_reask", "temporal_reask_dispatch"} {
@@ -257,7 +257,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// Roles are free text: 10,000 invented ones must not become series. X-17
+// Roles are free text: 10,000 invented ones must not become series.
 func TestCardinality(t *testing.T) {
 	m, r := newMetrics(t)
 	m.ObserveCall(warmEntry(), Stages{})

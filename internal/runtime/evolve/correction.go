@@ -27,7 +27,7 @@ type Turn struct {
 // maxTokenBytes bounds how much of a turn's arguments is compared.
 const maxTokenBytes = 64 << 10
 
-// Correction says whether now corrects before, its predecessor in the same session, role and method (decision 11). It
+// Correction says whether now corrects before, its predecessor in the same session, role and method. It
 // returns the signal, or "" for an ordinary call. dispatch is set for methods that take free text, such as ask.
 func Correction(before, now Turn, dispatch bool, p agent.CorrectionPolicy) string {
 	elapsed := now.At.Sub(before.At)

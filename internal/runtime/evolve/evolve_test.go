@@ -11,7 +11,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// C-20, decision 10.
 func TestWeak(t *testing.T) {
 	movies := `{"type":"object","required":["status","movies"]}`
 	policy := agent.DefaultPolicy().WeakSuccess
@@ -69,7 +68,6 @@ func FuzzWeak(f *testing.F) {
 	})
 }
 
-// Decision 11; C-22.
 func TestCorrection(t *testing.T) {
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	turn := func(seconds int, troubled bool, args ...string) Turn {

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// Issue 7.4: at most four capabilities, each seen at least twice in the last five events.
+// At most four capabilities, each seen at least twice in the last five events.
 func TestPatterns(t *testing.T) {
 	event := func(at int, capabilities ...string) agent.PatternEvent {
 		return agent.PatternEvent{CallID: fmt.Sprint(at), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", at), Capabilities: capabilities}
@@ -45,7 +45,7 @@ func authored(kind string) Call {
 	return Call{Status: agent.StatusError, ErrorType: kind, Authored: true, Class: agent.ClassAuthored}
 }
 
-// C-24..C-29, C-32: what evidence leads to what advice, at and around the thresholds.
+// What evidence leads to what advice, at and around the thresholds.
 func TestRecommend(t *testing.T) {
 	movies := "empty_array:/movies"
 	fine := Call{}
@@ -90,7 +90,7 @@ func TestRecommend(t *testing.T) {
 	}
 }
 
-// C-27: the proposal is the registered deliverable with one constraint more, and the simulation counts what it would
+// The proposal is the registered deliverable with one constraint more, and the simulation counts what it would
 // have done.
 func TestStrengthenAndSimulate(t *testing.T) {
 	empty, full := `{"status":"ok","movies":[]}`, `{"status":"ok","movies":["A"]}`
@@ -151,7 +151,7 @@ func TestConstrain(t *testing.T) {
 	}
 }
 
-// C-24, C-25: the score grows with the share, with the corrections among it and with the evidence, and with nothing else.
+// The score grows with the share, with the corrections among it and with the evidence, and with nothing else.
 func TestScore(t *testing.T) {
 	movies := "empty_array:/movies"
 	calls := func(weakN, reaskedN, fine int) Method {
@@ -176,7 +176,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// Failure classes (issue 7.5): a stored program that failed counts, though the call mended it; a first program that was
+// Failure classes: a stored program that failed counts, though the call mended it; a first program that was
 // refused on the way does not.
 func TestFailuresOnTheWay(t *testing.T) {
 	entry := func(i int, decision string) agent.LogEntry {
@@ -193,7 +193,7 @@ func TestFailuresOnTheWay(t *testing.T) {
 	}
 }
 
-// C-31: the same evidence gives the same bytes, in whatever order it is read.
+// The same evidence gives the same bytes, in whatever order it is read.
 func TestCollectIsDeterministic(t *testing.T) {
 	var entries []agent.LogEntry
 	for i := range 40 {

@@ -29,7 +29,7 @@ func program(imports, decls, body string) string {
 	return b.String() + decls + "\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\nreturn nil, nil\n}\n"
 }
 
-// Refusals have the right type and a correction (issue 3, point 3; P-52).
+// Refusals have the right type and a correction.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name, source, kind, message string
@@ -117,7 +117,7 @@ func doublingStructs() string {
 	return b.String()
 }
 
-// Errors read like the compiler's, with line and column of the model's own text (issue 3, point 1).
+// Errors read like the compiler's, with line and column of the model's own text.
 func TestErrorLines(t *testing.T) {
 	source := "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tx := strings.ToUper(\"a\")\n\treturn y, 5\n}\n"
 	_, r := newGate(t).Check(source)
@@ -143,7 +143,7 @@ func TestErrorsBesideMoves(t *testing.T) {
 	}
 }
 
-// What needs no model is mended: unused and missing imports, unused variables, the package's name (issue 3, point 1).
+// What needs no model is mended: unused and missing imports, unused variables, the package's name.
 func TestMended(t *testing.T) {
 	tests := []struct{ name, source, has string }{
 		{"unused import", program("strings", "", ""), ""},
@@ -170,7 +170,7 @@ func TestMended(t *testing.T) {
 	}
 }
 
-// Facts come from the typed tree; comments and strings do not mislead them (issue 3, point 4).
+// Facts come from the typed tree; comments and strings do not mislead them.
 func TestFacts(t *testing.T) {
 	tests := []struct {
 		name, source string
@@ -187,7 +187,7 @@ func TestFacts(t *testing.T) {
 			Facts{Imports: []string{"recurgent"}, HistoryAccess: true, HistoryPatterns: []string{"count", "group"}}},
 		{"history mapped", program("", "", "var out []string\nfor _, r := range call.History() { out = append(out, r.Role) }"),
 			Facts{Imports: []string{"recurgent"}, HistoryAccess: true, HistoryPatterns: []string{"map"}}},
-		// H-40, H-41: what programs do with the records that they find under their context's key
+		// What programs do with the records that they find under their context's key
 		{"history in the context", program("", "", "records, ok := call.Context[\"conversation_history\"].([]any)\nif !ok { return nil, nil }\nby := map[string]int{}\nfor _, r := range records[1:] { by[r.(map[string]any)[\"role\"].(string)]++ }\nreturn by, nil"),
 			Facts{Imports: []string{"recurgent"}, HistoryPatterns: []string{"count", "group", "slice"}, ContextReads: []string{"conversation_history"}, Literals: []string{`"role"`, "1"}}},
 		{"history in the context, counted", program("", "", "const k = \"conversation_history\"\nmemory := call.Context\nvar list, _ = memory[k].([]any)\nreturn len(list), nil"),
@@ -273,7 +273,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The docs and the prompt are made from the one list (issue 3, point 6).
+// The docs and the prompt are made from the one list.
 func TestDialectDocument(t *testing.T) {
 	const path = "../../../docs/dialect.md"
 	if os.Getenv("UPDATE") != "" {

@@ -19,7 +19,7 @@ func cycle() *json.UnsupportedValueError {
 }
 `
 
-// What the allowed packages hand out of reflect cannot be held, by whatever way it is taken (issue 12, section 3).
+// What the allowed packages hand out of reflect cannot be held, by whatever way it is taken.
 func TestHeldTypes(t *testing.T) {
 	const imports = "encoding/json encoding/xml errors fmt sort slices "
 	for _, test := range []struct{ name, decls, body, what string }{

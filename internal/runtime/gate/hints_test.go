@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A refusal of what models get wrong tells the correction (issue 3, point 3).
+// A refusal of what models get wrong tells the correction.
 func TestHints(t *testing.T) {
 	const head = "package tool\n\nimport \"recurgent\"\n\n"
 	const run = "func Run(call *recurgent.Call) (any, error) {\n\treturn 1, nil\n}\n"

@@ -1,5 +1,5 @@
 // Package history turns what a session has been through into what others may see of it: arguments with their secrets
-// masked, and history input (design.md section 8) checked and turned into messages. It works on plain data, does no I/O, and may be
+// masked, and history input checked and turned into messages. It works on plain data, does no I/O, and may be
 // used concurrently.
 package history
 

@@ -12,7 +12,7 @@ func defaultKeys() []string {
 	return []string{"password", "token", "secret", "api_key", "authorization"}
 }
 
-// Decision 16: keys that match are masked at any depth, in any letter case; the rest stays byte by byte.
+// Keys that match are masked at any depth, in any letter case; the rest stays byte by byte.
 func TestMask(t *testing.T) {
 	tests := []struct{ raw, want string }{
 		{`{"password":"hunter2","x":1}`, `{"password":"[masked]","x":1}`},

@@ -159,7 +159,7 @@ func Render(t Turn, fields []contract.Field) string {
 	return strings.Join(lines, "\n")
 }
 
-// Label renders a field's name: the first letter upper, the rest lower (requirements.md, decision 9).
+// Label renders a field's name: the first letter upper, the rest lower.
 func Label(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToTitle(first)) + strings.ToLower(name[size:])

@@ -23,7 +23,7 @@ func signature(t testing.TB) *contract.Signature {
 	return &s
 }
 
-// D-03..D-10, D-25: what is a history input, and how a fault is told.
+// What is a history input, and how a fault is told.
 func TestParse(t *testing.T) {
 	good := `{"question":"q","answer":"a"}`
 	tests := []struct {
@@ -70,7 +70,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// D-11..D-16, D-19, D-20: two messages a turn, fields in the signature's order, the same bytes for shuffled keys.
+// Two messages a turn, fields in the signature's order, the same bytes for shuffled keys.
 func TestMessages(t *testing.T) {
 	sig := signature(t)
 	want := []provider.Message{
@@ -95,7 +95,6 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Decision 9.
 func TestLabel(t *testing.T) {
 	for name, want := range map[string]string{"question": "Question", "firstName": "Firstname", "order_id": "Order_id", "URL": "Url", "élan": "Élan", "1st": "1st"} {
 		if got := Label(name); got != want {
@@ -124,7 +123,6 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// D-24.
 func TestFromCall(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tests := []struct {
@@ -200,7 +198,7 @@ func FuzzFromCall(f *testing.F) {
 	})
 }
 
-// H-29's values in a history input: each is rendered, the same each time, or refused with its place.
+// Odd values in a history input: each is rendered, the same each time, or refused with its place.
 func TestOddValues(t *testing.T) {
 	sig := signature(t)
 	deep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)

@@ -32,8 +32,8 @@ type Advice struct {
 	CallerContracts int `json:"caller_contracts"`
 }
 
-// Recommendations evaluates the newest calls of the log: the same log gives the same advice, best first (C-24 to
-// C-32). It changes nothing. What was applied or dismissed is listed only under that status.
+// Recommendations evaluates the newest calls of the log: the same log gives the same advice, best first. It
+// changes nothing. What was applied or dismissed is listed only under that status.
 func (o *Operator) Recommendations(ctx context.Context, status string) ([]Advice, error) {
 	if status != AdviceApplied && status != AdviceDismissed {
 		return o.openAdvice(ctx, true)

@@ -19,7 +19,7 @@ const (
 
 var errEnough = errors.New("enough")
 
-// a call under way tells what it does, to those who come late too, and ends with its outcome.
+// A call under way tells what it does, to those who come late too, and ends with its outcome.
 func TestCallEvents(t *testing.T) {
 	g := newRig(t, map[string][]string{"r.m": {run(boomOnBad), run(repaired)}})
 	call := g.conversation(t, "r")
@@ -53,7 +53,7 @@ func TestCallEvents(t *testing.T) {
 	}
 }
 
-// a stream that is resumed loses nothing and doubles nothing.
+// A stream that is resumed loses nothing and doubles nothing.
 func TestEventsResume(t *testing.T) {
 	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
 	call := g.conversation(t, "calculator")

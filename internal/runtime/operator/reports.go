@@ -23,7 +23,7 @@ type PatternReport struct {
 	Events   []agent.PatternEvent `json:"events"`   // oldest first, at most 50
 }
 
-// PatternReport returns what is remembered of a role's calls, corrections linked (C-22, C-23).
+// PatternReport returns what is remembered of a role's calls, corrections linked.
 func (o *Operator) PatternReport(ctx context.Context, role string) (PatternReport, error) {
 	if err := agent.CheckName("role", role); err != nil {
 		return PatternReport{}, err
@@ -49,7 +49,7 @@ func (o *Operator) PatternReport(ctx context.Context, role string) (PatternRepor
 	return report, nil
 }
 
-// HistoryUsage says how much programs look at history: the evidence for what to build next (H-54).
+// HistoryUsage says how much programs look at history: the evidence for what to build next.
 type HistoryUsage struct {
 	Usage
 	Since string      `json:"since"` // of the oldest call looked at, "" when there is none
@@ -112,7 +112,7 @@ func (o *Operator) HistoryUsage(ctx context.Context) (HistoryUsage, error) {
 	return report, nil
 }
 
-// Trends says where programs came from and how calls failed, over time (P-93).
+// Trends says where programs came from and how calls failed, over time.
 type Trends struct {
 	Window    string  `json:"window"`
 	Truncated bool    `json:"truncated"` // there were more calls than the newest 10,000

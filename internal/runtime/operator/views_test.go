@@ -12,7 +12,7 @@ import (
 // spins is the body of a program that never ends when it is asked to.
 const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\treturn 1, nil"
 
-// a running call is a cursor of the log like any other: what runs longer and all that ended stand behind it.
+// A running call is a cursor of the log like any other: what runs longer and all that ended stand behind it.
 func TestRunningCallAsCursor(t *testing.T) {
 	g := newRig(t, map[string][]string{"r.m": {run(spins)}})
 	id := g.conversation(t, "r")("m", "fine").SessionID

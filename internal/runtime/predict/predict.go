@@ -1,5 +1,5 @@
 // Package predict answers by a signature alone: declared inputs are rendered into a conversation, one model reply is
-// read back into declared outputs (design.md section 8). Whatever is wrong with the request is found before the model is
+// read back into declared outputs. Whatever is wrong with the request is found before the model is
 // asked; a reply that does not fit is asked for once more, with the reason.
 //
 // A prediction keeps nothing. The same request gives the same messages, byte by byte, and a history changes none of the

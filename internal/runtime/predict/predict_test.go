@@ -64,7 +64,7 @@ func text(contents ...string) []openaitest.Reply {
 	return out
 }
 
-// Design section 8's example, over the wire; D-05, D-11, D-17, D-18.
+// Design section 8's example, over the wire.
 func TestExample(t *testing.T) {
 	p, s := start(t, text("Answer: ok")...)
 	r := request(t, withHistory, `{"question": "current", "history": {"messages": [{"question": "q1", "answer": "a1"}]}}`)
@@ -87,13 +87,13 @@ func TestHistoryChangesNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []string{``, `,"history":null`, `,"history":{"messages":[]}`} { // D-02, D-03, D-04
+	for _, h := range []string{``, `,"history":null`, `,"history":{"messages":[]}`} {
 		got, err := Messages(request(t, withHistory, `{"question":"current <x>"`+h+`}`))
 		if diff := cmp.Diff(plain, got); err != nil || diff != "" {
 			t.Errorf("with %q: %v %s", h, err, diff)
 		}
 	}
-	for _, n := range []int{1, 2, 7} { // D-15, D-16, D-17, D-18
+	for _, n := range []int{1, 2, 7} {
 		elements := strings.TrimSuffix(strings.Repeat(`{"answer":"marker","question":"marker"},`, n), ",")
 		got, err := Messages(request(t, withHistory, `{"question":"current <x>","history":{"messages":[`+elements+`]}}`))
 		if err != nil || len(got) != len(plain)+2*n || got[0] != plain[0] || got[len(got)-1] != plain[len(plain)-1] {
@@ -141,7 +141,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// D-09, D-10, D-25: faults are found before any model request.
+// Faults are found before any model request.
 func TestBadRequests(t *testing.T) {
 	tests := []struct{ name, signature, inputs, code, pointer string }{
 		{"history is a string", withHistory, `{"question":"q","history":"x"}`, "invalid_history_value", "/inputs/history"},
@@ -288,7 +288,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// D-13, D-19: a thousand orders of the same keys, in inputs, history and demos, give the same bytes.
+// A thousand orders of the same keys, in inputs, history and demos, give the same bytes.
 func TestShuffles(t *testing.T) {
 	signature := `{"inputs":[{"name":"review"},{"name":"meta"},{"name":"past","type":"history"}],"outputs":[{"name":"mood"},{"name":"stars","type":"integer"}]}`
 	shuffled := func(members ...string) string {

@@ -42,7 +42,7 @@ func (e *Failure) Error() string { return e.Detail }
 // Is makes errors.Is(err, ErrModel) work.
 func (e *Failure) Is(target error) bool { return target == ErrModel }
 
-// Query asks for the outputs of a signature (design.md section 8).
+// Query asks for the outputs of a signature.
 type Query struct {
 	Name      string          // of a named signature, or "": then Signature is taken
 	Signature json.RawMessage // {instructions?, inputs, outputs}

@@ -69,7 +69,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// H-31..H-36, C-15, C-17: what every request says.
+// What every request says.
 func TestGuidance(t *testing.T) {
 	for name, in := range cases() {
 		messages := Program(in)
@@ -79,20 +79,20 @@ func TestGuidance(t *testing.T) {
 		}
 		system, user := messages[0].Content, messages[len(messages)-1].Content
 		for _, want := range []string{
-			"available as structured array records",                              // H-31
-			"Prefer direct filtering and querying",                               // H-32
-			"over speculative abstraction",                                       // H-32
-			"Do not assume that optional fields exist",                           // H-33
-			"If utility must fail inline, encode it as deliverable constraints.", // C-15
-			"low_utility", "wrong_tool_boundary", // C-17
-			"Acceptance is prose", // C-18
+			"available as structured array records",
+			"Prefer direct filtering and querying",
+			"over speculative abstraction",
+			"Do not assume that optional fields exist",
+			"If utility must fail inline, encode it as deliverable constraints.",
+			"low_utility", "wrong_tool_boundary",
+			"Acceptance is prose",
 			"never write their values", "do not guess data", "submit_program", "min_items", dialect[:20],
 		} {
 			if !strings.Contains(system, want) {
 				t.Errorf("%s: the system prompt lacks %q", name, want)
 			}
 		}
-		for _, want := range []string{fmt.Sprintf("records: %d", in.HistoryCount), "The full history is reachable at run time through call.History()."} { // H-34, H-36
+		for _, want := range []string{fmt.Sprintf("records: %d", in.HistoryCount), "The full history is reachable at run time through call.History()."} {
 			if !strings.Contains(user, want) {
 				t.Errorf("%s: the user prompt lacks %q", name, want)
 			}
@@ -108,7 +108,7 @@ func TestGuidance(t *testing.T) {
 	}
 }
 
-// C-16: the example in the prompt is one that the validator takes, and it bites.
+// The example in the prompt is one that the validator takes, and it bites.
 func TestExampleContract(t *testing.T) {
 	m := regexp.MustCompile("(?s)```json\n(.*?)\n```").FindStringSubmatch(Program(Input{})[0].Content)
 	if m == nil {
@@ -176,7 +176,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// H-35, H-37, P-65: bounded whatever the input, and no arguments of earlier calls.
+// Bounded whatever the input, and no arguments of earlier calls.
 func TestBounds(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	quoted, _ := json.Marshal(long)

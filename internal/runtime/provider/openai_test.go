@@ -42,7 +42,7 @@ func request() provider.Request {
 		Messages: []provider.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "<role>r</role><method>m</method>"}}, TraceParent: "00-aa-bb-01"}
 }
 
-// what real servers do, and what becomes of it.
+// What real servers do, and what becomes of it.
 func TestProgram(t *testing.T) {
 	content := func(c string) []openaitest.Reply { return []openaitest.Reply{{Content: c}} }
 	tool := func(name, arguments string) []openaitest.Reply {
@@ -197,7 +197,7 @@ func (f hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// whoever cancels learns its own cause.
+// Whoever cancels learns its own cause.
 func TestCancel(t *testing.T) {
 	p, s := start(t, nil)
 	s.Answer("r", "m", openaitest.Reply{Hang: true})

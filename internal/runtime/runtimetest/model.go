@@ -72,7 +72,7 @@ func (s *Model) Count(key, kind string) int {
 	return n
 }
 
-// CheckHistoryGuidance holds every request of a test to what prompts must say of the history (H-31 to H-37).
+// CheckHistoryGuidance holds every request of a test to what prompts must say of the history.
 func (s *Model) CheckHistoryGuidance(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()

@@ -20,7 +20,7 @@ type callParams = struct {
 }
 
 // A refusedCall is a nested call that cannot be made, because some of its arguments have no JSON form: a text stands in
-// the place of each of those, the others are as they were. The daemon keeps a record of it (H-29, H-30).
+// the place of each of those, the others are as they were. The daemon keeps a record of it.
 type refusedCall struct {
 	Role   string                     `json:"role"`
 	Method string                     `json:"method"`

@@ -28,7 +28,7 @@ func nestedLists(n int) any {
 	return v
 }
 
-// H-29, H-30: what has no JSON form becomes a text, in the place of that field alone; the same one every time.
+// What has no JSON form becomes a text, in the place of that field alone; the same one every time.
 func TestUnsafeArguments(t *testing.T) {
 	cycle := map[string]any{"name": "c"}
 	cycle["self"] = cycle

@@ -96,7 +96,7 @@ func prepareWarm(b *testing.B, s *testStore, sessions int) {
 }
 
 // BenchmarkCommit reports commits a second, fsyncs and journal bytes a commit, with 1, 16 and 64 writers, when an
-// fsync takes a millisecond more. Issue 5: at most 1, 0.25 and 0.1 fsyncs.
+// fsync takes a millisecond more. At most 1, 0.25 and 0.1 fsyncs are wanted.
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("fsync=1ms/writers=%d", writers), func(b *testing.B) { benchCommit(b, writers, time.Millisecond) })
@@ -310,7 +310,7 @@ func mustWrite(b testing.TB, dir, name string, doc any) {
 	}
 }
 
-// BenchmarkOpen is a start on what a clean stop left: issue 5 asks for under a second with the larger one.
+// BenchmarkOpen is a start on what a clean stop left; under a second is wanted with the larger one.
 func BenchmarkOpen(b *testing.B) {
 	for _, size := range []struct{ tools, sessions int }{{10, 10}, {10_000, 100_000}} {
 		b.Run(fmt.Sprintf("tools=%d/sessions=%d", size.tools, size.sessions), func(b *testing.B) {

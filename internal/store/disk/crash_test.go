@@ -167,7 +167,6 @@ func runScript(t *testing.T, f *vfstest.FS) (states []string) {
 
 // TestCrashPowerCut cuts the power after every operation on the file system, in several ways, and opens what is left: the
 // store is as it was after the steps that were acknowledged, or the one under way as well. Nothing is quarantined.
-// P-12, H-59; issue 5, 1 to 3.
 func TestCrashPowerCut(t *testing.T) {
 	f := vfstest.New()
 	states := runScript(t, f)

@@ -35,7 +35,7 @@ func changeFile(t *testing.T, dir, name string, change func(string) string) {
 	}
 }
 
-// Issue 5, 2: a line that was damaged where it stands, so that nothing tells before it is read, hides no other one, is
+// A line that was damaged where it stands, so that nothing tells before it is read, hides no other one, is
 // told of, and is set aside by a repair.
 func TestDamagedHistoryLine(t *testing.T) {
 	ctx := context.Background()
@@ -102,7 +102,7 @@ func TestDamagedHistoryLine(t *testing.T) {
 	}
 }
 
-// Issue 5, 2: what is written behind a torn end stands on a line of its own, and that an end is missing is told.
+// What is written behind a torn end stands on a line of its own, and that an end is missing is told.
 func TestTornLogs(t *testing.T) {
 	ctx := context.Background()
 	for file, change := range map[string]func(string) string{
@@ -154,7 +154,7 @@ func TestTornLogs(t *testing.T) {
 	}
 }
 
-// Issue 5, 2: what stands in the place of a document and is no file is set aside, too.
+// What stands in the place of a document and is no file is set aside, too.
 func TestDirectoryInTheWay(t *testing.T) {
 	for _, file := range []string{policyFile, contentFile, "sessions/sess_1/session.json", "tools/calculator/add.json"} {
 		dir, _ := filled(t)
@@ -188,7 +188,7 @@ func (f noSpaceFS) Open(name string, create bool) (vfs.File, error) {
 	return f.fullFS.Open(name, create)
 }
 
-// Issue 5, 5: a store on a disk that is full already opens: reads go on, commits are refused, and it recovers by itself.
+// A store on a disk that is full already opens: reads go on, commits are refused, and it recovers by itself.
 func TestOpenOnAFullDisk(t *testing.T) {
 	ctx := context.Background()
 	for name, stop := range map[string]func(s *testStore) error{"stopped": (*testStore).close, "killed": func(s *testStore) error { s.kill(); return nil }} {

@@ -66,7 +66,7 @@ func writeHistory(b testing.TB, dir, id string, records int) {
 }
 
 // BenchmarkHistory is what a history costs with 10, 10,000 and 1,000,000 records: to append to, to page through, and to search.
-// Every row is to be flat (issue 8, 6).
+// Every row is to be flat.
 func BenchmarkHistory(b *testing.B) {
 	const look = 20_000 // as the interface asks
 	for _, records := range []int{10, 10_000, 1_000_000} {

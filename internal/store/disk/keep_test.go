@@ -106,7 +106,7 @@ func TestFilesAfterCleanStop(t *testing.T) {
 	}
 }
 
-// Issue 5, 7: a deleted session's arguments and values are in no file, of whatever kind.
+// A deleted session's arguments and values are in no file, of whatever kind.
 func TestDeletedSessionIsInNoFile(t *testing.T) {
 	dir, _ := filled(t)
 	check := func(when string) {
@@ -155,7 +155,7 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 	}
 }
 
-// P-71: what comes back from the archive is what went there, byte for byte.
+// What comes back from the archive is what went there, byte for byte.
 func TestRestoreBringsBackTheBytes(t *testing.T) {
 	dir, _ := filled(t)
 	name := filepath.Join(dir, "tools/calculator/add.json")
@@ -190,7 +190,7 @@ func TestRestoreBringsBackTheBytes(t *testing.T) {
 	}
 }
 
-// Issue 5, 2; P-18, P-40, P-42, H-22: each file that is torn, tampered with or of another version is set aside and
+// Each file that is torn, tampered with or of another version is set aside and
 // counted; the store opens and works.
 func TestCorruptFiles(t *testing.T) {
 	ctx := context.Background()
@@ -293,7 +293,7 @@ func noArtifact(t *testing.T, s *testStore) {
 	}
 }
 
-// Issue 5, 7: newer forms are refused with a clear line; older ones are migrated, with a backup.
+// Newer forms are refused with a clear line; older ones are migrated, with a backup.
 func TestSchemaVersions(t *testing.T) {
 	for _, file := range []string{registryFile, policyFile, patternsFile, contentFile, indexFile, checkpointFile} {
 		dir, _ := filled(t)
@@ -385,7 +385,7 @@ func (f *fullFS) set(free uint64) {
 	f.free = free
 }
 
-// Issue 5, 5; X-18: on a full disk commits are refused before anything is done, reads go on, and it recovers by itself.
+// On a full disk commits are refused before anything is done, reads go on, and it recovers by itself.
 func TestFullDisk(t *testing.T) {
 	inner, err := vfs.Dir(t.TempDir())
 	if err != nil {
@@ -426,7 +426,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Issue 5, 8: an export taken while calls go on is, imported, a store that keeps every promise, with at least what was
+// An export taken while calls go on is, imported, a store that keeps every promise, with at least what was
 // acknowledged before it began.
 func TestExportImport(t *testing.T) {
 	dir, _ := filled(t)
@@ -521,7 +521,7 @@ func TestExportOfAStoppedStoreIsTheStore(t *testing.T) {
 	}
 }
 
-// Issue 5, 8: verify finds what is wrong, repair mends what can be mended.
+// Verify finds what is wrong, repair mends what can be mended.
 func TestVerifyAndRepair(t *testing.T) {
 	ctx := context.Background()
 	dir, _ := filled(t)

@@ -7,7 +7,7 @@ import (
 )
 
 // slug returns the name of the file or directory for a role or method: the name itself when that is plain, else a
-// readable form of it and eight digits of its hash (requirements.md, decision 14). Two names never share a slug but
+// readable form of it and eight digits of its hash. Two names never share a slug but
 // for a collision of the hash; the true name stands inside the file and is compared.
 func slug(name string) string {
 	if plain(name) {

@@ -19,7 +19,6 @@ func (r *rig) forge(role, method, code string) *agent.Artifact {
 	return a
 }
 
-// P-26, P-35
 func counters(t *testing.T, r *rig) {
 	r.session("sess_1")
 	r.commit(Forged(r.call("sess_1"), "package tool"))
@@ -97,7 +96,7 @@ func artifactRevisions(t *testing.T, r *rig) {
 }
 
 // An act that is undone leaves the artifact as it was, its revision included, and the generation that a program had pushed out
-// is back, however the store ends in between: after the act, and after the undo. P-71
+// is back, however the store ends in between: after the act, and after the undo.
 func artifactUndo(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {
@@ -171,7 +170,6 @@ func programs(t *testing.T, r *rig) {
 	})
 }
 
-// Decision 14
 func oddNames(t *testing.T, r *rig) {
 	names := []string{"movie finder", "Movie Finder", "movie_finder", "ünïcode 🙂", "archive", "registry", "registry.json", "index", "CON", strings.Repeat("ä", 200), "a.b", ".hidden", "-x", "x?", "x*"}
 	for _, n := range names {
@@ -195,7 +193,6 @@ func oddNames(t *testing.T, r *rig) {
 	})
 }
 
-// P-14, P-19
 func tools(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := r.call("sess_1")
@@ -255,7 +252,6 @@ func toolRevisions(t *testing.T, r *rig) {
 	})
 }
 
-// P-63, P-65, P-66
 func ranking(t *testing.T, r *rig) {
 	r.session("sess_1")
 	use := func(role string, ok, bad int, state string) {
@@ -309,7 +305,6 @@ func ranking(t *testing.T, r *rig) {
 	})
 }
 
-// P-88
 func policy(t *testing.T, r *rig) {
 	p, err := r.s.Policy(r.ctx)
 	r.ok(err)
@@ -398,7 +393,6 @@ func watch(t *testing.T, r *rig) {
 	}
 }
 
-// P-71, P-92
 func archiveAndRestore(t *testing.T, r *rig) {
 	before := r.forge("calculator", "add", "package tool // add")
 	r.forge("calculator", "sub", "package tool // sub")
@@ -471,7 +465,6 @@ func remove(t *testing.T, r *rig) {
 	})
 }
 
-// P-68
 func stale(t *testing.T, r *rig) {
 	r.session("sess_1")
 	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "old"}, 0, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Issue 5, 1: everything of a call, or nothing.
+// Everything of a call, or nothing.
 func commit(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := Forged(r.call("sess_1"), "package tool // add")
@@ -88,7 +88,6 @@ func commitWithoutSession(t *testing.T, r *rig) {
 	})
 }
 
-// H-60
 func commitAssignsSeq(t *testing.T, r *rig) {
 	r.session("sess_1")
 	r.session("sess_2")
@@ -104,7 +103,6 @@ func commitAssignsSeq(t *testing.T, r *rig) {
 	r.everyWay(func() { r.records("sess_1"); r.records("sess_2") })
 }
 
-// H-60, P-37
 func commitConcurrently(t *testing.T, r *rig) {
 	const writers, each = 16, 25
 	for i := range 4 {
@@ -274,7 +272,7 @@ func callsPage(t *testing.T, r *rig) {
 	})
 }
 
-// C-22: the entry of a corrected call names its re-ask, wherever the two stand and however they are asked for; the re-ask
+// The entry of a corrected call names its re-ask, wherever the two stand and however they are asked for; the re-ask
 // of a call that the store does not know hurts nobody.
 func corrections(t *testing.T, r *rig) {
 	r.session("sess_1")
@@ -342,7 +340,6 @@ func valuesExpire(t *testing.T, r *rig) {
 	})
 }
 
-//
 func replies(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {
@@ -413,7 +410,6 @@ func contentBytes(t *testing.T, r *rig) {
 	}
 }
 
-// C-23
 func patterns(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 60 {

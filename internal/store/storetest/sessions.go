@@ -14,7 +14,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-//
 func sessions(t *testing.T, r *rig) {
 	want := agent.Session{ID: "sess_1", Role: "calculator", Model: "m", Contract: &agent.Contract{Purpose: "sums"}, Debug: true,
 		Metadata: map[string]string{"a": "b"}, Owner: "ann", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now(), Revision: 1}
@@ -103,7 +102,6 @@ func contextsAreTheCallers(t *testing.T, r *rig) {
 	}
 }
 
-// H-62
 func historyPages(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for range 10 {
@@ -335,7 +333,6 @@ func historyTimes(t *testing.T, r *rig) {
 	})
 }
 
-// H-17
 func historyKeepsUnknownKeys(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := r.call("sess_1")
@@ -349,7 +346,7 @@ func historyKeepsUnknownKeys(t *testing.T, r *rig) {
 	})
 }
 
-// Issue 5, 7: deleting a session erases its arguments and values everywhere.
+// Deleting a session erases its arguments and values everywhere.
 func deleteErases(t *testing.T, r *rig) {
 	for _, id := range []string{"sess_keep", "sess_gone"} {
 		r.session(id)

@@ -45,15 +45,15 @@ func TestSeed002(t *testing.T) {
 		inputs   map[string]any
 		between  [][2]string // what stands between the first message and the last
 	}{
-		{"History input is omitted: the request is exactly as today (D-01, D-02)", map[string]any{"question": "current"}, nil},
-		{"History input is null: as omitted (D-03)", with(nil), nil},
-		{"History input has no messages: as omitted (D-04)", with(turns()), nil},
-		{"History input is provided: it is included as additional messages (D-05, D-06)", with(turns(one)), [][2]string{{"user", "Question: q1"}, {"assistant", "Answer: a1"}}},
-		{"History element becomes two messages: 2*N, roles alternate (D-11, D-15, D-16)", with(turns(one, one, one)),
+		{"History input is omitted: the request is exactly as today", map[string]any{"question": "current"}, nil},
+		{"History input is null: as omitted", with(nil), nil},
+		{"History input has no messages: as omitted", with(turns()), nil},
+		{"History input is provided: it is included as additional messages", with(turns(one)), [][2]string{{"user", "Question: q1"}, {"assistant", "Answer: a1"}}},
+		{"History element becomes two messages: 2*N, roles alternate", with(turns(one, one, one)),
 			[][2]string{{"user", "Question: q1"}, {"assistant", "Answer: a1"}, {"user", "Question: q1"}, {"assistant", "Answer: a1"}, {"user", "Question: q1"}, {"assistant", "Answer: a1"}}},
-		{"Fields are rendered as Field: value lines, strings as they are (D-12)", with(turns(map[string]any{"question": "two\nlines: <b>", "answer": "ä"})), [][2]string{{"user", "Question: two\nlines: <b>"}, {"assistant", "Answer: ä"}}},
-		{"Values that are no strings are compact, keys sorted (D-19)", with(turns(map[string]any{"question": map[string]any{"b": []any{1, nil}, "a": 2.5}, "answer": true})), [][2]string{{"user", `Question: {"a":2.5,"b":[1,null]}`}, {"assistant", "Answer: true"}}},
-		{"Keys outside the signature are ignored (D-20)", with(turns(map[string]any{"extra": "marker", "question": "q1", "history": turns(one), "answer": "a1"})), [][2]string{{"user", "Question: q1"}, {"assistant", "Answer: a1"}}},
+		{"Fields are rendered as Field: value lines, strings as they are", with(turns(map[string]any{"question": "two\nlines: <b>", "answer": "ä"})), [][2]string{{"user", "Question: two\nlines: <b>"}, {"assistant", "Answer: ä"}}},
+		{"Values that are no strings are compact, keys sorted", with(turns(map[string]any{"question": map[string]any{"b": []any{1, nil}, "a": 2.5}, "answer": true})), [][2]string{{"user", `Question: {"a":2.5,"b":[1,null]}`}, {"assistant", "Answer: true"}}},
+		{"Keys outside the signature are ignored", with(turns(map[string]any{"extra": "marker", "question": "q1", "history": turns(one), "answer": "a1"})), [][2]string{{"user", "Question: q1"}, {"assistant", "Answer: a1"}}},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			got := prediction(d, m, qaSignature(true), c.inputs)
@@ -66,7 +66,7 @@ func TestSeed002(t *testing.T) {
 	fields := map[string]any{"inputs": []any{map[string]any{"name": "zeta"}, map[string]any{"name": "alpha"}, map[string]any{"name": "history", "type": "history"}},
 		"outputs": []any{map[string]any{"name": "verdict"}, map[string]any{"name": "because", "type": "array"}}}
 	m.Answer("", "", rig.Text("Verdict: v\nBecause: []"))
-	t.Run("Field order follows the signature, only present fields are rendered (D-13, D-14)", func(t *testing.T) {
+	t.Run("Field order follows the signature, only present fields are rendered", func(t *testing.T) {
 		got := prediction(d, m, fields, map[string]any{"alpha": "a", "zeta": "z", "history": turns(map[string]any{"because": []any{"b"}, "alpha": "a1", "verdict": "v1", "zeta": "z1"}, map[string]any{"because": []any{}, "alpha": nil, "zeta": "z2"})})
 		want := [][2]string{got[0], {"user", "Zeta: z1\nAlpha: a1"}, {"assistant", "Verdict: v1\nBecause: [\"b\"]"}, {"user", "Zeta: z2"}, {"assistant", "Because: []"}, {"user", "Zeta: z\nAlpha: a"}}
 		if !reflect.DeepEqual(got, want) {
@@ -80,19 +80,19 @@ func TestSeed002(t *testing.T) {
 		code, pointer string
 		tagged        map[string]any
 	}{
-		{"Invalid history value is rejected: a string (D-09)", "x", "invalid_history_value", "/inputs/history", map[string]any{"field": "history", "got": "string"}},
+		{"Invalid history value is rejected: a string", "x", "invalid_history_value", "/inputs/history", map[string]any{"field": "history", "got": "string"}},
 		{"Invalid history value is rejected: a number", 5, "invalid_history_value", "/inputs/history", map[string]any{"got": "number"}},
 		{"Invalid history value is rejected: a list", []any{}, "invalid_history_value", "/inputs/history", map[string]any{"got": "array"}},
 		{"Invalid history value is rejected: no messages", map[string]any{}, "invalid_history_value", "/inputs/history", map[string]any{"expected": "{messages: [...]}"}},
 		{"Invalid history value is rejected: messages is text", map[string]any{"messages": "x"}, "invalid_history_value", "/inputs/history", nil},
 		{"Invalid history value is rejected: messages is null", map[string]any{"messages": nil}, "invalid_history_value", "/inputs/history", nil},
-		{"History message that is no object is rejected (D-07, D-10)", turns(one, 5), "invalid_history_element", "/inputs/history/messages/1", map[string]any{"index": 1, "reason": "not_an_object"}},
+		{"History message that is no object is rejected", turns(one, 5), "invalid_history_element", "/inputs/history/messages/1", map[string]any{"index": 1, "reason": "not_an_object"}},
 		{"History message without inputs is rejected", turns(one, one, map[string]any{"answer": "a"}, 5), "invalid_history_element", "/inputs/history/messages/2", map[string]any{"index": 2, "reason": "missing_input_fields"}},
 		{"History message without outputs is rejected", turns(map[string]any{"question": "q"}), "invalid_history_element", "/inputs/history/messages/0", map[string]any{"index": 0, "reason": "missing_output_fields"}},
-		{"The history field is no input of an element (D-07)", turns(map[string]any{"history": turns(one), "answer": "a"}), "invalid_history_element", "/inputs/history/messages/0", map[string]any{"reason": "missing_input_fields"}},
-		{"Keys are as declared, in no other case (D-08)", turns(map[string]any{"Question": "q", "answer": "a"}), "invalid_history_element", "/inputs/history/messages/0", map[string]any{"reason": "missing_input_fields"}},
-		{"Too many elements (D-25)", map[string]any{"messages": make([]any, 1001)}, "too_large", "/inputs/history/messages", map[string]any{"unit": "elements", "limit": 1000, "got": 1001}},
-		{"Too many bytes (D-25)", turns(map[string]any{"question": strings.Repeat("x", 1<<20), "answer": "a"}), "too_large", "/inputs/history", map[string]any{"unit": "bytes", "limit": 1 << 20}},
+		{"The history field is no input of an element", turns(map[string]any{"history": turns(one), "answer": "a"}), "invalid_history_element", "/inputs/history/messages/0", map[string]any{"reason": "missing_input_fields"}},
+		{"Keys are as declared, in no other case", turns(map[string]any{"Question": "q", "answer": "a"}), "invalid_history_element", "/inputs/history/messages/0", map[string]any{"reason": "missing_input_fields"}},
+		{"Too many elements", map[string]any{"messages": make([]any, 1001)}, "too_large", "/inputs/history/messages", map[string]any{"unit": "elements", "limit": 1000, "got": 1001}},
+		{"Too many bytes", turns(map[string]any{"question": strings.Repeat("x", 1<<20), "answer": "a"}), "too_large", "/inputs/history", map[string]any{"unit": "bytes", "limit": 1 << 20}},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			r := d.Send(http.MethodPost, "/v1/predict", rig.MustJSON(map[string]any{"signature": qaSignature(true), "inputs": with(c.history)}), nil)

@@ -172,7 +172,7 @@ func TestCallHistoryInput(t *testing.T) {
 	want := []any{map[string]any{"question": "q", "answer": []any{turn, turn}}, map[string]any{"question": "q", "answer": []any{turn, turn}}}
 	d.WantValue(last, want, "persisted")
 	if n := m.Count("qa", "ask_it"); n != 1 {
-		t.Errorf("the model was asked %d times, want once: a history is no part of the program (D-23)", n)
+		t.Errorf("the model was asked %d times, want once: a history is no part of the program", n)
 	}
 }
 
@@ -230,6 +230,6 @@ func TestCallHistoryForms(t *testing.T) {
 		t.Errorf("turns of the session: %v", o)
 	}
 	if n := m.Count("qa", "answer"); n != 1 {
-		t.Errorf("the model was asked %d times, want once: histories and signatures are no part of a program (D-23)", n)
+		t.Errorf("the model was asked %d times, want once: histories and signatures are no part of a program", n)
 	}
 }

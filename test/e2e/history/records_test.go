@@ -84,7 +84,7 @@ func TestOneRecordWhateverTheEnd(t *testing.T) {
 				t.Errorf("%s, debug %v: the log line is %v", e.name, debug, line)
 			}
 			if e.asked == 2 && e.status == "ok" && (got.Attempts != 2 || line["generation_attempt"] == nil) {
-				t.Errorf("%s: %d attempts, want 2 and one record of them (H-44): generation_attempt %v, failures %v", e.name, got.Attempts, line["generation_attempt"], line["attempt_failures"])
+				t.Errorf("%s: %d attempts, want 2 and one record of them: generation_attempt %v, failures %v", e.name, got.Attempts, line["generation_attempt"], line["attempt_failures"])
 			}
 			if got.Outcome.ErrorType != "" && (r["error_type"] != got.Outcome.ErrorType || line["outcome_error_type"] != got.Outcome.ErrorType) {
 				t.Errorf("%s: error %s in the reply, %v in the record, %v in the log", e.name, got.Outcome.ErrorType, r["error_type"], line["outcome_error_type"])

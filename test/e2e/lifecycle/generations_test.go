@@ -158,7 +158,7 @@ func TestTimesOfArtifacts(t *testing.T) {
 	}
 }
 
-// Decision 7: of six contracts' programs all are kept that are healthy, beyond the latest three, and each serves its own
+// Of six contracts' programs all are kept that are healthy, beyond the latest three, and each serves its own
 // callers without a model.
 func TestHealthyOneOfEachContractIsKept(t *testing.T) {
 	t.Parallel()

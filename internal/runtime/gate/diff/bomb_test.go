@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 )
 
-// Programs that are legal but heavy for a compiler neither hang nor exhaust the gate: they run, or are refused (issue 3, point 3).
+// Programs that are legal but heavy for a compiler neither hang nor exhaust the gate: they run, or are refused.
 func TestHeavyPrograms(t *testing.T) {
 	repeat := func(n int, line func(i int) string) string {
 		var b strings.Builder

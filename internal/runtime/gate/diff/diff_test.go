@@ -157,7 +157,7 @@ func readSnippets(t testing.TB) []entry {
 	return out
 }
 
-// TestDifferential compares every call of every program of the corpus with its native run (issue 3).
+// TestDifferential compares every call of every program of the corpus with its native run.
 func TestDifferential(t *testing.T) {
 	corpus := readCorpus(t)
 	if only := os.Getenv("DIFF_ONLY"); only != "" {

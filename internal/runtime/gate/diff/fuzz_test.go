@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 )
 
-// FuzzGate feeds the gate whatever bytes: it neither panics nor hangs, and what it accepts compiles (issue 3).
+// FuzzGate feeds the gate whatever bytes: it neither panics nor hangs, and what it accepts compiles.
 func FuzzGate(f *testing.F) {
 	files, err := filepath.Glob("testdata/recorded/*.txt")
 	if err != nil {

@@ -22,7 +22,7 @@ type task struct {
 	}
 }
 
-// The thirty recorded programs serve all their calls, in order and in one session (issue 3).
+// The thirty recorded programs serve all their calls, in order and in one session.
 func TestRecordedPrograms(t *testing.T) {
 	data, err := os.ReadFile("testdata/recorded.json")
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Generating again with this toolchain gives what is committed: the tables, the export data and the list agree (issue 3,
-// points 1 and 6).
+// Generating again with this toolchain gives what is committed: the tables, the export data and the list agree.
 func TestGeneratedIsCurrent(t *testing.T) {
 	dir := t.TempDir()
 	for _, sub := range []string{"exports", "symbols", "gen"} {

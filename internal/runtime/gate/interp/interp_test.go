@@ -57,7 +57,7 @@ func newCall(t testing.TB, args ...string) *recurgent.Call {
 	return call
 }
 
-// Package variables live for one call (issue 3, point 3).
+// Package variables live for one call.
 func TestVariablesStartAfresh(t *testing.T) {
 	c := compile(t, "var n = first()\nvar m = map[string]int{}\nfunc first() int { return 10 }", "n++\nm[\"k\"]++\nreturn []int{n, m[\"k\"]}, nil")
 	for range 3 {
@@ -68,7 +68,7 @@ func TestVariablesStartAfresh(t *testing.T) {
 	}
 }
 
-// Clock and chance are those of Begin; reads are noted (issue 3, point 5).
+// Clock and chance are those of Begin; reads are noted.
 func TestClockAndChance(t *testing.T) {
 	c := compile(t, "import (\n\"time\"\n\"math/rand\"\nr2 \"math/rand/v2\"\nc \"crypto/rand\"\n\"hash/maphash\"\n)", `
 	start := time.Now()
@@ -103,7 +103,7 @@ func TestClockAndChance(t *testing.T) {
 	}
 }
 
-// Time zones come with the binary; ranges over maps are sorted; nothing is printed (issue 3, point 5).
+// Time zones come with the binary; ranges over maps are sorted; nothing is printed.
 func TestDeterminism(t *testing.T) {
 	c := compile(t, "", `
 	m := map[string]int{}
@@ -184,7 +184,7 @@ func TestDeepRecursionRuns(t *testing.T) {
 	}
 }
 
-// Values that JSON cannot hold are errors, as natively (P-41's non_serializable_result).
+// Values that JSON cannot hold are errors, as natively (non_serializable_result).
 func TestEncode(t *testing.T) {
 	tests := []struct{ decls, body, want, err string }{
 		{"type T struct{ A int; b int; C string `json:\"c,omitempty\"` }", "return []T{{1, 2, \"\"}}, nil", `[{"A":1}]`, ""},

@@ -1,6 +1,6 @@
 // Package prompttest holds every request for a program to what seed 000 asks of it: the guidance on history in the system
 // message and, in the user message, how many records there are and short summaries of the latest. Scripted models of
-// tests pass all that they were asked through it, so that no request escapes (H-31 to H-37).
+// tests pass all that they were asked through it, so that no request escapes.
 package prompttest
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// Guidance is what every system message says of history (H-31, H-32, H-33).
+// Guidance is what every system message says of history.
 func Guidance() []string {
 	return []string{"The conversation history is available as structured array records: call.History().",
 		"Prefer direct filtering and querying of the records", "over speculative abstraction", "Do not assume that optional fields exist"}
 }
 
-// Reminder is what every user message says (H-36).
+// Reminder is what every user message says.
 const Reminder = "The full history is reachable at run time through call.History()."
 
-// maxBlock bounds the history block of a user message, in bytes, whatever the length of the history (H-37).
+// maxBlock bounds the history block of a user message, in bytes, whatever the length of the history.
 const maxBlock = 4 << 10
 
 var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `\n</conversation_history>`)
@@ -79,7 +79,7 @@ func Check(messages []provider.Message) (Tells, error) {
 	return t, nil
 }
 
-// checkSummary refuses a summary that is more or less than one: no arguments, no values (H-35).
+// checkSummary refuses a summary that is more or less than one: no arguments, no values.
 func checkSummary(summary map[string]any) error {
 	known := []string{"call_id", "speaker", "method_name", "outcome_status", "error_type"}
 	for _, k := range slices.Sorted(maps.Keys(summary)) {
