@@ -25,10 +25,11 @@ type Store struct {
 	Sessions, Tools                            int64
 }
 
-// Runners are figures of the runner pool: of now, but for Spawned and Killed, which are since the start.
+// Runners are figures of the runner pool: of now, but for the last three, which are since the start.
 type Runners struct {
 	Busy, Idle, Warm int64
 	Spawned          int64
+	EngineFailures   int64
 	Killed           map[string]int64 // by reason
 }
 
@@ -41,7 +42,7 @@ type sources struct {
 
 	ready, running, waiting, recommendations *prometheus.Desc
 	artifacts, sessions, tools               *prometheus.Desc
-	runners, spawned, killed                 *prometheus.Desc
+	runners, spawned, killed, faults         *prometheus.Desc
 	commits, fsyncs, journal, quarantined    *prometheus.Desc
 	lag                                      *prometheus.Desc
 }
@@ -61,6 +62,7 @@ func newSources() *sources {
 		runners:         desc("recurgent_runners", "Runner processes: busy with a call, warm for a program, idle blanks.", "state"),
 		spawned:         desc("recurgent_runners_spawned_total", "Runner processes started."),
 		killed:          desc("recurgent_runners_killed_total", "Runner processes ended by the daemon or by their own death, by reason.", "reason"),
+		faults:          desc("recurgent_engine_failures_total", "Programs that an internal fault of the engine ended, while they were compiled or run."),
 		commits:         desc("recurgent_store_commits_total", "Commits that were acknowledged."),
 		fsyncs:          desc("recurgent_store_fsyncs_total", "Times that a write was forced to the disk."),
 		journal:         desc("recurgent_store_journal_bytes_total", "Bytes written to the journal."),
@@ -74,7 +76,7 @@ func newSources() *sources {
 // Describe implements prometheus.Collector.
 func (s *sources) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners,
-		s.spawned, s.killed, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag} {
+		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag} {
 		ch <- d
 	}
 }
@@ -133,6 +135,7 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.runners, float64(ru.Idle), "idle")
 	gauge(s.runners, float64(ru.Warm), "warm")
 	counter(s.spawned, ru.Spawned)
+	counter(s.faults, ru.EngineFailures)
 	for reason, n := range closeOver(ru.Killed, runnerKills) {
 		counter(s.killed, n, reason)
 	}

@@ -209,7 +209,7 @@ func TestSourcesAreReadAtScrapeTime(t *testing.T) {
 	m.Watch(Sources{
 		Store: func() Store { return Store{Commits: 7, Sessions: 3, Tools: 2, CheckpointLag: 5} },
 		Runners: func() Runners {
-			return Runners{Busy: 1, Idle: 2, Warm: 3, Spawned: 9, Killed: map[string]int64{"deadline": 4, "a new reason": 1, "busy while idle": 2}}
+			return Runners{Busy: 1, Idle: 2, Warm: 3, Spawned: 9, EngineFailures: 2, Killed: map[string]int64{"deadline": 4, "a new reason": 1, "busy while idle": 2}}
 		},
 		Artifacts:       func() map[string]int { return map[string]int{"durable": 6, "a state nobody knows": 1} },
 		Calls:           func() (int, int) { return 8, 9 },
@@ -228,6 +228,7 @@ func TestSourcesAreReadAtScrapeTime(t *testing.T) {
 	check("recurgent_store_checkpoint_lag_entries", "", 5)
 	check("recurgent_runners", "state=warm", 3)
 	check("recurgent_runners_spawned_total", "", 9)
+	check("recurgent_engine_failures_total", "", 2)
 	check("recurgent_runners_killed_total", "reason=deadline", 4)
 	check("recurgent_runners_killed_total", "reason=other", 1)
 	check("recurgent_runners_killed_total", "reason=busy_while_idle", 2)

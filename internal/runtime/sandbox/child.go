@@ -13,6 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -180,6 +181,7 @@ type loadedForm struct {
 	Facts   *gate.Facts   `json:"facts,omitempty"`
 	Refusal *gate.Refusal `json:"refusal,omitempty"`
 	Error   string        `json:"error,omitempty"`
+	Fault   string        `json:"fault,omitempty"` // of the engine, in its words
 }
 
 func (c *childLoop) load(payload []byte) error {
@@ -192,7 +194,9 @@ func (c *childLoop) load(payload []byte) error {
 	var form loadedForm
 	var err error
 	form.Facts, form.Refusal, err = c.safeLoad(source)
-	if err != nil {
+	if fault, ok := errors.AsType[*interp.Failure](err); ok {
+		form.Fault = boundText([]byte(fault.Why), maxMessage)
+	} else if err != nil {
 		form.Error = boundText([]byte(err.Error()), maxMessage)
 	}
 	body, err := json.Marshal(form)
@@ -207,7 +211,7 @@ func (c *childLoop) load(payload []byte) error {
 func (c *childLoop) safeLoad(source string) (facts *gate.Facts, refusal *gate.Refusal, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			facts, refusal, err = nil, nil, fmt.Errorf("compiler panic: %v", v)
+			facts, refusal, err = nil, nil, &interp.Failure{Why: fmt.Sprintf("compiling: %v", v)}
 		}
 	}()
 	return c.engine.Load(source)
@@ -225,6 +229,8 @@ func parseLoaded(payload []byte) (*gate.Facts, *Failure, error) {
 	switch {
 	case form.Refusal != nil:
 		return nil, refused(form.Refusal), nil
+	case form.Fault != "":
+		return nil, engineFault(boundText([]byte(form.Fault), maxMessage)), nil
 	case form.Error != "":
 		return nil, &Failure{Type: agent.ErrInvalidCode, Detail: "compile", Message: boundText([]byte(form.Error), maxMessage),
 			Hint: "The program could not be compiled for the interpreter. Write it in a plainer way."}, nil
@@ -275,7 +281,11 @@ func (c *childLoop) run(payload []byte) error {
 
 func (c *childLoop) evaluate(o *runOrder, host *childHost) (a *answer) {
 	defer func() {
-		if v := recover(); v != nil {
+		switch v := recover().(type) {
+		case nil:
+		case *interp.Failure: // in a method of the error that the program returned
+			a = faulty(v.Why)
+		default:
 			a = failed(agent.ErrExecution, "panic", fmt.Sprintf("panic: %v", v), "")
 		}
 	}()
@@ -285,6 +295,8 @@ func (c *childLoop) evaluate(o *runOrder, host *childHost) (a *answer) {
 	}
 	value, err, panicked := c.engine.Run(call, o.now, o.seed)
 	switch {
+	case panicked != nil && panicked.Class == interp.ClassFailure:
+		return faulty(panicked.Message)
 	case panicked != nil:
 		message := "panic: " + panicked.Message
 		if panicked.Line > 0 {
@@ -302,6 +314,9 @@ func (c *childLoop) evaluate(o *runOrder, host *childHost) (a *answer) {
 	if err == nil {
 		err = c.fits(raw)
 	}
+	if fault, ok := errors.AsType[*interp.Failure](err); ok {
+		return faulty(fault.Why)
+	}
 	if err != nil {
 		return failed(agent.ErrNonSerializable, "", "the result has no JSON form: "+err.Error(), "Return plain data: maps, slices, strings, numbers, booleans, nil.")
 	}
@@ -317,6 +332,11 @@ func (c *childLoop) fits(raw []byte) error {
 		return fmt.Errorf("it takes %d bytes, at most %d are allowed", len(raw), c.cfg.MaxValue)
 	}
 	return checkValue(raw, c.cfg.MaxDepth)
+}
+
+// faulty is the answer when the engine is at fault. The daemon ends a runner that gives it.
+func faulty(why string) *answer {
+	return &answer{end: endFault, message: boundText([]byte(why), maxMessage-8)}
 }
 
 func failed(errType, detail, message, hint string) *answer {
@@ -338,6 +358,9 @@ func (c *childLoop) diff(o *runOrder, after map[string]any, a *answer) *answer {
 	total := 0
 	for k, v := range after {
 		raw, err := c.engine.Encode(v)
+		if fault, ok := errors.AsType[*interp.Failure](err); ok {
+			return faulty(fault.Why)
+		}
 		if err != nil {
 			return failed(agent.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q has no JSON form: %v", k, err), "Keep only plain data in the context.")
 		}

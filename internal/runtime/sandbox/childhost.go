@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -49,6 +50,9 @@ func (h *childHost) Ask(op string, params, result any) error {
 // encode encodes a question's parameters and checks them.
 func (h *childHost) encode(op string, params any) (json.RawMessage, error) {
 	raw, err := h.loop.engine.Encode(params)
+	if fault, ok := errors.AsType[*interp.Failure](err); ok {
+		panic(fault) // the engine ends the run
+	}
 	if call, nested := params.(callParams); nested && (err != nil || checkValue(raw, h.loop.cfg.MaxDepth) != nil) {
 		within := func(raw json.RawMessage) error { return checkValue(raw, h.loop.cfg.MaxDepth-2) }
 		raw, err = h.loop.engine.Encode(refuse(call, h.loop.engine.Encode, within))

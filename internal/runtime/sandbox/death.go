@@ -48,6 +48,15 @@ func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhaus
 	return &Failure{Type: agent.ErrRunnerCrash, Detail: "exit", Message: "the runner ended in the middle of a call"}
 }
 
+// DetailEngine is the Detail of the failure of a run, or of a program's preparation, that an internal fault of the engine has ended.
+const DetailEngine = "engine"
+
+// engineFault is how a program ends that the engine has failed. It says nothing about the program.
+func engineFault(why string) *Failure {
+	return &Failure{Type: agent.ErrRunnerCrash, Detail: DetailEngine, Message: "the engine failed: " + why, Ours: true,
+		Hint: "This is a fault of the daemon, not of the program. Please report it with the program's source."}
+}
+
 func outOfMemory() *Failure {
 	return &Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}
 }

@@ -276,6 +276,8 @@ func (x *exchange) result(a *answer) Result {
 		r.Value, r.Context = a.value, a.change
 	case endAuthored:
 		r.Authored = &AuthoredError{Type: authoredType(a.errType), Message: a.message}
+	case endFault:
+		r.Failure = engineFault(a.message)
 	default:
 		r.Failure = &Failure{Type: a.errType, Message: a.message, Detail: a.detail, Hint: a.hint}
 		switch a.errType {

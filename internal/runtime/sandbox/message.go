@@ -102,6 +102,7 @@ const (
 	endValue byte = iota
 	endAuthored
 	endFailure
+	endFault // of the engine
 )
 
 // An answer is how a call ended in the runner. Nothing of it is to be believed beyond what parseAnswer checks.
@@ -134,6 +135,8 @@ func appendAnswer(f *frameBuilder, a *answer) {
 		f.bytes(a.value)
 	case endAuthored:
 		f.string(a.errType)
+		f.string(a.message)
+	case endFault:
 		f.string(a.message)
 	default:
 		f.string(a.errType)
@@ -180,6 +183,8 @@ func parseAnswer(payload []byte, nonce uint64, o *Options) (*answer, error) {
 		a.errType, a.message = p.text(maxMessage), p.text(maxMessage)
 	case endFailure:
 		a.errType, a.message, a.detail, a.hint = p.text(64), p.text(maxMessage), p.text(64), p.text(maxMessage)
+	case endFault:
+		a.message = p.text(maxMessage)
 	default:
 		return nil, errFrame
 	}

@@ -38,6 +38,7 @@ type Pool struct {
 	live     map[*runner]bool // guarded by mu; every process not yet reaped
 	spawned  int64            // guarded by mu
 	killed   map[string]int64 // guarded by mu
+	faults   int64            // of the engine; guarded by mu
 }
 
 var errShutdown = errors.New("the daemon is shutting down")
@@ -369,6 +370,7 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner string, deadline
 	t.Gate = time.Since(began)
 	if failure != nil {
 		r.kill("refused") // counts only when nothing else has killed it
+		p.noteFault(failure, prog.Checksum)
 		return nil, t, failure
 	}
 	return r, t, nil
@@ -444,11 +446,23 @@ func (p *Pool) Run(ctx context.Context, req Request, h Host) Result {
 	if res.Failure != nil {
 		// A panic is the program's own, yet what it left half done is not known.
 		r.kill("failed")
+		p.noteFault(res.Failure, req.Program.Checksum)
 		p.opts.Log.Debug().Str("type", res.Failure.Type).Str("detail", res.Failure.Detail).Msg("a run failed")
 	} else {
 		p.putBack(r, ended)
 	}
 	return res
+}
+
+// noteFault counts and logs an internal fault of the engine.
+func (p *Pool) noteFault(f *Failure, checksum string) {
+	if f.Detail != DetailEngine {
+		return
+	}
+	p.mu.Lock()
+	p.faults++
+	p.mu.Unlock()
+	p.opts.Log.Error().Str("checksum", checksum).Str("error", f.Message).Msg("the engine failed")
 }
 
 // tidy ends runners that have been idle for long, and those that work while they are idle.
@@ -504,7 +518,7 @@ func (p *Pool) Stats() Stats {
 	busy, _ := p.admission.counts()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Busy: int64(busy), Idle: int64(len(p.blank)), Warm: int64(len(p.warm)), Spawned: p.spawned, Killed: make(map[string]int64, len(p.killed))}
+	s := Stats{Busy: int64(busy), Idle: int64(len(p.blank)), Warm: int64(len(p.warm)), Spawned: p.spawned, EngineFailures: p.faults, Killed: make(map[string]int64, len(p.killed))}
 	for k, v := range p.killed {
 		s.Killed[k] = v
 	}

@@ -62,7 +62,7 @@ type Failure struct {
 	Message string // bounded, one paragraph; compile errors carry the model's own lines
 	Detail  string // class of a death or panic: stack, memory, map_race, goroutine_panic, deadline, cpu, protocol, killed ...; "" otherwise
 	Hint    string // a correction that a model can follow
-	Ours    bool   // the daemon's doing (shutdown, spawn failure, client gone): says nothing about the program
+	Ours    bool   // the daemon's doing (shutdown, spawn failure, client gone, a fault of the engine): says nothing about the program
 	Waiting bool   // of a timeout: the time went into waiting for the outside
 }
 
@@ -137,5 +137,6 @@ type Status struct {
 type Stats struct {
 	Busy, Idle, Warm int64            // gauges
 	Spawned          int64            // since the start
+	EngineFailures   int64            // since the start: internal faults of the engine
 	Killed           map[string]int64 // by reason
 }

@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+)
+
+// failingEngine is the default engine, but fails to compile a program that says so, and to encode a value that does.
+type failingEngine struct{ Engine }
+
+func newFailingEngine(setting string) (Engine, error) {
+	e, err := NewEngine(setting)
+	return failingEngine{e}, err
+}
+
+func (e failingEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+	switch {
+	case strings.Contains(source, "// fails"):
+		return nil, nil, &interp.Failure{Why: "planted"}
+	case strings.Contains(source, "// panics"):
+		var none map[string]int
+		none["x"] = 1
+	}
+	return e.Engine.Load(source)
+}
+
+func (e failingEngine) Encode(v any) (json.RawMessage, error) {
+	raw, err := e.Engine.Encode(v)
+	if strings.Contains(string(raw), "plant") {
+		return nil, &interp.Failure{Why: "planted"}
+	}
+	return raw, err
+}
+
+// A fault of the engine is a failure of ours, whatever the program does about it; the runner ends with it, and it is counted.
+func TestEngineFailure(t *testing.T) {
+	p := testPool(t, nil, hooks{args: []string{RunnerArg, "failing"}})
+	source := func(body string) string {
+		return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
+	}
+	for i, c := range []struct{ source, want string }{
+		{source(`return "plant", nil`), "planted"},
+		{source(`call.Context["k"] = "plant"; return 1, nil`), "planted"},
+		{source(`defer func() { recover() }(); call.Tool("a").Call("b", "plant"); return 1, nil`), "planted"},
+		{source(`func() { defer func() { recover() }(); call.Tool("a").Call("b", "plant") }(); return 1, nil`), "planted"},
+		{source(`return "never compiled", nil // fails`), "planted"},
+		{source(`return "never compiled", nil // panics`), "assignment to entry in nil map"},
+	} {
+		got := p.Run(t.Context(), request(c.source), &fakeHost{})
+		f := got.Failure
+		if said(got) != "failure runner_crash/engine" || !f.Ours || !strings.HasPrefix(f.Message, "the engine failed: ") || !strings.Contains(f.Message, c.want) {
+			t.Errorf("%s: got %s: %+v", c.source, said(got), f)
+		}
+		if n := p.Stats().EngineFailures; n != int64(i+1) {
+			t.Errorf("%d failures are counted after %d", n, i+1)
+		}
+		if n := p.Stats().Warm; n != 0 {
+			t.Errorf("%s: a runner is kept warm", c.source)
+		}
+	}
+	if _, f := p.Load(t.Context(), request(source("return 1, nil // fails")).Program, "local"); f == nil || f.Detail != DetailEngine || !f.Ours {
+		t.Errorf("Load: %+v", f)
+	}
+}
+
+// What a program asks too much of is its own fault, and told to the model.
+func TestLimitIsNoEngineFailure(t *testing.T) {
+	p := testPool(t, nil, hooks{})
+	_, f := p.Load(t.Context(), Program{Source: "package tool\n\nimport \"recurgent\"\n\nvar big [1 << 31]byte\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tbig[1] = 2\n\treturn big[3], nil\n}\n"}, "local")
+	if f == nil || f.Type != "invalid_code" || f.Ours || !strings.Contains(f.Message, "larger than 1 GiB") {
+		t.Errorf("got %+v", f)
+	}
+	if n := p.Stats().EngineFailures; n != 0 {
+		t.Errorf("%d failures are counted", n)
+	}
+}

@@ -1,0 +1,45 @@
+// Package engine tests over HTTP what becomes of calls when the engine that runs programs fails.
+package engine
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// TestMain has the runners of this package run programs by an engine that fails where it is asked to.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
+		os.Exit(sandbox.Serve(newFailing))
+	}
+	rig.Main(m)
+}
+
+// A failing engine is the default one, but fails to compile a program that says so, and to encode a value that does.
+type failing struct{ sandbox.Engine }
+
+func newFailing(setting string) (sandbox.Engine, error) {
+	e, err := sandbox.NewEngine(setting)
+	return failing{e}, err
+}
+
+func (e failing) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+	if strings.Contains(source, "// a fault while compiling") {
+		return nil, nil, &interp.Failure{Why: "planted while compiling"}
+	}
+	return e.Engine.Load(source)
+}
+
+func (e failing) Encode(v any) (json.RawMessage, error) {
+	raw, err := e.Engine.Encode(v)
+	if strings.Contains(string(raw), "a fault while running") {
+		return nil, &interp.Failure{Why: "planted while running"}
+	}
+	return raw, err
+}
