@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 		{"openfile", `authored tool_error: open /etc/passwd: operation not permitted`, nil},
 		{"refuse invalid_code", `failure invalid_code/gate`, nil},
 		{"refuse dependency_policy_violation", `failure dependency_policy_violation/gate`, nil},
-		{"compilepanic", `failure invalid_code/compile`, nil},
+		{"compilepanic", `failure runner_crash/engine`, nil},
 	} {
 		if raceBuild && strings.HasSuffix(c.want, "/memory") {
 			continue // a race build has no limit of its data
