@@ -110,7 +110,7 @@ func TestSecurityFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	box := sandbox.DefaultOptions()
-	for _, want := range []string{fmt.Sprintf("(%d programs over HTTP", len(programs)), fmt.Sprintf("data %d MiB (", box.Memory>>20)} {
+	for _, want := range []string{fmt.Sprintf("(%d programs over HTTP", len(programs)), fmt.Sprintf("data %d MiB", box.Memory>>20)} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("docs/security.md does not say %q", want)
 		}
