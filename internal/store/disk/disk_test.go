@@ -37,7 +37,7 @@ func (s *Store) checkpoint() error { return s.flusher.writeCheckpoint() }
 
 func testOptions(t testing.TB) Options {
 	o := DefaultOptions()
-	o.checkLocks = true
+	o.order = newOrder()
 	if testing.Verbose() {
 		o.Logger = zerolog.New(zerolog.NewTestWriter(t))
 	}

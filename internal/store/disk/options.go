@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
@@ -24,15 +25,19 @@ type Options struct {
 	Sessions   uint64        // bytes of sessions held in memory beside those in use
 	Artifacts  uint64        // bytes of artifacts held in memory beside those in use
 
-	checkLocks bool // panic when locks are taken in the wrong order; builds with the race detector always do
+	order *locks.Order // panics when locks are taken in the wrong order; nil checks nothing
 }
 
 // DefaultOptions returns the options of a daemon.
 func DefaultOptions() Options {
-	return Options{
+	o := Options{
 		Now: time.Now, Logger: zerolog.Nop(), Flush: time.Second, Checkpoint: time.Minute, Segment: 8 << 20, LogSegment: 16 << 20,
 		LogBytes: 512 << 20, Reserve: 16 << 20, Sessions: 16 << 20, Artifacts: 16 << 20,
 	}
+	if locks.Race {
+		o.order = newOrder()
+	}
+	return o
 }
 
 func (o *Options) validate() error {

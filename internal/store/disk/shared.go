@@ -26,7 +26,9 @@ const (
 	rankQueue
 )
 
-var rankNames = []string{"archive", "flush", "sequence", "stripe", "state", "session", "lines", "queue"}
+func newOrder() *locks.Order {
+	return locks.NewOrder("archive", "flush", "sequence", "stripe", "state", "session", "lines", "queue")
+}
 
 // shared is what the parts of all namespaces have in common.
 type shared struct {
@@ -53,10 +55,7 @@ type shared struct {
 }
 
 func newShared(o Options) (*shared, error) {
-	s := &shared{o: o, log: o.Logger, now: o.Now, seed: maphash.MakeSeed()}
-	if o.checkLocks || locks.Race {
-		s.order = locks.NewOrder(rankNames...)
-	}
+	s := &shared{o: o, log: o.Logger, now: o.Now, order: o.order, seed: maphash.MakeSeed()}
 	s.health.log = s.log
 	s.feed.watchers = map[int]func(store.Change){}
 	s.mu.Rank(s.order, rankState)

@@ -97,10 +97,30 @@ func model(t *testing.T, r *rig) {
 	}
 }
 
-// Dump renders what can be read of the default namespace of a store whose calls were those that NewCommit makes.
-func Dump(t testing.TB, whole store.Store, now time.Time) string {
+// Dump renders what can be read of namespaces, or of the default one when none is named, of a store whose calls were
+// those that NewCommit makes.
+func Dump(t testing.TB, s store.Store, now time.Time, names ...agent.Namespace) string {
 	t.Helper()
-	s := Default(t, whole)
+	if len(names) == 0 {
+		names = []agent.Namespace{agent.DefaultNamespace}
+	}
+	out := map[string]any{"states": s.Stats().Artifacts}
+	for _, name := range names {
+		n, err := s.Namespace(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[string(name)] = dump(t, n, now)
+	}
+	text, err := json.MarshalIndent(out, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
+	t.Helper()
 	ctx := context.Background()
 	ok := func(err error) {
 		t.Helper()
@@ -134,14 +154,12 @@ func Dump(t testing.TB, whole store.Store, now time.Time) string {
 	}
 	audits, err := s.Audit(ctx, "", 1000)
 	ok(err)
-	out["artifacts"], out["tools"], out["ranks"], out["states"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, whole.Stats().Artifacts, patterns, log, audits
+	out["artifacts"], out["tools"], out["ranks"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, patterns, log, audits
 	for i := range 40 {
 		v, _ := s.Content(ctx, fmt.Sprint("content:", i))
 		out[fmt.Sprint("content ", i)] = v
 	}
-	text, err := json.MarshalIndent(out, "", " ")
-	ok(err)
-	return string(text)
+	return out
 }
 
 // Difference gives the first lines that two dumps do not share.

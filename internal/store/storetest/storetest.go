@@ -41,7 +41,7 @@ func Run(t *testing.T, h Harness) {
 		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
 		{"Policy", policy}, {"Audit", audit}, {"Leases", leases}, {"Watch", watch}, {"ArchiveAndRestore", archiveAndRestore},
 		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"CloseTwice", closeTwice},
-		{"Model", model},
+		{"Model", model}, {"Namespaces", namespaces}, {"EmptyNamespaces", emptyNamespaces}, {"WatchNamespaces", watchNamespaces},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clock := &clock{at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}

@@ -2,5 +2,5 @@
 
 package locks
 
-// Race says whether this is a build with the race detector, in which locks are checked without being asked.
+// Race says whether this is a build with the race detector, in which locks are checked.
 const Race = true

@@ -1,0 +1,174 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
+)
+
+// step is one step of a script. One without do is the flusher's.
+type step struct {
+	name  string
+	in    agent.Namespace
+	do    func(store.Namespace) error
+	files func(*Store) error
+}
+
+// to does the step to a store.
+func (s *step) to(t testing.TB, whole store.Store) error {
+	t.Helper()
+	n, err := whole.Namespace(s.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.do(n)
+}
+
+// other is a namespace beside the default one.
+const other = agent.Namespace("acme")
+
+// scripter writes a script.
+type scripter struct {
+	steps []step
+	in    agent.Namespace
+	calls int
+	audit int
+	now   func() time.Time
+}
+
+func (w *scripter) add(name string, do func(context.Context, store.Namespace) error) {
+	w.steps = append(w.steps, step{name: string(w.in) + " " + name, in: w.in, do: func(n store.Namespace) error { return do(context.Background(), n) }})
+}
+
+func (w *scripter) sync() { w.steps = append(w.steps, step{name: "sync", files: (*Store).Sync}) }
+
+func (w *scripter) checkpoint() {
+	w.steps = append(w.steps, step{name: "checkpoint", files: (*Store).checkpoint})
+}
+
+func (w *scripter) create(id string) {
+	w.add("create "+id, func(ctx context.Context, n store.Namespace) error {
+		return n.CreateSession(ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: w.now(), UpdatedAt: w.now()}, map[string]json.RawMessage{"first": json.RawMessage("1")})
+	})
+}
+
+// call runs a method of calculator; gen is the generation that is forged for it, "" for a warm call.
+func (w *scripter) call(session, method, gen string) {
+	w.calls++
+	id := fmt.Sprintf("call_%04d", w.calls)
+	w.add("call "+id, func(ctx context.Context, n store.Namespace) error {
+		c := storetest.NewCommit(session, id, w.now())
+		c.Record.MethodName, c.Log.Method = method, method
+		c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(`"` + id + `"`)}}
+		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: method, At: w.now(), Result: agent.ClassOK, SessionID: session}}
+		c.Tools = []store.ToolChange{{Role: "calculator", At: w.now(), Used: 1, Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
+		c.Pattern = &agent.PatternEvent{CallID: id, SessionID: session, Role: "calculator", MethodName: method}
+		c.Content = &store.Content{Ref: "content:" + id[len(id)-1:], Value: json.RawMessage(`"` + id + `"`)}
+		if gen != "" {
+			c.Artifacts[0].Generation = storetest.NewGeneration(gen, "package tool // "+gen+id, w.now())
+			c.Artifacts[0].Fixture = &agent.Fixture{CallID: id, SessionID: session, Args: c.Record.Args, Value: c.Outcome.Value}
+		}
+		return n.CommitCall(ctx, c)
+	})
+}
+
+// move archives, restores or removes a method of calculator, or all of it when the method is "".
+func (w *scripter) move(kind, method string) {
+	w.audit++
+	targets, audit := []store.Target{{Role: "calculator", Method: method}}, agent.AuditEntry{ID: fmt.Sprint("audit_", w.audit)}
+	w.add(kind+" "+method, func(ctx context.Context, n store.Namespace) error {
+		switch kind {
+		case "archive":
+			return n.Archive(ctx, targets, audit)
+		case "restore":
+			return n.Restore(ctx, targets, audit)
+		}
+		return n.Remove(ctx, targets, audit)
+	})
+}
+
+func (w *scripter) remove(id string) {
+	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteSession(ctx, id) })
+}
+
+// script touches everything that a store writes.
+func script(now func() time.Time) []step {
+	w := &scripter{in: agent.DefaultNamespace, now: now}
+	w.create("sess_1")
+	w.call("sess_1", "add", "gen-1")
+	w.create("sess_2")
+	w.call("sess_2", "add", "")
+	w.sync()
+	w.call("sess_1", "sub", "gen-1")
+	w.call("sess_2", "sub", "")
+	w.add("policy", func(ctx context.Context, n store.Namespace) error {
+		p := agent.DefaultPolicy()
+		p.RepairEnabled = false
+		return n.SetPolicy(ctx, p, &agent.AuditEntry{ID: "audit_policy"})
+	})
+	w.checkpoint()
+	w.call("sess_1", "add", "")
+	w.call("sess_2", "add", "gen-2")
+	w.add("context", func(ctx context.Context, n store.Namespace) error {
+		_, err := n.ChangeContext(ctx, "sess_2", agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")}, Delete: []string{"first"}})
+		return err
+	})
+	w.sync()
+	w.move("archive", "sub")
+	w.call("sess_1", "sub", "")
+	w.sync()
+	w.move("restore", "sub")
+	w.sync()
+	w.call("sess_1", "sub", "")
+	w.remove("sess_2")
+	w.call("sess_1", "add", "")
+	w.move("archive", "")
+	w.checkpoint()
+	w.move("restore", "")
+	w.call("sess_1", "add", "")
+	w.move("remove", "sub")
+	w.call("sess_1", "sub", "gen-1")
+	w.sync()
+	w.call("sess_1", "sub", "")
+	w.checkpoint()
+	w.call("sess_1", "add", "")
+	// An older program comes back in the place of a newer one that is gone.
+	w.move("archive", "add")
+	w.checkpoint()
+	w.call("sess_1", "add", "gen-1")
+	w.sync()
+	w.move("remove", "add")
+	w.move("restore", "add")
+	w.sync()
+	w.call("sess_1", "sub", "")
+	return w.steps
+}
+
+// scriptOfTwo is script with steps in another namespace in between, in which all names are the same.
+func scriptOfTwo(now func() time.Time) []step {
+	w := &scripter{in: other, now: now}
+	w.create("sess_1")
+	w.call("sess_1", "add", "gen-1")
+	w.create("sess_2")
+	w.call("sess_2", "sub", "gen-1")
+	w.move("archive", "add")
+	w.call("sess_2", "sub", "")
+	w.move("restore", "add")
+	w.remove("sess_2")
+	w.call("sess_1", "add", "")
+	base := script(now)
+	out := []step{}
+	for i, s := range base {
+		out = append(out, s)
+		if at := i / 3; i%3 == 2 && at < len(w.steps) {
+			out = append(out, w.steps[at])
+		}
+	}
+	return out
+}
