@@ -20,7 +20,7 @@ var simStart = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 func simOptions(t testing.TB, f *vfstest.FS, now func() time.Time) Options {
 	o := testOptions(t)
 	o.FS, o.Flush, o.Now = f, -1, now
-	o.order = nil // checking costs more than the rest, and other tests do
+	o.order = nil                          // checking costs more than the rest, and other tests do
 	o.Segment, o.LogSegment = 1<<12, 4<<10 // segments turn within the script
 	o.Sessions, o.Artifacts = 1, 1
 	return o
