@@ -294,13 +294,33 @@ func (c *compiler) lookup(in *ssa.Lookup) op {
 		}
 	}
 	d := c.off(in)
+	assigned := isAssigned(in)
 	return func(m unsafe.Pointer) {
-		if p := mapaccess(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k)); p != nil {
+		table := *at[unsafe.Pointer](m, x)
+		if assigned && (table == nil || maplen(table) == 0) { // natively no lookup: what is wrong with the key the assignment finds
+			typedmemclr(elem, unsafe.Add(m, d))
+			return
+		}
+		if p := mapaccess(rt, table, unsafe.Add(m, k)); p != nil {
 			copyTo(elem, unsafe.Add(m, d), p)
 		} else {
 			typedmemclr(elem, unsafe.Add(m, d))
 		}
 	}
+}
+
+// isAssigned reports whether a lookup is part of an assignment to the same element, as in m[k] += 1.
+func isAssigned(in *ssa.Lookup) bool {
+	uses := in.X.Referrers()
+	if uses == nil { // a constant: the nil map
+		return false
+	}
+	for _, use := range *uses {
+		if u, ok := use.(*ssa.MapUpdate); ok && u.Map == in.X && u.Key == in.Index && u.Pos() == in.Pos() {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *compiler) mapUpdate(in *ssa.MapUpdate) op {
