@@ -274,6 +274,9 @@ func (c *compiler) unop(in *ssa.UnOp) op {
 	d, x := c.off(in), c.off(in.X)
 	switch in.Op {
 	case token.MUL:
+		if isLoopState(in.X) {
+			return exhaust(d, x)
+		}
 		return loadOp(c.layout(in.Type()), d, x)
 	case token.NOT:
 		return func(m unsafe.Pointer) { *at[bool](m, d) = !*at[bool](m, x) }

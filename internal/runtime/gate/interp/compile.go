@@ -348,8 +348,8 @@ func (c *compiler) terminator(b *ssa.BasicBlock, in ssa.Instruction) func(unsafe
 			return nil
 		}
 	case *ssa.Panic:
-		if text := loopPanic(in); text != "" {
-			return func(unsafe.Pointer) *codeBlock { panic(plainError(text)) }
+		if check := c.loopPanic(in); check != nil {
+			return check
 		}
 		x := c.off(in.X)
 		if !isEmptyInterface(in.X.Type()) {
@@ -363,25 +363,6 @@ func (c *compiler) terminator(b *ssa.BasicBlock, in ssa.Instruction) func(unsafe
 	}
 	fail("unknown end of a block")
 	return nil
-}
-
-// loopPanic returns the runtime's text for a panic that go/ssa makes where an iterator misbehaves; "" for any other.
-func loopPanic(in *ssa.Panic) string {
-	made, ok := in.X.(*ssa.MakeInterface)
-	if !ok || in.Pos().IsValid() {
-		return ""
-	}
-	text, ok := made.X.(*ssa.Const)
-	if !ok || text.Value == nil || text.Value.Kind() != constant.String {
-		return ""
-	}
-	switch constant.StringVal(text.Value) {
-	case "yield function called after range loop exit":
-		return "runtime error: range function continued iteration after function for loop body returned false"
-	case "iterator call did not preserve panic":
-		return "runtime error: range function recovered a loop body panic and did not resume panicking"
-	}
-	return ""
 }
 
 func (c *compiler) branch(b *ssa.BasicBlock, in *ssa.If) func(unsafe.Pointer) *codeBlock {
