@@ -65,8 +65,9 @@ race: ## all tests under the race detector; needs a C compiler
 bench: ## all benchmarks, one second each, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
-diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones
-	YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Diff' ./internal/runtime/gate/...
+diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones of each kind, from a new seed
+	@seed=$${DIFF_SEED:-$$(date +%s)}; echo "DIFF_SEED=$$seed"; DIFF_SEED=$$seed DIFF_PROGRAMS=$${DIFF_PROGRAMS:-10000} YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} \
+		$(GO) test -count 1 -timeout 6h -run 'Diff' ./internal/runtime/gate/...
 
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./test/...

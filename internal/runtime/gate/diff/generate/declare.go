@@ -1,0 +1,326 @@
+package generate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// A world is what a program declares. Random text is tried until the type checker accepts it: the rules of what is recursive,
+// comparable or ambiguous are not restated here.
+type world struct {
+	named   []*declaration
+	sigs    []string // parameters and results of the methods M0, M1, ...
+	aliases []string // types of the pool, as aliases
+	pool    []types.Type
+	pkg     *types.Package
+}
+
+// A declaration is a named type with its methods.
+type declaration struct {
+	name    string // T0ø, G1ø, I0ø
+	params  string // "[A any]", or ""
+	self    string // the type within its own declaration: G1ø[A]
+	under   string
+	methods []*method
+}
+
+type method struct {
+	name, sig string
+	pointer   bool
+}
+
+func (d *declaration) text() string { return "type " + d.name + d.params + " " + d.under + "\n" }
+
+func (m *method) head(d *declaration) string {
+	star := ""
+	if m.pointer {
+		star = "*"
+	}
+	return "func (v " + star + d.self + ") " + m.name + m.sig
+}
+
+// declared returns the declarations as text; methods are written apart.
+func (w *world) declared() []string {
+	var out []string
+	for _, d := range w.named {
+		out = append(out, d.text())
+	}
+	return out
+}
+
+// check type-checks all that is declared so far.
+func (w *world) check() bool {
+	var b strings.Builder
+	b.WriteString("package tool\n" + strings.Join(w.declared(), ""))
+	for _, d := range w.named {
+		for _, m := range d.methods {
+			b.WriteString(m.head(d) + " {}\n")
+		}
+	}
+	for i, a := range w.aliases {
+		fmt.Fprintf(&b, "type pool%d = %s\n", i, a)
+	}
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "d.go", b.String(), 0)
+	if err != nil {
+		panic("generate: " + err.Error() + "\n" + b.String())
+	}
+	conf := types.Config{IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", "amd64")}
+	w.pkg, err = conf.Check("tool", fset, []*ast.File{f}, nil)
+	return err == nil
+}
+
+// attempt makes a change until the type checker accepts it, and reports whether it did.
+func (g *gen) attempt(change func(), undo func()) bool {
+	for range 12 {
+		change()
+		if g.check() {
+			return true
+		}
+		undo()
+	}
+	return false
+}
+
+// declare fills the world.
+func (g *gen) declare() {
+	for i := range 1 + g.IntN(2) {
+		g.named = append(g.named, &declaration{name: fmt.Sprintf("I%d%s", i, mark), under: "interface{ M0() }"})
+	}
+	for i := range 2 + g.IntN(5) {
+		g.named = append(g.named, &declaration{name: fmt.Sprintf("T%d%s", i, mark), under: "struct{}"})
+	}
+	for i := range g.IntN(3) {
+		d := &declaration{name: fmt.Sprintf("G%d%s", i, mark), params: "[A any]", under: "struct{}"}
+		d.self = d.name + "[A]"
+		if g.chance(30) {
+			d.params, d.self = "[K comparable, A any]", d.name+"[K, A]"
+		}
+		g.named = append(g.named, d)
+	}
+	for range 4 {
+		g.sigs = append(g.sigs, g.signature(nil, 1))
+	}
+	for _, d := range g.named {
+		if d.self == "" {
+			d.self = d.name
+		}
+		placeholder := d.under
+		g.attempt(func() { d.under = g.underlying(d) }, func() { d.under = placeholder })
+	}
+	for _, d := range g.named {
+		for range g.IntN(5) {
+			m := g.method(d)
+			d.methods = append(d.methods, m)
+			if !g.check() {
+				d.methods = d.methods[:len(d.methods)-1]
+			}
+		}
+	}
+	g.fillPool()
+	g.writeMethods()
+}
+
+// underlying returns what a named type may be.
+func (g *gen) underlying(d *declaration) string {
+	if d.name[0] == 'I' {
+		return g.iface()
+	}
+	params := typeParams(d)
+	switch n := g.IntN(20); {
+	case n < 11:
+		return g.structure(params, 2)
+	case n < 13:
+		return "map[" + g.typ(params, 1) + "]" + g.typ(params, 2)
+	case n < 15:
+		return "[]" + g.typ(params, 2)
+	case n < 16:
+		return fmt.Sprintf("[%d]%s", 1+g.IntN(3), g.typ(params, 2))
+	case n < 17:
+		return "func" + g.signature(params, 2)
+	case n < 18 && len(params) == 0:
+		return g.basic()
+	case n < 19:
+		return "chan " + g.typ(params, 1)
+	}
+	return g.typ(params, 2)
+}
+
+func typeParams(d *declaration) []string {
+	switch {
+	case d.params == "":
+		return nil
+	case strings.HasPrefix(d.params, "[K"):
+		return []string{"K", "A"}
+	}
+	return []string{"A"}
+}
+
+func (g *gen) iface() string {
+	var parts []string
+	for _, i := range g.Perm(len(g.sigs))[:min(1+g.IntN(2), len(g.sigs))] {
+		parts = append(parts, fmt.Sprintf("M%d%s", i, g.sigs[i]))
+	}
+	if g.chance(20) {
+		parts = append(parts, pick(g, "String() string", "Error() string", "error"))
+	}
+	return "interface{ " + strings.Join(parts, "; ") + " }"
+}
+
+// structure writes a struct type: plain, embedded and blank fields, tags.
+func (g *gen) structure(params []string, depth int) string {
+	var fields []string
+	for i := range g.IntN(5) {
+		name := fmt.Sprintf("%s%d", pick(g, "F", "F", "f"), i)
+		typ := g.typ(params, depth)
+		tag := ""
+		if name[0] == 'F' && g.chance(25) {
+			tag = " `" + pick(g, `json:"a%d"`, `json:"b%d,omitempty"`, `json:",omitzero"`, `json:"-"`, `json:"c%d,string"`, `xml:"d%d,attr"`, `xml:"e>f%d"`, `json:"x" xml:"y%d,omitempty"`) + "`"
+			tag = strings.ReplaceAll(tag, "%d", fmt.Sprint(i))
+		}
+		switch {
+		case g.chance(5):
+			fields = append(fields, "_ "+g.basic())
+		case g.chance(18):
+			fields = append(fields, pick(g, "", "", "*")+g.reference(params)+tag)
+		default:
+			fields = append(fields, name+" "+typ+tag)
+		}
+	}
+	return "struct{ " + strings.Join(fields, "; ") + " }"
+}
+
+// reference returns a declared type.
+func (g *gen) reference(params []string) string {
+	d := pick(g, g.named...)
+	if d.params == "" {
+		return d.name
+	}
+	if d.name[0] == 'G' && len(params) == len(typeParams(d)) && g.chance(60) {
+		return d.name + "[" + strings.Join(params, ", ") + "]"
+	}
+	if len(params) > 0 {
+		return pick(g, g.named[0].name, g.named[len(g.named)/2].text()[len("type "):len("type ")+len(g.named[len(g.named)/2].name)])
+	}
+	args := []string{g.leaf(nil)}
+	if strings.HasPrefix(d.params, "[K") {
+		args = append([]string{pick(g, "string", "int", "bool", "[2]int8", g.named[g.IntN(len(g.named))].name)}, args...)
+	}
+	return d.name + "[" + strings.Join(args, ", ") + "]"
+}
+
+func (g *gen) basic() string {
+	return pick(g, "int", "int", "string", "string", "string", "bool", "float64", "byte", "rune", "int8", "uint16", "int64", "uint64", "float32", "complex128", "uint", "complex64", "uintptr")
+}
+
+func (g *gen) leaf(params []string) string {
+	switch {
+	case len(params) > 0 && g.chance(40):
+		return pick(g, params...)
+	case g.chance(40):
+		return g.basic()
+	case g.chance(12):
+		return pick(g, "any", "any", "error")
+	}
+	return g.reference(params)
+}
+
+// typ writes a random type.
+func (g *gen) typ(params []string, depth int) string {
+	if depth <= 0 || g.chance(30) {
+		return g.leaf(params)
+	}
+	depth--
+	switch g.IntN(13) {
+	case 0, 1, 2:
+		return "*" + g.typ(params, depth)
+	case 3, 4:
+		return "[]" + g.typ(params, depth)
+	case 5, 6, 7:
+		return "map[" + g.typ(params, min(depth, 1)) + "]" + g.typ(params, depth)
+	case 8:
+		return fmt.Sprintf("[%d]%s", g.IntN(4), g.typ(params, depth))
+	case 9:
+		return pick(g, "chan ", "chan ", "chan<- ", "<-chan ") + "(" + g.typ(params, depth) + ")"
+	case 10:
+		return "func" + g.signature(params, depth)
+	case 11:
+		return g.structure(params, depth)
+	}
+	return g.iface()
+}
+
+// signature writes parameters and results.
+func (g *gen) signature(params []string, depth int) string {
+	var in, out []string
+	for range g.IntN(3) {
+		in = append(in, g.typ(params, depth))
+	}
+	if g.chance(15) {
+		in = append(in, "..."+g.typ(params, depth))
+	}
+	for range g.IntN(3) {
+		out = append(out, g.typ(params, depth))
+	}
+	for i := range in {
+		in[i] = fmt.Sprintf("p%d %s", i, in[i])
+	}
+	return "(" + strings.Join(in, ", ") + ") (" + strings.Join(out, ", ") + ")"
+}
+
+// method returns a method for a declared type: one that other types have too, or one that the standard library calls.
+func (g *gen) method(d *declaration) *method {
+	m := &method{pointer: g.chance(45)}
+	if g.chance(60) {
+		i := g.IntN(len(g.sigs))
+		m.name, m.sig = fmt.Sprintf("M%d", i), g.sigs[i]
+		return m
+	}
+	m.name = pick(g, "String", "String", "Error", "GoString", "MarshalJSON", "MarshalText", "UnmarshalJSON", "UnmarshalText", "IsZero", "Is", "Unwrap")
+	switch m.name {
+	case "String", "Error", "GoString":
+		m.sig = "() string"
+	case "MarshalJSON", "MarshalText":
+		m.sig = "() ([]byte, error)"
+	case "UnmarshalJSON", "UnmarshalText":
+		m.sig, m.pointer = "(b []byte) error", true
+	case "IsZero":
+		m.sig = "() bool"
+	case "Is":
+		m.sig = "(target error) bool"
+	case "Unwrap":
+		m.sig = "() error"
+	}
+	return m
+}
+
+// fillPool chooses the types that operations are about.
+func (g *gen) fillPool() {
+	for _, d := range g.named {
+		if d.params == "" {
+			g.addToPool(func() string { return d.name })
+			if g.chance(50) {
+				g.addToPool(func() string { return "*" + d.name })
+			}
+		}
+	}
+	for range 4 {
+		g.addToPool(func() string { return g.reference(nil) })
+	}
+	for range 8 {
+		g.addToPool(func() string { return g.typ(nil, 3) })
+	}
+	g.check()
+	for i := range g.aliases {
+		g.pool = append(g.pool, types.Unalias(g.pkg.Scope().Lookup(fmt.Sprintf("pool%d", i)).Type()))
+	}
+}
+
+func (g *gen) addToPool(text func() string) {
+	n := len(g.aliases)
+	g.attempt(func() { g.aliases = append(g.aliases, text()) }, func() { g.aliases = g.aliases[:n] })
+}

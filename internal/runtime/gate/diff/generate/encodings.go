@@ -1,0 +1,279 @@
+package generate
+
+const formatsText = `
+	v := @mkT
+	for _, verb := range []string{"%v", "%+v", "%#v", "%T", "%s", "%q", "%8v|", "%-6v|"} {
+		tryø(verb, func() { logø(verb, scrubø(fmt.Sprintf(verb, v)), scrubø(fmt.Sprintf(verb, &v)), scrubø(fmt.Sprintf(verb, []@T{v}))) })
+	}
+	tryø("print", func() { logø(scrubø(fmt.Sprint(v, 1, "a", v)), scrubø(fmt.Sprintln(struct{ X, y @T }{v, v}))) })
+	tryø("errorf", func() { logø(scrubø(fmt.Errorf("%w", fmt.Errorf("%v", v)).Error())) })
+`
+
+const verbsText = `
+	v := @mkT
+	for _, verb := range []string{"%d", "%x", "%X", "%o", "%b", "%c", "%U", "%e", "%.2f", "%g", "%t", "%08.3f", "%+d", "% x", "%#x", "%-9d|", "%5t", "%+q", "%#q", "%.3s", "%x%%", "%!", "%[2]*[1]d", "%z", "%6.2v"} {
+		tryø(verb, func() { logø(verb, scrubø(fmt.Sprintf(verb, v, 7))) })
+	}
+	tryø("append", func() { logø(string(fmt.Appendf(nil, "%v %[1]d", v))) })
+`
+
+const jsonText = `
+	v := @mkT
+	var text []byte
+	tryø("marshal", func() {
+		b, err := json.Marshal(v)
+		text = b
+		logø(string(b), scrubø(fmt.Sprint(err)))
+	})
+	tryø("indent", func() {
+		b, err := json.MarshalIndent(map[string]any{"v": v, "p": &v, "l": []@T{v}}, ">", " ")
+		logø(string(b), scrubø(fmt.Sprint(err)))
+	})
+	tryø("back", func() {
+		var w @T
+		err := json.Unmarshal(text, &w)
+		logø(@shT(w), scrubø(fmt.Sprint(err)))
+		err = json.Unmarshal(text, &v)
+		logø(@shT(v), scrubø(fmt.Sprint(err)))
+	})
+	for _, s := range []string{"null", "{}", "[]", "3", "-1.5", "\"s\"", "true", "[1, \"a\", null, {}]", "{\"F0\": 1, \"f1\": [2], \"a1\": \"x\", \"x\": null, \"F2\": {\"F0\": \"7\"}}", "{\"3\": 4, \"true\": {}}", "[[1], [[]]]", "{", "\"\\ud800\""} {
+		tryø("unmarshal", func() {
+			w := new(@T)
+			err := json.Unmarshal([]byte(s), w)
+			logø(s, @shT(*w), scrubø(fmt.Sprint(err)))
+		})
+	}
+	tryø("decoder", func() {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		d.UseNumber()
+		var w struct {
+			V *@T
+		}
+		err := d.Decode(&w)
+		logø(scrubø(fmt.Sprint(err)))
+	})
+`
+
+const xmlText = `
+	v := @mkT
+	var text []byte
+	tryø("marshal", func() {
+		b, err := xml.Marshal(v)
+		text = b
+		logø(string(b), scrubø(fmt.Sprint(err)))
+	})
+	tryø("indent", func() {
+		type outer struct {
+			XMLName xml.Name ` + "`xml:\"urn:x outer\"`" + `
+			V       @T
+			L       []@T ` + "`xml:\"list>item\"`" + `
+		}
+		b, err := xml.MarshalIndent(outer{V: v, L: []@T{v, v}}, "", " ")
+		logø(string(b), scrubø(fmt.Sprint(err)))
+		var o outer
+		err = xml.Unmarshal(b, &o)
+		logø(@shT(o.V), strconv.Itoa(len(o.L)), o.XMLName.Space, scrubø(fmt.Sprint(err)))
+	})
+	tryø("back", func() {
+		var w @T
+		err := xml.Unmarshal(text, &w)
+		logø(@shT(w), scrubø(fmt.Sprint(err)))
+		err = xml.Unmarshal([]byte("<a d0=\"3\"><F0>5</F0><F1><F0>x</F0></F1><e><f2>1</f2></e></a>"), &w)
+		logø(@shT(w), scrubø(fmt.Sprint(err)))
+	})
+`
+
+const binaryText = `
+	v := @mkT
+	tryø("binary", func() {
+		logø(strconv.Itoa(binary.Size(v)))
+		b, err := binary.Append(nil, binary.LittleEndian, v)
+		logø(fmt.Sprintf("%x", b), scrubø(fmt.Sprint(err)))
+		var w @T
+		n, err := binary.Decode(b, binary.LittleEndian, &w)
+		logø(strconv.Itoa(n), @shT(w), scrubø(fmt.Sprint(err)))
+	})
+`
+
+const deepText = `
+	q := *r
+	a := @mkT
+	*r = q
+	b := @mkT
+	c := @mkT
+	tryø("deep", func() {
+		logø(strconv.FormatBool(reflect.DeepEqual(a, b)), strconv.FormatBool(reflect.DeepEqual(a, c)), strconv.FormatBool(reflect.DeepEqual(&a, &b)),
+			strconv.FormatBool(reflect.DeepEqual([]@T{a}, []@T{b})), strconv.FormatBool(reflect.DeepEqual(map[string]@T{"a": a}, map[string]@T{"a": c})),
+			strconv.FormatBool(reflect.DeepEqual(a, any(&a))), strconv.FormatBool(reflect.DeepEqual(struct{ v @T }{a}, struct{ v @T }{b})))
+	})
+	logø(@shT(a), @shT(c))
+`
+
+const iteratorsText = `
+	list := []@T{@mkT, @mkT, @mkT, @mkT}
+	seq := func(yield func(int, @T) bool) {
+		defer logø("sequence ends")
+		for i, v := range list {
+			if !yield(i, v) {
+				logø("stopped")
+				return
+			}
+		}
+	}
+	find := func(stop int) (found @T, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("recovered %v", p)
+			}
+		}()
+	outer:
+		for i, v := range seq {
+			defer func() { logø("loop defer", strconv.Itoa(i)) }()
+			for range 2 {
+				if i == 0 {
+					continue outer
+				}
+				if i == stop {
+					break outer
+				}
+			}
+			if i == stop+1 {
+				panic("in loop")
+			}
+			if i == stop+2 {
+				return v, nil
+			}
+			found = v
+		}
+		return found, errors.New("end")
+	}
+	for stop := range 4 {
+		v, err := find(stop - 1)
+		logø(@shT(v), fmt.Sprint(err))
+	}
+	next, stop := iter.Pull2(seq)
+	i, v, ok := next()
+	logø(strconv.Itoa(i), @shT(v), strconv.FormatBool(ok))
+	churnø(9)
+	i, v, ok = next()
+	logø(strconv.Itoa(i), @shT(v), strconv.FormatBool(ok))
+	stop()
+	_, v, ok = next()
+	logø(@shT(v), strconv.FormatBool(ok))
+	one, halt := iter.Pull(slices.Values(list))
+	for {
+		v, ok := one()
+		if !ok {
+			break
+		}
+		logø(@shT(v))
+	}
+	halt()
+	var evens iter.Seq[@T] = func(yield func(@T) bool) {
+		for i, v := range seq {
+			if i%2 == 0 && !yield(v) {
+				return
+			}
+		}
+	}
+	for v := range evens {
+		logø(@shT(v))
+		break
+	}
+	logø(strconv.Itoa(len(slices.Collect(evens))))
+`
+
+const slicesText = `
+	list := []@T{@mkT, @mkT, @mkT}
+	less := func(a, b @T) int { return strings.Compare(@shT(a), @shT(b)) }
+	list = slices.Insert(list, 1, @mkT, @mkT)
+	list = slices.Insert(list, 2, list[1:3]...)
+	churnø(9)
+	sorted := slices.SortedFunc(slices.Values(list), less)
+	logø(@shT(slices.MinFunc(list, less)), @shT(slices.MaxFunc(list, less)), strconv.FormatBool(slices.IsSortedFunc(sorted, less)))
+	sorted = slices.CompactFunc(sorted, func(a, b @T) bool { return less(a, b) == 0 })
+	logø(strconv.Itoa(len(sorted)))
+	for chunk := range slices.Chunk(list, 2) {
+		logø(strconv.Itoa(len(chunk)), @shT(chunk[0]))
+	}
+	list = slices.Replace(list, 0, 2, @mkT)
+	list = slices.DeleteFunc(list, func(v @T) bool { return len(@shT(v))%3 == 0 })
+	list = append(list, slices.Repeat([]@T{@mkT}, 2)...)
+	sort.SliceStable(list, func(i, j int) bool { return @shT(list[i]) < @shT(list[j]) })
+	for i, v := range slices.Backward(list) {
+		logø(strconv.Itoa(i), @shT(v))
+	}
+	m := maps.Collect(slices.All(list))
+	keys := slices.Sorted(maps.Keys(m))
+	logø(fmt.Sprint(keys), @shT(m[keys[0]]), fmt.Sprintf("%T", m))
+	logø(strconv.Itoa(slices.IndexFunc(list, func(v @T) bool { return @shT(v) == @shT(list[len(list)-1]) })), strconv.FormatBool(slices.EqualFunc(list, list[1:], func(a, b @T) bool { return less(a, b) == 0 })))
+`
+
+// generics are declarations that every program about types has.
+const generics = `
+type pairø[A, B any] struct {
+	A A
+	B B
+}
+
+func (p pairø[A, B]) Swap() pairø[B, A] { return pairø[B, A]{p.B, p.A} }
+
+type stackø[T any] struct{ items []T }
+
+func (s *stackø[T]) Push(v T)  { s.items = append(s.items, v) }
+func (s stackø[T]) Len() int   { return len(s.items) }
+func (s *stackø[T]) Pop() (v T, ok bool) {
+	if len(s.items) == 0 {
+		return v, false
+	}
+	v = s.items[len(s.items)-1]
+	s.items = s.items[:len(s.items)-1]
+	return v, true
+}
+
+func (s *stackø[T]) All() iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		for i, v := range s.items {
+			if !yield(i, v) {
+				return
+			}
+		}
+	}
+}
+
+type treeø[T any] struct {
+	v           T
+	left, right *treeø[T]
+}
+
+func (t *treeø[T]) Insert(v T, compare func(a, b T) int) *treeø[T] {
+	if t == nil {
+		return &treeø[T]{v: v}
+	}
+	if compare(v, t.v) < 0 {
+		t.left = t.left.Insert(v, compare)
+	} else {
+		t.right = t.right.Insert(v, compare)
+	}
+	return t
+}
+
+func (t *treeø[T]) Walk(f func(T)) {
+	if t != nil {
+		t.left.Walk(f)
+		f(t.v)
+		t.right.Walk(f)
+	}
+}
+
+func idø[T any](v T) T { return v }
+
+func mapø[T, U any](list []T, f func(T) U) []U {
+	var out []U
+	for _, v := range list {
+		out = append(out, f(v))
+	}
+	return out
+}
+`

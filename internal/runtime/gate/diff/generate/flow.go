@@ -1,0 +1,408 @@
+package generate
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A flow writes a function of statements: loops of every form with labels, switches, gotos, defers, panics, closures. Steps are
+// counted, and only functions written before are called, so every program ends.
+type flow struct {
+	*gen
+	b      strings.Builder
+	depth  int
+	budget int
+	labels []string // of the loops around the statement, "" for a loop without one; cut where a function literal begins
+	used   map[string]bool
+	breaks int      // loops and switches around the statement within the function literal
+	loops  int      // loops around it within the function literal
+	vars   []string // of type int, in scope
+	fixed  []string // of type int, in scope, not assigned to
+	calls  []string // functions of type func(int) int that may be called
+	lits   int      // function literals around the statement
+	result string   // what a return statement returns
+}
+
+// flowFunction adds a function and returns its name.
+func (g *gen) flowFunction(calls []string) string {
+	name := g.fresh("flow") + mark
+	f := &flow{gen: g, budget: 12 + g.IntN(25), used: map[string]bool{}, vars: []string{"x", "y", "arr[1]", "st.n", "pp.n", "*ip"}, fixed: []string{"p", "len(fs)", "m[1]"}, calls: calls, result: "x"}
+	f.result = pick(g, "", "x + y", "p", pick(g, append(calls, "neg"+mark)...)+"(x)")
+	fmt.Fprintf(&f.b, "func %s(p int) (x int) {\n\ty, arr, fs, m := p+1, [3]int{1, 2, 3}, []func() int(nil), map[int]int{1: p}\n\tst := struct{ n, k int }{p, 2}\n\tpp := &st\n\tip := &arr[2]\n\t_, _ = pp, ip\n", name)
+	f.line("step%s()", mark)
+	f.b.WriteString("\tdefer func() { log" + mark + "(\"" + name + "\", fmt.Sprint(x, y, arr, st, len(fs), m)) }()\n")
+	f.block()
+	for f.budget > 0 {
+		f.block()
+	}
+	f.b.WriteString("\tfor _, f := range fs {\n\t\tx += f()\n\t}\n\treturn x*31 + y\n}\n")
+	g.add("%s", f.b.String())
+	return name
+}
+
+func (f *flow) line(format string, args ...any) { fmt.Fprintf(&f.b, "\t"+format+"\n", args...) }
+
+// block writes some statements; what they declare ends with the block.
+func (f *flow) block() {
+	vars, fixed := len(f.vars), len(f.fixed)
+	f.depth++
+	for range 1 + f.IntN(4) {
+		f.statement()
+	}
+	f.depth--
+	f.vars, f.fixed = f.vars[:vars:vars], f.fixed[:fixed:fixed]
+}
+
+func (f *flow) expr(depth int) string {
+	if depth <= 0 || f.chance(30) {
+		return pick(f.gen, pick(f.gen, f.vars...), pick(f.gen, f.vars...), pick(f.gen, f.fixed...), fmt.Sprint(f.IntN(9)))
+	}
+	a, b := f.expr(depth-1), f.expr(depth-1)
+	switch f.IntN(12) {
+	case 0:
+		return "(" + a + " - " + b + ")"
+	case 1:
+		return "(" + a + " * " + b + " % 1009)"
+	case 2:
+		return "(" + a + " ^ " + b + ")"
+	case 3:
+		return "(" + a + " / (1 + " + b + "&3))"
+	case 4:
+		return "min(" + a + ", " + b + ", 50)"
+	case 5:
+		return "(" + a + " << (" + b + " & 7) % 4099)"
+	case 6:
+		if len(f.calls) > 0 && f.loops < 2 {
+			return pick(f.gen, f.calls...) + "(" + a + ")"
+		}
+	case 7:
+		return "arr[" + a + "&1]"
+	case 8:
+		return "bump" + mark + "(&" + pick(f.gen, "x", "y", "arr[0]", "st.k") + ", " + a + ")"
+	}
+	return "(" + a + " + " + b + ")"
+}
+
+func (f *flow) cond() string {
+	a, b := f.expr(1), f.expr(1)
+	return pick(f.gen, a+"%2 == 0", a+" < "+b, a+" != "+b, a+" > 3 && "+b+"%3 != 1", a+"&1 == 0 || "+b+" < 5", "!("+a+" >= "+b+")")
+}
+
+func (f *flow) statement() {
+	if f.budget--; f.budget < -40 || f.depth > 5 {
+		f.line("log%s(fmt.Sprint(%s))", mark, pick(f.gen, f.vars...))
+		return
+	}
+	statements := []func(){f.assign, f.assign, f.assign, f.declare, f.ifElse, f.ifElse, f.loop, f.loop, f.loop, f.rangeFunc, f.rangeFunc, f.switches, f.switches,
+		f.deferred, f.literal, f.attempted, f.jump, f.jump, f.gotos, f.closure, f.selects, f.parallel}
+	pick(f.gen, statements...)()
+}
+
+func (f *flow) assign() {
+	v := pick(f.gen, f.vars...)
+	switch f.IntN(6) {
+	case 0:
+		f.line("%s += %s", v, f.expr(2))
+	case 1:
+		f.line("%s++", v)
+	case 2:
+		f.line("%s ^= %s", v, f.expr(1))
+	case 3:
+		f.line("m[%s&3] %s %s", f.expr(1), pick(f.gen, "=", "+=", "-="), f.expr(1))
+	case 4:
+		f.line("log%s(fmt.Sprint(%s, %s))", mark, f.expr(1), f.cond())
+	default:
+		f.line("%s = %s", v, f.expr(2))
+	}
+}
+
+func (f *flow) parallel() {
+	switch f.IntN(3) {
+	case 0:
+		f.line("x, y = y, x+%s", f.expr(1))
+	case 1:
+		f.line("arr[x&1], x = x, arr[y&1]")
+	case 2:
+		f.line("y, arr[bump%s(&x, 1)&1], st.n = bump%[1]s(&y, 2), x, y", mark)
+	}
+}
+
+func (f *flow) declare() {
+	name := f.fresh("v")
+	if f.chance(20) {
+		name = "y" // shadows
+		if f.depth < 2 {
+			return
+		}
+		f.line("if y := %s; y%%3 < 2 && %s {", f.expr(1), f.cond())
+		f.block()
+		f.line("}")
+		return
+	}
+	f.line("%s := %s", name, f.expr(2))
+	f.line("_ = %s", name)
+	f.vars = append(f.vars, name)
+}
+
+func (f *flow) ifElse() {
+	f.line("if %s {", f.cond())
+	f.block()
+	switch f.IntN(3) {
+	case 0:
+		f.line("} else {")
+		f.block()
+	case 1:
+		f.line("} else if v := %s; v > 3 {", f.expr(1))
+		f.block()
+	}
+	f.line("}")
+}
+
+// enter writes the body of a loop; a label is written before its head when the body uses it.
+func (f *flow) enter(head string, fixed ...string) {
+	label := f.fresh("L")
+	outer := f.b.String()
+	f.b.Reset()
+	f.labels = append(f.labels, label)
+	f.breaks++
+	f.loops++
+	n := len(f.fixed)
+	f.fixed = append(f.fixed, fixed...)
+	f.line("step%s()", mark)
+	for _, v := range fixed {
+		f.line("_ = %s", v)
+	}
+	f.block()
+	f.fixed = f.fixed[:n:n]
+	f.breaks--
+	f.loops--
+	f.labels = f.labels[:len(f.labels)-1]
+	body := f.b.String()
+	f.b.Reset()
+	f.b.WriteString(outer)
+	if f.used[label] {
+		f.line("%s:", label)
+	}
+	f.line("%s {", head)
+	f.b.WriteString(body)
+	f.line("}")
+}
+
+func (f *flow) loop() {
+	i := f.fresh("i")
+	k := 1 + f.IntN(4)
+	switch f.IntN(9) {
+	case 0:
+		f.enter(fmt.Sprintf("for %s := 0; %[1]s < %d; %[1]s++", i, k), i)
+	case 1:
+		f.enter(fmt.Sprintf("for %s := range %d", i, k), i)
+	case 2:
+		f.enter(fmt.Sprintf("for %s, c := range %q", i, pick(f.gen, "", "aé", "x\xffy", "日本\xe6")), i, "int(c)")
+	case 3:
+		f.enter(fmt.Sprintf("for %s, e := range []int{x, y, p}[:%d]", i, f.IntN(4)), i, "e")
+	case 4:
+		f.enter(fmt.Sprintf("for %s, e := range arr", i), i, "e")
+	case 5:
+		f.enter(fmt.Sprintf("for %s := range &arr", i), i)
+	case 6:
+		f.enter(fmt.Sprintf("for _, %s := range slices.Sorted(maps.Keys(m))", i), i)
+	case 7:
+		f.enter(fmt.Sprintf("for %s := range counted%s(%d)", i, mark, k), i)
+	case 8:
+		f.line("%s := %d", i, k)
+		f.enter(fmt.Sprintf("for ; %s > 0 && %s; %s--", i, f.cond(), i), i)
+	}
+}
+
+func (f *flow) rangeFunc() {
+	i, e := f.fresh("i"), f.fresh("e")
+	switch f.IntN(5) {
+	case 0:
+		f.enter(fmt.Sprintf("for %s, %s := range pairs%s(%d)", i, e, mark, 1+f.IntN(4)), i, e)
+	case 1:
+		f.enter(fmt.Sprintf("for range func(yield func() bool) { _ = yield() && yield() }"))
+	case 2:
+		f.enter(fmt.Sprintf("for %s := range slices.Values([]int{x, 4, y})", i), i)
+	case 3:
+		f.enter(fmt.Sprintf("for x, %s = range pairs%s(3)", pick(f.gen, "y", "arr[0]", "st.n"), mark))
+	case 4:
+		f.line("try%s(\"careless\", func() {", mark)
+		f.inLiteral(func() { f.enter(fmt.Sprintf("for %s := range careless%s(%s)", i, mark, f.expr(1)), i) })
+		f.line("})")
+	}
+}
+
+func (f *flow) jump() {
+	if f.loops > 0 && f.chance(50) {
+		if label := pick(f.gen, f.labels...); label != "" {
+			f.used[label] = true
+			f.line("if %s {\n\t\t%s %s\n\t}", f.cond(), pick(f.gen, "break", "continue"), label)
+			return
+		}
+	}
+	switch {
+	case f.loops > 0 && f.chance(50):
+		f.line("if %s {\n\t\tcontinue\n\t}", f.cond())
+	case f.breaks > 0 && f.chance(60):
+		f.line("if %s {\n\t\tbreak\n\t}", f.cond())
+	case f.lits == 0:
+		f.line("if %s && %s {\n\t\treturn %s\n\t}", f.cond(), f.cond(), f.result)
+	default:
+		f.line("if %s {\n\t\treturn\n\t}", f.cond())
+	}
+}
+
+func (f *flow) switches() {
+	f.breaks++
+	defer func() { f.breaks-- }()
+	if f.chance(50) {
+		f.line("switch v := %s; v %% 4 {", f.expr(1))
+		for i := range f.IntN(4) {
+			f.line("case %d, %d:", i, -i-4)
+			f.block()
+			if f.chance(25) {
+				f.line("fallthrough")
+			}
+			f.line("case %d:", i+10)
+		}
+	} else {
+		f.line("switch {")
+		for range f.IntN(3) {
+			f.line("case %s:", f.cond())
+			f.block()
+		}
+	}
+	if f.chance(50) {
+		f.line("default:")
+		f.block()
+	}
+	f.line("}")
+}
+
+// inLiteral writes statements within a function literal, which break and continue do not leave.
+func (f *flow) inLiteral(write func()) {
+	labels, breaks, loops := f.labels, f.breaks, f.loops
+	f.labels, f.breaks, f.loops = nil, 0, 0
+	f.lits++
+	write()
+	f.lits--
+	f.labels, f.breaks, f.loops = labels, breaks, loops
+}
+
+func (f *flow) deferred() {
+	if f.chance(30) {
+		f.line("defer log%s(\"defer\", fmt.Sprint(%s))", mark, f.expr(1))
+		return
+	}
+	f.line("defer func(q int) {")
+	if f.chance(30) {
+		f.line("if e := recover(); e != nil {\n\t\tlog%s(\"recovered\", fmt.Sprint(e))\n\t\tx += 7\n\t}", mark)
+	}
+	f.inLiteral(f.block)
+	f.line("log%s(fmt.Sprint(\"q\", q))\n\t}(%s)", mark, f.expr(1))
+}
+
+func (f *flow) literal() {
+	f.line("func() {")
+	f.inLiteral(f.block)
+	f.line("}()")
+}
+
+func (f *flow) attempted() {
+	f.line("try%s(\"flow\", func() {", mark)
+	f.inLiteral(func() {
+		f.block()
+		f.line("if %s {\n\t\t%s\n\t}", f.cond(), pick(f.gen, "panic(fmt.Sprint(\"p\", x))", "panic(errors.New(\"e\"))", "arr[x&3+1]++", "x /= y & 1", "var none map[string]int\n\t\tnone[\"a\"] = x", "pp := (*struct{ n int })(nil)\n\t\tpp.n = y", "sink"+mark+" = any(x).(string)", "fs[x&1+len(fs)]()"))
+	})
+	f.line("})")
+}
+
+func (f *flow) gotos() {
+	label := f.fresh("G")
+	f.line("if %s {\n\t\tgoto %s\n\t}", f.cond(), label)
+	f.line("x += %s", pick(f.gen, f.vars...))
+	f.line("%s:", label)
+	f.line("y ^= x & 255")
+}
+
+func (f *flow) closure() {
+	f.line("fs = append(fs, func() int {")
+	f.line("%s += %s", pick(f.gen, f.vars...), pick(f.gen, append(f.fixed, "1")...))
+	f.line("return %s\n\t})", pick(f.gen, append(f.fixed, f.vars...)...))
+	if f.chance(50) {
+		f.line("y += fs[len(fs)-1]()")
+	}
+}
+
+func (f *flow) selects() {
+	c := f.fresh("c")
+	f.line("%s := make(chan int, %d)", c, f.IntN(2))
+	f.breaks++
+	f.line("select {\ncase %s <- %s:", c, f.expr(1))
+	f.block()
+	f.line("case v, ok := <-%s:\n\t\tlog%s(fmt.Sprint(v, ok))", c, mark)
+	f.line("default:")
+	f.block()
+	f.line("}")
+	f.breaks--
+}
+
+// flowHelpers are what the functions of a flow call.
+const flowHelpers = `
+var stepsø int
+
+// stepø ends functions that would run for long.
+func stepø() {
+	if stepsø++; stepsø > 400 {
+		panic("enough")
+	}
+}
+
+func negø(n int) int { return -n }
+
+func bumpø(p *int, by int) int {
+	*p += by & 3
+	return *p
+}
+
+func countedø(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		defer logø("counted ends")
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+func pairsø(n int) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		defer func() {
+			p := recover()
+			logø("pairs", fmt.Sprint(p))
+			if p != nil {
+				panic(p)
+			}
+		}()
+		for i := n; i > 0 && yield(i, i*i); i-- {
+		}
+	}
+}
+
+// carelessø goes on when the loop has ended, or swallows its panics.
+func carelessø(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		defer func() {
+			if n&2 == 0 {
+				logø("swallowed", fmt.Sprint(recover()))
+			}
+		}()
+		for i := range 3 {
+			if !yield(i) && n&1 == 0 {
+				return
+			}
+		}
+	}
+}
+`

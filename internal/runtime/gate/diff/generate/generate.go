@@ -1,0 +1,130 @@
+// Package generate writes random Go programs for the differential test. A program declares types of its own, performs the operations of
+// the language and of the standard library on them, and returns a log of what it saw. The log holds no addresses and does not depend on
+// the order of maps, so the same program must return the same log natively and here.
+//
+// The same seed writes the same program. Nothing but tests imports this package.
+package generate
+
+import (
+	"fmt"
+	"go/types"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+// mark ends every package-level name, so that many programs can be compiled as one native package.
+const mark = "ø"
+
+// A Program is a generated program.
+type Program struct {
+	Seed uint64
+	Main string // the function that does the work: func Main(call *recurgent.Call) (any, error)
+	Text string // a file of package tool, without a function Run
+}
+
+// Source returns the program as the gate takes it.
+func (p Program) Source() string {
+	return p.Text + "\nfunc Run(call *recurgent.Call) (any, error) { return " + p.Main + "(call) }\n"
+}
+
+// maxText is the most bytes of a program; the gate takes 64 KiB.
+const maxText = 60000
+
+// Write returns the program of a seed. Of ten programs seven are about types, three about statements and values.
+func Write(seed uint64) Program {
+	for stream := uint64(11); ; stream++ {
+		g := &gen{Rand: rand.New(rand.NewPCG(seed, stream)), makers: new(typeutil.Map), shows: new(typeutil.Map)}
+		if seed%10 < 7 {
+			g.declare()
+			for range 6 + g.IntN(8) {
+				g.operate()
+			}
+		} else {
+			for range 6 + g.IntN(7) {
+				g.plain()
+			}
+		}
+		if p := g.finish(seed); len(p.Text) < maxText {
+			return p
+		}
+	}
+}
+
+// A gen writes one program.
+type gen struct {
+	*rand.Rand
+	world
+	makers   *typeutil.Map // types.Type -> name of the function that makes a value
+	shows    *typeutil.Map // types.Type -> name of the function that writes a value as text
+	funcs    []string      // functions and methods written so far
+	sections []string      // the functions that Main calls, in order
+	names    int
+}
+
+func (g *gen) chance(percent int) bool     { return g.IntN(100) < percent }
+func pick[T any](g *gen, list ...T) T      { return list[g.IntN(len(list))] }
+func (g *gen) fresh(prefix string) string  { g.names++; return prefix + strconv.Itoa(g.names) }
+func (g *gen) add(format string, a ...any) { g.funcs = append(g.funcs, fmt.Sprintf(format, a...)) }
+
+// section adds a function that Main calls, with its body.
+func (g *gen) section(title, body string) {
+	name := "s" + strconv.Itoa(len(g.sections)) + mark
+	g.sections = append(g.sections, name)
+	g.add("// %s\nfunc %s(r *rng%s) {\n%s}\n", title, name, mark, body)
+}
+
+var placeholder = regexp.MustCompile(`@(mk|sh)?([A-Z])\b`)
+
+// fill writes a template for types: @T is the type bound to T, @mkT makes a value of it, and @shT is the function that shows one.
+func (g *gen) fill(template string, bound map[string]types.Type) string {
+	return placeholder.ReplaceAllStringFunc(template, func(s string) string {
+		m := placeholder.FindStringSubmatch(s)
+		t, ok := bound[m[2]]
+		if !ok {
+			panic("generate: nothing is bound to " + s + " in " + template)
+		}
+		switch m[1] {
+		case "mk":
+			return g.maker(t) + "(r, 2)"
+		case "sh":
+			return g.show(t)
+		}
+		return typeText(t)
+	})
+}
+
+// typeText writes a type as the program does.
+func typeText(t types.Type) string {
+	return types.TypeString(types.Unalias(t), func(*types.Package) string { return "" })
+}
+
+func (g *gen) finish(seed uint64) Program {
+	suffix := "q" + strconv.FormatUint(seed, 36)
+	var b strings.Builder
+	for _, d := range g.declared() {
+		b.WriteString(d + "\n")
+	}
+	b.WriteString(strings.Join(g.funcs, "\n"))
+	b.WriteString("\nvar sections" + mark + " = []func(*rng" + mark + "){" + strings.Join(g.sections, ", ") + "}\n")
+	if len(g.pool) > 0 {
+		b.WriteString(generics)
+	}
+	text := b.String()
+	var imports strings.Builder
+	for _, path := range importable {
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(text + prelude) {
+			fmt.Fprintf(&imports, "\t%q\n", path)
+		}
+	}
+	text = "package tool\n\nimport (\n" + imports.String() + ")\n\n" + text + prelude
+	return Program{Seed: seed, Main: "Main" + suffix, Text: strings.ReplaceAll(text, mark, suffix)}
+}
+
+// importable are the packages that generated programs use.
+var importable = []string{"recurgent", "bytes", "cmp", "container/heap", "container/list", "container/ring", "encoding/binary", "encoding/json", "encoding/xml", "errors",
+	"fmt", "iter", "maps", "math", "math/big", "math/bits", "reflect", "regexp", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8"}

@@ -1,0 +1,224 @@
+package generate
+
+import (
+	"fmt"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// writeMethods writes the bodies of all declared methods: they log what they get, change a pointer's value, and make results.
+func (g *gen) writeMethods() {
+	for _, d := range g.named {
+		if d.params != "" {
+			for _, m := range d.methods {
+				g.add("%s {\n%s}\n", m.head(d), g.genericBody(d, m))
+			}
+			continue
+		}
+		t := g.pkg.Scope().Lookup(d.name).Type()
+		for _, m := range d.methods {
+			g.add("%s {\n%s}\n", m.head(d), g.methodBody(t, d, m))
+		}
+	}
+}
+
+// signatureOf returns a declared method's type.
+func (g *gen) signatureOf(d *declaration, m *method) *types.Signature {
+	named := g.pkg.Scope().Lookup(d.name).Type().(*types.Named)
+	for f := range named.Methods() {
+		if f.Name() == m.name {
+			return f.Signature()
+		}
+	}
+	panic("generate: no method " + m.name)
+}
+
+func (g *gen) methodBody(t types.Type, d *declaration, m *method) string {
+	self := g.show(t) + "(v)"
+	var b strings.Builder
+	if m.pointer {
+		self = g.show(t) + "(*v)"
+		if g.chance(50) {
+			self = g.show(types.NewPointer(t)) + "(v)"
+		}
+	}
+	switch m.name {
+	case "String", "Error", "GoString":
+		fmt.Fprintf(&b, "\treturn %q + %s\n", m.name+" of "+d.name+" ", self)
+		return b.String()
+	case "MarshalJSON":
+		fmt.Fprintf(&b, "\treturn []byte(%s), nil\n", pick(g, "strconv.QuoteToGraphic(fmt.Sprint(len("+self+")))", "`{\"b\": [1, {}], \"a\":  null}`", "`{`", "strconv.Itoa(len("+self+"))"))
+		return b.String()
+	case "MarshalText":
+		fmt.Fprintf(&b, "\tif s := %s; len(s)%%11 == 3 {\n\t\treturn nil, errors.New(s)\n\t}\n\treturn []byte(\"text \" + %s), nil\n", self, self)
+		return b.String()
+	case "UnmarshalJSON", "UnmarshalText":
+		fmt.Fprintf(&b, "\tlog%s(%q, %s, string(b))\n\tif len(b)%%5 == 4 {\n\t\treturn errors.New(\"bad\")\n\t}\n", mark, m.name, self)
+		fmt.Fprintf(&b, "\t*v = %s(new%s(uint64(len(b)), 9), 1)\n\treturn nil\n", g.maker(t), mark)
+		return b.String()
+	case "IsZero":
+		return fmt.Sprintf("\treturn len(%s)%%2 == 0\n", self)
+	case "Is":
+		return fmt.Sprintf("\treturn target != nil && len(%s)%%2 == 0\n", self)
+	case "Unwrap":
+		return pick(g, "\treturn nil\n", "\treturn errors.ErrUnsupported\n", "\treturn fmt.Errorf(\"inner\")\n")
+	}
+	fmt.Fprintf(&b, "\tlog%s(%q, %s)\n", mark, d.name+"."+m.name, self)
+	sig := g.signatureOf(d, m)
+	for i := range sig.Params().Len() {
+		if g.chance(70) {
+			fmt.Fprintf(&b, "\tlog%s(%s(p%d))\n", mark, g.show(sig.Params().At(i).Type()), i)
+		}
+	}
+	fmt.Fprintf(&b, "\tq := new%s(%d, 15)\n\tq.n(2)\n", mark, g.IntN(100))
+	if m.pointer {
+		fmt.Fprintf(&b, "\t*v = %s(q, 1)\n", g.maker(t))
+	} else if g.chance(30) {
+		fmt.Fprintf(&b, "\tv = %s(q, 1)\n\tsink%s = v\n", g.maker(t), mark)
+	}
+	b.WriteString(g.returns(sig))
+	return b.String()
+}
+
+// returns writes a return statement of made results.
+func (g *gen) returns(sig *types.Signature) string {
+	var results []string
+	for v := range sig.Results().Variables() {
+		results = append(results, g.maker(v.Type())+"(q, 1)")
+	}
+	if len(results) == 0 {
+		return ""
+	}
+	return "\treturn " + strings.Join(results, ", ") + "\n"
+}
+
+// genericBody writes a method of a generic type, which cannot know what its parameters are.
+func (g *gen) genericBody(d *declaration, m *method) string {
+	const self = `fmt.Sprintf("%T", v)`
+	switch m.name {
+	case "String", "Error", "GoString":
+		return "\treturn \"generic \" + " + self + "\n"
+	case "MarshalJSON":
+		return "\treturn json.Marshal(" + self + ")\n"
+	case "MarshalText":
+		return "\treturn []byte(" + self + "), nil\n"
+	case "UnmarshalJSON", "UnmarshalText":
+		return "\tvar z " + d.self + "\n\t*v = z\n\tlog" + mark + "(" + self + ", string(b))\n\treturn nil\n"
+	case "IsZero":
+		return "\treturn len(" + self + ")%2 == 0\n"
+	case "Is":
+		return "\treturn target == nil\n"
+	case "Unwrap":
+		return "\tvar a A\n\tif err, ok := any(a).(error); ok {\n\t\treturn err\n\t}\n\treturn nil\n"
+	}
+	sig := g.signatureOf(d, m)
+	body := fmt.Sprintf("\tvar a A\n\tlog%s(%q, %s, scrub%s(fmt.Sprintf(\"%%T %%T\", a, &a)))\n\tq := new%s(3, 15)\n\tq.n(2)\n", mark, d.name+"."+m.name, self, mark, mark)
+	return body + g.returns(sig)
+}
+
+// methodCalls writes calls of the methods that values of t have, declared and promoted, in one of the ways that the language has.
+func (g *gen) methodCalls(t types.Type) string {
+	set := types.NewMethodSet(t)
+	pointer := types.NewMethodSet(types.NewPointer(t))
+	if types.IsInterface(t) {
+		pointer = set
+	}
+	var b strings.Builder
+	b.WriteString(g.fill("\tv := @mkT\n\tlog"+mark+"(@shT(v))\n", map[string]types.Type{"T": t}))
+	for range min(4, pointer.Len()) {
+		sel := pointer.At(g.IntN(pointer.Len()))
+		byValue := set.Lookup(sel.Obj().Pkg(), sel.Obj().Name()) != nil
+		fmt.Fprintf(&b, "\ttry%s(%q, func() {\n%s\t})\n", mark, sel.Obj().Name(), g.methodCall(t, sel.Obj().Name(), sel.Obj().Type().(*types.Signature), byValue))
+	}
+	b.WriteString(g.fill("\tlog"+mark+"(@shT(v))\n", map[string]types.Type{"T": t}))
+	return b.String()
+}
+
+func (g *gen) methodCall(t types.Type, name string, sig *types.Signature, byValue bool) string {
+	text := typeText(t)
+	args := g.arguments(sig)
+	if sig.Variadic() && g.chance(30) {
+		args[len(args)-1] = strings.TrimSuffix(args[len(args)-1], "...")
+		last := sig.Params().At(sig.Params().Len() - 1).Type().(*types.Slice).Elem()
+		args[len(args)-1] = g.maker(last) + "(r, 1), " + g.maker(last) + "(r, 1)"
+	}
+	list := strings.Join(args, ", ")
+	self := strings.Join(append([]string{"v"}, args...), ", ")
+	ptr := strings.Join(append([]string{"&v"}, args...), ", ")
+	change := "v = " + g.maker(t) + "(r, 2)"
+	ways := []string{"v." + name + "(" + list + ")"}
+	if !types.IsInterface(t) {
+		ways = append(ways, "(&v)."+name+"("+list+")", "(*"+text+")."+name+"("+ptr+")")
+	}
+	var before string
+	switch g.IntN(8) {
+	case 0:
+		before = "\t\tf := v." + name + "\n\t\t" + change + "\n"
+		ways = []string{"f(" + list + ")"}
+	case 1:
+		if !types.IsInterface(t) {
+			before = "\t\tp := &v\n\t\tf := p." + name + "\n\t\t" + change + "\n"
+			ways = []string{"f(" + list + ")"}
+		}
+	case 2:
+		if byValue {
+			ways = []string{"(" + text + ")." + name + "(" + self + ")"}
+		}
+	case 3:
+		recv := "&v"
+		if byValue {
+			recv = "v"
+		}
+		before = "\t\tvar i interface{ " + name + signatureText(sig) + " } = " + recv + "\n\t\t" + change + "\n"
+		ways = []string{"i." + name + "(" + list + ")"}
+		if g.chance(30) {
+			before += "\t\tf := i." + name + "\n\t\ti = nil\n"
+			ways = []string{"f(" + list + ")"}
+		}
+	case 4:
+		return "\t\tdefer v." + name + "(" + list + ")\n\t\t" + change + "\n\t\tchurn" + mark + "(9)\n"
+	case 5:
+		return "\t\tfor range 2 {\n\t\t\tdefer func() { _ = recover() }()\n\t\t\tdefer v." + name + "(" + list + ")\n\t\t\t" + change + "\n\t\t}\n"
+	}
+	return before + g.logCall(pick(g, ways...), sig)
+}
+
+// arguments makes arguments for a call; a variadic one is a slice with three dots.
+func (g *gen) arguments(sig *types.Signature) []string {
+	var out []string
+	for i := range sig.Params().Len() {
+		a := g.maker(sig.Params().At(i).Type()) + "(r, 1)"
+		if sig.Variadic() && i == sig.Params().Len()-1 {
+			a += "..."
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// logCall writes a call and logs its results.
+func (g *gen) logCall(call string, sig *types.Signature) string {
+	n := sig.Results().Len()
+	if n == 0 {
+		return "\t\t" + call + "\n"
+	}
+	var names, shows []string
+	for i := range n {
+		name := fmt.Sprintf("r%d", i)
+		names = append(names, name)
+		shows = append(shows, g.show(sig.Results().At(i).Type())+"("+name+")")
+	}
+	return "\t\t" + strings.Join(names, ", ") + " := " + call + "\n\t\tlog" + mark + "(" + strings.Join(shows, ", ") + ")\n"
+}
+
+// hasMethod reports whether t has a method of that name.
+func hasMethod(t types.Type, names ...string) bool {
+	set := types.NewMethodSet(t)
+	for m := range set.Methods() {
+		if slices.Contains(names, m.Obj().Name()) {
+			return true
+		}
+	}
+	return false
+}

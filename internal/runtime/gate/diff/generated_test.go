@@ -1,0 +1,207 @@
+package diff
+
+import (
+	"fmt"
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/generate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/minimise"
+)
+
+// batchSize is how many generated programs are one native binary, and one child process.
+const batchSize = 125
+
+// Of the first programs that differ in a run small ones are made, for so long each.
+const (
+	minimiseCount = 3
+	minimiseLimit = 4 * time.Minute
+)
+
+// TestDiffGenerated runs generated programs natively and here, with little room for garbage, and compares what they return.
+// DIFF_PROGRAMS says how many, DIFF_SEED where to begin.
+func TestDiffGenerated(t *testing.T) {
+	count, first := 60, uint64(1)
+	if s := os.Getenv("DIFF_PROGRAMS"); s != "" {
+		count, _ = strconv.Atoi(s)
+	}
+	if s := os.Getenv("DIFF_SEED"); s != "" {
+		first, _ = strconv.ParseUint(s, 10, 64)
+	}
+	t.Logf("DIFF_SEED=%d DIFF_PROGRAMS=%d", first, count)
+	differ := 0
+	for n := 0; n < count; n += batchSize {
+		var programs []generate.Program
+		for i := n; i < min(n+batchSize, count); i++ {
+			programs = append(programs, generate.Write(first+uint64(i)))
+		}
+		env := pressures()[n/batchSize%len(pressures())]
+		for i, d := range differences(t, env, programs) {
+			if d != "" {
+				differ++
+				report(t, env, programs[i], d, differ <= minimiseCount)
+			}
+		}
+	}
+}
+
+// differences runs programs natively and here; "" stands for a program whose results are the same.
+func differences(t testing.TB, env []string, programs []generate.Program) []string {
+	t.Helper()
+	native := make(chan []result)
+	go func() {
+		defer close(native)
+		results, err := nativeButRefused(t, programs)
+		if err != nil {
+			t.Errorf("the programs do not run natively: %v", err)
+			return
+		}
+		native <- results
+	}()
+	sources := make([]string, len(programs))
+	for i, p := range programs {
+		sources[i] = p.Source()
+	}
+	here := runHereUnder(t, env, sources)
+	out := make([]string, len(programs))
+	want, ok := <-native
+	if !ok {
+		t.FailNow()
+	}
+	for i, got := range here {
+		switch {
+		case want[i].Name == "": // the toolchain fails
+		case want[i].Name == dies:
+			out[i] = "natively it dies: " + want[i].Panic
+		case got.Panic != want[i].Panic:
+			out[i] = fmt.Sprintf("got panic %s\nnatively %q", got.Panic, want[i].Panic)
+		case got.Error != want[i].Error || got.Encode != want[i].Encode:
+			out[i] = fmt.Sprintf("got error %q %q\nnatively %q %q", got.Error, got.Encode, want[i].Error, want[i].Encode)
+		case !sameJSON(got.Value, want[i].Value):
+			out[i] = "got another value" + firstDifference(got.Value, want[i].Value)
+		}
+	}
+	return out
+}
+
+// report tells of a program that differs, and of a small one that differs in the same way.
+func report(t *testing.T, env []string, p generate.Program, d string, minimise bool) {
+	t.Helper()
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("generated-%d.go", p.Seed))
+	if err := os.WriteFile(path, []byte(p.Source()), 0o644); err != nil {
+		t.Error(err)
+	}
+	t.Errorf("seed %d, under %v: %s\nthe program: %s", p.Seed, env, d, path)
+	if !minimise || strings.HasPrefix(d, "natively") {
+		return
+	}
+	small := minimised(t, env, p, d)
+	t.Errorf("seed %d made small: %s\n%s", p.Seed, differences(t, env, []generate.Program{small})[0], small.Text)
+}
+
+func minimised(t *testing.T, env []string, p generate.Program, d string) generate.Program {
+	imp, err := exportImporter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	suffix := strings.TrimPrefix(p.Main, "Main")
+	if calm := []string{"GOGC=100"}; differences(t, calm, []generate.Program{p})[0] == d {
+		env = calm
+	}
+	late := time.Now().Add(minimiseLimit)
+	text := minimise.Program(p.Text, func(name string) bool { return name == p.Main }, imp, func(texts []string) []bool {
+		if time.Now().After(late) {
+			return make([]bool, len(texts))
+		}
+		programs := make([]generate.Program, len(texts))
+		for i, text := range texts {
+			own := fmt.Sprintf("%sx%d", suffix, i)
+			programs[i] = generate.Program{Seed: uint64(i), Main: "Main" + own, Text: strings.ReplaceAll(text, suffix, own)}
+		}
+		out := make([]bool, len(texts))
+		for i, got := range differences(t, env, programs) {
+			out[i] = got != "" && kindOf(got) == kindOf(d)
+		}
+		return out
+	})
+	return generate.Program{Seed: p.Seed, Main: p.Main, Text: text}
+}
+
+// kindOf is what a smaller program must have of a difference: its beginning, and the end of what comes natively, without numbers.
+func kindOf(d string) string {
+	_, native, _ := strings.Cut(d, "natively")
+	native = strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, native)
+	return d[:min(len(d), 25)] + native[max(0, len(native)-30):]
+}
+
+// exportImporter reads the packages that programs may import.
+func exportImporter() (types.Importer, error) {
+	list, err := exportData()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for line := range strings.Lines(list) {
+		path, file, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "packagefile "), "=")
+		files[path] = file
+	}
+	host := types.NewPackage("recurgent", "recurgent")
+	host.Scope().Insert(types.NewTypeName(token.NoPos, host, "Call", types.NewStruct(nil, nil)))
+	host.MarkComplete()
+	std := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+	return importerFunc(func(path string) (*types.Package, error) {
+		if path == "recurgent" {
+			return host, nil
+		}
+		return std.Import(path)
+	}), nil
+}
+
+type importerFunc func(string) (*types.Package, error)
+
+func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }
+
+var compilerError = regexp.MustCompile(`program(\d+)\.go:\d+:\d+: internal compiler error`)
+
+// nativeButRefused leaves out programs on which the Go compiler itself fails. Their results have no name.
+func nativeButRefused(t testing.TB, programs []generate.Program) ([]result, error) {
+	kept := slices.Clone(programs)
+	for {
+		results, err := nativePrograms(t, kept)
+		if err == nil {
+			var out []result
+			for _, p := range programs {
+				if len(results) > 0 && kept[0].Seed == p.Seed {
+					out = append(out, results[0])
+					results, kept = results[1:], kept[1:]
+				} else {
+					out = append(out, result{})
+				}
+			}
+			return out, nil
+		}
+		m := compilerError.FindStringSubmatch(err.Error())
+		if m == nil {
+			return nil, err
+		}
+		i, _ := strconv.Atoi(m[1])
+		t.Logf("seed %d: the Go compiler fails: %.300s", kept[i].Seed, err)
+		kept = slices.Delete(kept, i, i+1)
+	}
+}

@@ -1,0 +1,214 @@
+package minimise
+
+import (
+	"errors"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// repair removes declarations that the kept functions do not reach, and imports, variables and labels that nothing uses any more. It
+// returns "" when the program still does not type-check.
+func repair(source string, keep func(string) bool, imp types.Importer) string {
+	for range 12 {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, "p.go", source, 0)
+		if err != nil {
+			return ""
+		}
+		unused := map[token.Pos]bool{}
+		bad := false
+		conf := types.Config{Importer: imp, Sizes: types.SizesFor("gc", "amd64"), Error: func(err error) {
+			var te types.Error
+			switch {
+			case !errors.As(err, &te):
+				bad = true
+			case strings.HasPrefix(te.Msg, "declared and not used"), strings.HasSuffix(te.Msg, "declared and not used"), strings.HasSuffix(te.Msg, "imported and not used"),
+				strings.HasPrefix(te.Msg, "label ") && strings.HasSuffix(te.Msg, "declared and not used"):
+				unused[te.Pos] = true
+			default:
+				bad = true
+			}
+		}}
+		info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+		_, _ = conf.Check("tool", fset, []*ast.File{f}, info)
+		if bad {
+			return ""
+		}
+		if !dropUnreachable(f, info, keep) && len(unused) == 0 {
+			return source
+		}
+		dropUnused(f, unused)
+		var b strings.Builder
+		if format.Node(&b, fset, f) != nil {
+			return ""
+		}
+		source = b.String()
+	}
+	return ""
+}
+
+func dropUnused(f *ast.File, unused map[token.Pos]bool) {
+	blank := func(e ast.Expr) (named bool) {
+		id, ok := e.(*ast.Ident)
+		if ok && unused[id.Pos()] {
+			id.Name = "_"
+		}
+		return e != nil && (!ok || id.Name != "_")
+	}
+	var decls []ast.Decl
+	for _, d := range f.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.IMPORT {
+			g.Specs = filter(g.Specs, func(s ast.Spec) bool { return unused[s.Pos()] })
+			if len(g.Specs) == 0 {
+				continue
+			}
+		}
+		decls = append(decls, d)
+	}
+	f.Decls = decls
+	unlabel := func(list []ast.Stmt) {
+		for i, s := range list {
+			if l, ok := s.(*ast.LabeledStmt); ok && unused[l.Pos()] {
+				list[i] = l.Stmt
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			unlabel(n.List)
+		case *ast.CaseClause:
+			unlabel(n.Body)
+		case *ast.CommClause:
+			unlabel(n.Body)
+		case *ast.AssignStmt:
+			any := false
+			for _, e := range n.Lhs {
+				any = blank(e) || any
+			}
+			if n.Tok == token.DEFINE && !any {
+				n.Tok = token.ASSIGN
+			}
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				blank(id)
+			}
+		case *ast.RangeStmt:
+			named := blank(n.Key)
+			if v := n.Value; v != nil {
+				named = blank(v) || named
+				if id, ok := v.(*ast.Ident); ok && id.Name == "_" {
+					n.Value = nil
+				}
+			}
+			if n.Tok == token.DEFINE && !named {
+				n.Key, n.Value, n.Tok = nil, nil, token.ILLEGAL
+			}
+		case *ast.TypeSwitchStmt:
+			if a, ok := n.Assign.(*ast.AssignStmt); ok && unused[a.Lhs[0].Pos()] {
+				n.Assign = &ast.ExprStmt{X: a.Rhs[0]}
+			}
+		}
+		return true
+	})
+}
+
+// dropUnreachable removes what the kept functions do not reach, and reports whether there was such. A method is reached with its type.
+func dropUnreachable(f *ast.File, info *types.Info, keep func(string) bool) bool {
+	parts := map[types.Object][]ast.Node{} // what a package-level name is made of
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			obj := info.Defs[d.Name]
+			if d.Recv != nil {
+				obj = info.Uses[receiver(d.Recv.List[0].Type)]
+			}
+			parts[obj] = append(parts[obj], d)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				for _, obj := range declaredBy(s, info) {
+					parts[obj] = append(parts[obj], d)
+				}
+			}
+		}
+	}
+	reached := map[types.Object]bool{}
+	var reach func(obj types.Object)
+	reach = func(obj types.Object) {
+		if obj == nil || reached[obj] {
+			return
+		}
+		reached[obj] = true
+		for _, n := range parts[obj] {
+			ast.Inspect(n, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok && info.Uses[id] != nil && parts[info.Uses[id]] != nil {
+					reach(info.Uses[id])
+				}
+				return true
+			})
+		}
+	}
+	for obj := range parts {
+		if obj != nil && keep(obj.Name()) {
+			reach(obj)
+		}
+	}
+	before := len(f.Decls)
+	f.Decls = filter(f.Decls, func(d ast.Decl) bool {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv != nil {
+				return !reached[info.Uses[receiver(d.Recv.List[0].Type)]]
+			}
+			return !reached[info.Defs[d.Name]]
+		case *ast.GenDecl:
+			used := d.Tok == token.IMPORT
+			for _, s := range d.Specs {
+				for _, obj := range declaredBy(s, info) {
+					used = used || reached[obj]
+				}
+			}
+			return !used
+		}
+		return false
+	})
+	return len(f.Decls) < before
+}
+
+func declaredBy(s ast.Spec, info *types.Info) []types.Object {
+	switch s := s.(type) {
+	case *ast.TypeSpec:
+		return []types.Object{info.Defs[s.Name]}
+	case *ast.ValueSpec:
+		var out []types.Object
+		for _, id := range s.Names {
+			out = append(out, info.Defs[id])
+		}
+		return out
+	}
+	return nil
+}
+
+// receiver returns the name of a receiver's type.
+func receiver(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.IndexListExpr:
+			e = x.X
+		case *ast.Ident:
+			return x
+		default:
+			return nil
+		}
+	}
+}
