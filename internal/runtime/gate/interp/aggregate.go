@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/types"
 	"math"
-	"reflect"
 	"strconv"
 	"unsafe"
 
@@ -324,103 +323,12 @@ func isAssigned(in *ssa.Lookup) bool {
 }
 
 func (c *compiler) mapUpdate(in *ssa.MapUpdate) op {
-	rt := c.real(in.Map.Type())
+	rt, mc := c.real(in.Map.Type()), c.mc
 	x, k, v := c.off(in.Map), c.off(in.Key), c.off(in.Value)
 	return func(m unsafe.Pointer) {
+		if mc.orders != nil {
+			mc.noteKey(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k))
+		}
 		mapassign(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k), unsafe.Add(m, v))
 	}
-}
-
-// A mapIter visits the keys that a map had at the start, in sorted order, but for those deleted meanwhile.
-type mapIter struct {
-	rt   *rtype
-	m    unsafe.Pointer
-	keys []reflect.Value
-	odd  map[int]reflect.Value // elements of keys that are not equal to themselves, by index: no lookup finds them
-	key  *rtype
-	next int
-}
-
-// A stringIter visits the runes of a string.
-type stringIter struct {
-	s    string
-	next int
-}
-
-func (c *compiler) rangeInstr(in *ssa.Range) op {
-	d, x := c.off(in), c.off(in.X)
-	if _, ok := in.X.Type().Underlying().(*types.Basic); ok {
-		return func(m unsafe.Pointer) { *at[*stringIter](m, d) = &stringIter{s: *at[string](m, x)} }
-	}
-	rt := c.real(in.X.Type())
-	t := reflectOf(rt)
-	key := rtypeOf(t.Key())
-	return func(m unsafe.Pointer) {
-		it := &mapIter{rt: rt, m: *at[unsafe.Pointer](m, x), key: key}
-		if it.m != nil {
-			it.collect(reflect.NewAt(t, unsafe.Add(m, x)).Elem())
-		}
-		*at[*mapIter](m, d) = it
-	}
-}
-
-func (c *compiler) next(in *ssa.Next) op {
-	x := c.off(in.Iter)
-	parts := c.tuple(in)
-	ok, d0, d1 := parts[0], parts[1], parts[2]
-	tup := in.Type().(*types.Tuple)
-	if in.IsString {
-		useKey, useVal := valid(tup.At(1).Type()), valid(tup.At(2).Type())
-		return func(m unsafe.Pointer) {
-			it := *at[*stringIter](m, x)
-			*at[bool](m, ok) = it.next < len(it.s)
-			if it.next >= len(it.s) {
-				return
-			}
-			for i, r := range it.s[it.next:] {
-				_ = i
-				if useKey {
-					*at[int](m, d0) = it.next
-				}
-				if useVal {
-					*at[rune](m, d1) = r
-				}
-				break
-			}
-			it.next += runeWidth(it.s[it.next:])
-		}
-	}
-	mt := in.Iter.(*ssa.Range).X.Type().Underlying().(*types.Map)
-	useKey, useVal := valid(tup.At(1).Type()), valid(tup.At(2).Type())
-	elem := c.layout(mt.Elem())
-	return func(m unsafe.Pointer) {
-		it := *at[*mapIter](m, x)
-		for it.next < len(it.keys) {
-			k := it.keys[it.next]
-			it.next++
-			kp := valuePointer(k)
-			p := mapaccess(it.rt, it.m, kp)
-			if p == nil {
-				v, odd := it.odd[it.next-1]
-				if !odd || maplen(it.m) == 0 {
-					continue // deleted meanwhile
-				}
-				p = valuePointer(v)
-			}
-			if useKey {
-				typedmemmove(it.key, unsafe.Add(m, d0), kp)
-			}
-			if useVal && p != nil {
-				copyTo(elem, unsafe.Add(m, d1), p)
-			}
-			*at[bool](m, ok) = true
-			return
-		}
-		*at[bool](m, ok) = false
-	}
-}
-
-func valid(t types.Type) bool {
-	b, ok := t.(*types.Basic)
-	return !ok || b.Kind() != types.Invalid
 }

@@ -132,7 +132,7 @@ func (c *compiler) call(cc *ssa.CallCommon, v ssa.Value) op {
 		if callee.Blocks != nil {
 			return c.callStatic(c.mc.fnOf(callee), c.args(cc.Args), c.resultSlots(v, cc.Signature()))
 		}
-		return c.callHost(c.mc.hostFunc(callee), c.args(cc.Args), c.resultSlots(v, cc.Signature()))
+		return c.callHost(callee, c.args(cc.Args), c.resultSlots(v, cc.Signature()))
 	}
 	return c.callValue(cc, v)
 }
@@ -180,6 +180,7 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 		}
 		if !mc.isClosure(p) {
 			fv := reflect.NewAt(ft, unsafe.Pointer(&p)).Elem()
+			mc.forgetOrders()
 			mc.hostCall(fv, m, args, results)
 			return
 		}
@@ -232,6 +233,7 @@ func (c *compiler) invoke(cc *ssa.CallCommon, v ssa.Value) op {
 		data := at[eface](m, x).data
 		if to.f == nil {
 			recv := reflect.NewAt(reflectOf(t), dataPointer(t, &data)).Elem()
+			mc.forgetOrders()
 			mc.hostCall(recv.Method(to.host), m, args, results)
 			return
 		}
@@ -287,13 +289,10 @@ func (mc *machine) target(t *rtype, pkg *types.Package, name string) *target {
 	return to
 }
 
-// deferInstr compiles a deferred call: the frame's values as they are now are kept for it.
+// deferInstr compiles a deferred call: its operands as they are now are kept for it.
 func (c *compiler) deferInstr(in *ssa.Defer) op {
-	call := c.call(&in.Call, nil)
-	if call == nil {
-		call = func(unsafe.Pointer) {}
-	}
-	f, mc := c.f, c.mc
+	call, capture := c.later(&in.Call)
+	mc := c.mc
 	var stack uintptr
 	if in.DeferStack != nil {
 		stack = c.off(in.DeferStack)
@@ -301,8 +300,7 @@ func (c *compiler) deferInstr(in *ssa.Defer) op {
 	check := c.nilDefer(&in.Call)
 	return func(m unsafe.Pointer) {
 		check(m)
-		snap := unsafeNew(f.frame)
-		typedmemmove(f.frame, snap, m)
+		snap := capture(m)
 		head := headOf(m)
 		if stack != 0 {
 			head = *at[*frameHead](m, stack)
@@ -312,6 +310,36 @@ func (c *compiler) deferInstr(in *ssa.Defer) op {
 			call(snap)
 			mc.deferring = nil
 		}}
+	}
+}
+
+// later compiles a call for a frame of its own, which holds no more than the call's operands, and what captures them there.
+func (c *compiler) later(cc *ssa.CallCommon) (call op, capture func(m unsafe.Pointer) unsafe.Pointer) {
+	own := newCompiler(&fn{mc: c.mc, ssa: c.f.ssa})
+	var moves []func(snap, m unsafe.Pointer)
+	for _, v := range append([]ssa.Value{cc.Value}, cc.Args...) {
+		switch v.(type) {
+		case *ssa.Builtin, *ssa.Const, *ssa.Function, *ssa.Global:
+			continue // in the frame from the start
+		}
+		if _, known := own.offs[v]; known {
+			continue
+		}
+		from, to := c.off(v), own.slotFor(v, v.Type())
+		moves = append(moves, func(snap, m unsafe.Pointer) { copyTo(to.rt, unsafe.Add(snap, to.off), unsafe.Add(m, from)) })
+	}
+	if call = own.call(cc, nil); call == nil {
+		call = func(unsafe.Pointer) {}
+	}
+	own.finish()
+	return call, func(m unsafe.Pointer) unsafe.Pointer {
+		snap := unsafeNew(own.f.frame)
+		typedmemmove(own.f.frame, snap, own.f.template)
+		*at[*frameHead](snap, 0) = headOf(m)
+		for _, move := range moves {
+			move(snap, m)
+		}
+		return snap
 	}
 }
 

@@ -27,6 +27,13 @@ type constKey struct {
 	v string
 }
 
+// newCompiler returns a compiler for frames of f, which begin with their head.
+func newCompiler(f *fn) *compiler {
+	c := &compiler{mc: f.mc, f: f, offs: map[ssa.Value]uintptr{}, consts: map[constKey]uintptr{}}
+	c.alloc(rtypeOf(reflect.TypeFor[*frameHead]()))
+	return c
+}
+
 // prepare compiles f at its first call.
 func (f *fn) prepare() {
 	if f.ready {
@@ -35,8 +42,7 @@ func (f *fn) prepare() {
 	if f.mc.running {
 		defer f.mc.containCompiling()
 	}
-	c := &compiler{mc: f.mc, f: f, offs: map[ssa.Value]uintptr{}, consts: map[constKey]uintptr{}}
-	c.alloc(rtypeOf(reflect.TypeFor[*frameHead]()))
+	c := newCompiler(f)
 	f.params = c.slots(f.ssa.Params)
 	for _, v := range f.ssa.FreeVars {
 		f.free = append(f.free, c.slotFor(v, v.Type()))
@@ -313,7 +319,7 @@ func (c *compiler) block(b *ssa.BasicBlock) {
 	out := c.blocks[b.Index]
 	for _, in := range b.Instrs {
 		if o := c.instr(in); o != nil {
-			out.ops = append(out.ops, o)
+			out.ops = append(out.ops, c.metered(in, o))
 			out.pos = append(out.pos, in.Pos())
 		}
 	}
@@ -323,7 +329,7 @@ func (c *compiler) block(b *ssa.BasicBlock) {
 	}
 	last := b.Instrs[len(b.Instrs)-1]
 	out.last = last.Pos()
-	out.next = c.terminator(b, last)
+	out.next = c.meteredEnd(b, c.terminator(b, last))
 }
 
 func (c *compiler) terminator(b *ssa.BasicBlock, in ssa.Instruction) func(unsafe.Pointer) *codeBlock {
@@ -486,6 +492,10 @@ func (c *compiler) instr(in ssa.Instruction) op {
 	case *ssa.BinOp:
 		return c.binop(in)
 	case *ssa.UnOp:
+		if unread(in) {
+			x := c.off(in.X)
+			return func(m unsafe.Pointer) { nilCheck(*at[unsafe.Pointer](m, x)) }
+		}
 		return c.unop(in)
 	case *ssa.Store:
 		if field, ok := in.Addr.(*ssa.FieldAddr); ok && isBlank(field) {
@@ -501,6 +511,9 @@ func (c *compiler) instr(in ssa.Instruction) op {
 	case *ssa.Slice:
 		return c.slice(in)
 	case *ssa.Convert:
+		if lends(in) {
+			return lendOp(isText(in.Type()), c.off(in), c.off(in.X))
+		}
 		return c.convert(in.Type(), in.X.Type(), c.off(in), c.off(in.X))
 	case *ssa.MultiConvert:
 		return c.convert(in.Type(), in.X.Type(), c.off(in), c.off(in.X))

@@ -2,6 +2,8 @@ package interp
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/tools/go/ssa"
@@ -44,12 +46,25 @@ func (mc *machine) hostVar(path, name string) any {
 }
 
 // callHost compiles a call of a host function.
-func (c *compiler) callHost(fv reflect.Value, args, results []argument) op {
+func (c *compiler) callHost(callee *ssa.Function, args, results []argument) op {
+	fv := c.mc.hostFunc(callee)
 	if o := fastCall(fv, args, results); o != nil {
 		return o
 	}
 	mc := c.mc
-	return func(m unsafe.Pointer) { mc.hostCall(fv, m, args, results) }
+	if leavesMaps(callee) {
+		return func(m unsafe.Pointer) { mc.hostCall(fv, m, args, results) }
+	}
+	return func(m unsafe.Pointer) {
+		mc.forgetOrders()
+		mc.hostCall(fv, m, args, results)
+	}
+}
+
+// leavesMaps reports whether a host function is known to write to no map, but through functions of the program.
+func leavesMaps(f *ssa.Function) bool {
+	return f.Object() != nil && f.Object().Pkg() != nil && slices.Contains(strings.Fields(
+		"bytes errors fmt math math/rand math/rand/v2 regexp sort strconv strings time unicode unicode/utf8"), f.Object().Pkg().Path())
 }
 
 // hostCall calls a host function with arguments from the frame. What comes back may have called into the program.

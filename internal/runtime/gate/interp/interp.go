@@ -52,7 +52,10 @@ type Compiled struct {
 
 // Compile prepares a checked program. Nothing of the program runs yet. The error is a *Failure when the engine is at fault, else it says what
 // the program asks too much of.
-func Compile(p *gate.Program) (out *Compiled, err error) {
+func Compile(p *gate.Program) (*Compiled, error) { return compileProgram(p, nil) }
+
+// compileProgram is Compile for a run that a meter measures, where there is one.
+func compileProgram(p *gate.Program, work *meter) (out *Compiled, err error) {
 	var mc *machine
 	defer func() {
 		if r := recover(); r != nil {
@@ -73,6 +76,7 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 		createImports(prog, u.Pkg, created)
 	}
 	mc = newMachine(prog, compiled)
+	mc.work = work
 	for _, u := range p.Units {
 		mc.main = prog.Package(u.Pkg)
 		mc.main.Build()
@@ -146,6 +150,7 @@ func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Pa
 			f.pool = nil
 		}
 		mc.pooled = mc.pooled[:0]
+		mc.forgetOrders()
 		if returned {
 			return
 		}

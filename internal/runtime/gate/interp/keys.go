@@ -5,14 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 	"unsafe"
 )
-
-func runeWidth(s string) int {
-	_, n := utf8.DecodeRuneInString(s)
-	return n
-}
 
 // valuePointer returns a pointer to memory that holds v.
 func valuePointer(v reflect.Value) unsafe.Pointer {
@@ -22,36 +16,6 @@ func valuePointer(v reflect.Value) unsafe.Pointer {
 	p := reflect.New(v.Type())
 	p.Elem().Set(v)
 	return p.UnsafePointer()
-}
-
-// collect takes the keys of the map, sorted.
-func (it *mapIter) collect(v reflect.Value) {
-	switch v.Type().Key().Kind() {
-	case reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128, reflect.Struct, reflect.Array, reflect.Interface:
-	default:
-		it.keys = v.MapKeys()
-		sortKeys(it.keys)
-		return
-	}
-	type pair struct{ k, v reflect.Value }
-	var pairs []pair
-	for r := v.MapRange(); r.Next(); {
-		p := pair{k: r.Key()}
-		if !p.k.Equal(p.k) {
-			p.v = r.Value()
-		}
-		pairs = append(pairs, p)
-	}
-	slices.SortStableFunc(pairs, func(a, b pair) int { return compareKeys(a.k, b.k) })
-	for i, p := range pairs {
-		it.keys = append(it.keys, p.k)
-		if p.v.IsValid() {
-			if it.odd == nil {
-				it.odd = map[int]reflect.Value{}
-			}
-			it.odd[i] = p.v
-		}
-	}
 }
 
 // sortKeys sorts the keys of a map: numbers by size, strings by bytes, structs and arrays part by part, interfaces by

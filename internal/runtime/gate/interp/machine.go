@@ -36,6 +36,11 @@ type machine struct {
 	dyn      map[dynKey]*target
 	closures map[reflectType]closureHead
 	natives  map[string]any
+	work     *meter // nil but in tests
+
+	orders   map[unsafe.Pointer]*keyOrder // by map; nil when there are none
+	ranged   [mostOrders]uintptr          // maps ranged over lately
+	rangedAt int
 
 	fromHostCode, makeFuncCode uintptr
 	deferring                  *frameHead // whose deferred call is about to be made
@@ -181,23 +186,30 @@ func (f *fn) runDeferring(m unsafe.Pointer) {
 	}
 	head := headOf(m)
 	depth := f.mc.depth
-	normal := false
+	if f.returns(m, head) {
+		return
+	}
+	// The stack on which the panic began is gone: deferred calls run here, and panic on from here. On that stack each of them would be one
+	// more panic within the others, and the time the square of their number.
+	f.mc.depth = depth
+	head.runDefers()
+	f.mc.panicking = false
+	if f.recover != nil {
+		f.blocks(m, f.recover)
+	}
+}
+
+// returns runs the body of a function and reports whether it returned. If not, head has what it panicked with.
+func (f *fn) returns(m unsafe.Pointer, head *frameHead) (normal bool) {
 	defer func() {
-		if normal || f.mc.aborted != nil {
-			return
-		}
-		head.panic = recover()
-		f.mc.contain(head.panic)
-		head.panicking = true
-		f.mc.depth = depth
-		head.runDefers()
-		f.mc.panicking = false
-		if f.recover != nil {
-			f.blocks(m, f.recover)
+		if !normal && f.mc.aborted == nil {
+			head.panic = recover()
+			f.mc.contain(head.panic)
+			head.panicking = true
 		}
 	}()
 	f.blocks(m, f.entry)
-	normal = true
+	return true
 }
 
 // runDefers runs what was deferred, the last first, and panics on when nothing recovered.
