@@ -156,7 +156,7 @@ func limits() [][3]string {
 		{"memory of a runner", size(int(box.Memory)), "`resource_exhausted`"},
 		{"memory of a runner kept warm", size(int(box.IdleMemory())) + " resident", "it is ended"},
 		{"threads of a runner", fmt.Sprintf("those of its start, at most %d", sandbox.RunnerTasks), "`resource_exhausted`"},
-		{"runners at once, where a control group or the user's limit bounds threads", fmt.Sprintf("what is left of that limit, less %d, by %d", sandbox.DaemonTasks, sandbox.RunnerTasks), "client calls wait; a nested call ends in `resource_exhausted`"},
+		{"runners at once, where a control group or the user's limit bounds threads", fmt.Sprintf("what is left of that limit, less 48 and 2 a CPU, by %d", sandbox.RunnerTasks), "client calls wait; a nested call ends in `resource_exhausted`"},
 		{"life of a runner", fmt.Sprintf("%d calls, %s, %s of CPU, %s idle", box.RunnerCalls, box.RunnerAge, box.RunnerCPU, box.Idle), "replaced"},
 		{"host calls of one call", fmt.Sprintf("%d; %s of parameters and answers", box.MaxAsks, size(int(box.MaxHostBytes))), "`resource_exhausted`"},
 		{"fetches of one call", fmt.Sprintf("%d, each at most %s", box.MaxFetches, box.FetchTimeout), "an error that the program sees"},

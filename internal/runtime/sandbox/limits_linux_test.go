@@ -157,7 +157,7 @@ func TestRunnerTasks(t *testing.T) {
 // refused as something that passes.
 func TestFewProcesses(t *testing.T) {
 	const most = 4
-	room := func() (int, string) { return DaemonTasks + most*RunnerTasks + RunnerTasks - 1, "a test" }
+	room := func() (int, string) { return DaemonTasks() + most*RunnerTasks + RunnerTasks - 1, "a test" }
 	p := testPool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 1, 8, 64 }, hooks{args: []string{RunnerArg, "native"}, room: room})
 	var peak atomic.Int64
 	var work sync.WaitGroup

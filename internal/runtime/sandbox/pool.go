@@ -72,7 +72,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	reserveThreads(daemonThreads)
+	reserveThreads(daemonThreads())
 	// Where the system allows few processes, half of them are for nested calls, which never wait.
 	waiting := min(o.Waiting, most/2)
 	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), fetcher: fetcher, most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}}

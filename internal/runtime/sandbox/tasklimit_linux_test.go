@@ -97,7 +97,7 @@ func TestDaemonAtTaskLimit(t *testing.T) {
 	}
 	<-full
 	<-full
-	reserveThreads(daemonThreads / 2) // so many things that block a thread does the daemon do at once
+	reserveThreads(daemonThreads() / 2) // so many things that block a thread does the daemon do at once
 	var others sync.WaitGroup
 	for i := range 12 {
 		others.Go(func() {

@@ -8,19 +8,20 @@ import (
 	"sync"
 )
 
-// What the daemon reckons with where the system limits its tasks, which are threads and processes.
-const (
-	RunnerTasks = 16 // of one runner, at most
-	DaemonTasks = 64 // of the daemon itself, not given to runners
-)
+// RunnerTasks is how many tasks, which are threads and processes, the daemon reckons with for a runner where the system limits them.
+const RunnerTasks = 16
+
+// DaemonTasks is how many tasks the daemon leaves to itself: 48 and two for each CPU.
+func DaemonTasks() int { return 2 * daemonThreads() }
 
 // A runner may not make threads: it has as many as it will ever need before it is confined. The Go runtime needs one for each of
 // childProcs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is on its way
 // to sleep; it ends none that is idle. These come to the five or six that a start has made.
 const runnerThreads = 8
 
-// daemonThreads are what the daemon keeps in reserve, too: where the system lets it make no more, the Go runtime would end it.
-const daemonThreads = 32
+// daemonThreads are what the daemon keeps in reserve, too: where the system lets it make no more, the Go runtime would end it. Beside the
+// processors that run Go, these are for what blocks a thread, which is the disk above all.
+func daemonThreads() int { return 24 + runtime.GOMAXPROCS(0) }
 
 // reserveThreads has the Go runtime make n threads and keep them for whatever needs one later.
 func reserveThreads(n int) {
@@ -55,9 +56,9 @@ func mostRunners(room func() (int, string)) (most int, words string, err error) 
 	if limit == "" {
 		return math.MaxInt32, "on (nothing limits the number of runners)", nil
 	}
-	most = (left - DaemonTasks) / RunnerTasks
+	most = (left - DaemonTasks()) / RunnerTasks
 	if most < 2 {
-		return 0, "", fmt.Errorf("sandbox: there is room for %d threads and processes, and the daemon with two runners takes %d: %s", left, DaemonTasks+2*RunnerTasks, limit)
+		return 0, "", fmt.Errorf("sandbox: there is room for %d threads and processes, and the daemon with two runners takes %d: %s", left, DaemonTasks()+2*RunnerTasks, limit)
 	}
 	return most, fmt.Sprintf("on (at most %d runners: %s)", most, limit), nil
 }
