@@ -38,6 +38,7 @@ type childConfig struct {
 type childReady struct {
 	Layers map[string]string `json:"layers"` // layer → on, or off with the reason
 	Probes map[string]string `json:"probes,omitempty"`
+	Engine string            `json:"engine,omitempty"` // what the canary's engine answers wrongly
 }
 
 // RunnerArg is the command line of a runner.
@@ -153,6 +154,11 @@ func (c *childLoop) start(newEngine func(setting string) (Engine, error)) error 
 	}
 	if c.cfg.Probe {
 		ready.Probes = map[string]string{}
+	}
+	if tested, ok := c.engine.(interface{ selfTest() error }); ok && c.cfg.Probe {
+		if err := tested.selfTest(); err != nil {
+			ready.Engine = boundText([]byte(err.Error()), 1000)
+		}
 	}
 	c.base = runtime.NumGoroutine()
 	// Nothing foreign has been read yet, and nothing is before this returns.

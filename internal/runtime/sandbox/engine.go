@@ -2,11 +2,13 @@ package sandbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/selftest"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -78,3 +80,43 @@ func (e *gateEngine) Reads() (int, int) {
 }
 
 func (e *gateEngine) Encode(v any) (json.RawMessage, error) { return interp.Encode(v) }
+
+// selfTest runs programs whose answers are known, and returns an error that names the first that answers otherwise.
+func (e *gateEngine) selfTest() error {
+	programs, err := selftest.Programs()
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if got := e.answer(p.Source); got != p.Want {
+			return fmt.Errorf("the program %q answers %.300s, and must answer %.300s", p.Name, got, p.Want)
+		}
+	}
+	return nil
+}
+
+// answer runs a program without arguments and returns the JSON of its value, or how else it ended.
+func (e *gateEngine) answer(source string) string {
+	one := &gateEngine{gate: e.gate, setting: e.setting}
+	if _, refusal, err := one.Load(source); refusal != nil {
+		return "refused: " + refusal.Message
+	} else if err != nil {
+		return err.Error()
+	}
+	call, err := recurgent.New(recurgent.Input{}, nil)
+	if err != nil {
+		return err.Error()
+	}
+	value, err, panicked := one.Run(call, time.Unix(1790000000, 0), 1)
+	if panicked != nil {
+		return "panic: " + panicked.Message
+	}
+	if err != nil {
+		return err.Error()
+	}
+	raw, err := one.Encode(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -64,6 +65,48 @@ func TestEngineFailure(t *testing.T) {
 	}
 	if _, f := p.Load(t.Context(), request(source("return 1, nil // fails")).Program, "local"); f == nil || f.Detail != DetailEngine || !f.Ours {
 		t.Errorf("Load: %+v", f)
+	}
+}
+
+// wrongEngine answers its own test wrongly.
+type wrongEngine struct{ Engine }
+
+func (wrongEngine) selfTest() error { return errors.New("the program \"maps\" answers 2") }
+
+// A pool whose canary's engine answers wrongly does not start, and says which program did.
+func TestWrongEngineDoesNotStart(t *testing.T) {
+	_, err := newPool(DefaultOptions(), hooks{args: []string{RunnerArg, "wrong"}})
+	if err == nil || !strings.Contains(err.Error(), "the engine does not work") || !strings.Contains(err.Error(), `"maps" answers 2`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Both engines pass the test; every setting runs it.
+func TestSelfTest(t *testing.T) {
+	for _, setting := range []string{"auto", "ssa", "yaegi"} {
+		e, err := NewEngine(setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.(*gateEngine).selfTest(); err != nil {
+			t.Errorf("%s: %v", setting, err)
+		}
+		if got := e.(*gateEngine).answer("package tool\nfunc Run(call *recurgent.Call) (any, error) { panic(1) }"); got != "panic: 1" {
+			t.Errorf("%s: got %s", setting, got)
+		}
+	}
+}
+
+// BenchmarkSelfTest is what the test adds to a start.
+func BenchmarkSelfTest(b *testing.B) {
+	for b.Loop() {
+		e, err := NewEngine("auto")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := e.(*gateEngine).selfTest(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ func testRunner(args []string) int {
 		switch {
 		case strings.HasPrefix(arg, "script="):
 			return runScript(strings.TrimPrefix(arg, "script="))
+		case arg == "wrong":
+			return Serve(func(string) (Engine, error) { return wrongEngine{&nativeEngine{}}, nil })
 		case arg == "failing":
 			return Serve(newFailingEngine)
 		case arg == "native":

@@ -38,6 +38,9 @@ func (p *Pool) observe(plans []plan) error {
 			faults = append(faults, err)
 			continue
 		}
+		if ready.Engine != "" {
+			return fmt.Errorf("sandbox: the engine does not work in this binary: %s", boundText([]byte(ready.Engine), 1000))
+		}
 		protectDaemon(plan)
 		p.settle(ready)
 		return nil
