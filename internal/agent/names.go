@@ -24,8 +24,26 @@ type NameError struct {
 func (e *NameError) Error() string { return e.Field + " " + e.Reason }
 
 // CheckName refuses what cannot be a role or a method: empty, longer than MaxName characters, invalid UTF-8, control
-// characters, slashes, "." and "..". It returns nil or a *NameError.
+// characters, characters that nobody sees, slashes, "." and "..". It returns nil or a *NameError.
 func CheckName(field, name string) error {
+	if err := CheckStoredName(field, name); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(name, invisible) {
+		return &NameError{Field: field, Reason: "must not contain invisible characters, such as those that change the direction of text"}
+	}
+	return nil
+}
+
+// invisible reports whether the character takes no place or changes how others are shown, so that two names look the same:
+// bidirectional controls, zero-width characters, separators of lines, variation selectors, tags, fillers.
+func invisible(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// CheckStoredName is CheckName for what may have been stored before names with invisible characters were refused: it can
+// be looked at and taken away.
+func CheckStoredName(field, name string) error {
 	reason := ""
 	switch {
 	case name == "":

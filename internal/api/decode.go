@@ -88,7 +88,7 @@ func (f *fields) name(pointer, field string, v []byte, into *string) {
 	}
 	var bad *agent.NameError
 	if errors.As(agent.CheckName(field, *into), &bad) {
-		f.bad(pointer, bad.Reason, "names have 1 to 200 characters, no slashes, no control characters")
+		f.bad(pointer, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters")
 	}
 }
 

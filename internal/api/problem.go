@@ -89,7 +89,7 @@ func problemKinds() []problemKind {
 		{codeMedia, 415, "The body is not JSON", "Send the header Content-Type: application/json.", ""},
 		{codeHost, 421, "The daemon answers for this machine only", "Speak to localhost or a loopback address, or configure access tokens.", ""},
 		{codeInvalid, 422, "The body is not valid", "Each entry of errors points at what is wrong; /openapi.yaml describes the whole.", ""},
-		{codeName, 422, "A name cannot be a role or a method", "Names have 1 to 200 characters of valid UTF-8, no slashes, no control characters, and are not . or ..", ""},
+		{codeName, 422, "A name cannot be a role or a method", "Names have 1 to 200 characters of valid UTF-8, no slashes, no control or invisible characters, and are not . or ..", ""},
 		{codeContract, 422, "The contract cannot be used", "The deliverable is a JSON Schema or has type, required, min_items and constraints; see docs.", ""},
 		{codeContext, 422, "The context cannot be used", "A context is a JSON object within the size limit.", ""},
 		{codePolicy, 422, "The policy cannot be used", "GET /v1/policy lists the names and values in force; nothing of the patch was applied.", ""},

@@ -243,10 +243,13 @@ func param(r *http.Request, name string) string {
 	return plain
 }
 
-// nameParam returns a role or a method from the path.
+// nameParam returns a role or a method from the path. Only PUT makes one of that name.
 func nameParam(r *http.Request, field string) (string, error) {
-	name := param(r, field)
-	if err := agent.CheckName(field, name); err != nil {
+	name, check := param(r, field), agent.CheckStoredName
+	if r.Method == http.MethodPut {
+		check = agent.CheckName
+	}
+	if err := check(field, name); err != nil {
 		var ne *agent.NameError
 		errors.As(err, &ne)
 		return "", fault(codeName, "the "+err.Error(), "percent-encode the name in the path; a slash cannot be part of it").in("path:"+field, ne.Reason)

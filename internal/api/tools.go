@@ -99,7 +99,7 @@ func (f *fields) methods(v []byte) map[string]agent.Contract {
 		at := strict.Pointer("/methods", string(name))
 		var bad *agent.NameError
 		if errors.As(agent.CheckName("method", string(name)), &bad) {
-			f.bad(at, bad.Reason, "names have 1 to 200 characters, no slashes, no control characters")
+			f.bad(at, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters")
 		}
 		if c := f.contract(at, value); c != nil {
 			m[string(name)] = *c

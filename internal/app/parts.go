@@ -63,6 +63,7 @@ func (a *App) openStore(o Options) (store.Store, error) {
 		so.Now = o.Now
 	}
 	so.Logger = a.log
+	tighten(o.DataDir, a.log)
 	s, err := disk.Open(o.DataDir, so)
 	if errors.Is(err, store.ErrInUse) {
 		return nil, fmt.Errorf("the data directory %s is in use by another recurgentd; stop it, or name another --data-dir", o.DataDir)

@@ -44,7 +44,7 @@ func parseTokens(data []byte) ([]api.Token, error) {
 			return nil, fmt.Errorf("line %d is not a name and a token", number)
 		}
 		t := api.Token{Name: fields[0]}
-		if err := agent.CheckName("name", t.Name); err != nil {
+		if err := agent.CheckStoredName("name", t.Name); err != nil {
 			return nil, fmt.Errorf("line %d: the name is refused: %w", number, err)
 		}
 		if digest, ok := strings.CutPrefix(fields[1], "sha256:"); ok {

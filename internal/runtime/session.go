@@ -152,7 +152,7 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 	if err != nil {
 		return Introspection{}, err
 	}
-	if err := agent.CheckName("method", method); err != nil {
+	if err := agent.CheckStoredName("method", method); err != nil {
 		return Introspection{}, err
 	}
 	via := func(v string) (Introspection, error) { return Introspection{Responds: true, Via: &v}, nil }

@@ -137,7 +137,7 @@ func limits() [][3]string {
 		{"a reply, or a stream, whose client reads slowly", "64 KiB in " + web.Stall.String() + "; 10s for an event", "the connection is closed"},
 		{"nesting of a body", fmt.Sprintf("%d levels", strict.MaxDepth), "400"},
 		{"characters of a number", fmt.Sprint(strict.MaxNumber), "400"},
-		{"role, method", fmt.Sprintf("%d characters, no slash, no control character", agent.MaxName), "422"},
+		{"role, method", fmt.Sprintf("%d characters, no slash, no control, bidirectional or zero-width character", agent.MaxName), "422"},
 		{"items of a list page", "1000 (default 100)", "400 `invalid_parameter`"},
 		{"context of a session", size(run.MaxContext), "413 `too_large`; a call that grows it beyond ends in `resource_exhausted`"},
 		{"a contract; methods of a role with one of their own", fmt.Sprintf("%s; %d", size(contract.MaxTermsBytes), contract.MaxMethods), "413 `too_large`"},

@@ -25,7 +25,7 @@ type PatternReport struct {
 
 // PatternReport returns what is remembered of a role's calls, corrections linked.
 func (o *Operator) PatternReport(ctx context.Context, role string) (PatternReport, error) {
-	if err := agent.CheckName("role", role); err != nil {
+	if err := agent.CheckStoredName("role", role); err != nil {
 		return PatternReport{}, err
 	}
 	kept, err := o.store.Patterns(ctx, role)

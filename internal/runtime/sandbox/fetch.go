@@ -62,7 +62,7 @@ func newFetcher(o *Options) (*fetcher, error) {
 		}
 		f.rules = append(f.rules, r)
 	}
-	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithNetworks("tcp4", "tcp6"))
+	guard := publicOnly()
 	dialer := &net.Dialer{Timeout: 10 * time.Second, ControlContext: func(ctx context.Context, network, address string, c syscall.RawConn) error {
 		if named, _ := ctx.Value(dialTo{}).(bool); named {
 			return nil
@@ -168,8 +168,7 @@ func (f *fetcher) attempt(ctx context.Context, q recurgent.Request) (*recurgent.
 			header.Del("Content-Type")
 		}
 		if next.Scheme != at.Scheme || next.Host != at.Host {
-			header.Del("Authorization")
-			header.Del("Cookie")
+			header = ownHeader() // what the program set was meant for the host that it named: any of it may be a secret
 		}
 		at = next
 	}
@@ -197,10 +196,18 @@ func (f *fetcher) permit(u *url.URL) (named bool, err error) {
 	if len(f.rules) > 0 {
 		return false, deny("%s is not among the hosts that this daemon may fetch", boundText([]byte(u.Host), 200))
 	}
+	if cloudHost(host) {
+		return false, deny("the host's address is not public")
+	}
 	if u.Scheme != "https" {
 		return false, deny("only https addresses can be fetched, unless the operator names the host")
 	}
 	return false, nil
+}
+
+// ownHeader are the headers that are sent in any case.
+func ownHeader() http.Header {
+	return http.Header{"User-Agent": {"recurgentd"}, "Accept": {"*/*"}}
 }
 
 var errForbiddenHeader = map[string]bool{"Host": true, "Connection": true, "Content-Length": true, "Transfer-Encoding": true, "Te": true, "Trailer": true,
@@ -219,7 +226,7 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 	if len(q.Body) > maxFetchBody {
 		return "", nil, deny("the request's body has more than %d bytes", maxFetchBody)
 	}
-	header = http.Header{"User-Agent": {"recurgentd"}, "Accept": {"*/*"}}
+	header = ownHeader()
 	sum := 0
 	for name, value := range q.Header {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)

@@ -237,14 +237,43 @@ func TestFetchBounds(t *testing.T) {
 	}
 }
 
-// A redirect to another host takes no credentials along, and the final address is what is noted.
-func TestFetchRedirectDropsCredentials(t *testing.T) {
+// A redirect to another host takes none of the program's headers along, and the final address is what is noted; one to
+// the same host takes them all.
+func TestFetchRedirectDropsTheProgramsHeaders(t *testing.T) {
 	a, hostA := site(t)
 	b, hostB := site(t)
 	f := testFetcher(t, hostA, hostB)
-	r, note, refused := f.fetch(t.Context(), recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "kept"}})
-	if refused != nil || !strings.Contains(r.Body, "kept") || strings.Contains(r.Body, "secret") || strings.Contains(r.Body, "a=b") || note.URL != b.URL+"/echo" {
+	r, note, refused := f.fetch(t.Context(), recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "key", "User-Agent": "mine"}})
+	if refused != nil || r.Body != "GET   ua=recurgentd auth= cookie=" || note.URL != b.URL+"/echo" {
 		t.Errorf("%v %+v %+v", refused, r, note)
+	}
+	r, _, refused = f.fetch(t.Context(), recurgent.Request{URL: a.URL + "/to?u=" + a.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "X-Test": "key"}})
+	if refused != nil || r.Body != "GET key  ua=recurgentd auth=Bearer secret cookie=" {
+		t.Errorf("%v %+v", refused, r)
+	}
+}
+
+// Addresses of a cloud's inside are not public, in whatever form they come.
+func TestCloudAddressesAreNotPublic(t *testing.T) {
+	guard := publicOnly()
+	for _, address := range []string{
+		"168.63.129.16", "161.26.0.10", "166.9.250.218", "199.36.153.10", "34.126.1.1", "34.118.224.10", "169.254.169.254", "169.254.170.2", "100.100.100.200", "192.0.0.192",
+		"::ffff:168.63.129.16", "64:ff9b::a83f:8110", "2002:a83f:8110::1", "fd00:ec2::254", "fd20:ce::254", "fe80::a9fe:a9fe", "2600:2d00:2:1000::1", "2001:4860:8040::1",
+	} {
+		if err := guard.Safe("tcp4", net.JoinHostPort(address, "443"), nil); err == nil {
+			t.Errorf("%s passes for public", address)
+		}
+	}
+	for _, address := range []string{"168.63.129.17", "8.8.8.8", "199.36.153.12", "2606:4700::1111"} {
+		if err := guard.Safe("tcp4", net.JoinHostPort(address, "443"), nil); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	f := testFetcher(t)
+	for _, url := range []string{"https://168.63.129.16/machine", "https://metadata.platformequinix.com/metadata", "https://METADATA.packet.net./metadata"} {
+		if _, note, refused := f.fetch(t.Context(), recurgent.Request{URL: url}); refused == nil || refused.Type != "denied" || note.ErrorKind != "denied" {
+			t.Errorf("%s: %+v, %+v, want denied", url, refused, note)
+		}
 	}
 }
 
