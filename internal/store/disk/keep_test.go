@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -66,7 +67,7 @@ func tree(t testing.TB, dir string) map[string]string {
 	return out
 }
 
-// Design.md, section 9: the paths and forms that people and tests rely on; after a clean stop everything is there,
+// The paths and shapes that people and tests rely on: after a clean stop everything is there,
 // parses, and nothing is left aside.
 func TestFilesAfterCleanStop(t *testing.T) {
 	dir, _ := filled(t)
@@ -385,45 +386,40 @@ func (f *fullFS) set(free uint64) {
 	f.free = free
 }
 
-// On a full disk commits are refused before anything is done, reads go on, and it recovers by itself.
+// On a full disk commits are refused before anything is done, reads go on, and the flusher takes commits again by itself.
 func TestFullDisk(t *testing.T) {
-	inner, err := vfs.Dir(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	disk := &fullFS{FS: inner, free: 1 << 40}
-	o := testOptions(t)
-	o.FS, o.Flush = disk, time.Millisecond
-	s := open(t, "full", o)
-	ctx := context.Background()
-	if err := s.CreateSession(ctx, agent.Session{ID: "sess_1"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_1", time.Now())); err != nil {
-		t.Fatal(err)
-	}
-	until := func(what string, holds func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("never: %s", what)
-			}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := &fullFS{FS: vfstest.New(), free: 1 << 40}
+		o := testOptions(t)
+		o.FS = disk
+		s := open(t, "full", o)
+		ctx := t.Context()
+		if err := s.CreateSession(ctx, agent.Session{ID: "sess_1"}, nil); err != nil {
+			t.Fatal(err)
 		}
-	}
-	disk.set(1000)
-	until("not ready", func() bool { return s.Ready() != nil })
-	if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_2", time.Now())); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "disk is full") {
-		t.Errorf("got %v, want ErrReadOnly that says why", err)
-	}
-	if got := storetest.Records(t, s, "sess_1"); len(got) != 1 {
-		t.Errorf("got %d records while the disk is full", len(got))
-	}
-	disk.set(1 << 40)
-	until("ready again", func() bool { return s.Ready() == nil })
-	c := storetest.NewCommit("sess_1", "call_3", time.Now())
-	if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 2 {
-		t.Errorf("got seq %d, %v, want 2", c.Record.Seq, err)
-	}
+		if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_1", simStart)); err != nil {
+			t.Fatal(err)
+		}
+		nextRound := func() { // in the clock of synctest
+			time.Sleep(o.Flush)
+			synctest.Wait()
+		}
+		disk.set(1000)
+		nextRound()
+		if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_2", simStart)); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "disk is full") {
+			t.Errorf("got %v, want ErrReadOnly that says why", err)
+		}
+		if got := storetest.Records(t, s, "sess_1"); len(got) != 1 {
+			t.Errorf("got %d records while the disk is full", len(got))
+		}
+		disk.set(1 << 40)
+		nextRound()
+		c := storetest.NewCommit("sess_1", "call_3", simStart)
+		if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 2 {
+			t.Errorf("got seq %d, %v, want 2", c.Record.Seq, err)
+		}
+	})
 }
 
 // An export taken while calls go on is, imported, a store that keeps every promise, with at least what was
