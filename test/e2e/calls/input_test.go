@@ -18,20 +18,18 @@ func manyMethods(n int) []string {
 	return out
 }
 
-// Bad input is a problem detail with a code and a hint, costs no model request and writes nothing.
-func TestBadInput(t *testing.T) {
-	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
-	d := rig.Start(t, m)
-	s := d.Session("calculator")
+// A badRequest is one that is refused with the status; 0 is any of 4xx.
+type badRequest struct {
+	name, method, path, body string
+	header                   map[string]string
+	want                     int
+}
+
+func badRequests(s string) []badRequest {
 	calls, context, merge := "/v1/sessions/"+s+"/calls", "/v1/sessions/"+s+"/context", map[string]string{"Content-Type": "application/merge-patch+json"}
 	big := `{"method":"add","args":["` + strings.Repeat("x", 9<<20) + `"]}`
 	deep := `{"method":"add","args":[` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `]}`
-	for _, c := range []struct {
-		name, method, path, body string
-		header                   map[string]string
-		want                     int
-	}{
+	return []badRequest{
 		{"no JSON", "POST", calls, `{"method":`, nil, 400},
 		{"empty body", "POST", calls, ``, nil, 400},
 		{"two values", "POST", calls, `{"method":"add"} {}`, nil, 400},
@@ -87,7 +85,16 @@ func TestBadInput(t *testing.T) {
 		{"unknown policy", "PATCH", "/v1/policy", `{"repair":true}`, merge, 422},
 		{"policy out of range", "PATCH", "/v1/policy", `{"max_generation_attempts":0}`, merge, 422},
 		{"tool of dots", "PUT", "/v1/tools/..%2f", `{"purpose":"x"}`, nil, 0},
-	} {
+	}
+}
+
+// Bad input is a problem detail with a code and a hint, costs no model request and writes nothing.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
+	d := rig.Start(t, m)
+	s := d.Session("calculator")
+	for _, c := range badRequests(s) {
 		var body []byte
 		if c.body != "" || c.method == "POST" {
 			body = []byte(c.body)

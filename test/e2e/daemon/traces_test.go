@@ -106,6 +106,43 @@ func traced(t *testing.T, m *rig.Model, url string, env ...string) *rig.Daemon {
 	return d
 }
 
+// A spanOf is what the span of a call must have.
+type spanOf struct {
+	callID string
+	status string
+	has    map[string]string
+}
+
+func (c *spanCollector) wantSpans(t *testing.T, list []spanOf) {
+	t.Helper()
+	for _, want := range list {
+		span := c.of(t, want.callID)
+		got := spanAttributes(span)
+		for k, v := range want.has {
+			if got[k] != v {
+				t.Errorf("%s: %s is %q, want %q", span.GetName(), k, got[k], v)
+			}
+		}
+		if s := strings.TrimPrefix(span.GetStatus().GetCode().String(), "STATUS_CODE_"); s != want.status {
+			t.Errorf("%s has the status %s, want %s", span.GetName(), s, want.status)
+		}
+	}
+}
+
+// child is the span of that name below the parent, all of which lie within it.
+func (c *spanCollector) child(t *testing.T, parent *otlp.Span, name string) (found *otlp.Span) {
+	t.Helper()
+	for _, s := range c.below(parent) {
+		if s.GetName() == name {
+			found = s
+		}
+		if s.GetStartTimeUnixNano() > s.GetEndTimeUnixNano() || s.GetEndTimeUnixNano() > parent.GetEndTimeUnixNano() {
+			t.Errorf("%s ends before it begins, or after its call", s.GetName())
+		}
+	}
+	return found
+}
+
 // Optional OpenTelemetry traces by OTLP. One span a call with its stages below it, the questions to the
 // model below the forge, and delegated calls below their caller, all in the client's trace.
 func TestTraces(t *testing.T) {
@@ -139,45 +176,19 @@ func TestTraces(t *testing.T) {
 	if got := spanNames(c.below(root)); !slices.Equal(got, wantStages) {
 		t.Errorf("below the cold call are %q, want %q", got, wantStages)
 	}
-	var forge, nested *otlp.Span
-	for _, s := range c.below(root) {
-		switch s.GetName() {
-		case "forge":
-			forge = s
-		case "call helper.half":
-			nested = s
-		}
-		if s.GetStartTimeUnixNano() > s.GetEndTimeUnixNano() || s.GetEndTimeUnixNano() > root.GetEndTimeUnixNano() {
-			t.Errorf("%s ends before it begins, or after its call", s.GetName())
-		}
-	}
+	forge, nested := c.child(t, root, "forge"), c.child(t, root, "call helper.half")
 	if got := spanNames(c.below(forge)); !slices.Equal(got, []string{"chat scripted", "gate"}) {
 		t.Errorf("below the forge are %q", got)
 	}
 	if got := spanNames(c.below(nested)); !slices.Equal(got, []string{"commit", "forge", "judge", "run", "select"}) {
 		t.Errorf("below the delegated call are %q", got)
 	}
-	for _, want := range []struct {
-		callID string
-		status string
-		has    map[string]string
-	}{
+	c.wantSpans(t, []spanOf{
 		{cold, "UNSET", map[string]string{"recurgent.role": "boss", "recurgent.method": "halve", "recurgent.status": "ok", "recurgent.source": "generated"}},
 		{warm.CallID, "UNSET", map[string]string{"recurgent.source": "persisted", "recurgent.generation": "gen-1", "recurgent.session_id": s}},
 		{panicked.CallID, "ERROR", map[string]string{"recurgent.status": "error", "recurgent.failure_class": "intrinsic", "error.type": "execution"}},
 		{refused.CallID, "UNSET", map[string]string{"recurgent.status": "error", "recurgent.failure_class": "authored", "error.type": "not_today"}},
-	} {
-		span := c.of(t, want.callID)
-		got := spanAttributes(span)
-		for k, v := range want.has {
-			if got[k] != v {
-				t.Errorf("%s: %s is %q, want %q", span.GetName(), k, got[k], v)
-			}
-		}
-		if s := strings.TrimPrefix(span.GetStatus().GetCode().String(), "STATUS_CODE_"); s != want.status {
-			t.Errorf("%s has the status %s, want %s", span.GetName(), s, want.status)
-		}
-	}
+	})
 	if got := hex.EncodeToString(c.of(t, warm.CallID).GetTraceId()); got != warm.TraceID {
 		t.Errorf("a call without traceparent has the trace %s in its span and %s in its reply", got, warm.TraceID)
 	}

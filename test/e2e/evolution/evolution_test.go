@@ -42,63 +42,9 @@ func TestMovieScenario(t *testing.T) {
 	if len(events) == 0 || events[0].(map[string]any)["corrected"] != second.CallID || events[0].(map[string]any)["weak_success"] != true {
 		t.Errorf("pattern memory: %v", events)
 	}
-
-	d.Restart() // everything is in files
-	before := rig.Files(t, filepath.Join(d.State(), "tools"))
-	a, b := d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil), d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil)
-	if string(a.Body) != string(b.Body) {
-		t.Errorf("two evaluations differ:\n%s\n%s", a.Body, b.Body)
-	}
-	if !reflect.DeepEqual(before, rig.Files(t, filepath.Join(d.State(), "tools"))) {
-		t.Error("an evaluation changed files")
-	}
-	var rec map[string]any
-	for _, r := range d.Recommendations("") {
-		if r["kind"] == "strengthen_contract" {
-			rec = r
-		}
-	}
-	if rec == nil {
-		t.Fatalf("no stronger contract is recommended: %s", a.Body)
-	}
-	proposal, simulation := rec["proposal"].(map[string]any), rec["simulation"].(map[string]any)
-	if proposal["constraint"] != "deliverable.constraints.properties.movies.min_items" || proposal["value"] != 1.0 {
-		t.Errorf("proposal: %v", proposal)
-	}
-	if !rig.Equal(map[string]any{"calls": 6, "checked": 6, "would_fail": 5, "would_fail_reasked": 4, "would_fail_accepted": 1}, simulation) {
-		t.Errorf("simulation: %v", simulation)
-	}
-	if !strings.Contains(fmt.Sprint(rec["evidence"]), first.CallID) || rec["caller_contracts"] != 0.0 {
-		t.Errorf("evidence: %v, caller contracts %v", rec["evidence"], rec["caller_contracts"])
-	}
-	stdout, _, code := d.Client("recommend")
-	if code != 0 || !strings.Contains(stdout, rec["id"].(string)) || !strings.Contains(stdout, "min_items = 1") {
-		t.Errorf("recurgentd recommend: code %d, %s", code, stdout)
-	}
-
+	rec := checkStrongerContract(d, first)
 	apply := "/v1/recommendations/" + rec["id"].(string) + "/apply"
-	d.Do(http.StatusOK, http.MethodPost, apply, map[string]any{"reason": "they keep asking again"})
-	s = d.Session("movie finder")
-	mended := d.Call(s, "find", "action")
-	d.WantValue(mended, map[string]any{"status": "success", "movies": []any{"A", "B", "action"}}, "repaired")
-	if mended.Program.Selection.Reason != "contract_changed" {
-		t.Errorf("selection %+v, want contract_changed", mended.Program.Selection)
-	}
-	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User+q.System, "min_items") {
-		t.Errorf("the repair request (%s) does not tell of the constraint", q.Kind)
-	}
-	for _, r := range d.Recommendations("") {
-		if r["kind"] == "strengthen_contract" {
-			t.Errorf("still recommended: %v", r)
-		}
-	}
-	if l := d.Recommendations("?status=applied"); len(l) != 1 || l[0]["id"] != rec["id"] {
-		t.Errorf("applied: %v", l)
-	}
-	audit := d.List("/v1/maintenance/audit")
-	if audit[0]["action"] != "recommendation.apply" || audit[0]["reason"] != "they keep asking again" || !strings.Contains(audit[0]["undo"].(string), "undo") {
-		t.Errorf("audit: %v", audit[0])
-	}
+	checkApplied(d, m, rec, apply)
 
 	d.Restart() // the decision is durable
 	d.Do(http.StatusOK, http.MethodPost, apply, map[string]any{"undo": true})
@@ -107,6 +53,71 @@ func TestMovieScenario(t *testing.T) {
 		t.Errorf("after the undo: %v", tool)
 	}
 	d.Do(http.StatusNotFound, http.MethodPost, apply, map[string]any{"undo": true})
+}
+
+// checkStrongerContract checks that an evaluation changes nothing and recommends the stronger contract, and returns that.
+func checkStrongerContract(d *rig.Daemon, first rig.Reply) map[string]any {
+	d.T.Helper()
+	d.Restart() // everything is in files
+	before := rig.Files(d.T, filepath.Join(d.State(), "tools"))
+	a, b := d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil), d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil)
+	if string(a.Body) != string(b.Body) {
+		d.T.Errorf("two evaluations differ:\n%s\n%s", a.Body, b.Body)
+	}
+	if !reflect.DeepEqual(before, rig.Files(d.T, filepath.Join(d.State(), "tools"))) {
+		d.T.Error("an evaluation changed files")
+	}
+	var rec map[string]any
+	for _, r := range d.Recommendations("") {
+		if r["kind"] == "strengthen_contract" {
+			rec = r
+		}
+	}
+	if rec == nil {
+		d.T.Fatalf("no stronger contract is recommended: %s", a.Body)
+	}
+	proposal, simulation := rec["proposal"].(map[string]any), rec["simulation"].(map[string]any)
+	if proposal["constraint"] != "deliverable.constraints.properties.movies.min_items" || proposal["value"] != 1.0 {
+		d.T.Errorf("proposal: %v", proposal)
+	}
+	if !rig.Equal(map[string]any{"calls": 6, "checked": 6, "would_fail": 5, "would_fail_reasked": 4, "would_fail_accepted": 1}, simulation) {
+		d.T.Errorf("simulation: %v", simulation)
+	}
+	if !strings.Contains(fmt.Sprint(rec["evidence"]), first.CallID) || rec["caller_contracts"] != 0.0 {
+		d.T.Errorf("evidence: %v, caller contracts %v", rec["evidence"], rec["caller_contracts"])
+	}
+	stdout, _, code := d.Client("recommend")
+	if code != 0 || !strings.Contains(stdout, rec["id"].(string)) || !strings.Contains(stdout, "min_items = 1") {
+		d.T.Errorf("recurgentd recommend: code %d, %s", code, stdout)
+	}
+	return rec
+}
+
+// checkApplied applies it: the program is stale and is repaired under the new contract, and the decision is audited.
+func checkApplied(d *rig.Daemon, m *rig.Model, rec map[string]any, apply string) {
+	d.T.Helper()
+	d.Do(http.StatusOK, http.MethodPost, apply, map[string]any{"reason": "they keep asking again"})
+	s := d.Session("movie finder")
+	mended := d.Call(s, "find", "action")
+	d.WantValue(mended, map[string]any{"status": "success", "movies": []any{"A", "B", "action"}}, "repaired")
+	if mended.Program.Selection.Reason != "contract_changed" {
+		d.T.Errorf("selection %+v, want contract_changed", mended.Program.Selection)
+	}
+	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User+q.System, "min_items") {
+		d.T.Errorf("the repair request (%s) does not tell of the constraint", q.Kind)
+	}
+	for _, r := range d.Recommendations("") {
+		if r["kind"] == "strengthen_contract" {
+			d.T.Errorf("still recommended: %v", r)
+		}
+	}
+	if l := d.Recommendations("?status=applied"); len(l) != 1 || l[0]["id"] != rec["id"] {
+		d.T.Errorf("applied: %v", l)
+	}
+	audit := d.List("/v1/maintenance/audit")
+	if audit[0]["action"] != "recommendation.apply" || audit[0]["reason"] != "they keep asking again" || !strings.Contains(audit[0]["undo"].(string), "undo") {
+		d.T.Errorf("audit: %v", audit[0])
+	}
 }
 
 // A value that breaks the contract on a healthy artifact has it repaired in the same call.

@@ -35,16 +35,8 @@ func TestRecords(t *testing.T) {
 	}{{"delegator", "compute", nil}, {"delegator", "wander", nil}, {"mender", "first", []any{"text"}}, {"mender", "first", []any{5}}} {
 		replies = append(replies, d.Invoke(s, map[string]any{"role": c.role, "method": c.method, "args": append([]any{}, c.args...)}))
 	}
-	records := d.History(s)
-	logged := map[string]map[string]any{}
-	for _, e := range d.List("/v1/calls") {
-		if logged[e["call_id"].(string)] != nil {
-			t.Errorf("call %v is logged twice", e["call_id"])
-		}
-		logged[e["call_id"].(string)] = e
-	}
+	records, logged := d.History(s), logByCall(d)
 	byID, byMethod := map[string]map[string]any{}, map[string]map[string]any{}
-	timestamp := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 	for i, r := range records {
 		id, _ := r["call_id"].(string)
 		if byID[id] != nil || id == "" {
@@ -52,22 +44,7 @@ func TestRecords(t *testing.T) {
 		}
 		byID[id] = r
 		byMethod[r["role"].(string)+"."+r["method_name"].(string)] = r
-		if r["seq"] != float64(i+1) {
-			t.Errorf("record %d has seq %v", i, r["seq"])
-		}
-		if ts, _ := r["timestamp"].(string); !timestamp.MatchString(ts) {
-			t.Errorf("record %d: timestamp %q", i, ts)
-		}
-		_, isArray := r["args"].([]any)
-		_, isObject := r["kwargs"].(map[string]any)
-		if !isArray || !isObject {
-			t.Errorf("record %d: args %T, kwargs %T", i, r["args"], r["kwargs"])
-		}
-		checkSummary(t, r)
-		e := logged[id]
-		if e == nil || e["outcome_status"] != r["outcome_summary"].(map[string]any)["status"] || e["history_record_appended"] != true {
-			t.Errorf("record %d: log entry %v", i, e)
-		}
+		checkRecord(t, i, r, logged[id])
 	}
 	if len(records) != len(replies)+2 || len(logged) != len(records) { // two nested calls beside the client's
 		t.Errorf("%d records and %d log entries for %d calls and 2 nested ones", len(records), len(logged), len(replies))
@@ -77,6 +54,58 @@ func TestRecords(t *testing.T) {
 			t.Errorf("call %s %s has no record", r.CallID, r.Method)
 		}
 	}
+	checkNested(t, byMethod)
+	checkSources(t, byMethod)
+	if r := byID[replies[1].CallID]; r["program_source"] != "persisted" || r["artifact_hit"] != true {
+		t.Errorf("warm record: %v", r)
+	}
+}
+
+// logByCall is the call log by id. No call is there twice.
+func logByCall(d *rig.Daemon) map[string]map[string]any {
+	d.T.Helper()
+	logged := map[string]map[string]any{}
+	for _, e := range d.List("/v1/calls") {
+		if logged[e["call_id"].(string)] != nil {
+			d.T.Errorf("call %v is logged twice", e["call_id"])
+		}
+		logged[e["call_id"].(string)] = e
+	}
+	return logged
+}
+
+var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
+
+// required are the keys that every record has.
+var required = []string{"args", "artifact_hit", "call_id", "depth", "duration_ms", "kwargs", "method_name", "outcome_summary", "program_source", "role", "seq", "speaker", "timestamp", "trace_id"}
+
+// checkRecord checks the i-th record by itself and against its log entry.
+func checkRecord(t *testing.T, i int, r, entry map[string]any) {
+	t.Helper()
+	for _, k := range required {
+		if _, ok := r[k]; !ok {
+			t.Errorf("record of %v has no %s", r["method_name"], k)
+		}
+	}
+	if r["seq"] != float64(i+1) {
+		t.Errorf("record %d has seq %v", i, r["seq"])
+	}
+	if ts, _ := r["timestamp"].(string); !timestamp.MatchString(ts) {
+		t.Errorf("record %d: timestamp %q", i, ts)
+	}
+	_, isArray := r["args"].([]any)
+	_, isObject := r["kwargs"].(map[string]any)
+	if !isArray || !isObject {
+		t.Errorf("record %d: args %T, kwargs %T", i, r["args"], r["kwargs"])
+	}
+	checkSummary(t, r)
+	if entry == nil || entry["outcome_status"] != r["outcome_summary"].(map[string]any)["status"] || entry["history_record_appended"] != true {
+		t.Errorf("record %d: log entry %v", i, entry)
+	}
+}
+
+func checkNested(t *testing.T, byMethod map[string]map[string]any) {
+	t.Helper()
 	nested, parent := byMethod["calculator.add"], byMethod["delegator.compute"]
 	if nested["parent_call_id"] != parent["call_id"] || nested["depth"] != float64(1) || nested["trace_id"] != parent["trace_id"] || nested["speaker"] != "tool" {
 		t.Errorf("nested call: %v below %v", nested, parent)
@@ -87,23 +116,15 @@ func TestRecords(t *testing.T) {
 	if r := byMethod["nobody.knows"]; r["speaker"] != "agent" {
 		t.Errorf("a nested call of an unregistered role: speaker %v, want agent", r["speaker"])
 	}
+}
+
+func checkSources(t *testing.T, byMethod map[string]map[string]any) {
+	t.Helper()
 	for name, want := range map[string][3]any{ // speaker, program_source, artifact_hit
 		"calculator.explode": {"user", "generated", false}, "mender.first": {"user", "repaired", nil}, "calculator.x=": {"user", "none", false}} {
 		r := byMethod[name]
 		if r["speaker"] != want[0] || r["program_source"] != want[1] || want[2] != nil && r["artifact_hit"] != want[2] {
 			t.Errorf("%s: speaker %v, program_source %v, artifact_hit %v, want %v", name, r["speaker"], r["program_source"], r["artifact_hit"], want)
-		}
-	}
-	if r := byID[replies[1].CallID]; r["program_source"] != "persisted" || r["artifact_hit"] != true {
-		t.Errorf("warm record: %v", r)
-	}
-	// The keys that must be there are there on every path.
-	required := []string{"args", "artifact_hit", "call_id", "depth", "duration_ms", "kwargs", "method_name", "outcome_summary", "program_source", "role", "seq", "speaker", "timestamp", "trace_id"}
-	for _, r := range records {
-		for _, k := range required {
-			if _, ok := r[k]; !ok {
-				t.Errorf("record of %v has no %s", r["method_name"], k)
-			}
 		}
 	}
 }

@@ -37,6 +37,16 @@ func newDaemonWith(t *testing.T, m *rig.Model, env []string, args ...string) *ri
 	return d
 }
 
+// toolsCommand runs a subcommand of tools, which must succeed and print want.
+func toolsCommand(d *rig.Daemon, want string, args ...string) string {
+	d.T.Helper()
+	out, errs, code := d.Client(append([]string{"tools"}, args...)...)
+	if code != 0 || !strings.Contains(out, want) {
+		d.T.Errorf("tools %v: exit %d, want %q in\n%s%s", args, code, want, out, errs)
+	}
+	return out
+}
+
 // The playbook as subcommands: every act works, is audited with who, what, why and how to undo it.
 func TestPlaybookCommands(t *testing.T) {
 	t.Parallel()
@@ -45,14 +55,7 @@ func TestPlaybookCommands(t *testing.T) {
 	s := d.Session("r")
 	d.Call(s, "m", 1)
 	d.Call(s, "m", "bad")
-	tools := func(want string, args ...string) string {
-		t.Helper()
-		out, errs, code := d.Client(append([]string{"tools"}, args...)...)
-		if code != 0 || !strings.Contains(out, want) {
-			t.Errorf("tools %v: exit %d, want %q in\n%s%s", args, code, want, out, errs)
-		}
-		return out
-	}
+	tools := func(want string, args ...string) string { return toolsCommand(d, want, args...) }
 	tools("r", "list")
 	tools("probation", "list", "r")
 	tools("func Run", "show", "r", "m")
@@ -102,6 +105,12 @@ func TestPlaybookCommands(t *testing.T) {
 			t.Errorf("the audit trail lacks %s", part)
 		}
 	}
+}
+
+// The policy as subcommands: parts are shown and changed, a null brings the default back, unknown names are refused.
+func TestPolicyCommands(t *testing.T) {
+	t.Parallel()
+	d := rig.Start(t, nil)
 	if out, _, code := d.Client("policy", "set", "repair_enabled=false", "degraded.min_failures=5"); code != 0 || !strings.Contains(out, `"min_failures": 5`) {
 		t.Errorf("policy set: %d %s", code, out)
 	}

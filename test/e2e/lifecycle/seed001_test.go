@@ -72,93 +72,104 @@ func TestSevenCriteria(t *testing.T) {
 	f := rig.NewSource(t, rig.ItemsBody)
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}, "p.m": {rig.ProgAdd}, "news.read": {rig.ProgFetches}, "x.before": {rig.ProgEcho}, "x.after": {rig.ProgEcho}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())
-	criteria := []struct {
+	for _, c := range []struct {
 		name  string
-		holds func(t *testing.T)
+		holds func(*testing.T, *rig.Daemon, *rig.Model, *rig.Source)
 	}{
-		{"1 tool contracts persist and reload across restarts", func(t *testing.T) {
-			d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/p", map[string]any{"purpose": "arithmetic", "deliverable": map[string]any{"type": "number"}})
-			before := d.Get("/v1/tools/p")
-			d.Restart()
-			if after := d.Get("/v1/tools/p"); !rig.Equal(before, after) {
-				t.Errorf("%v, before %v", after, before)
-			}
-		}},
-		{"2 method artifacts execute from disk with deterministic selection", func(t *testing.T) {
-			d.Call(d.Session("p"), "m", 1, 2)
-			d.Restart()
-			for range 5 {
-				got := d.Call(d.Session("p"), "m", 40, 2)
-				if d.WantValue(got, 42, "persisted"); got.Program.Selection.Reason != "healthy" {
-					t.Errorf("selection %+v", got.Program.Selection)
-				}
-			}
-		}},
-		{"3 prompt changes do not force full artifact invalidation", func(t *testing.T) {
-			asked := len(m.Questions())
-			edit(d, "p", "m", func(a map[string]any) {
-				a["prompt_version"] = "an older prompt"
-				a["history"].([]any)[0].(map[string]any)["prompt_version"] = "an older prompt"
-			})
-			d.WantValue(d.Call(d.Session("p"), "m", 1, 1), 2, "persisted")
-			if n := len(m.Questions()); n != asked {
-				t.Errorf("%d model requests", n-asked)
-			}
-		}},
-		{"4 repair budget prevents infinite patch chains", func(t *testing.T) {
-			s := d.Session("r")
-			d.Policy(map[string]any{"execution_repair_budget": 0, "degraded": map[string]any{"min_failures": 20}})
-			d.Call(s, "m", 1)
-			for range 5 {
-				d.WantError(d.Call(s, "m", "bad"), "execution")
-			}
-			repairs := 0
-			for _, q := range m.Questions() {
-				if q.Role == "r" && q.Kind == "repair" {
-					repairs++
-				}
-			}
-			if repairs != 3 {
-				t.Errorf("%d repairs, want 3", repairs)
-			}
-		}},
-		{"5 intrinsic, adaptive and extrinsic failures separate in selection", func(t *testing.T) {
-			s := d.Session("news")
-			d.Call(s, "read", f.URL)
-			f.Status(503)
-			for range 100 {
-				d.Call(s, "read", f.URL)
-			}
-			f.Body(rig.ItemsBody)
-			d.WantValue(d.Call(s, "read", f.URL), []any{"a", "b"}, "persisted")
-			asked := m.Count("news", "read")
-			f.Body(`{"entries":[]}`)
-			d.Call(s, "read", f.URL)
-			if q := m.Questions(); m.Count("news", "read") == asked || q[len(q)-1].Role != "news" {
-				t.Error("a changed format started no repair")
-			}
-			if a := d.Artifact("news", "read"); a["extrinsic_failure_count"] != 100.0 || a["adaptive_failure_count"] != 1.0 || a["intrinsic_failure_count"] != 0.0 {
-				t.Errorf("counted %v, %v, %v", a["extrinsic_failure_count"], a["adaptive_failure_count"], a["intrinsic_failure_count"])
-			}
-		}},
-		{"6 known-tools prompt remains bounded while the registry grows", func(t *testing.T) {
-			known := func(method string) int {
-				d.Call(d.Session("x"), method, 1)
-				_, list, _ := strings.Cut(m.LastQuestion().User, "<known_tools>")
-				list, _, _ = strings.Cut(list, "</known_tools>")
-				return strings.Count(list, "\n- ")
-			}
-			few := known("before")
-			for i := range 110 {
-				d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/tools/more_%03d", i), map[string]any{"purpose": "one more"})
-			}
-			if n := known("after"); n != 12 || few > 12 {
-				t.Errorf("%d known tools in the prompt, %d before", n, few)
-			}
-		}},
+		{"1 tool contracts persist and reload across restarts", contractsPersist},
+		{"2 method artifacts execute from disk with deterministic selection", artifactsPersist},
+		{"3 prompt changes do not force full artifact invalidation", promptsChange},
+		{"4 repair budget prevents infinite patch chains", repairsAreBounded},
+		{"5 intrinsic, adaptive and extrinsic failures separate in selection", classesSeparate},
+		{"6 known-tools prompt remains bounded while the registry grows", promptIsBounded},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.holds(t, d, m, f) })
 	}
-	for _, c := range criteria {
-		t.Run(c.name, c.holds)
+}
+
+func contractsPersist(t *testing.T, d *rig.Daemon, _ *rig.Model, _ *rig.Source) {
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/p", map[string]any{"purpose": "arithmetic", "deliverable": map[string]any{"type": "number"}})
+	before := d.Get("/v1/tools/p")
+	d.Restart()
+	if after := d.Get("/v1/tools/p"); !rig.Equal(before, after) {
+		t.Errorf("%v, before %v", after, before)
+	}
+}
+
+func artifactsPersist(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
+	d.Call(d.Session("p"), "m", 1, 2)
+	d.Restart()
+	for range 5 {
+		got := d.Call(d.Session("p"), "m", 40, 2)
+		if d.WantValue(got, 42, "persisted"); got.Program.Selection.Reason != "healthy" {
+			t.Errorf("selection %+v", got.Program.Selection)
+		}
+	}
+}
+
+func promptsChange(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
+	asked := len(m.Questions())
+	edit(d, "p", "m", func(a map[string]any) {
+		a["prompt_version"] = "an older prompt"
+		a["history"].([]any)[0].(map[string]any)["prompt_version"] = "an older prompt"
+	})
+	d.WantValue(d.Call(d.Session("p"), "m", 1, 1), 2, "persisted")
+	if n := len(m.Questions()); n != asked {
+		t.Errorf("%d model requests", n-asked)
+	}
+}
+
+func repairsAreBounded(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
+	s := d.Session("r")
+	d.Policy(map[string]any{"execution_repair_budget": 0, "degraded": map[string]any{"min_failures": 20}})
+	d.Call(s, "m", 1)
+	for range 5 {
+		d.WantError(d.Call(s, "m", "bad"), "execution")
+	}
+	repairs := 0
+	for _, q := range m.Questions() {
+		if q.Role == "r" && q.Kind == "repair" {
+			repairs++
+		}
+	}
+	if repairs != 3 {
+		t.Errorf("%d repairs, want 3", repairs)
+	}
+}
+
+func classesSeparate(t *testing.T, d *rig.Daemon, m *rig.Model, f *rig.Source) {
+	s := d.Session("news")
+	d.Call(s, "read", f.URL)
+	f.Status(503)
+	for range 100 {
+		d.Call(s, "read", f.URL)
+	}
+	f.Body(rig.ItemsBody)
+	d.WantValue(d.Call(s, "read", f.URL), []any{"a", "b"}, "persisted")
+	asked := m.Count("news", "read")
+	f.Body(`{"entries":[]}`)
+	d.Call(s, "read", f.URL)
+	if q := m.Questions(); m.Count("news", "read") == asked || q[len(q)-1].Role != "news" {
+		t.Error("a changed format started no repair")
+	}
+	if a := d.Artifact("news", "read"); a["extrinsic_failure_count"] != 100.0 || a["adaptive_failure_count"] != 1.0 || a["intrinsic_failure_count"] != 0.0 {
+		t.Errorf("counted %v, %v, %v", a["extrinsic_failure_count"], a["adaptive_failure_count"], a["intrinsic_failure_count"])
+	}
+}
+
+func promptIsBounded(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
+	known := func(method string) int {
+		d.Call(d.Session("x"), method, 1)
+		_, list, _ := strings.Cut(m.LastQuestion().User, "<known_tools>")
+		list, _, _ = strings.Cut(list, "</known_tools>")
+		return strings.Count(list, "\n- ")
+	}
+	few := known("before")
+	for i := range 110 {
+		d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/tools/more_%03d", i), map[string]any{"purpose": "one more"})
+	}
+	if n := known("after"); n != 12 || few > 12 {
+		t.Errorf("%d known tools in the prompt, %d before", n, few)
 	}
 }
 

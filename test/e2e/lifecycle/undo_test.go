@@ -26,99 +26,122 @@ func undoLast(d *rig.Daemon) {
 	d.Do(http.StatusOK, m[1], m[2], map[string]any{"reason": "by mistake"})
 }
 
-// Every act of the playbook is undone by what its audit entry says, to the byte:
-// what the interface answers and what the file holds, but for the file's own place in the journal. So is the undo, but for
-// programs that were put in.
-func TestEveryActIsUndoneToTheByte(t *testing.T) {
-	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
-	d := rig.Start(t, m)
+// An act is an operation of the playbook in a test of its undo.
+type act struct {
+	name, path, file string // path and file (of tools/r) show what it changes
+	do               func()
+	onFile, redo     bool // whether the file is compared, and whether the undo can be undone
+}
+
+// actsOn lists the operations on r.m and the policy.
+func actsOn(d *rig.Daemon) []act {
+	const m, methods = "/v1/tools/r/methods/m", "/v1/tools/r/methods"
 	put := func(path string) func() {
 		return func() {
 			d.Do(http.StatusOK, http.MethodPut, path, map[string]any{"code": rig.ProgEcho, "reason": "mine"})
 		}
 	}
-	act := func(name string, body map[string]any) func() {
-		return func() { d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/"+name, body) }
+	do := func(name string, body map[string]any) func() {
+		return func() { d.Do(http.StatusOK, http.MethodPost, m+"/"+name, body) }
 	}
-	s := d.Session("r")
-	d.Call(s, "m", 1)
-	d.Call(s, "m", "bad")                                                                  // gen-2
-	act("regenerate", map[string]any{})()                                                  // gen-3 comes with the next call
-	d.Call(s, "m", 2)                                                                      //
-	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "first"}) // its first program made it known
-	journal := regexp.MustCompile(`"lsn": \d+`)
-	file := func(name string) string {
-		d.Stop(syscall.SIGTERM)
-		data, err := os.ReadFile(filepath.Join(d.State(), "tools", "r", name+".json"))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		d.Start()
-		return journal.ReplaceAllString(string(data), "")
-	}
-	body := func(path string) string {
-		r := d.Send(http.MethodGet, path, nil, nil)
-		if r.Status == http.StatusNotFound {
-			return "none"
-		}
-		return string(r.Body)
-	}
-	for _, c := range []struct {
-		name, path, file string
-		do               func()
-		onFile, redo     bool
-	}{
-		{"quarantine", "/v1/tools/r/methods/m", "m", act("quarantine", map[string]any{"reason": "suspect"}), true, true},
-		{"release of what is not quarantined", "/v1/tools/r/methods/m", "m", act("release", map[string]any{}), false, true},
-		{"pin", "/v1/tools/r/methods/m", "m", act("pin", map[string]any{}), false, true},
-		{"unpin of what is not pinned", "/v1/tools/r/methods/m", "m", act("unpin", map[string]any{}), false, true},
-		{"approve", "/v1/tools/r/methods/m", "m", act("approve", map[string]any{}), false, true},
-		{"regenerate", "/v1/tools/r/methods/m", "m", act("regenerate", map[string]any{"reason": "suspect"}), false, true},
-		{"promote", "/v1/tools/r/methods/m", "m", act("promote", map[string]any{}), false, true},
-		{"promote with reset", "/v1/tools/r/methods/m", "m", act("promote", map[string]any{"reset_metrics": true}), true, true},
-		{"rollback", "/v1/tools/r/methods/m", "m", act("rollback", map[string]any{"generation": "gen-1"}), true, true},
-		{"put over three generations", "/v1/tools/r/methods/m", "m", put("/v1/tools/r/methods/m"), true, false},
-		{"put where there was none", "/v1/tools/r/methods/own", "own", put("/v1/tools/r/methods/own"), true, true},
-		{"archive", "/v1/tools/r/methods/m", "m", func() {
-			d.Do(http.StatusNoContent, http.MethodDelete, "/v1/tools/r/methods/m", nil)
-		}, true, true},
-		{"archive of the tool", "/v1/tools/r/methods", "m", func() { d.Do(http.StatusNoContent, http.MethodDelete, "/v1/tools/r", nil) }, true, true},
-		{"prune", "/v1/tools/r/methods/m", "m", func() {
+	remove := func(path string) func() { return func() { d.Do(http.StatusNoContent, http.MethodDelete, path, nil) } }
+	return []act{
+		{"quarantine", m, "m", do("quarantine", map[string]any{"reason": "suspect"}), true, true},
+		{"release of what is not quarantined", m, "m", do("release", map[string]any{}), false, true},
+		{"pin", m, "m", do("pin", map[string]any{}), false, true},
+		{"unpin of what is not pinned", m, "m", do("unpin", map[string]any{}), false, true},
+		{"approve", m, "m", do("approve", map[string]any{}), false, true},
+		{"regenerate", m, "m", do("regenerate", map[string]any{"reason": "suspect"}), false, true},
+		{"promote", m, "m", do("promote", map[string]any{}), false, true},
+		{"promote with reset", m, "m", do("promote", map[string]any{"reset_metrics": true}), true, true},
+		{"rollback", m, "m", do("rollback", map[string]any{"generation": "gen-1"}), true, true},
+		{"put over three generations", m, "m", put(m), true, false},
+		{"put where there was none", methods + "/own", "own", put(methods + "/own"), true, true},
+		{"archive", m, "m", remove(m), true, true},
+		{"archive of the tool", methods, "m", remove("/v1/tools/r"), true, true},
+		{"prune", m, "m", func() {
 			d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/prune", map[string]any{"stale_days": 0, "dry_run": false})
 		}, true, true},
 		{"policy", "/v1/policy", "m", func() {
 			d.Policy(map[string]any{"repair_enabled": false, "degraded": map[string]any{"rate": 0.5}, "artifact_read_roles": []any{"r"}})
 		}, false, true},
-	} {
-		before, stored := body(c.path), ""
-		if c.onFile {
-			stored = file(c.file)
-		}
-		c.do()
-		after := body(c.path)
-		undoLast(d)
-		if is := body(c.path); is != before {
-			t.Errorf("%s: undone:\n%s\nwas:\n%s", c.name, is, before)
-		}
-		if c.onFile {
-			if is := file(c.file); is != stored {
-				t.Errorf("%s: the file undone:\n%s\nwas:\n%s", c.name, is, stored)
-			}
-		}
-		if !c.redo {
-			continue
-		}
-		undoLast(d) // the undo
-		if is := body(c.path); is != after {
-			t.Errorf("%s: done again:\n%s\nwas:\n%s", c.name, is, after)
-		}
-		undoLast(d)
-		if is := body(c.path); is != before {
-			t.Errorf("%s: undone again:\n%s\nwas:\n%s", c.name, is, before)
+	}
+}
+
+// body is the reply of GET, or "none".
+func body(d *rig.Daemon, path string) string {
+	r := d.Send(http.MethodGet, path, nil, nil)
+	if r.Status == http.StatusNotFound {
+		return "none"
+	}
+	return string(r.Body)
+}
+
+var journalPlace = regexp.MustCompile(`"lsn": \d+`)
+
+// fileOf is an artifact's file of role r, but for its place in the journal; "" when there is none.
+func fileOf(d *rig.Daemon, name string) string {
+	d.T.Helper()
+	d.Stop(syscall.SIGTERM)
+	data, err := os.ReadFile(filepath.Join(d.State(), "tools", "r", name+".json"))
+	if err != nil && !os.IsNotExist(err) {
+		d.T.Fatal(err)
+	}
+	d.Start()
+	return journalPlace.ReplaceAllString(string(data), "")
+}
+
+// Every operation of the playbook is undone by what its audit entry says, to the byte: what the interface answers and what the
+// file holds, but for the file's own place in the journal. So is the undo, but for programs that were put in.
+func TestEveryActIsUndoneToTheByte(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
+	d := rig.Start(t, m)
+	s := d.Session("r")
+	d.Call(s, "m", 1)
+	d.Call(s, "m", "bad") // gen-2
+	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/regenerate", map[string]any{})
+	d.Call(s, "m", 2)                                                                      // gen-3
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "first"}) // its first program made it known
+	for _, a := range actsOn(d) {
+		checkUndone(d, a)
+	}
+	checkContractUndone(d)
+	d.WantValue(d.Call(s, "m", 3), 3, "persisted")
+}
+
+// checkUndone does, undoes, does again and undoes again.
+func checkUndone(d *rig.Daemon, a act) {
+	d.T.Helper()
+	want := func(what, is, was string) {
+		d.T.Helper()
+		if is != was {
+			d.T.Errorf("%s: %s:\n%s\nwas:\n%s", a.name, what, is, was)
 		}
 	}
-	// A contract: all but its revision and use, which only ever grow.
+	before, stored := body(d, a.path), ""
+	if a.onFile {
+		stored = fileOf(d, a.file)
+	}
+	a.do()
+	after := body(d, a.path)
+	undoLast(d)
+	want("undone", body(d, a.path), before)
+	if a.onFile {
+		want("the file undone", fileOf(d, a.file), stored)
+	}
+	if !a.redo {
+		return
+	}
+	undoLast(d) // the undo
+	want("done again", body(d, a.path), after)
+	undoLast(d)
+	want("undone again", body(d, a.path), before)
+}
+
+// checkContractUndone does the same for a contract: all but its revision and use, which only ever grow.
+func checkContractUndone(d *rig.Daemon) {
+	d.T.Helper()
 	terms := func() string {
 		o := d.Get("/v1/tools/r")
 		delete(o, "revision")
@@ -128,12 +151,11 @@ func TestEveryActIsUndoneToTheByte(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "second", "deliverable": map[string]any{"type": "number"}})
 	undoLast(d)
 	if is := terms(); is != before {
-		t.Errorf("contract: undone %s, was %s", is, before)
+		d.T.Errorf("contract: undone %s, was %s", is, before)
 	}
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/new", map[string]any{"purpose": "none"})
 	undoLast(d)
 	d.Do(http.StatusNotFound, http.MethodGet, "/v1/tools/new", nil)
-	d.WantValue(d.Call(s, "m", 3), 3, "persisted")
 }
 
 // What happened since an act is not lost by its undo, nothing is undone twice, and what a later act changed again is refused.
