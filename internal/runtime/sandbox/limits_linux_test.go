@@ -219,6 +219,26 @@ func TestTooFewProcesses(t *testing.T) {
 	}
 }
 
+// The status names a limit only where it leaves less than the pool can use, and stays the same from start to start where it does not.
+func TestRoomInStatus(t *testing.T) {
+	for _, c := range []struct {
+		left int
+		want string
+	}{
+		{DaemonTasks() + 10*RunnerTasks, "on (room for all runners)"},
+		{DaemonTasks() + 10*RunnerTasks + 5, "on (room for all runners)"},
+		{DaemonTasks() + 10*RunnerTasks - 1, "on (at most 9 runners: pids.max is 100)"},
+	} {
+		_, got, err := mostRunners(10, func() (int, string) { return c.left, "pids.max is 100" })
+		if err != nil || got != c.want {
+			t.Errorf("%d left: %q, %v; want %q", c.left, got, err, c.want)
+		}
+	}
+	if _, got, err := mostRunners(10, func() (int, string) { return 0, "" }); err != nil || got != "on (room for all runners)" {
+		t.Errorf("no limit: %q, %v", got, err)
+	}
+}
+
 func TestTaskGroups(t *testing.T) {
 	for _, c := range []struct {
 		name, groups string

@@ -68,7 +68,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		return nil, err
 	}
 	sealInherited()
-	most, tasks, err := mostRunners(h.room)
+	most, tasks, err := mostRunners(2*o.Waiting+o.Warm+o.Blank, h.room)
 	if err != nil {
 		return nil, err
 	}

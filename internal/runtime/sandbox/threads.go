@@ -44,21 +44,26 @@ func reserveThreads(n int) {
 	runtime.ReadMemStats(new(runtime.MemStats))
 }
 
+const roomForAll = "on (room for all runners)"
+
 var errMostRunners = errors.New("no more processes are allowed")
 
-// mostRunners returns how many runners the system has room for beside the daemon, and the same in words. It is a figure of the start: what
-// others of the same user or group take later shows as a process that cannot be started.
-func mostRunners(room func() (int, string)) (most int, words string, err error) {
+// mostRunners returns how many runners the system has room for beside the daemon, and whether that is enough in words: enough is what the pool
+// can use. It is a figure of the start: what others of the same user or group take later shows as a process that cannot be started.
+func mostRunners(enough int, room func() (int, string)) (most int, words string, err error) {
 	if room == nil {
 		room = taskRoom
 	}
 	left, limit := room()
 	if limit == "" {
-		return math.MaxInt32, "on (nothing limits the number of runners)", nil
+		return math.MaxInt32, roomForAll, nil
 	}
 	most = (left - DaemonTasks()) / RunnerTasks
 	if most < 2 {
 		return 0, "", fmt.Errorf("sandbox: there is room for %d threads and processes, and the daemon with two runners takes %d: %s", left, DaemonTasks()+2*RunnerTasks, limit)
+	}
+	if most >= enough { // and then the figure, which is another at each start, tells nothing
+		return most, roomForAll, nil
 	}
 	return most, fmt.Sprintf("on (at most %d runners: %s)", most, limit), nil
 }
