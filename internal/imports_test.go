@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	"internal/runtime/progress":  {"internal/agent"},
 	"internal/runtime/predict": {"internal/runtime/history", "internal/runtime/provider", "internal/runtime/progress", "internal/runtime/interrupt",
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/operator": {"internal/runtime", "internal/store", "internal/contract", "internal/agent"},
+	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
 	"internal/store":            {"internal/agent"},
 	"internal/contract":         {"internal/agent"},

@@ -72,7 +72,7 @@ type Artifact struct {
 	Quarantined      bool   `json:"quarantined,omitempty"`
 	QuarantineReason string `json:"quarantine_reason,omitempty"`
 	Pinned           bool   `json:"pinned,omitempty"`
-	Approved         bool   `json:"approved,omitempty"`         // by a person, for the policy approval_required
+	Approved         bool   `json:"approved,omitempty"`         // the current generation, by a person, for the policy approval_required
 	ForceRegenerate  string `json:"force_regenerate,omitempty"` // the reason; the next call forges anew
 
 	CreatedAt      time.Time  `json:"created_at"`
@@ -85,6 +85,12 @@ type Artifact struct {
 	Scorecard   Scorecard     `json:"scorecard"`
 	Rejections  []Rejection   `json:"rejections,omitempty"` // programs that were not let in, newest first, at most 5
 	Displaced   []Displaced   `json:"displaced,omitempty"`  // by operators' programs, newest first; kept until the next call counts
+
+	Examples   []Example   `json:"examples,omitempty"`   // what people expect; also before there is a program
+	Verdicts   []Verdict   `json:"verdicts,omitempty"`   // what people said of calls, newest first, at most 256
+	Correction *Correction `json:"correction,omitempty"` // nil: nothing was ever corrected
+	Failures   []Failure   `json:"failures,omitempty"`   // evidence for the next program, newest first, at most 3
+
 	Revision    int64         `json:"revision"`
 }
 
@@ -124,7 +130,10 @@ type Generation struct {
 
 	Cacheable          bool            `json:"cacheable"`
 	CacheabilityReason string          `json:"cacheability_reason"`
-	Facts              json.RawMessage `json:"facts,omitempty"` // the gate's, validated
+	Facts              json.RawMessage `json:"facts,omitempty"`           // the gate's, validated
+	Approved           bool            `json:"approved,omitempty"`        // by a person
+	Aside              bool            `json:"aside,omitempty"`           // it answered one call under a switch and displaced nothing
+	ChangedAnswers     []ChangedAnswer `json:"changed_answers,omitempty"` // fixtures of its predecessor that it answers differently, as a person wanted
 	SolverShape        json.RawMessage `json:"solver_shape,omitempty"`
 
 	SuccessCount          int64  `json:"success_count"`
@@ -133,10 +142,17 @@ type Generation struct {
 	ExtrinsicFailureCount int64  `json:"extrinsic_failure_count"`
 	AuthoredErrorCount    int64  `json:"authored_error_count"`
 	Window                string `json:"window"` // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
+	AuthoredStreak        int    `json:"authored_streak,omitempty"` // authored errors in a row
+	DriftStreak           int    `json:"drift_streak,omitempty"`    // results in a row that may come of a changed source
+
+	Answered []string `json:"answered,omitempty"` // hashes of inputs that it answered ok from a source, oldest first, at most 64
 
 	Shapes   map[string]string `json:"shapes,omitempty"` // of fetched bodies at the last ok run, by URL without query
 	Fixtures []Fixture         `json:"fixtures,omitempty"`
 }
+
+// Unproven reports whether the generation never answered with a value.
+func (g *Generation) Unproven() bool { return g.SuccessCount == 0 && (g.State == "" || g.State == StateCandidate) }
 
 // Displaced are the generations that an operator's program pushed out.
 type Displaced struct {

@@ -32,11 +32,28 @@ type ArtifactChange struct {
 	Fixture      *Fixture          `json:"fixture,omitempty"`
 	Shapes       map[string]string `json:"shapes,omitempty"`
 
-	// Operators' acts.
+	// Aside adopts Generation without displacing the current one, where there is one: it answered a call under a switch.
+	Aside bool `json:"aside,omitempty"`
+	// Drifting says that the result may come of a source that changed; Answered is the hash of an input that was answered
+	// ok from a source.
+	Drifting bool   `json:"drifting,omitempty"`
+	Answered string `json:"answered,omitempty"`
+
+	// What people say of answers, and what follows from it.
+	Examples    *[]Example  `json:"examples,omitempty"` // from now on, instead of all there were
+	Example     *Example    `json:"example,omitempty"`  // one more; it replaces one for the same input
+	DropExample string      `json:"drop_example,omitempty"`
+	Verdict     *Verdict    `json:"verdict,omitempty"` // an active wrong one drops the fixtures of its input
+	DropVerdict string      `json:"drop_verdict,omitempty"`
+	Correction  *Correction `json:"correction,omitempty"`
+	Failure     *Failure    `json:"failure,omitempty"`
+
+	// Operations of people.
 	Quarantine      *string `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
 	Release         bool    `json:"release,omitempty"`
 	Pin             *bool   `json:"pin,omitempty"`
-	Approve         *bool   `json:"approve,omitempty"`
+	Approve         *bool   `json:"approve,omitempty"`     // the generation that ApproveOf names, the current one when empty
+	ApproveOf       string  `json:"approve_of,omitempty"`
 	ForceRegenerate *string `json:"force_regenerate,omitempty"`
 	ResetMetrics    bool    `json:"reset_metrics,omitempty"`
 	ResetRepairs    bool    `json:"reset_repairs,omitempty"`
@@ -58,6 +75,7 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.revert(c.Revert)
 	}
 	next.operate(c)
+	next.judge(c)
 	if c.ResultOf != "" || c.Generation == nil {
 		next.count(c) // the predecessor's result goes to the predecessor
 	}
@@ -91,16 +109,18 @@ func (a *Artifact) move(generation, state string) {
 
 func (a *Artifact) adopt(c ArtifactChange) {
 	g := *c.Generation
-	g.State = StateCandidate
+	g.State, g.Approved = StateCandidate, c.Approve != nil && *c.Approve
+	if c.Aside && a.Current() != nil {
+		a.putAside(&g)
+		return
+	}
 	if cur := a.CurrentID; cur != "" && g.ParentID == nil {
 		g.ParentID = &cur
 	}
 	a.Generations = append([]*Generation{&g}, a.Generations...)
 	a.CurrentID = g.ID
-	if n, err := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")); err == nil && n > a.Sequence {
-		a.Sequence = n
-	}
-	a.ForceRegenerate, a.Approved = "", c.Approve != nil && *c.Approve
+	a.number(&g)
+	a.ForceRegenerate = ""
 	a.Scorecard = Scorecard{}
 	switch {
 	case strings.HasPrefix(g.Trigger, "repair:"):
@@ -111,6 +131,20 @@ func (a *Artifact) adopt(c ArtifactChange) {
 		a.RepairCountSinceRegen = 0
 	}
 	a.displace(g)
+}
+
+// putAside keeps the generation beside those that serve, in the place of an earlier one that was put aside.
+func (a *Artifact) putAside(g *Generation) {
+	g.Aside = true
+	a.Generations = slices.DeleteFunc(a.Generations, func(old *Generation) bool { return old.Aside && old.ID != a.CurrentID })
+	a.Generations = append([]*Generation{g}, a.Generations...)
+	a.number(g)
+}
+
+func (a *Artifact) number(g *Generation) {
+	if n, err := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")); err == nil && n > a.Sequence {
+		a.Sequence = n
+	}
 }
 
 // displace prunes. What an operator's program pushes out is held for its undo, and no longer than nothing else happens.
@@ -147,10 +181,19 @@ func (a *Artifact) prune() {
 		seen[g.CheckedFingerprint] = true
 	}
 	extra := 0
+	parent := ""
+	if cur := a.Current(); cur != nil && cur.ParentID != nil {
+		parent = *cur.ParentID // what served before: a rollback finds it
+	}
 	for _, g := range a.Generations[latest:] {
 		rate, _ := g.FailureRate()
 		fresh := !seen[g.CheckedFingerprint] && g.SuccessCount > 0 && rate <= 0.6
-		if g.ID == a.CurrentID || fresh && extra < contracts {
+		if g.ID == a.CurrentID || g.ID == parent {
+			kept = append(kept, g)
+			seen[g.CheckedFingerprint] = true
+			continue
+		}
+		if fresh && extra < contracts {
 			kept = append(kept, g)
 			seen[g.CheckedFingerprint] = true
 			extra++
@@ -213,6 +256,7 @@ func (a *Artifact) count(c ArtifactChange) {
 	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
 		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result
 	}
+	g.streak(c)
 	if c.ResultOf == "" || c.ResultOf == a.CurrentID {
 		a.score(c)
 	}
@@ -221,6 +265,26 @@ func (a *Artifact) count(c ArtifactChange) {
 	}
 	if c.Shapes != nil {
 		g.Shapes = c.Shapes
+	}
+}
+
+// maxAnswered bounds the inputs that a generation is known to have answered.
+const maxAnswered = 64
+
+// streak counts results in a row.
+func (g *Generation) streak(c ArtifactChange) {
+	switch {
+	case c.Result == ClassOK:
+		g.AuthoredStreak, g.DriftStreak = 0, 0
+	case c.Result == ClassAuthored:
+		g.AuthoredStreak++
+	}
+	if c.Drifting {
+		g.DriftStreak++
+	}
+	if c.Answered != "" && !slices.Contains(g.Answered, c.Answered) {
+		g.Answered = append(slices.Clip(g.Answered), c.Answered)
+		g.Answered = g.Answered[max(0, len(g.Answered)-maxAnswered):]
 	}
 }
 
@@ -262,8 +326,10 @@ func (a *Artifact) operate(c ArtifactChange) {
 	if c.Pin != nil {
 		a.Pinned = *c.Pin
 	}
-	if c.Approve != nil {
-		a.Approved = *c.Approve
+	if c.Approve != nil && c.Generation == nil {
+		if g := a.change(c.ApproveOf); g != nil {
+			g.Approved = *c.Approve
+		}
 	}
 	if c.ForceRegenerate != nil {
 		a.ForceRegenerate = *c.ForceRegenerate
@@ -297,6 +363,7 @@ func (a *Artifact) resetMetrics() {
 }
 
 func (a *Artifact) forget(session string) {
+	a.forgetEvidence(session)
 	a.Scorecard.Sessions = slices.DeleteFunc(slices.Clone(a.Scorecard.Sessions), func(s string) bool { return s == session })
 	for _, g := range a.Generations {
 		if slices.ContainsFunc(g.Fixtures, func(f Fixture) bool { return f.SessionID == session }) {
@@ -323,9 +390,15 @@ func (a *Artifact) flatten() {
 	}
 	a.ContractFingerprint, a.PromptVersion, a.RuntimeVersion, a.Model = g.ContractFingerprint, g.PromptVersion, g.RuntimeVersion, g.Model
 	a.CodeChecksum, a.Code, a.Dependencies = g.CodeChecksum, g.Code, g.Dependencies
-	a.Cacheable, a.CacheabilityReason = g.Cacheable, g.CacheabilityReason
+	a.Cacheable, a.CacheabilityReason, a.Approved = g.Cacheable, g.CacheabilityReason, g.Approved
 	a.RecentFailureRate, _ = g.FailureRate()
 	if g.State != "" { // generations of older files have none: the artifact's own holds
 		a.LifecycleState = g.State
 	}
+}
+
+// Creates reports whether the change can be made where there is no artifact yet: it brings a program, or examples, which
+// may stand before the first program.
+func (c *ArtifactChange) Creates() bool {
+	return c.Generation != nil || c.Example != nil || c.Examples != nil && len(*c.Examples) > 0
 }

@@ -20,6 +20,9 @@ type Policy struct {
 	ForceGeneration     bool     `json:"force_generation"`
 	ApprovalRequired    bool     `json:"approval_required"` // a forged program waits for a person before its first run
 	FixturesEnabled     bool     `json:"fixtures_enabled"`  // proof before serving
+	Correction          string   `json:"correction"`        // when a wrong verdict has a correction forged: background, next_call, manual
+	DriftAfter          int      `json:"drift_after"`       // failures in a row after good fetches that count as drift, 1 to 20
+	PredictBudget       int      `json:"predict_budget"`    // questions to the model that a call's programs may ask, 0 to 64
 
 	MaxGenerationAttempts   int `json:"max_generation_attempts"` // payloads asked again, 1 to 10
 	GuardrailRecoveryBudget int `json:"guardrail_recovery_budget"`
@@ -31,6 +34,7 @@ type Policy struct {
 	KnownToolsPromptLimit   int `json:"known_tools_prompt_limit"`
 	HistoryPreviewLimit     int `json:"history_preview_limit"`
 
+	Backoff         BackoffPolicy     `json:"backoff"`
 	Degraded        DegradedPolicy    `json:"degraded"`
 	DispatchMethods []string          `json:"dispatch_methods"`
 	WeakSuccess     WeakPolicy        `json:"weak_success"`
@@ -40,6 +44,20 @@ type Policy struct {
 	Retention       RetentionPolicy   `json:"retention"`
 	Recommendations RecommendPolicy   `json:"recommendations"`
 	Maintenance     MaintenancePolicy `json:"maintenance"`
+}
+
+// Values of Policy.Correction.
+const (
+	CorrectBackground = "background"
+	CorrectNextCall   = "next_call"
+	CorrectManual     = "manual"
+)
+
+// BackoffPolicy says how long failed forging of a method is not tried again: BaseSeconds after the first failure,
+// doubling to MaxSeconds. 0 tries again with each call.
+type BackoffPolicy struct {
+	BaseSeconds int `json:"base_seconds"`
+	MaxSeconds  int `json:"max_seconds"`
 }
 
 // DegradedPolicy says when a generation is degraded.
@@ -98,9 +116,10 @@ type MaintenancePolicy struct {
 // DefaultPolicy returns the policy of a new daemon.
 func DefaultPolicy() Policy {
 	return Policy{
-		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true,
+		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true, Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4,
 		MaxGenerationAttempts: 2, GuardrailRecoveryBudget: 1, ExecutionRepairBudget: 1, OutcomeRepairBudget: 1,
 		MaxRepairsBeforeRegen: 3, DelegationDepth: 8, NestedCallBudget: 64, KnownToolsPromptLimit: 12, HistoryPreviewLimit: 3,
+		Backoff:         BackoffPolicy{BaseSeconds: 30, MaxSeconds: 3600},
 		Degraded:        DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: Window},
 		DispatchMethods: []string{"ask", "chat", "discuss", "host"},
 		WeakSuccess:     WeakPolicy{Statuses: []string{"success_no_parse", "no_results", "empty", "partial", "fallback", "unparsed"}, EmptyArrays: true},
@@ -121,9 +140,9 @@ type PolicyError struct {
 
 func (e *PolicyError) Error() string { return fmt.Sprintf("policy %s: %s", e.Field, e.Reason) }
 
-// DecodePolicy reads a whole policy. Unknown names and values out of range are refused with a *PolicyError.
+// DecodePolicy reads a policy. Names that it lacks, as policies of older versions do, have their defaults. Unknown names and values out of range are refused with a *PolicyError.
 func DecodePolicy(data []byte) (Policy, error) {
-	var p Policy
+	p := DefaultPolicy()
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
@@ -178,6 +197,10 @@ func (p Policy) Validate() error {
 		{"/nested_call_budget", p.NestedCallBudget, 0, 10000},
 		{"/known_tools_prompt_limit", p.KnownToolsPromptLimit, 0, 100},
 		{"/history_preview_limit", p.HistoryPreviewLimit, 0, 3},
+		{"/backoff/base_seconds", p.Backoff.BaseSeconds, 0, 86400},
+		{"/backoff/max_seconds", p.Backoff.MaxSeconds, p.Backoff.BaseSeconds, 86400},
+		{"/drift_after", p.DriftAfter, 1, 20},
+		{"/predict_budget", p.PredictBudget, 0, 64},
 		{"/degraded/min_failures", p.Degraded.MinFailures, 1, Window},
 		{"/degraded/window", p.Degraded.Window, 1, Window},
 		{"/user_correction/window_seconds", p.UserCorrection.WindowSeconds, 0, 86400},
@@ -199,6 +222,9 @@ func (p Policy) Validate() error {
 		if c.value < c.lo || c.value > c.hi {
 			return &PolicyError{c.field, fmt.Sprintf("must be %d to %d, got %d", c.lo, c.hi, c.value)}
 		}
+	}
+	if !slices.Contains([]string{CorrectBackground, CorrectNextCall, CorrectManual}, p.Correction) {
+		return &PolicyError{"/correction", "must be background, next_call or manual"}
 	}
 	shares := []struct {
 		field string

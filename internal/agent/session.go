@@ -66,5 +66,6 @@ type Tool struct {
 	CreatedAt  time.Time           `json:"created_at"`
 	LastUsedAt time.Time           `json:"last_used_at"`
 	UsageCount int64               `json:"usage_count"`
+	ByPerson   bool                `json:"by_person,omitempty"` // a person registered the role's contract: it wins over what programs delegate with
 	Revision   int64               `json:"revision"`
 }

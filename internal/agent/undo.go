@@ -22,6 +22,7 @@ type Standing struct {
 	QuarantineReason      string    `json:"quarantine_reason,omitempty"`
 	Pinned                bool      `json:"pinned"`
 	Approved              bool      `json:"approved"`
+	ApprovedGenerations   []string  `json:"approved_generations,omitempty"`
 	ForceRegenerate       string    `json:"force_regenerate,omitempty"`
 	RepairCountSinceRegen int       `json:"repair_count_since_regen"`
 	LastFailureReason     string    `json:"last_failure_reason,omitempty"`
@@ -64,6 +65,11 @@ func (a *Artifact) Standing() *Standing {
 		ForceRegenerate: a.ForceRegenerate, RepairCountSinceRegen: a.RepairCountSinceRegen, LastFailureReason: a.LastFailureReason,
 		LastFailureClass: a.LastFailureClass, Scorecard: a.Scorecard,
 		Counters: Counters{a.SuccessCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount}}
+	for _, g := range a.Generations {
+		if g.Approved {
+			s.ApprovedGenerations = append(s.ApprovedGenerations, g.ID)
+		}
+	}
 	if g := a.Current(); g != nil {
 		s.GenerationState, s.Generation.Window = g.State, g.Window
 		s.Generation.Counters = Counters{g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount, g.AuthoredErrorCount}
@@ -106,8 +112,11 @@ func (a *Artifact) revert(r *Revert) {
 	if from.Pinned != to.Pinned {
 		a.Pinned = to.Pinned
 	}
-	if from.Approved != to.Approved {
-		a.Approved = to.Approved
+	for _, g := range slices.Clone(a.Generations) {
+		was, is := slices.Contains(to.ApprovedGenerations, g.ID), slices.Contains(from.ApprovedGenerations, g.ID)
+		if was != is {
+			a.change(g.ID).Approved = was
+		}
 	}
 	if a.ForceRegenerate == from.ForceRegenerate {
 		a.ForceRegenerate = to.ForceRegenerate

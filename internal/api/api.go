@@ -88,6 +88,8 @@ type Runtime interface {
 	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s predict.Named, created bool, err error)
 	DeleteSignature(ctx context.Context, name, actor string) error
 
+	Truth
+
 	Ready() error
 	Version() operator.VersionInfo
 }
@@ -229,6 +231,16 @@ func (s *server) router() *chi.Mux {
 	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin", "approve"} {
 		add("POST", "/v1/tools/{role}/methods/{method}/"+action, s.operate(action), optionalBody)
 	}
+
+	add("POST", "/v1/calls/{call_id}/verdict", s.postVerdict, jsonBody)
+	add("GET", "/v1/calls/{call_id}/verdict", s.getVerdict)
+	add("DELETE", "/v1/calls/{call_id}/verdict", s.deleteVerdict)
+	add("GET", "/v1/tools/{role}/methods/{method}/examples", s.getExamples)
+	add("PUT", "/v1/tools/{role}/methods/{method}/examples", s.putExamples, jsonBody)
+	add("POST", "/v1/tools/{role}/methods/{method}/examples/run", s.runExamples, optionalBody)
+	add("POST", "/v1/tools/{role}/methods/{method}/examples/{id}/accept", s.decideExample(true), optionalBody)
+	add("POST", "/v1/tools/{role}/methods/{method}/examples/{id}/reject", s.decideExample(false), optionalBody)
+	add("POST", "/v1/tools/{role}/methods/{method}/try", s.try, jsonBody)
 
 	add("GET", "/v1/maintenance/stale", s.getStale)
 	add("POST", "/v1/maintenance/prune", s.prune, jsonBody)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -358,4 +359,43 @@ func (g *rig) ask(method, path, body string, header ...string) answer {
 		g.t.Fatal(err)
 	}
 	return answer{res.StatusCode, res.Header, bytes.TrimSpace(b)}
+}
+
+func (f *fake) Judge(_ context.Context, id string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error) {
+	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: j.Verdict, Expected: j.Expected, Correction: agent.Correction{State: agent.CorrectionNone}}, nil, f.known("Judge", id, knownCall)
+}
+
+func (f *fake) Verdict(_ context.Context, id string) (operator.JudgedCall, error) {
+	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: agent.VerdictRight, Correction: agent.Correction{State: agent.CorrectionNone}}, f.known("Verdict", id, knownCall)
+}
+
+func (f *fake) DropVerdict(_ context.Context, id, _ string, _ bool) error {
+	return f.known("DropVerdict", id, knownCall)
+}
+
+func (f *fake) Examples(context.Context, string, string) ([]agent.Example, error) {
+	return []agent.Example{}, f.note("Examples")
+}
+
+func (f *fake) PutExamples(_ context.Context, _, _ string, list []agent.Example, _ string) ([]agent.Example, error) {
+	for i := range list {
+		list[i].ID, list[i].State = "ex_known", agent.ExampleActive
+	}
+	return list, errors.Join(agent.CheckExamples(list), f.note("PutExamples"))
+}
+
+func (f *fake) DecideExample(_ context.Context, _, _, id string, _ bool, _ string) ([]agent.Example, error) {
+	return []agent.Example{}, f.known("DecideExample", id, "ex_known")
+}
+
+func (f *fake) RunExamples(context.Context, string, string, string, string, string) (operator.ExampleRun, error) {
+	return operator.ExampleRun{Results: []runtime.ExampleResult{}}, f.note("RunExamples")
+}
+
+func (f *fake) Try(context.Context, operator.TryRequest) (operator.TryReport, error) {
+	return operator.TryReport{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("5")}, Fixtures: operator.FixtureSummary{Changed: []runtime.ChangedFixture{}}}, f.note("Try")
+}
+
+func (f *fake) BrokenExamples(context.Context, string, string, string) ([]string, error) {
+	return nil, nil
 }

@@ -48,6 +48,11 @@ const (
 	codeGeneration      = "invalid_generation"
 	codeKeyReused       = "idempotency_key_reused"
 	codeInput           = "invalid_input"
+	codeNoProgram       = "no_program"
+	codeMasked          = "masked_input"
+	codeVerdict         = "invalid_verdict"
+	codeExample         = "invalid_example"
+	codeExampleConflict = "example_conflict"
 	codeQueueFull       = "queue_full"
 	codeInternal        = "internal"
 	codeRepliesFull     = "replies_full"
@@ -102,6 +107,11 @@ func problemKinds() []problemKind {
 		{codeKeyReused, 422, "The Idempotency-Key was used with another request", "Use a new key for a new request.", ""},
 		{codeQueueFull, 429, "Too many calls are waiting", "Try again later, with fewer calls at once.", "1"},
 		{codeInput, 422, "An input does not fit the signature", "inputs holds a value for each input field of the signature, and no others.", ""},
+		{codeNoProgram, 422, "No program answered that call", "Setters and predictions run no program; judge a call that a program answered.", ""},
+		{codeMasked, 422, "The call had secrets among its arguments", "Masked arguments are not kept; put an example with arguments of your own.", ""},
+		{codeVerdict, 422, "The verdict cannot be used", `Such as {"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}.`, ""},
+		{codeExample, 422, "An example is not valid", `Such as {"args": [1000], "expect": {"value": 700}}.`, ""},
+		{codeExampleConflict, 422, "Two examples have the same input", "Keep one of them.", ""},
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},

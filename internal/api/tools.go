@@ -223,12 +223,19 @@ type artifactView struct {
 	*agent.Artifact
 	Generations []generationView `json:"history"`
 	Displaced   *struct{}        `json:"displaced,omitempty"` // hides what is kept for an undo only
+	Examples    *struct{}        `json:"examples,omitempty"`  // they have a path of their own
+	Verdicts    *struct{}        `json:"verdicts,omitempty"`  // so have they
+	Failures    *struct{}        `json:"failures,omitempty"`  // samples of what was fetched are for models only
+
+	Correction     agent.Correction `json:"correction"`
+	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
 }
 
 type generationView struct {
 	*agent.Generation
 	Fixtures     *struct{} `json:"fixtures,omitempty"` // hides the generation's own
 	FixtureCount int       `json:"fixture_count"`
+	Answered     *struct{} `json:"answered,omitempty"` // hides hashes of inputs
 }
 
 func generationViews(a *agent.Artifact) []generationView {
@@ -240,7 +247,16 @@ func generationViews(a *agent.Artifact) []generationView {
 }
 
 func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
-	return s.sendRevision(w, status, a.Revision, artifactView{Artifact: a, Generations: generationViews(a)})
+	return s.sendOperated(w, status, a, nil)
+}
+
+// sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
+func (s *server) sendOperated(w *reply, status int, a *agent.Artifact, broken []string) error {
+	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken}
+	if a.Correction != nil {
+		view.Correction = *a.Correction
+	}
+	return s.sendRevision(w, status, a.Revision, view)
 }
 
 // target returns the role and the method of the path.
@@ -315,7 +331,11 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.sendArtifact(w, http.StatusOK, a)
+	broken, err := s.run.BrokenExamples(r.Context(), role, method, w.owner)
+	if err != nil {
+		return err
+	}
+	return s.sendOperated(w, http.StatusOK, a, broken)
 }
 
 func (s *server) deleteArtifact(w *reply, r *http.Request) error {
@@ -360,6 +380,13 @@ func (s *server) operate(action string) handler {
 		if err != nil {
 			return noArtifact(err, role, method)
 		}
-		return s.sendArtifact(w, http.StatusOK, a)
+		if action != "rollback" && action != "approve" {
+			return s.sendArtifact(w, http.StatusOK, a)
+		}
+		broken, err := s.run.BrokenExamples(r.Context(), role, method, w.owner)
+		if err != nil {
+			return err
+		}
+		return s.sendOperated(w, http.StatusOK, a, broken)
 	}
 }

@@ -25,7 +25,7 @@ func newServices(ctx context.Context, ro runtime.Options, engine string, b Build
 	if err != nil {
 		return nil, err
 	}
-	op, err := operator.New(operator.Options{Store: ro.Store, Sandbox: ro.Sandbox, Calls: run, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
+	op, err := operator.New(operator.Options{Store: ro.Store, Sandbox: ro.Sandbox, Calls: run, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
 		Model: ro.Model, Engine: engine, Version: b.Version, Revision: b.Revision, MaintenanceTick: tick})
 	if err != nil {
 		return nil, err
@@ -39,6 +39,9 @@ func newServices(ctx context.Context, ro runtime.Options, engine string, b Build
 	ctx, s.endMaintenance = context.WithCancel(context.Background())
 	go func() {
 		defer close(s.maintained)
+		if err := run.ResumeCorrections(ctx); err != nil {
+			ro.Logger.Warn().Err(err).Msg("corrections that a stop interrupted could not be resumed")
+		}
 		op.Maintain(ctx)
 	}()
 	return s, nil

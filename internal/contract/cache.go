@@ -48,25 +48,28 @@ func NewCache(n int) *Cache {
 // Resolve merges the layers and compiles the result, or hands out what it compiled before; that costs no allocation.
 // What makes no sense is left out and listed in Ignored, a deliverable that cannot be used at all as a whole: the door
 // where a contract comes in is where it is refused (Compile), not the calls that come after.
-func (c *Cache) Resolve(registryRole, registryMethod, session, call *agent.Contract) *Resolved {
-	if registryRole == nil && registryMethod == nil && session == nil && call == nil {
+func (c *Cache) Resolve(l Layers) *Resolved {
+	if l.Role == nil && l.Method == nil && l.Delegated == nil && l.Session == nil && l.Call == nil {
 		return c.none
 	}
 	buf := c.keys.Get().(*[]byte)
 	defer c.keys.Put(buf)
 	key := (*buf)[:0]
-	for _, layer := range [4]*agent.Contract{registryRole, registryMethod, session, call} {
+	for _, layer := range l.ordered() {
 		key = appendLayer(key, layer)
+	}
+	if l.ByProgram { // the same layers in another order have another source
+		key = append(key, 1)
 	}
 	*buf = key
 	if r := c.find(key); r != nil {
 		return r
 	}
-	return c.keep(string(key), c.resolve(registryRole, registryMethod, session, call))
+	return c.keep(string(key), c.resolve(l))
 }
 
-func (c *Cache) resolve(registryRole, registryMethod, session, call *agent.Contract) *Resolved {
-	merged, source := Merge(registryRole, registryMethod, session, call)
+func (c *Cache) resolve(l Layers) *Resolved {
+	merged, source := Merge(l)
 	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Schema: &Schema{}}
 	if merged == nil {
 		return r

@@ -376,7 +376,7 @@ func TestMerge(t *testing.T) {
 		{"null leaves the layer below in force", d(`{"a":1}`), nil, nil, d(`null`), d(`{"a":1}`), "fields"},
 	}
 	for _, tt := range tests {
-		got, source := Merge(tt.role, tt.method, tt.session, tt.call)
+		got, source := Merge(Layers{Role: tt.role, Method: tt.method, Session: tt.session, Call: tt.call})
 		if diff := cmp.Diff(tt.want, got); diff != "" || source != tt.source {
 			t.Errorf("%s: source %s, want %s; difference %s", tt.name, source, tt.source, diff)
 		}
@@ -417,7 +417,7 @@ func TestCache(t *testing.T) {
 		wg.Go(func() {
 			for i := range 200 {
 				call := &agent.Contract{Deliverable: json.RawMessage(fmt.Sprintf(`{"type":"array","min_items":%d}`, i%10))}
-				if r := c.Resolve(nil, nil, nil, call); r.Source != "hash" || r.Schema.Empty() {
+				if r := c.Resolve(Layers{Call: call}); r.Source != "hash" || r.Schema.Empty() {
 					t.Errorf("got %+v", r)
 				}
 			}
@@ -428,25 +428,25 @@ func TestCache(t *testing.T) {
 		t.Errorf("%d contracts kept, want at most 4", n)
 	}
 	k := &agent.Contract{Purpose: "p", Deliverable: json.RawMessage(`{"type":"hash"}`)}
-	r := c.Resolve(k, nil, nil, nil)
+	r := c.Resolve(Layers{Role: k})
 	if len(r.Ignored) != 1 || r.Fingerprint != Fingerprint(k) || r.Checked != CheckedFingerprint(k) {
 		t.Errorf("got %+v", r)
 	}
-	if c.Resolve(k, nil, nil, nil) != r {
+	if c.Resolve(Layers{Role: k}) != r {
 		t.Error("the same contract must be compiled once")
 	}
-	if n := testing.AllocsPerRun(100, func() { c.Resolve(k, nil, nil, nil) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { c.Resolve(Layers{Role: k}) }); n != 0 {
 		t.Errorf("a hit allocates %v times", n)
 	}
 	reworded := &agent.Contract{Purpose: "q", Deliverable: json.RawMessage(` {"type": "hash"} `)}
-	if other := c.Resolve(nil, nil, reworded, nil); other.Schema != r.Schema || other.Fingerprint == r.Fingerprint || other.Checked != r.Checked {
+	if other := c.Resolve(Layers{Session: reworded}); other.Schema != r.Schema || other.Fingerprint == r.Fingerprint || other.Checked != r.Checked {
 		t.Error("the same deliverable in another contract must not be compiled again")
 	}
-	if none := c.Resolve(nil, nil, nil, nil); none.Fingerprint != "none" || !none.Schema.Empty() || none.Source != "none" {
+	if none := c.Resolve(Layers{}); none.Fingerprint != "none" || !none.Schema.Empty() || none.Source != "none" {
 		t.Errorf("got %+v", none)
 	}
 	for _, unusable := range []string{`{`, `{"$ref":"https://example.com/s"}`, strings.Repeat(`[`, 300)} {
-		r := c.Resolve(&agent.Contract{Deliverable: json.RawMessage(unusable)}, nil, nil, nil)
+		r := c.Resolve(Layers{Role: &agent.Contract{Deliverable: json.RawMessage(unusable)}})
 		if !r.Schema.Empty() || len(r.Ignored) != 1 || r.Checked == "none" {
 			t.Errorf("%.40s: got %+v, want nothing checked and a report", unusable, r)
 		}
@@ -502,6 +502,6 @@ func BenchmarkResolveHit(b *testing.B) {
 	k := &agent.Contract{Purpose: "find movies", Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Resolve(k, nil, nil, nil)
+		c.Resolve(Layers{Role: k})
 	}
 }

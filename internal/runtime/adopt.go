@@ -16,10 +16,14 @@ type adoption struct {
 	attempt   judged
 }
 
-// keepUnapproved stores the candidate without running it: a person has to approve it first.
-func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
+// keepUnapproved stores the candidate without running it: a person has to approve it first. Until then what ran before
+// answers: failed is its attempt for this call, where there was one.
+func (rec *recovery) keepUnapproved(cand *candidate, failed judged) agent.Outcome {
 	if !rec.held() {
 		rec.adopting = &adoption{candidate: cand, result: agent.ClassNone}
+	}
+	if failed.id != "" {
+		return rec.keep(failed)
 	}
 	return rec.waitsForApproval()
 }
@@ -73,14 +77,21 @@ func (a *answered) adopt() (CallResult, error) {
 	if heldMeanwhile(a.artifact, now) {
 		return a.persist() // a person's operation counts for more than a program that was being forged
 	}
+	if examplesDigest(now) != cand.proof.examples {
+		return a.persist() // what people expect has changed since the proof
+	}
 	g := cand.generation
 	g.ID = now.NextGenerationID()
 	if cand.predecessor != nil {
 		g.ParentID = &cand.predecessor.ID
 	}
-	g.Fixtures = cand.proof.kept
+	g.Fixtures, g.ChangedAnswers = cand.proof.kept, cand.proof.changed
 	g.ForgeUsage = a.trail.usage
 	change.Generation, a.generation = &g, g.ID
+	change.Aside = a.decision.Reason == ReasonReadDisabled || a.decision.Reason == ReasonNotCanary
+	if a.decision.Reason == ReasonCorrection {
+		change.Correction = corrected(now.Correction, g.ID, len(g.ChangedAnswers))
+	}
 	a.changes = append(a.changes, change)
 	res, err := a.persist()
 	if err == nil {
@@ -95,7 +106,7 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
 		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes}
 	if a.outcome.OK() {
-		change.Fixture = a.fixture(&a.adopting.candidate.generation, *j)
+		change.Fixture, change.Answered = a.fixture(&a.adopting.candidate.generation, *j), a.answeredInput(*j)
 	} else {
 		change.ErrorType, change.Reason = a.outcome.ErrorType, Clip(a.outcome.ErrorMessage, 400)
 	}

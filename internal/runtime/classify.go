@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -17,6 +18,9 @@ type Evidence struct {
 	Fetches      []sandbox.Fetch
 	Nested       map[string]string // shapes of nested values, by role.method
 	Shapes       map[string]string // of fetched bodies and nested values at the last ok run, by shapeKey
+	Answered     bool              // the program once answered this input ok, from a source
+	Streak       int               // results in a row before this one that may come of a changed source
+	DriftAfter   int               // how many in a row count as drift; 0: 2
 }
 
 // Classify gives the failure class of the evidence.
@@ -28,13 +32,39 @@ func Classify(e Evidence) agent.Class {
 		return agent.ClassExtrinsic
 	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
 		return agent.ClassExtrinsic
-	case (!e.Authored || e.ErrorType == agent.ErrParseFailed) && drifted(e):
+	case e.ErrorType == agent.ErrParseFailed && goodFetch(e), !e.Authored && drifted(e):
+		return agent.ClassAdaptive
+	case Drifting(e) && e.Streak+1 >= max(1, cmp.Or(e.DriftAfter, defaultDriftAfter)):
 		return agent.ClassAdaptive
 	case e.Authored:
 		return agent.ClassAuthored
 	}
 	return agent.ClassIntrinsic
 }
+
+// defaultDriftAfter is the policy's drift_after where evidence names none.
+const defaultDriftAfter = 2
+
+// Drifting reports whether the failure may come of a source that changed, judged by behaviour: after a good fetch from a
+// source that the program used to answer from, for an input that it once answered ok, or with another shape than then.
+// Honest errors for new inputs are no drift.
+func Drifting(e Evidence) bool {
+	return !e.Interrupted && usedSource(e) && (e.Answered || drifted(e)) && !slices.ContainsFunc(e.Fetches, outsideFailed)
+}
+
+// usedSource reports whether something came in well from a source of the last ok run.
+func usedSource(e Evidence) bool {
+	for _, f := range e.Fetches {
+		if _, used := e.Shapes[shapeKey(f)]; used && good(f) {
+			return true
+		}
+	}
+	return false
+}
+
+func goodFetch(e Evidence) bool { return slices.ContainsFunc(e.Fetches, good) }
+
+func good(f sandbox.Fetch) bool { return f.Status >= 200 && f.Status < 300 }
 
 // outsideFailed reports a fetch without an answer, or one answered 429 or 5xx. A fetch that policy denied is the
 // program's own doing.
@@ -45,7 +75,7 @@ func outsideFailed(f sandbox.Fetch) bool {
 // drifted reports whether something that came in well has another shape than at the last ok run.
 func drifted(e Evidence) bool {
 	for _, f := range e.Fetches {
-		if was, ok := e.Shapes[shapeKey(f)]; ok && f.Status >= 200 && f.Status < 300 && was != f.Shape {
+		if was, ok := e.Shapes[shapeKey(f)]; ok && good(f) && was != f.Shape {
 			return true
 		}
 	}
@@ -75,7 +105,7 @@ func shapesOf(fetches []sandbox.Fetch, nested map[string]string) map[string]stri
 	}
 	out := map[string]string{}
 	for _, f := range fetches {
-		if len(out) < most && f.Status >= 200 && f.Status < 300 {
+		if len(out) < most && good(f) {
 			out[shapeKey(f)] = f.Shape
 		}
 	}

@@ -23,27 +23,30 @@ type terms struct {
 	warnings    []string
 }
 
-// resolveTerms resolves the contract: the call's over the session's over the registry's (per method over per role), by
-// top-level key.
+// resolveTerms resolves the contract from its layers, by top-level key (contract.Merge).
 func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	var t terms
-	var ofRole, ofMethod *agent.Contract
+	var l contract.Layers
 	tool, err := c.r.store.Tool(ctx, c.role)
 	switch {
 	case err == nil:
 		t.registered = true
-		ofRole = &tool.Contract
+		l.Role, l.ByProgram = &tool.Contract, !tool.ByPerson
 		if m, ok := tool.Methods[c.method]; ok {
-			ofMethod = &m
+			l.Method = &m
 		}
 	case !errors.Is(err, store.ErrNotFound):
 		return t, err
 	}
-	ofSession := c.session.Contract
-	if c.role != c.session.Role {
-		ofSession = nil
+	if c.role == c.session.Role {
+		l.Session = c.session.Contract
 	}
-	k := c.r.compiled.resolve(ofRole, ofMethod, ofSession, c.asked)
+	if c.depth > 0 {
+		l.Delegated = c.asked
+	} else {
+		l.Call = c.asked
+	}
+	k := c.r.compiled.resolve(l)
 	t.contract, t.source, t.fingerprint, t.checked = k.Contract, k.Source, k.Fingerprint, k.Checked
 	if !k.Schema.Empty() {
 		t.schema = k.Schema
@@ -68,9 +71,9 @@ type compiledContracts struct {
 	cache *contract.Cache
 }
 
-func (cs *compiledContracts) resolve(ofRole, ofMethod, ofSession, asked *agent.Contract) *contract.Resolved {
+func (cs *compiledContracts) resolve(l contract.Layers) *contract.Resolved {
 	cs.once.Do(func() { cs.cache = contract.NewCache(0) })
-	return cs.cache.Resolve(ofRole, ofMethod, ofSession, asked)
+	return cs.cache.Resolve(l)
 }
 
 // readInputHistory reads the call's history input by the contract's signature, before anything is run or recorded. An

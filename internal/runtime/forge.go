@@ -46,6 +46,8 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	switch {
 	case a == nil || len(a.Generations) == 0:
 		return "initial_forge"
+	case reason == ReasonCorrection:
+		return ReasonOfCorrection
 	case reason == ReasonRequested:
 		return "regenerate:" + a.ForceRegenerate
 	case repairable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
@@ -62,7 +64,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 		return rec.noRepair(ctx, g, why, out)
 	}
 	if rec.policy.ApprovalRequired {
-		return rec.keepUnapproved(cand)
+		return rec.keepUnapproved(cand, why.attempt)
 	}
 	j := rec.tryCandidate(ctx, cand)
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
@@ -151,7 +153,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 			rec.selected = rec.of(cand.existing) // this call may have arguments that the other one had not
 			return rec.follow(ctx)
 		case rec.policy.ApprovalRequired:
-			return rec.keepUnapproved(cand)
+			return rec.keepUnapproved(cand, judged{})
 		}
 		j := rec.tryCandidate(ctx, cand)
 		rec.ranCandidate(agent.SourceGenerated, cand, j)
@@ -198,9 +200,14 @@ func (rec *recovery) alone() bool {
 	return rec.dispatch()
 }
 
+// askedByPerson reports whether a person asked for another program: it may answer differently than its predecessor.
+func (rec *recovery) askedByPerson() bool {
+	return rec.decision.Reason == ReasonRequested || rec.decision.Reason == ReasonCorrection
+}
+
 // tryCandidate runs a candidate, once it has proved that it answers as its predecessor did.
 func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
-	if broken := rec.prove(ctx, cand, rec.drifted); broken != nil {
+	if broken := rec.prove(ctx, cand, rec.drifted, rec.askedByPerson()); broken != nil {
 		return *broken
 	}
 	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})

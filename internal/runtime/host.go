@@ -27,6 +27,8 @@ type host struct {
 	call      *opened // whose program it is
 	attempt   string
 	recorded  bool                       // the run is a replay: nothing may happen
+	dry       bool                       // nothing is kept: nested calls run what serves
+	denied    bool                       // of a dry run: fetches are denied
 	shapes    map[string]string          // of nested values, by role.method
 	delegated map[string]*agent.Contract // by role
 	warnings  []string
@@ -42,6 +44,9 @@ func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
 func (h *host) Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
 	if h.recorded {
 		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
+	}
+	if h.dry {
+		return h.dryCall(ctx, role, method, args, kwargs)
 	}
 	h.acts++
 	o := h.nest(ctx, role, method, args, kwargs)
@@ -72,8 +77,8 @@ func shapeOf(value json.RawMessage) string {
 // Refuse records a nested call that cannot be made because an argument has no JSON encoding: its record holds the other
 // arguments, and a text in the place of that one.
 func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome {
-	if h.recorded {
-		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
+	if h.recorded || h.dry {
+		return agent.Failed(agent.ErrNonSerializable, reason)
 	}
 	h.acts++
 	n, o := h.openNested(ctx, role, method, args, kwargs)
@@ -107,6 +112,9 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 		h.delegated = map[string]*agent.Contract{}
 	}
 	h.delegated[role] = &k
+	if h.dry {
+		return nil
+	}
 	_, err := h.call.r.store.Tool(ctx, role)
 	if !errors.Is(err, store.ErrNotFound) {
 		return nil

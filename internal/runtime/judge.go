@@ -2,6 +2,9 @@ package runtime
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
@@ -19,6 +22,7 @@ type judged struct {
 	violation *contract.Violation // and broke it
 	shapes    map[string]string   // of what came in, when the outcome is ok
 	hint      string              // a correction for the model
+	drifting  bool                // it may come of a source that changed
 }
 
 // served reports whether the attempt answers the call: an ok value, an authored error, an interruption, or an outage that
@@ -55,8 +59,26 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		return j
 	}
 	e.ErrorType = j.outcome.ErrorType
-	j.class = Classify(e)
+	e.Answered = len(a.program.Answered) > 0 && slices.Contains(a.program.Answered, s.inputHash())
+	e.Streak, e.DriftAfter = a.program.DriftStreak, s.policy.DriftAfter
+	j.class, j.drifting = Classify(e), Drifting(e)
 	return j
+}
+
+// inputHash identifies the call's input.
+func (c *opened) inputHash() string {
+	h := sha256.New()
+	_, _ = h.Write(agent.Canonical(rawArray(c.args))) // a hash takes everything
+	_, _ = h.Write(agent.Canonical(c.kwargs))
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// answeredInput is the hash of an input that was answered ok from a source, or "".
+func (c *opened) answeredInput(j judged) string {
+	if len(j.result.Effects.Fetches) == 0 {
+		return ""
+	}
+	return c.inputHash()
 }
 
 // check holds a value against the contract.

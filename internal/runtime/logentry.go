@@ -61,6 +61,9 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	}
 }
 
+// ReasonMasked is the replayable_reason of a call with secrets among its inputs.
+const ReasonMasked = "inputs were masked"
+
 // failureClass is the class as the log has it: ok is none.
 func failureClass(c agent.Class) agent.Class {
 	if c == agent.ClassOK {
@@ -75,7 +78,7 @@ func (a *answered) replayable(e *agent.LogEntry) {
 	case a.programSource() == agent.SourceNone:
 		e.ReplayableReason = "no program ran"
 	case a.masked:
-		e.ReplayableReason = "inputs were masked"
+		e.ReplayableReason = ReasonMasked
 	case namesHistory(a.facts):
 		e.ReplayableReason = "the history came in by the context"
 	case a.kept && a.last.result.Effects.Truncated:

@@ -25,18 +25,14 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 
 // openNested opens a nested call within the budget. It returns nil and an outcome when the call is not made.
 func (h *host) openNested(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) (*opened, agent.Outcome) {
-	c := h.call
 	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
 		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
 	}
-	n := &opened{r: c.r, policy: c.policy, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, parentAttempt: h.attempt, depth: c.depth + 1,
-		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.r.o.Now(), tree: c.tree}
-	n.init()
-	if _, err := c.r.store.Tool(ctx, role); err == nil {
+	n := h.nested(role, method, args, kwargs)
+	if _, err := n.r.store.Tool(ctx, role); err == nil {
 		n.speaker = agent.SpeakerTool
 	}
-	n.beginSpan("", c.span)
+	n.beginSpan("", h.call.span)
 	if refused := n.overBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
 		if n.tree.refused.Swap(true) {
@@ -45,6 +41,16 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 		return nil, n.commitNested(n.refusal(o))
 	}
 	return n, agent.Outcome{}
+}
+
+// nested makes the call that the program asks for.
+func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
+	c := h.call
+	n := &opened{r: c.r, policy: c.policy, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, parentAttempt: h.attempt, depth: c.depth + 1,
+		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
+		started: c.r.o.Now(), tree: c.tree}
+	n.init()
+	return n
 }
 
 // refusal answers a nested call that is not made.

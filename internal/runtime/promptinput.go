@@ -17,7 +17,7 @@ import (
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
 	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextShapes(c.memory),
-		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish()}
+		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish(), Evidence: c.evidence(o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)
 	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.policy.FixturesEnabled &&
 		(c.artifact == nil || !c.artifact.Quarantined) {
@@ -115,4 +115,21 @@ func (c *selected) patterns(ctx context.Context) []string {
 		return nil
 	}
 	return evolve.PatternsForPrompt(evolve.Capable(events))
+}
+
+// maxShownExamples bounds the examples that a request shows; the others are held back, and told one at a time when they
+// are broken.
+const maxShownExamples = 3
+
+// shownExamples are the examples that the model sees, secrets masked.
+func (c *selected) shownExamples() []prompt.Example {
+	var out []prompt.Example
+	for _, x := range c.artifact.ActiveExamples() {
+		if len(out) == maxShownExamples {
+			break
+		}
+		args, kwargs, _ := maskCall(x.Args, x.Kwargs, c.policy.RedactKeys)
+		out = append(out, prompt.Example{Args: rawArray(args), Kwargs: kwargs, Context: x.Context, Expect: agent.Encoded(x.Expect), Note: x.Note})
+	}
+	return out
 }

@@ -14,13 +14,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// proof is what a candidate showed before it may serve: that it answers its predecessor's fixtures as the predecessor
-// did. It is done once, by whichever call comes first and is not interrupted; the others wait.
+// proof is what a candidate showed before it may serve: that it holds every active example, and that it answers its
+// predecessor's fixtures as the predecessor did. It is done once, by whichever call comes first and is not interrupted;
+// the others wait.
 type proof struct {
-	turn   chan struct{} // of capacity 1: who has put something in may use the fields below
-	done   bool
-	kept   []agent.Fixture // reproduced: the candidate takes them over
-	broken *judged
+	turn     chan struct{} // of capacity 1: who has put something in may use the fields below
+	done     bool
+	examples string                // digest of the examples that were held
+	kept     []agent.Fixture       // reproduced: the candidate takes them over
+	changed  []agent.ChangedAnswer // answered differently, where a person asked for the change
+	broken   *judged
 }
 
 // fixture makes a proof for successors of an ok call, or nil: when there are enough, when it is like one that is
@@ -60,13 +63,10 @@ func hasInput(fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawM
 	return false
 }
 
-// prove runs the candidate on its predecessor's fixtures, effects served from their journals. It returns nil when the
-// candidate may serve, else the attempt that broke a fixture, or one of class none when the proof was interrupted: then
-// nothing is proved and nothing is broken.
-func (c *selected) prove(ctx context.Context, cand *candidate, adaptive bool) *judged {
-	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined {
-		return nil
-	}
+// prove holds the candidate to the active examples and to its predecessor's fixtures. It returns nil when the candidate may
+// serve, else the attempt that broke one, or one of class none when the proof was interrupted: then nothing is proved and
+// nothing is broken. mayChange says that a person asked for the change: then fixtures may be answered differently.
+func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
 	p := &cand.proof
 	select {
 	case p.turn <- struct{}{}:
@@ -79,28 +79,42 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive bool) *j
 	if p.done {
 		return p.broken
 	}
-	var kept []agent.Fixture
+	broken := c.proveExamples(ctx, cand)
+	if broken == nil {
+		broken = c.proveFixtures(ctx, cand, adaptive, mayChange)
+	}
+	if broken != nil && broken.class != agent.ClassIntrinsic {
+		return broken // interrupted
+	}
+	p.done, p.broken = true, broken
+	return broken
+}
+
+func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
+	p := &cand.proof
+	p.kept, p.changed = nil, nil
+	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined {
+		return nil
+	}
 	for i, f := range cand.predecessor.Fixtures {
 		if !c.binding(f, adaptive) {
 			continue
 		}
 		broken, reproduced := c.rerun(ctx, cand, f, i)
 		switch {
-		case broken != nil && broken.class != agent.ClassIntrinsic:
-			return broken
+		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange:
+			p.changed = append(p.changed, changedAnswer(f, broken))
 		case broken != nil:
-			p.done, p.broken = true, broken
 			return broken
 		case reproduced:
-			kept = append(kept, f)
+			p.kept = append(p.kept, f)
 		}
 	}
-	p.done, p.kept = true, kept
 	return nil
 }
 
-// binding reports whether a successor must reproduce the fixture. A value that the contract of today refuses is none, and
-// when the outside changed its shape, what came in by the old one proves nothing.
+// binding reports whether a successor must reproduce the fixture: not when the contract of today rejects its value, and
+// not when an external response changed shape that it rests on.
 func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
 	if adaptive && len(f.Effects) > 0 {
 		return false
@@ -108,48 +122,57 @@ func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
 	return c.terms.schema == nil || c.terms.schema.Check(f.Value) == nil
 }
 
-// rerun runs the candidate on the fixture. It returns the attempt that answers otherwise or was interrupted, and whether
-// the value came out the same; neither when the fixture can tell nothing of the candidate.
+// changedAnswer records how a fixture is answered now.
+func changedAnswer(f agent.Fixture, now *judged) agent.ChangedAnswer {
+	ch := agent.ChangedAnswer{CallID: f.CallID, SessionID: f.SessionID, Args: f.Args, Kwargs: f.Kwargs, Was: f.Value}
+	switch res := now.result; {
+	case res.Authored != nil:
+		ch.ErrorType = res.Authored.Type
+	case res.Failure != nil:
+		ch.ErrorType = res.Failure.Type
+	default:
+		ch.Now = res.Value
+	}
+	return ch
+}
+
+// rerun runs the candidate on the fixture. It returns the attempt that answers differently or was interrupted, and whether
+// the value came out the same; neither when the fixture can show nothing about the candidate.
 func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) (broken *judged, reproduced bool) {
 	effects := f.Effects
 	if effects == nil {
 		effects = sandbox.EmptyJournal()
 	}
-	var memory map[string]json.RawMessage
-	if len(f.Context) > 0 && json.Unmarshal(f.Context, &memory) != nil {
+	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs, context: f.Context, effects: effects}
+	a, ok := c.dryRun(ctx, &cand.generation, d)
+	if !ok {
 		return nil, false
 	}
-	a := &judged{attempted: attempted{id: c.id + ".f" + strconv.Itoa(i+1)}, stage: stageProof, class: agent.ClassIntrinsic}
-	a.result = c.r.box.Run(ctx, sandbox.Request{
-		Program: programOf(&cand.generation), Owner: c.owner,
-		Role: c.role, Method: c.method, CallID: f.CallID, TraceID: c.traceID, Depth: c.depth, Args: f.Args, Kwargs: f.Kwargs, Context: memory,
-		Now: c.r.o.Now(), Seed: Seed(f.CallID), Timeout: c.r.o.RunTimeout, Recorded: effects,
-	}, &host{call: c.opened, attempt: a.id, recorded: true})
 	got := ""
 	switch res := a.result; {
-	case ctx.Err() != nil:
-		a.outcome, a.class = interrupt.Outcome(ctx)
+	case a.class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
 		return a, false
-	case res.Failure != nil && res.Failure.Ours:
-		a.outcome, a.class = failed(res.Failure), agent.ClassNone
-		return a, false
-	case res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged:
-		return nil, false // it asks the outside for something else: the journal cannot tell whether it answers well
+	case diverged(res):
+		return nil, false // it asks for something else: the journal cannot show whether it answers well
 	case res.Failure != nil:
 		got = res.Failure.Type + ": " + res.Failure.Message
 	case res.Authored != nil:
 		got = res.Authored.Type + ": " + res.Authored.Message
-	case equalJSON(res.Value, f.Value):
+	case sameExact(res.Value, f.Value):
 		return nil, true
 	default:
 		got = string(res.Value)
 	}
-	a.outcome = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right")
+	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"), agent.ClassIntrinsic
 	a.outcome.Metadata = map[string]any{"fixture": f.CallID}
 	// For the model only: the fixture may be another session's, whose arguments and values this call's record must not keep.
 	a.hint = fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
 		Clip(string(rawArray(f.Args)), 300), Clip(string(f.Kwargs), 300), Clip(string(f.Value), 300), Clip(got, 300))
 	return a, false
+}
+
+func diverged(res sandbox.Result) bool {
+	return res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged
 }
 
 // brokenFixture names the fixture that the attempt broke, or "".
@@ -158,7 +181,8 @@ func brokenFixture(a judged) string {
 	return id
 }
 
-func equalJSON(a, b json.RawMessage) bool {
+// sameExact compares JSON values exactly.
+func sameExact(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}

@@ -34,16 +34,42 @@ func (s selected) serve(ctx context.Context) *answered {
 
 // follow does what the selection decided.
 func (rec *recovery) follow(ctx context.Context) agent.Outcome {
-	switch g := rec.decision.Generation; rec.decision.Decision {
-	case agent.DecideRun:
+	g := rec.decision.Generation
+	if rec.decision.Decision == agent.DecideRun {
 		return rec.runStored(ctx, g)
-	case agent.DecideRepair:
-		return rec.repairFirst(ctx, g)
-	case agent.DecideRefuse:
-		return rec.waitsForApproval()
-	default:
-		return rec.forge(ctx, g, forgeTrigger(rec.artifact, rec.policy, rec.decision.Reason))
 	}
+	if rec.decision.Decision == agent.DecideRefuse {
+		return rec.waitsForApproval()
+	}
+	if wait, yes := rec.backingOff(); yes {
+		return rec.fallBack(ctx, rec.triedBefore(wait))
+	}
+	var o agent.Outcome
+	if rec.decision.Decision == agent.DecideRepair {
+		o = rec.repairFirst(ctx, g)
+	} else {
+		o = rec.forge(ctx, g, forgeTrigger(rec.artifact, rec.policy, rec.decision.Reason))
+	}
+	if rec.source == agent.SourcePersisted { // another call had stored a program meanwhile
+		return o
+	}
+	return rec.fallBack(ctx, rec.settleBackoff(o))
+}
+
+// fallBack answers with the program that serves when no new one could be had: a working program is not taken out of
+// service by a repair, a regeneration or a correction that has not succeeded. o is the answer without one.
+func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcome {
+	g := rec.decision.Fallback
+	if g == nil || rec.adopting != nil || o.OK() || ctx.Err() != nil || rec.class == agent.ClassAuthored {
+		return o
+	}
+	j := rec.try(ctx, g)
+	rec.ran(agent.SourcePersisted, g, j)
+	rec.count(g, j)
+	if !j.served() {
+		rec.note(j)
+	}
+	return rec.keep(j)
 }
 
 // try runs and judges the generation, a stored one or a candidate's.
@@ -70,15 +96,61 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	rec.note(j)
 	rec.drifted = j.class == agent.ClassAdaptive
-	switch {
-	case rec.artifact.Pinned:
+	if rec.artifact.Pinned || rec.decision.Reason == ReasonApprovalRequired { // a newer program waits already
 		return rec.keep(j)
+	}
+	if wait, yes := rec.backingOff(); yes {
+		o := rec.keep(j)
+		o.Metadata = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.r.o.Now()).Milliseconds())
+		return o
+	}
+	return rec.settleBackoff(rec.recoverFrom(ctx, g, j))
+}
+
+// recoverFrom has a failing stored generation repaired, or replaced where repairs are used up or switched off.
+func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
+	switch {
 	case !rec.policy.RepairEnabled:
 		return rec.replace(ctx, g, "regenerate:repair_disabled", j)
 	case rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen:
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
 	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType, attempt: j})
+}
+
+func (rec *recovery) backoffKey() backoffKey {
+	return backoffKey{methodKey{rec.role, rec.method}, rec.terms.checked}
+}
+
+// backingOff returns the failed forging that this call must not repeat yet.
+func (rec *recovery) backingOff() (backoff, bool) {
+	if rec.alone() {
+		return backoff{}, false
+	}
+	return rec.r.backoffs.waiting(rec.backoffKey(), rec.r.o.Now())
+}
+
+// triedBefore is the outcome of a call whose program could not be forged a moment ago. It says nothing of what other
+// callers asked.
+func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
+	o := agent.Failed(wait.errorType, "no program could be had for this method a moment ago; it is tried again later")
+	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.r.o.Now()).Milliseconds()}
+	o.Retriable = true
+	rec.class = agent.ClassIntrinsic
+	return o
+}
+
+// settleBackoff takes note of how forging ended: a success forgets earlier failures, a failure delays the next attempt.
+func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
+	failing := rec.class == agent.ClassIntrinsic || rec.class == agent.ClassAdaptive
+	switch {
+	case rec.alone(), rec.trail.requested == 0 && len(rec.leaves) == 0:
+	case rec.adopting != nil && rec.adopting.attempt.served():
+		rec.r.backoffs.clear(rec.backoffKey())
+	case failing && !o.OK():
+		rec.r.backoffs.failed(rec.backoffKey(), o, rec.r.o.Now(), rec.policy.Backoff)
+	}
+	return o
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, or it fails too often.
@@ -107,14 +179,16 @@ func (rec *recovery) count(g *agent.Generation, j judged) {
 		return
 	}
 	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ResultOf: g.ID, Result: j.class,
-		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed()}
+		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting}
 	if j.outcome.OK() {
+		change.Answered = rec.answeredInput(j)
 		change.Fixture = rec.fixture(g, j)
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
 			change.Shapes = j.shapes
 		}
 	} else {
 		change.ErrorType, change.Reason = j.outcome.ErrorType, Clip(j.outcome.ErrorMessage, 400)
+		change.Failure = rec.failureOf(g, j)
 	}
 	rec.changes = append(rec.changes, change)
 }

@@ -57,8 +57,9 @@ type Program struct {
 	Generation  string          `json:"generation,omitempty"`
 	Checksum    string          `json:"checksum,omitempty"`
 	Trigger     string          `json:"trigger,omitempty"`
-	Engine      string          `json:"engine,omitempty"` // ssa or yaegi: what ran it
-	Tier        string          `json:"tier,omitempty"`   // engine, beside Engine
+	Doubted     bool            `json:"doubted,omitempty"` // a person called an answer of it wrong
+	Engine      string          `json:"engine,omitempty"`  // ssa or yaegi: what ran it
+	Tier        string          `json:"tier,omitempty"`    // engine, beside Engine
 	Selection   agent.Selection `json:"selection"`
 }
 

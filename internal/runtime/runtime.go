@@ -38,6 +38,8 @@ type Runtime struct {
 	sessions queues   // one call of a session at a time
 	adoption keyLocks // one new generation, or one operation of a person, per artifact at a time
 	flights  flights
+	backoffs backoffs
+	corrects corrector
 	compiled compiledContracts
 	facts    factsCache
 	recent   recentCalls

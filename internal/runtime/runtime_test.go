@@ -45,6 +45,12 @@ func patchPolicy(t *testing.T, r *Runtime, patch string) {
 // newRuntime starts a runtime over a memory store, real runners and the scripted model.
 func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *runtimetest.Model) {
 	t.Helper()
+	return newRuntimeWith(t, programs, func(*Options) {})
+}
+
+// newRuntimeWith is newRuntime with changed options.
+func newRuntimeWith(t *testing.T, programs map[string][]string, change func(*Options)) (*Runtime, *runtimetest.Model) {
+	t.Helper()
 	so := sandbox.DefaultOptions()
 	so.Require = "process"
 	box, err := sandbox.New(so)
@@ -56,6 +62,7 @@ func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *runtimet
 	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, model
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
+	change(&o)
 	r, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +226,7 @@ func lastUser(q provider.Request) string { return q.Messages[len(q.Messages)-1].
 func TestBudgets(t *testing.T) {
 	boom := run("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn 1, nil")
 	r, model := newRuntime(t, map[string][]string{"b.m": {boom}})
-	patchPolicy(t, r, `{"execution_repair_budget": 0, "degraded": {"min_failures": 20}}`)
+	patchPolicy(t, r, `{"execution_repair_budget": 0, "backoff": {"base_seconds": 0}, "degraded": {"min_failures": 20}}`)
 	_, call := conversation(t, r, SessionRequest{Role: "b"})
 	wantReply(t, "cold", call("m", "good"), "1 generated")
 	for range 4 {

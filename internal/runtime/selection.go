@@ -27,6 +27,8 @@ const (
 	ReasonContractChanged  = "contract_changed"
 	ReasonDegraded         = "degraded"
 	ReasonApprovalRequired = "approval_required"
+	ReasonUnproven         = "unproven"     // it never answered with a value, and gave authored errors in a row
+	ReasonCorrection       = "correction"   // a person called an answer wrong
 	ReasonNotPromoted      = "not_promoted" // another generation has come further in its lifecycle
 	ReasonSetter           = "setter"
 )
@@ -47,7 +49,8 @@ type SelectInput struct {
 type Decision struct {
 	Decision   string
 	Reason     string
-	Generation *agent.Generation // to run, to mend, or the predecessor of what is forged; nil when there is none
+	Generation *agent.Generation // to run, to repair, or the predecessor of what is forged; nil when there is none
+	Fallback   *agent.Generation // answers when no new program can be had; nil when none may
 	Figures    Figures           // of anything but a run
 }
 
@@ -69,34 +72,89 @@ func Select(in SelectInput) Decision {
 	g := a.Current()
 	d := Decision{Decision: agent.DecideForge, Generation: g, Figures: figures(a, g)}
 	if d.Reason = forgeReason(in, a, g); d.Reason != "" {
+		d.Fallback = fallback(in, a, g, d.Reason)
 		return d
 	}
-	if p.ApprovalRequired && !a.Approved {
-		d.Decision, d.Reason = agent.DecideRefuse, ReasonApprovalRequired
-		return d
+	if p.ApprovalRequired && !g.Approved {
+		return selectApproved(in, a, d)
 	}
 	if a.Pinned {
 		return Decision{Decision: agent.DecideRun, Reason: ReasonPinned, Generation: g}
 	}
 	match := a.Matching(in.CheckedFingerprint, func(other *agent.Generation) bool {
-		return other == g || !Degraded(other, p.Degraded) && forgeReason(in, a, other) == ""
+		return other == g || in.serves(a, other)
 	})
 	if p.Promotion.Enforce && match != nil && match == g {
 		if better := promoted(in, a, g); better != nil {
 			return Decision{Decision: agent.DecideRun, Reason: ReasonNotPromoted, Generation: better}
 		}
 	}
-	switch {
-	case match == nil:
-		return repairOrForge(d, in, ReasonContractChanged)
-	case Degraded(match, p.Degraded):
-		return repairOrForge(d, in, ReasonDegraded)
-	case in.HasArgs && in.IgnoresArgs(match):
-		return repairOrForge(d, in, ReasonArgsIgnored)
-	case p.Promotion.Enforce && match.State == agent.StateDegraded:
-		return repairOrForge(d, in, ReasonDegraded)
+	if why := in.stale(match); why != "" {
+		d.Fallback = g
+		return repairOrForge(d, in, why)
 	}
 	return Decision{Decision: agent.DecideRun, Reason: ReasonHealthy, Generation: match}
+}
+
+// stale says why the generation that matches the contract is not run as it is, or "".
+func (in *SelectInput) stale(match *agent.Generation) string {
+	p := in.Policy
+	switch {
+	case match == nil:
+		return ReasonContractChanged
+	case Degraded(match, p.Degraded), p.Promotion.Enforce && match.State == agent.StateDegraded:
+		return ReasonDegraded
+	case in.HasArgs && in.IgnoresArgs(match):
+		return ReasonArgsIgnored
+	case match.Unproven() && match.AuthoredStreak >= unprovenStreak:
+		return ReasonUnproven
+	}
+	return ""
+}
+
+// unprovenStreak is how many authored errors in a row a generation that never answered ok may give.
+const unprovenStreak = 2
+
+// serves reports whether a generation other than the current one may answer.
+func (in *SelectInput) serves(a *agent.Artifact, g *agent.Generation) bool {
+	return !g.Aside && (!in.Policy.ApprovalRequired || g.Approved) && !Degraded(g, in.Policy.Degraded) && forgeReason(*in, a, g) == ""
+}
+
+// selectApproved selects while the current generation waits for a person's approval: the newest approved healthy
+// generation that keeps the contract answers, else the newest approved one that may run, else nothing runs.
+func selectApproved(in SelectInput, a *agent.Artifact, d Decision) Decision {
+	run := func(g *agent.Generation) Decision {
+		return Decision{Decision: agent.DecideRun, Reason: ReasonApprovalRequired, Generation: g}
+	}
+	fits := func(g *agent.Generation) bool {
+		return in.CheckedFingerprint == agent.FingerprintNone || g.CheckedFingerprint == in.CheckedFingerprint
+	}
+	var any *agent.Generation
+	for _, g := range a.Generations {
+		if !g.Approved || g.Aside || forgeReason(in, a, g) != "" {
+			continue
+		}
+		if fits(g) && !Degraded(g, in.Policy.Degraded) {
+			return run(g)
+		}
+		if any == nil {
+			any = g
+		}
+	}
+	if any != nil {
+		return run(any)
+	}
+	d.Decision, d.Reason = agent.DecideRefuse, ReasonApprovalRequired
+	return d
+}
+
+// fallback is the generation that answers when no new program can be had for that reason, or nil: one that may run, but
+// for which a person or the evidence wants another.
+func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason string) *agent.Generation {
+	if reason != ReasonRequested && reason != ReasonCorrection || g == nil || runnable(in, a, g) != "" || in.Policy.ApprovalRequired && !g.Approved {
+		return nil
+	}
+	return g
 }
 
 // promoted returns the healthy generation of the call's contract that has come furthest in its lifecycle (durable before
@@ -105,7 +163,7 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 	best := current
 	for _, g := range a.Generations {
 		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint || g.CheckedFingerprint == in.CheckedFingerprint
-		if g != current && fits && stateRank(g.State) > stateRank(best.State) && !Degraded(g, in.Policy.Degraded) && forgeReason(in, a, g) == "" {
+		if g != current && fits && stateRank(g.State) > stateRank(best.State) && in.serves(a, g) {
 			best = g
 		}
 	}
@@ -117,7 +175,7 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 
 // repairable reports whether a generation selected for that reason is repaired first, while the budget lasts.
 func repairable(reason string) bool {
-	return reason == ReasonContractChanged || reason == ReasonDegraded || reason == ReasonArgsIgnored
+	return reason == ReasonContractChanged || reason == ReasonDegraded || reason == ReasonArgsIgnored || reason == ReasonUnproven
 }
 
 // repairOrForge repairs first while the switch and the budget allow it, else forges anew.
@@ -145,6 +203,15 @@ func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string 
 		return ReasonQuarantined
 	case a.ForceRegenerate != "":
 		return ReasonRequested
+	case a.Correction.Pending() && p.Correction == agent.CorrectNextCall:
+		return ReasonCorrection
+	}
+	return runnable(in, a, g)
+}
+
+// runnable says why the generation cannot be run at all, or "".
+func runnable(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
+	switch {
 	case g == nil:
 		return ReasonMissing
 	case a.SchemaVersion != agent.SchemaVersion:

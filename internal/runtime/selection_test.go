@@ -97,7 +97,7 @@ func TestSelect(t *testing.T) {
 		{name: "canary, this role is none", artifact: healthy(), policy: policy(func(p *agent.Policy) { p.ArtifactReadRoles = []string{"other"} }), decision: agent.DecideForge, reason: ReasonNotCanary, generation: "gen-1"},
 		{name: "canary, this role is one", artifact: healthy(), policy: policy(func(p *agent.Policy) { p.ArtifactReadRoles = []string{"calculator"} }), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "approval is missing", artifact: healthy(), policy: policy(func(p *agent.Policy) { p.ApprovalRequired = true }), decision: agent.DecideRefuse, reason: ReasonApprovalRequired, generation: "gen-1"},
-		{name: "approved", artifact: with(healthy(), func(a *agent.Artifact) { a.Approved = true }), policy: policy(func(p *agent.Policy) { p.ApprovalRequired = true }), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "approved", artifact: with(healthy(), func(a *agent.Artifact) { a.Generations[0].Approved = true }), policy: policy(func(p *agent.Policy) { p.ApprovalRequired = true }), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

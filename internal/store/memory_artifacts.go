@@ -26,7 +26,7 @@ func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c 
 	}
 	old := n.artifacts[Target{Role: c.Role, Method: c.MethodName}]
 	switch {
-	case old == nil && c.Generation == nil:
+	case old == nil && !c.Creates():
 		return nil, ErrNotFound
 	case old == nil && revision > 0, old != nil && revision != AnyRevision && revision != old.Revision:
 		return nil, ErrConflict

@@ -110,7 +110,7 @@ func compactAll(c *CallCommit) error {
 
 func (n *memoryNamespace) changeArtifact(c agent.ArtifactChange) *agent.Artifact {
 	old := n.artifacts[Target{Role: c.Role, Method: c.MethodName}]
-	if old == nil && c.Generation == nil {
+	if old == nil && !c.Creates() {
 		return nil // deleted meanwhile: counts of nothing
 	}
 	a := old.Apply(c)

@@ -21,6 +21,7 @@ var (
 	results      = []string{"ok", "failed"}
 
 	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "canceled", other}
+	verdictKinds     = []string{agent.VerdictRight, agent.VerdictWrong}
 	guardrailTypes   = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, "missing_external_provenance", "hardcoded_external_fallback_success",
 		"singleton_method_mutation", "context_tools_shape_misuse", "role_profile_continuity_violation", other}
 	mismatches = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}

@@ -46,6 +46,7 @@ type Metrics struct {
 	repairs       set
 	regenerations prometheus.Counter
 	guardrails    set
+	verdicts      set
 
 	contractChecks set
 	mismatches     set
@@ -131,6 +132,7 @@ func (m *Metrics) newModel(f factory) {
 	m.savedTokens = f.counter("recurgent_saved_tokens_total", "Tokens that warm calls did not need, by what forging their programs took.")
 	m.repairs = f.set("recurgent_repairs_total", "Repairs by the model, by whether the mended program served.", "result", results)
 	m.regenerations = f.counter("recurgent_regenerations_total", "Programs forged anew over an earlier generation.")
+	m.verdicts = f.set("recurgent_verdicts_total", "What people said of calls, by verdict.", "verdict", verdictKinds)
 	m.guardrails = f.set("recurgent_guardrails_total", "Programs refused by a guardrail, by type.", "type", guardrailTypes)
 }
 
@@ -255,6 +257,9 @@ func (m *Metrics) ObserveRepair(ok bool) { m.repairs.inc(result(ok)) }
 
 // ObserveRegeneration counts a program forged anew over an earlier generation.
 func (m *Metrics) ObserveRegeneration() { m.regenerations.Inc() }
+
+// Verdict counts what a person said of a call: right or wrong.
+func (m *Metrics) Verdict(verdict string) { m.verdicts.inc(verdict) }
 
 // Guardrail counts a program that a guardrail refused.
 func (m *Metrics) Guardrail(kind string) { m.guardrails.inc(kind) }

@@ -105,3 +105,12 @@ func lower(b byte) byte {
 	}
 	return b
 }
+
+// MaskText masks values of secret keys in text that may hold JSON, whole or cut.
+func MaskText(text string, keys []string) string {
+	masked, changed := Mask(json.RawMessage(text), keys)
+	if !changed {
+		return text
+	}
+	return string(masked)
+}

@@ -197,7 +197,7 @@ func (o *Operator) evidence(ctx context.Context, entries []agent.LogEntry) evide
 func (o *Operator) deliverableInForce(ctx context.Context, role, method, session string) json.RawMessage {
 	if t, err := o.store.Tool(ctx, role); err == nil {
 		m := t.Methods[method]
-		if k, _ := contract.Merge(&t.Contract, &m, nil, nil); k != nil && len(k.Deliverable) > 0 {
+		if k, _ := contract.Merge(contract.Layers{Role: &t.Contract, Method: &m}); k != nil && len(k.Deliverable) > 0 {
 			return k.Deliverable
 		}
 	}

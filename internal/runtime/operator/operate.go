@@ -50,7 +50,7 @@ func (o *Operator) PutTool(ctx context.Context, role string, k agent.Contract, m
 	}
 	created = err != nil
 	entry := o.audit(actor, opToolPut, role, "")
-	next := agent.Tool{Role: role, Contract: k, Methods: methods, CreatedAt: o.o.Now().UTC()}
+	next := agent.Tool{Role: role, Contract: k, Methods: methods, ByPerson: true, CreatedAt: o.o.Now().UTC()}
 	if !created {
 		next.CreatedAt, next.LastUsedAt, next.UsageCount = was.CreatedAt, was.LastUsedAt, was.UsageCount
 		entry.Before = agent.Encoded(was)
@@ -92,7 +92,7 @@ func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, ac
 // or approve.
 type Operation struct {
 	Action, Reason, Actor string
-	Generation            string // rollback: to which; "" is the current one's parent
+	Generation            string // rollback: to which, "" is the current one's parent; approve: which, "" is the current one
 	ResetMetrics          bool   // promote
 }
 
@@ -101,6 +101,7 @@ func (o *Operator) Operate(ctx context.Context, role, method string, op Operatio
 	unlock := o.calls.HoldAdoption(role, method) // no candidate is adopted between the decision and the change
 	defer unlock()
 	entry := o.audit(op.Actor, onArtifacts+op.Action, role+"."+method, op.Reason)
+	o.calls.ForgetFailures(role, method)
 	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
 			return agent.ArtifactChange{}, store.ErrNotFound
@@ -129,12 +130,27 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 	case "unpin":
 		change.Pin = &no
 	case "approve":
-		change.Approve = &yes
+		change.Approve, change.ApproveOf = &yes, o.Generation
+		err = o.approves(a, &change)
 	default:
 		err = &agent.InputError{Code: "invalid_operation", Detail: "unknown operation " + o.Action,
 			Hint: "quarantine, release, regenerate, promote, rollback, pin, unpin or approve"}
 	}
 	return change, err
+}
+
+// approves checks what is approved, and ends a correction that waited for it.
+func (o *Operation) approves(a *agent.Artifact, change *agent.ArtifactChange) error {
+	id := orElse(o.Generation, a.CurrentID)
+	if a.Find(id) == nil {
+		return &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: fmt.Sprintf("%s is not kept", id), Hint: "GET .../generations lists the kept ones"}
+	}
+	if c := a.Correction; c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil && *c.Generation == id {
+		done := *c
+		done.State = agent.CorrectionAdopted
+		change.Correction = &done
+	}
+	return nil
 }
 
 func rollbackTarget(a *agent.Artifact, want string) (string, error) {
@@ -159,10 +175,9 @@ func (o *Operator) PutProgram(ctx context.Context, role, method, source, reason,
 	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
 		return nil, err
 	}
-	checksum := agent.Checksum(source)
-	facts, refused := o.box.Load(ctx, sandbox.Program{Source: source, Checksum: checksum}, actor)
-	if refused != nil {
-		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
+	loaded, err := o.gated(ctx, source, actor)
+	if err != nil {
+		return nil, err
 	}
 	unlock := o.calls.HoldAdoption(role, method)
 	defer unlock()
@@ -170,11 +185,11 @@ func (o *Operator) PutProgram(ctx context.Context, role, method, source, reason,
 	if t, err := o.store.Tool(ctx, role); err == nil {
 		ofRole, ofMethod = t.Contract, t.Methods[method]
 	}
-	k := o.contracts.Resolve(&ofRole, &ofMethod, nil, nil)
-	g := agent.Generation{Trigger: "operator:" + orElse(reason, "put"), Code: source, CodeChecksum: checksum, Dependencies: facts.Imports,
-		ContractFingerprint: k.Fingerprint, CheckedFingerprint: k.Checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI, Interpreter: facts.Engine,
-		Model: runtime.ModelOperator, CreatedAt: o.o.Now(), Facts: runtime.EncodeFacts(facts), Cacheable: true, CacheabilityReason: runtime.CacheStable}
+	k := o.contracts.Resolve(contract.Layers{Role: &ofRole, Method: &ofMethod})
+	g := *loaded
+	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+orElse(reason, "put"), k.Fingerprint, k.Checked
 	entry := o.audit(actor, opPut, role+"."+method, reason)
+	o.calls.ForgetFailures(role, method)
 	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
 			a = &agent.Artifact{} // the first program of that name
@@ -183,6 +198,17 @@ func (o *Operator) PutProgram(ctx context.Context, role, method, source, reason,
 		next.ID = a.NextGenerationID()
 		return agent.ArtifactChange{Generation: &next, Approve: &yes}, nil
 	})
+}
+
+// gated passes code through the gate and returns it as a generation of a person's.
+func (o *Operator) gated(ctx context.Context, code, actor string) (*agent.Generation, error) {
+	checksum := agent.Checksum(code)
+	facts, refused := o.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, actor)
+	if refused != nil {
+		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
+	}
+	return &agent.Generation{Code: code, CodeChecksum: checksum, Dependencies: facts.Imports, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
+		Interpreter: facts.Engine, Model: runtime.ModelOperator, CreatedAt: o.o.Now(), Facts: runtime.EncodeFacts(facts), Cacheable: true, CacheabilityReason: runtime.CacheStable}, nil
 }
 
 func orElse(s, otherwise string) string {

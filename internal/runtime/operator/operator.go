@@ -21,13 +21,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Options configures an Operator. Store, Sandbox and Calls are required.
+// Options configures an Operator. Store, Sandbox, Calls and Metrics are required.
 type Options struct {
 	Store   store.Store
 	Sandbox sandbox.Sandbox  // checks and replays programs
 	Calls   *runtime.Runtime // whose calls these are
+	Metrics *telemetry.Metrics
 	Logger  zerolog.Logger
 	Now     func() time.Time // nil: time.Now
 
@@ -55,8 +57,8 @@ type Operator struct {
 
 // New wires an Operator. Maintain has to run beside it.
 func New(o Options) (*Operator, error) {
-	if o.Store == nil || o.Sandbox == nil || o.Calls == nil {
-		return nil, errors.New("operator: Store, Sandbox and Calls are required")
+	if o.Store == nil || o.Sandbox == nil || o.Calls == nil || o.Metrics == nil {
+		return nil, errors.New("operator: Store, Sandbox, Calls and Metrics are required")
 	}
 	if o.MaintenanceTick < 0 {
 		return nil, errors.New("operator: MaintenanceTick must not be negative")

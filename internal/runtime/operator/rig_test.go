@@ -46,7 +46,7 @@ func newRig(t *testing.T, programs map[string][]string) *rig {
 	if g.Runtime, err = runtime.New(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if g.op, err = operator.New(operator.Options{Store: o.Store, Sandbox: box, Calls: g.Runtime}); err != nil {
+	if g.op, err = operator.New(operator.Options{Store: o.Store, Sandbox: box, Calls: g.Runtime, Metrics: o.Metrics}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -26,6 +26,12 @@ const (
 	opPrune       = "maintenance.prune"
 	opRestore     = "maintenance.restore"
 	onArtifacts   = "artifact."
+
+	opVerdict       = "verdict.put"
+	opVerdictDrop   = "verdict.delete"
+	opExamples      = "examples.put"
+	opExampleAccept = "example.accept"
+	opExampleReject = "example.reject"
 )
 
 // undoable reports whether Undo knows acts of that kind.
@@ -171,7 +177,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry 
 		return cannotUndo("the entry does not hold what was before", "")
 	}
 	next := now
-	next.Contract, next.Methods = old.Contract, old.Methods
+	next.Contract, next.Methods, next.ByPerson = old.Contract, old.Methods, old.ByPerson
 	entry.Before, entry.After = agent.Encoded(now), agent.Encoded(next)
 	_, err = o.store.PutTool(ctx, next, now.Revision, entry)
 	return err

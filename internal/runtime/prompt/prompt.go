@@ -45,6 +45,7 @@ const (
 	maxKeys       = 40
 	maxShape      = 300 // of a context key
 	maxLines      = 5   // of failed code that are shown again
+	maxEvidence   = 12 << 10
 )
 
 // Input is what a request tells a model. Secrets in Args and Kwargs are masked already.
@@ -66,6 +67,9 @@ type Input struct {
 	HistoryCount  int             // of records in the session
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
 
+	Evidence string    // what is known beside the failed code: data, secrets masked, at most 12 KiB
+	Examples []Example // what people expect, at most 3
+
 	Earlier string // of a forge, the program whose answers the new one must give again; empty where there is none
 
 	FailedCode      string // of a repair, verbatim
@@ -73,6 +77,12 @@ type Input struct {
 	FailureMessage  string
 	FailureMetadata map[string]any // details, such as those of a contract violation
 	Feedback        []string       // of earlier attempts of this call, oldest first
+}
+
+// Example is an expected answer that a person fixed; Args and Expect are JSON.
+type Example struct {
+	Args, Kwargs, Context, Expect json.RawMessage
+	Note                          string
 }
 
 // Tool is a known tool.
@@ -134,6 +144,8 @@ type filled struct {
 	Wish                                   string
 	HistoryInput, OneOff                   bool
 	Feedback                               []string
+	Evidence                               string
+	Examples                               []string
 	FailedCode                             string
 	FailureClass                           string
 	FailureMessage                         string
@@ -181,6 +193,10 @@ func fill(in Input) filled {
 	for _, r := range in.HistoryLatest[max(0, len(in.HistoryLatest)-3):] {
 		f.HistoryLatest = append(f.HistoryLatest, encoded(r, 1200))
 	}
+	f.Evidence = visible(strings.TrimSpace(in.Evidence), maxEvidence)
+	for _, x := range in.Examples {
+		f.Examples = append(f.Examples, fillExample(x))
+	}
 	earlier := news(in)
 	for _, text := range earlier[max(0, len(earlier)-maxFeedback):] {
 		f.Feedback = append(f.Feedback, plain(text, 800))
@@ -191,6 +207,22 @@ func fill(in Input) filled {
 		f.Earlier = earlierProgram(in.Earlier)
 	}
 	return f
+}
+
+// fillExample renders an example in one line.
+func fillExample(x Example) string {
+	line := "args " + encoded(x.Args, 1200)
+	if len(x.Kwargs) > len("{}") {
+		line += " kwargs " + encoded(x.Kwargs, 1200)
+	}
+	if len(x.Context) > len("{}") {
+		line += " context " + encoded(x.Context, 1200)
+	}
+	line += " must give " + encoded(x.Expect, 1200)
+	if x.Note != "" {
+		line += " (" + plain(x.Note, 300) + ")"
+	}
+	return line
 }
 
 // earlierProgram is code that cannot make a forge look like a repair; else it is verbatim.
@@ -265,7 +297,7 @@ func pointed(message, code string) string {
 func telling(metadata map[string]any) map[string]any {
 	out := make(map[string]any, len(metadata))
 	for k, v := range metadata {
-		if list, ok := v.([]any); ok && len(list) == 0 || v == nil || k == "detail" || k == "fixture" {
+		if list, ok := v.([]any); ok && len(list) == 0 || v == nil || k == "detail" || k == "fixture" || k == "example" {
 			continue
 		}
 		if list, ok := v.([]string); ok && len(list) == 0 {
@@ -281,8 +313,11 @@ func advice(class string, metadata map[string]any) string {
 	if _, ok := metadata["mismatch"]; ok {
 		return "The returned value broke the deliverable. Make the program deliver what the contract asks for; where that is impossible for an input, return recurgent.Fail with the reason. Do not pad the value with invented data."
 	}
+	if _, ok := metadata["example"]; ok {
+		return "The program does not give the answer that a person fixed for an example. Every example must hold."
+	}
 	if _, ok := metadata["fixture"]; ok {
-		return "The program gives another answer to an earlier call than the one before it gave. Answer that call as before, in the same form, and mend what failed."
+		return "The program gives another answer to an earlier call than the one before it gave. Answer that call as before, in the same form, and repair what failed."
 	}
 	switch class {
 	case string(agent.ClassAdaptive):
@@ -290,7 +325,9 @@ func advice(class string, metadata map[string]any) string {
 	case "stale":
 		return "The program worked under an earlier contract. Change what the new contract asks for, and nothing else."
 	case "degraded":
-		return "The program fails too often. Find what its failures have in common and mend that."
+		return "The program fails too often. Find what its failures have in common and repair that."
+	case "wrong_answer":
+		return "The program answers, but wrong. Answer as the person says, for this input and for all that are like it; keep the rest as it is."
 	}
 	return ""
 }

@@ -115,8 +115,7 @@ func (f *fetcher) fetch(ctx context.Context, q recurgent.Request) (*recurgent.Re
 		return nil, note, failure
 	}
 	response.FetchedAt = note.FetchedAt
-	note.Status = response.Status
-	note.Shape = shapeOf(response.Header["Content-Type"], response.Body)
+	note.describe(response)
 	return response, note, nil
 }
 

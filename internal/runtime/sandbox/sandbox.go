@@ -10,10 +10,12 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
 // Program is a program as it is stored.
@@ -37,6 +39,7 @@ type Request struct {
 	Now          time.Time                  // the program's clock at its start
 	Seed         uint64                     // of the program's chance
 	Timeout      time.Duration              // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
+	NoFetch      bool                       // fetches are denied
 	Recorded     json.RawMessage            // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
 }
 
@@ -82,6 +85,21 @@ type Fetch struct {
 	FetchedAt string `json:"fetched_at"`
 	Shape     string `json:"shape,omitempty"` // a fingerprint of the body's form (JSON kinds and keys, HTML, CSV header ...)
 	Mode      string `json:"mode"`            // live or recorded
+
+	// Evidence for the model, never sent anywhere else.
+	ContentType string `json:"-"`
+	Bytes       int    `json:"-"` // of the body
+	Sample      string `json:"-"` // the body's first 2 KiB, valid UTF-8
+}
+
+// maxSample bounds Fetch.Sample.
+const maxSample = 2 << 10
+
+// describe fills in what the response tells of itself.
+func (f *Fetch) describe(r *recurgent.Response) {
+	f.Status, f.FetchedAt, f.ContentType, f.Bytes = r.Status, r.FetchedAt, r.Header["Content-Type"], len(r.Body)
+	f.Shape = shapeOf(f.ContentType, r.Body)
+	f.Sample = strings.ToValidUTF8(r.Body[:min(len(r.Body), maxSample)], "")
 }
 
 // Timing tells where the time of a run went.

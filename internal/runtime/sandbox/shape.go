@@ -115,7 +115,7 @@ func recordedFetch(params json.RawMessage, e *journalEntry) Fetch {
 		return note
 	}
 	if json.Unmarshal(e.Result, &r) == nil {
-		note.Status, note.FetchedAt, note.Shape = r.Status, r.FetchedAt, shapeOf(r.Header["Content-Type"], r.Body)
+		note.describe(&r)
 	}
 	return note
 }

@@ -45,6 +45,9 @@ func checkArtifact(a *agent.Artifact, k artifactKey) error {
 		return fmt.Errorf("is not the artifact %s.%s", k.role, k.method)
 	}
 	cur := a.Current()
+	if cur == nil && len(a.Generations) == 0 && len(a.Examples) > 0 {
+		return nil // what people expect stands before there is a program
+	}
 	if cur == nil {
 		return errors.New("has no current generation")
 	}
@@ -62,7 +65,7 @@ func checkArtifact(a *agent.Artifact, k artifactKey) error {
 	}
 	cur.Code, cur.CodeChecksum, cur.Dependencies = a.Code, a.CodeChecksum, a.Dependencies
 	cur.ContractFingerprint, cur.PromptVersion, cur.RuntimeVersion, cur.Model = a.ContractFingerprint, a.PromptVersion, a.RuntimeVersion, a.Model
-	cur.Cacheable, cur.CacheabilityReason = a.Cacheable, a.CacheabilityReason
+	cur.Cacheable, cur.CacheabilityReason, cur.Approved = a.Cacheable, a.CacheabilityReason, a.Approved
 	return nil
 }
 

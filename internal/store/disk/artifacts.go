@@ -262,7 +262,7 @@ func (p *artifacts) ChangeArtifact(ctx context.Context, revision int64, c agent.
 	err := p.n.commit(ctx, &commit{entry: e, check: func() error {
 		x, err := p.n.plannedArtifact(k)
 		switch {
-		case errors.Is(err, store.ErrNotFound) && c.Generation == nil:
+		case errors.Is(err, store.ErrNotFound) && !c.Creates():
 			return err
 		case errors.Is(err, store.ErrNotFound) && revision > 0:
 			return store.ErrConflict

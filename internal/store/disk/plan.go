@@ -148,7 +148,7 @@ func (n *namespace) planArtifacts(e *entry) error {
 		if x != nil {
 			old = x.a
 		}
-		if old == nil && change.Generation == nil { // deleted meanwhile: it counts nothing
+		if old == nil && !change.Creates() { // deleted meanwhile: it counts nothing
 			e.Revisions = append(e.Revisions, 0)
 			continue
 		}

@@ -255,7 +255,7 @@ func (r *replay) artifacts(e *entry) error {
 		if i < len(e.Revisions) {
 			want = e.Revisions[i]
 		}
-		if want == 0 || old == nil && change.Generation == nil {
+		if want == 0 || old == nil && !change.Creates() {
 			continue // there was none then, or it was archived or removed since
 		}
 		next := old.Apply(change)

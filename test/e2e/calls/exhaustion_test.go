@@ -40,6 +40,7 @@ func TestExhaustionIsNormalised(t *testing.T) {
 	}
 	m := rig.NewModel(t, answers)
 	d := rig.Start(t, m)
+	d.Policy(map[string]any{"backoff": map[string]any{"base_seconds": 0}}) // each call tries
 	outer := d.Session("outer")
 	for _, c := range cases {
 		body := map[string]any{"method": c.method}

@@ -99,7 +99,7 @@ func labelled(site, closed, unknown string, hang func(http.ResponseWriter)) []la
 		{name: "says that the model failed", code: turns("\treturn nil, recurgent.Fail(\"provider\", \"no\")"), types: "provider", class: "authored"},
 		{name: "says that it is extrinsic", code: turns("\treturn nil, recurgent.Fail(\"extrinsic\", \"no\")"), types: "extrinsic", class: "authored"},
 		{name: "parse failed on nothing", code: turns("\treturn nil, recurgent.Fail(\"parse_failed\", \"no\")"), types: "parse_failed", class: "authored"},
-		{name: "parse failed on the form of always", code: reads(site, "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", \"no\")\n\t}\n\treturn res.Status, nil"), types: "parse_failed", class: "authored"},
+		{name: "parse failed on the form of always", code: reads(site, "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", \"no\")\n\t}\n\treturn res.Status, nil"), types: "parse_failed", class: "adaptive"},
 		{name: "404, told honestly", code: reads(site, listens), answer: code(404), types: "fetch_failed", class: "authored"},
 		{name: "a denied fetch, passed on", code: turns("\t_, err := call.Fetch(\"http://127.0.0.1:1/\")\n\treturn nil, err"), types: "denied", class: "authored"},
 		// The outside fails.

@@ -24,6 +24,7 @@ func TestOutputEverywhere(t *testing.T) {
 	s := d.Session("calculator")
 	id := d.Call(s, "add", 2, 3).CallID
 	d.Call(s, "add", 2, 4)
+	d.Call(s, "divide", 4, 2) // a program that never answered with a value would be forged again
 	for _, c := range []struct {
 		args []string
 		name string // a member of what is printed

@@ -31,7 +31,7 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 	if a := d.Artifact("r", "m"); a["repair_count_since_regen"] != 1.0 || a["intrinsic_failure_count"] != 1.0 {
 		t.Errorf("artifact after a repair: %v", a)
 	}
-	d.Policy(map[string]any{"execution_repair_budget": 0, "degraded": map[string]any{"min_failures": 20}})
+	d.Policy(map[string]any{"execution_repair_budget": 0, "backoff": map[string]any{"base_seconds": 0}, "degraded": map[string]any{"min_failures": 20}})
 	s = d.Session("b")
 	d.Call(s, "m", 1)
 	for range 4 {

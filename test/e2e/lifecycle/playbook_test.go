@@ -212,7 +212,8 @@ func TestApproval(t *testing.T) {
 	approve := func() { d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/approve", map[string]any{}) }
 	approve()
 	d.WantValue(d.Call(s, "m", 1), 1, "persisted")
-	d.WantError(d.Call(s, "m", "bad"), "denied") // the repair waits
+	d.WantError(d.Call(s, "m", "bad"), "execution") // the repair waits, and the approved program goes on answering
+	d.WantValue(d.Call(s, "m", 2), 2, "persisted")
 	approve()
 	d.WantValue(d.Call(s, "m", "bad"), "mended", "persisted")
 	if n := len(m.Questions()); n != 2 {

@@ -121,7 +121,7 @@ func promptsChange(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
 
 func repairsAreBounded(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
 	s := d.Session("r")
-	d.Policy(map[string]any{"execution_repair_budget": 0, "degraded": map[string]any{"min_failures": 20}})
+	d.Policy(map[string]any{"execution_repair_budget": 0, "backoff": map[string]any{"base_seconds": 0}, "degraded": map[string]any{"min_failures": 20}})
 	d.Call(s, "m", 1)
 	for range 5 {
 		d.WantError(d.Call(s, "m", "bad"), "execution")

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bounds of the examples of one method.
+const (
+	MaxExamples      = 64
+	MaxExamplesBytes = 256 << 10
+)
+
+// States of an example.
+const (
+	ExampleActive   = "active"   // programs are held to it
+	ExampleProposed = "proposed" // made by a caller without the right to decide; nobody is held to it yet
+)
+
+// Example is an expected answer that a person fixed. It counts for more than what any program answers.
+type Example struct {
+	ID        string            `json:"id"` // ex_...
+	Args      []json.RawMessage `json:"args"`
+	Kwargs    json.RawMessage   `json:"kwargs"`
+	Context   json.RawMessage   `json:"context,omitempty"` // of the session, an object
+	Expect    Expectation       `json:"expect"`
+	Tolerance float64           `json:"tolerance,omitempty"` // absolute, of numbers; 0: within 1e-9 relative
+	Note      string            `json:"note,omitempty"`
+	State     string            `json:"state"`
+	By        string            `json:"by,omitempty"` // who fixed it
+	CreatedAt time.Time         `json:"created_at,omitzero"`
+
+	// Of a judged call: its id, its session and what it took from outside, which is replayed.
+	CallID    string          `json:"call_id,omitempty"`
+	SessionID string          `json:"session_id,omitempty"`
+	Effects   json.RawMessage `json:"effects,omitempty"`
+}
+
+// Expectation is what an example demands: exactly one of its members is set.
+type Expectation struct {
+	Value     json.RawMessage `json:"value,omitempty"` // null counts as given
+	ErrorType string          `json:"error_type,omitempty"`
+	Schema    json.RawMessage `json:"schema,omitempty"` // JSON Schema 2020-12
+}
+
+// Validate reports what is wrong with the expectation.
+func (e Expectation) Validate() error {
+	given := 0
+	for _, set := range []bool{e.Value != nil, e.ErrorType != "", e.Schema != nil} {
+		if set {
+			given++
+		}
+	}
+	if given != 1 {
+		return errors.New("must have exactly one of value, error_type and schema")
+	}
+	if e.Schema != nil && Kind(e.Schema) != "object" {
+		return errors.New("schema must be an object")
+	}
+	return nil
+}
+
+// String describes the expectation for people and models.
+func (e Expectation) String() string {
+	switch {
+	case e.ErrorType != "":
+		return "an error of the type " + e.ErrorType
+	case e.Schema != nil:
+		return "a value that keeps the schema " + string(e.Schema)
+	}
+	return string(e.Value)
+}
+
+// SameInput reports whether the example is about these arguments.
+func (x *Example) SameInput(args []json.RawMessage, kwargs json.RawMessage) bool {
+	return SameInput(x.Args, x.Kwargs, args, kwargs)
+}
+
+// SameInput compares arguments by their JSON values.
+func SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage, bKwargs json.RawMessage) bool {
+	return slices.EqualFunc(aArgs, bArgs, equalJSON) && equalJSON(orEmpty(aKwargs), orEmpty(bKwargs))
+}
+
+func orEmpty(kwargs json.RawMessage) json.RawMessage {
+	if len(kwargs) == 0 {
+		return json.RawMessage("{}")
+	}
+	return kwargs
+}
+
+func equalJSON(a, b json.RawMessage) bool {
+	return bytes.Equal(a, b) || bytes.Equal(Canonical(a), Canonical(b))
+}
+
+// Canonical writes JSON with sorted keys and without insignificant white space; numbers keep their digits.
+func Canonical(raw json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return raw
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// Size is what the example counts towards MaxExamplesBytes.
+func (x *Example) Size() int {
+	n := len(x.Kwargs) + len(x.Context) + len(x.Expect.Value) + len(x.Expect.Schema) + len(x.Note) + len(x.Effects)
+	for _, a := range x.Args {
+		n += len(a)
+	}
+	return n
+}
+
+// CheckExamples reports why the list cannot be kept, as an *InputError: too many, too large, an invalid expectation, or
+// two for the same input (code example_conflict).
+func CheckExamples(list []Example) error {
+	if len(list) > MaxExamples {
+		return &InputError{Code: "too_large", Pointer: "/examples", Detail: fmt.Sprintf("%d examples, a method has at most %d", len(list), MaxExamples)}
+	}
+	size := 0
+	for i := range list {
+		x, at := &list[i], fmt.Sprintf("/examples/%d", i)
+		if err := x.Expect.Validate(); err != nil {
+			return &InputError{Code: "invalid_example", Pointer: at + "/expect", Detail: err.Error(), Hint: `{"expect": {"value": 700}}`}
+		}
+		if x.Context != nil && Kind(x.Context) != "object" {
+			return &InputError{Code: "invalid_example", Pointer: at + "/context", Detail: "must be an object"}
+		}
+		if x.Tolerance < 0 {
+			return &InputError{Code: "invalid_example", Pointer: at + "/tolerance", Detail: "must not be negative"}
+		}
+		if size += x.Size(); size > MaxExamplesBytes {
+			return &InputError{Code: "too_large", Pointer: at, Detail: fmt.Sprintf("the examples of a method take at most %d bytes", MaxExamplesBytes)}
+		}
+		for j := range list[:i] {
+			if sameQuestion(&list[j], x) {
+				return &InputError{Code: "example_conflict", Pointer: at, Detail: fmt.Sprintf("has the same input as /examples/%d", j), Hint: "keep one of them"}
+			}
+		}
+	}
+	return nil
+}
+
+// sameQuestion reports whether two examples ask the same: the input and the context are equal.
+func sameQuestion(a, b *Example) bool {
+	return a.SameInput(b.Args, b.Kwargs) && equalJSON(orEmpty(a.Context), orEmpty(b.Context))
+}
+
+// ActiveExamples returns the examples that programs are held to.
+func (a *Artifact) ActiveExamples() []Example {
+	if a == nil {
+		return nil
+	}
+	var out []Example
+	for i := range a.Examples {
+		if a.Examples[i].State == ExampleActive {
+			out = append(out, a.Examples[i])
+		}
+	}
+	return out
+}
+
+// Example returns the example of that id, nil when there is none.
+func (a *Artifact) Example(id string) *Example {
+	for i := range a.Examples {
+		if a.Examples[i].ID == id {
+			return &a.Examples[i]
+		}
+	}
+	return nil
+}
+
+// putExample adds the example. A later one for the same input replaces the earlier, except that a proposal does not
+// replace what is active.
+func (a *Artifact) putExample(x Example) {
+	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(old Example) bool {
+		return old.ID == x.ID || sameQuestion(&old, &x) && (x.State == ExampleActive || old.State == ExampleProposed)
+	})
+	a.Examples = append(a.Examples, x)
+}

@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"slices"
+	"time"
+)
+
+// MaxFailures is how many failures an artifact keeps as evidence for the next program, the newest.
+const MaxFailures = 3
+
+// Failure is a failed run, as evidence for the program that is to do better.
+type Failure struct {
+	At         time.Time `json:"at"`
+	CallID     string    `json:"call_id"`
+	SessionID  string    `json:"session_id"`
+	Generation string    `json:"generation,omitempty"`
+	Class      Class     `json:"class"`
+	ErrorType  string    `json:"error_type"`
+	Message    string    `json:"message"`           // at most 400 characters
+	Sources    []Source  `json:"sources,omitempty"` // what was fetched, at most 4
+}
+
+// Source is one response that a failing run fetched.
+type Source struct {
+	URL         string `json:"url"`
+	Status      int    `json:"status"` // 0 without an answer
+	ContentType string `json:"content_type,omitempty"`
+	Bytes       int    `json:"bytes,omitempty"`
+	Sample      string `json:"sample,omitempty"` // the first 2 KiB of the body
+	Shape       string `json:"shape,omitempty"`
+	WasShape    string `json:"was_shape,omitempty"` // at the last ok run, where it was another
+}
+
+func (a *Artifact) noteFailure(f Failure) {
+	a.Failures = append([]Failure{f}, a.Failures...)
+	a.Failures = a.Failures[:min(len(a.Failures), MaxFailures)]
+}
+
+// forgetEvidence drops what verdicts, examples and failures hold of the session.
+func (a *Artifact) forgetEvidence(session string) {
+	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool { return x.SessionID == session })
+	a.Verdicts = slices.DeleteFunc(slices.Clone(a.Verdicts), func(v Verdict) bool { return v.SessionID == session })
+	a.Failures = slices.DeleteFunc(slices.Clone(a.Failures), func(f Failure) bool { return f.SessionID == session })
+	for _, g := range a.Generations {
+		if slices.ContainsFunc(g.ChangedAnswers, func(c ChangedAnswer) bool { return c.SessionID == session }) {
+			g2 := a.change(g.ID)
+			g2.ChangedAnswers = slices.DeleteFunc(slices.Clone(g.ChangedAnswers), func(c ChangedAnswer) bool { return c.SessionID == session })
+		}
+	}
+}

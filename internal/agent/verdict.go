@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// What a person says of a call.
+const (
+	VerdictRight = "right"
+	VerdictWrong = "wrong"
+)
+
+// MaxVerdicts is how many verdicts an artifact keeps, the newest.
+const MaxVerdicts = 256
+
+// Verdict is a person's judgement of one call.
+type Verdict struct {
+	CallID     string    `json:"call_id"`
+	SessionID  string    `json:"session_id"`
+	Generation string    `json:"generation,omitempty"` // the one that answered
+	Verdict    string    `json:"verdict"`              // right or wrong
+	State      string    `json:"state"`                // active or proposed, like an example
+	Note       string    `json:"note,omitempty"`
+	By         string    `json:"by,omitempty"`
+	At         time.Time `json:"at"`
+	ExampleID  string    `json:"example_id,omitempty"`
+	Dropped    int       `json:"dropped_fixtures,omitempty"` // fixtures of that input that were dropped
+
+	// What was judged: the call's input and its answer, and what was expected instead.
+	Args              []json.RawMessage `json:"args"`
+	Kwargs            json.RawMessage   `json:"kwargs"`
+	Got               json.RawMessage   `json:"got,omitempty"`
+	GotErrorType      string            `json:"got_error_type,omitempty"`
+	Expected          json.RawMessage   `json:"expected,omitempty"` // null counts as given
+	ExpectedErrorType string            `json:"expected_error_type,omitempty"`
+}
+
+// Same reports whether two verdicts say the same.
+func (v *Verdict) Same(w *Verdict) bool {
+	return v.Verdict == w.Verdict && v.Note == w.Note && v.ExpectedErrorType == w.ExpectedErrorType && v.State == w.State &&
+		(v.Expected == nil) == (w.Expected == nil) && equalJSON(v.Expected, w.Expected)
+}
+
+// Verdict returns the verdict on the call, nil when there is none.
+func (a *Artifact) Verdict(callID string) *Verdict {
+	if a == nil {
+		return nil
+	}
+	for i := range a.Verdicts {
+		if a.Verdicts[i].CallID == callID {
+			return &a.Verdicts[i]
+		}
+	}
+	return nil
+}
+
+// Doubted reports whether an active verdict calls an answer of the generation wrong.
+func (a *Artifact) Doubted(generation string) bool {
+	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool {
+		return v.Generation == generation && v.Verdict == VerdictWrong && v.State == ExampleActive
+	})
+}
+
+// Corrections returns the active wrong verdicts that the generation has not been corrected for, newest first.
+func (a *Artifact) Corrections() []Verdict {
+	var out []Verdict
+	for _, v := range a.Verdicts {
+		if v.Generation == a.CurrentID && v.Verdict == VerdictWrong && v.State == ExampleActive {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// putVerdict records the verdict in the place of an earlier one on the same call, newest first.
+func (a *Artifact) putVerdict(v Verdict) {
+	a.dropVerdict(v.CallID)
+	a.Verdicts = append([]Verdict{v}, a.Verdicts...)
+	a.Verdicts = a.Verdicts[:min(len(a.Verdicts), MaxVerdicts)]
+}
+
+// dropVerdict takes the verdict on the call away, with the example that it made.
+func (a *Artifact) dropVerdict(callID string) {
+	old := a.Verdict(callID)
+	if old == nil {
+		return
+	}
+	made := old.ExampleID
+	a.Verdicts = slices.DeleteFunc(slices.Clone(a.Verdicts), func(v Verdict) bool { return v.CallID == callID })
+	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool { return x.ID == made && x.CallID == callID })
+}
+
+// dropFixtures drops what the generations answered for that input: a fixture is evidence of behaviour, not of truth.
+func (a *Artifact) dropFixtures(args []json.RawMessage, kwargs json.RawMessage) (dropped int) {
+	same := func(f Fixture) bool { return SameInput(f.Args, f.Kwargs, args, kwargs) }
+	for _, g := range a.Generations {
+		if slices.ContainsFunc(g.Fixtures, same) {
+			g2 := a.change(g.ID)
+			g2.Fixtures = slices.DeleteFunc(slices.Clone(g2.Fixtures), same)
+			dropped += len(g.Fixtures) - len(g2.Fixtures)
+		}
+	}
+	return dropped
+}
+
+// States of a correction.
+const (
+	CorrectionNone             = "none"
+	CorrectionQueued           = "queued"
+	CorrectionRunning          = "running"
+	CorrectionAwaitingApproval = "awaiting_approval"
+	CorrectionBackingOff       = "backing_off"
+	CorrectionAdopted          = "adopted"
+	CorrectionFailed           = "failed"
+)
+
+// Correction is how far the correction of a method's program has come.
+type Correction struct {
+	State          string     `json:"state"`
+	Generation     *string    `json:"generation"` // that corrects, once there is one
+	ChangedAnswers int        `json:"changed_answers"`
+	Attempts       int        `json:"attempts"`
+	LastError      *string    `json:"last_error"`
+	NextTryAt      *time.Time `json:"next_try_at"`
+}
+
+// Pending reports whether the correction still wants a program.
+func (c *Correction) Pending() bool {
+	return c != nil && (c.State == CorrectionQueued || c.State == CorrectionRunning || c.State == CorrectionBackingOff)
+}
+
+// ChangedAnswer is a fixture that a correction, or a regeneration that a person asked for, answers differently.
+type ChangedAnswer struct {
+	CallID    string            `json:"call_id"`
+	SessionID string            `json:"session_id"`
+	Args      []json.RawMessage `json:"args"`
+	Kwargs    json.RawMessage   `json:"kwargs"`
+	Was       json.RawMessage   `json:"was"`
+	Now       json.RawMessage   `json:"now"` // null with an error
+	ErrorType string            `json:"error_type,omitempty"`
+}
+
+// judge applies what people say of answers.
+func (a *Artifact) judge(c ArtifactChange) {
+	if c.Examples != nil {
+		a.Examples = slices.Clone(*c.Examples)
+	}
+	if c.Example != nil {
+		a.putExample(*c.Example)
+	}
+	if c.DropExample != "" {
+		a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool { return x.ID == c.DropExample })
+	}
+	if c.DropVerdict != "" {
+		a.dropVerdict(c.DropVerdict)
+	}
+	if v := c.Verdict; v != nil {
+		a.putVerdict(*v)
+		if v.Verdict == VerdictWrong && v.State == ExampleActive {
+			a.dropFixtures(v.Args, v.Kwargs)
+		}
+	}
+	if c.Correction != nil {
+		a.Correction = c.Correction
+	}
+	if c.Failure != nil {
+		a.noteFailure(*c.Failure)
+	}
+}
+
+// UnexplainedWrongs returns the active wrong verdicts without an expectation whose input no example covers.
+func (a *Artifact) UnexplainedWrongs() []Verdict {
+	if a == nil {
+		return nil
+	}
+	var out []Verdict
+	for _, v := range a.Verdicts {
+		covered := slices.ContainsFunc(a.Examples, func(x Example) bool { return x.State == ExampleActive && x.SameInput(v.Args, v.Kwargs) })
+		if v.Verdict == VerdictWrong && v.State == ExampleActive && v.Expected == nil && v.ExpectedErrorType == "" && v.Got != nil && !covered {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// FixturesOf counts the fixtures of that input.
+func (a *Artifact) FixturesOf(args []json.RawMessage, kwargs json.RawMessage) (n int) {
+	if a == nil {
+		return 0
+	}
+	for _, g := range a.Generations {
+		for _, f := range g.Fixtures {
+			if SameInput(f.Args, f.Kwargs, args, kwargs) {
+				n++
+			}
+		}
+	}
+	return n
+}

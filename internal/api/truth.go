@@ -1,0 +1,301 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+)
+
+// Truth is what the interface asks of people's verdicts and examples.
+type Truth interface {
+	Judge(ctx context.Context, callID string, j operator.Judgement) (v operator.JudgedCall, tried <-chan struct{}, err error)
+	Verdict(ctx context.Context, callID string) (operator.JudgedCall, error)
+	DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error
+	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
+	PutExamples(ctx context.Context, role, method string, list []agent.Example, actor string) ([]agent.Example, error)
+	DecideExample(ctx context.Context, role, method, id string, accept bool, actor string) ([]agent.Example, error)
+	RunExamples(ctx context.Context, role, method, generation, code, owner string) (operator.ExampleRun, error)
+	Try(ctx context.Context, q operator.TryRequest) (operator.TryReport, error)
+	BrokenExamples(ctx context.Context, role, method, owner string) ([]string, error)
+}
+
+const maxNote = 4 << 10 // bytes of a note
+
+func noCall(err error, id string) error { return missing(err, "call "+strconv.Quote(id)) }
+
+// postVerdict records what a person says of a call. With Prefer: wait=N it waits for the first attempt at a correction.
+func (s *server) postVerdict(w *reply, r *http.Request) error {
+	id, ok := idParam(r, "call_id")
+	if !ok {
+		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
+	}
+	j := operator.Judgement{Actor: w.owner, MayOperate: true}
+	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "verdict":
+			f.text("/verdict", v, &j.Verdict)
+		case "expected":
+			j.Expected = append(json.RawMessage{}, v...) // null counts as given
+		case "expected_error_type":
+			f.short("/expected_error_type", v, &j.ExpectedErrorType, 64)
+		case "note":
+			f.short("/note", v, &j.Note, maxNote)
+		default:
+			f.unknown("", name, "verdict, expected, expected_error_type, note")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if j.Verdict == "" {
+		return required("verdict", "right or wrong")
+	}
+	var wait time.Duration
+	if prefer := r.Header["Prefer"]; len(prefer) > 0 {
+		if _, wait, err = parsePrefer(prefer); err != nil {
+			return err
+		}
+	}
+	judged, tried, err := s.run.Judge(r.Context(), id, j)
+	if err != nil {
+		return noCall(err, id)
+	}
+	if tried != nil && wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-tried:
+		case <-timer.C:
+		case <-r.Context().Done():
+		}
+		if judged, err = s.run.Verdict(r.Context(), id); err != nil {
+			return noCall(err, id)
+		}
+		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait.Seconds())))
+	}
+	return s.send(w, http.StatusOK, judged)
+}
+
+func (s *server) getVerdict(w *reply, r *http.Request) error {
+	id, ok := idParam(r, "call_id")
+	if !ok {
+		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
+	}
+	v, err := s.run.Verdict(r.Context(), id)
+	if err != nil {
+		return missing(err, "verdict on the call "+strconv.Quote(id))
+	}
+	return s.send(w, http.StatusOK, v)
+}
+
+func (s *server) deleteVerdict(w *reply, r *http.Request) error {
+	id, ok := idParam(r, "call_id")
+	if !ok {
+		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
+	}
+	if err := s.run.DropVerdict(r.Context(), id, w.owner, true); err != nil {
+		return missing(err, "verdict on the call "+strconv.Quote(id))
+	}
+	return s.noContent(w)
+}
+
+// exampleList is the body of the examples of a method.
+type exampleList struct {
+	Examples []agent.Example `json:"examples"`
+}
+
+func (s *server) getExamples(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	all, err := s.run.Examples(r.Context(), role, method)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, shown(all))
+}
+
+// shown leaves out what examples replay: recorded effects are for runs.
+func shown(all []agent.Example) exampleList {
+	out := exampleList{Examples: make([]agent.Example, 0, len(all))}
+	for _, x := range all {
+		x.Effects = nil
+		out.Examples = append(out.Examples, x)
+	}
+	return out
+}
+
+func (s *server) putExamples(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	var all []agent.Example
+	given := false
+	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
+		if string(name) != "examples" {
+			f.unknown("", name, "examples")
+			return
+		}
+		given = !isNull(v)
+		var items []json.RawMessage
+		f.array("/examples", v, &items)
+		for i, item := range items {
+			all = append(all, f.example("/examples/"+strconv.Itoa(i), item))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if !given {
+		return required("examples", `such as {"examples": [{"args": [1000], "expect": {"value": 700}}]}`)
+	}
+	kept, err := s.run.PutExamples(r.Context(), role, method, all, w.owner)
+	if err != nil {
+		return noArtifact(err, role, method)
+	}
+	return s.send(w, http.StatusOK, shown(kept))
+}
+
+// example reads one example.
+func (f *fields) example(at string, v []byte) agent.Example {
+	var x agent.Example
+	if len(v) == 0 || v[0] != '{' {
+		f.wrongKind(at, "an object", v)
+		return x
+	}
+	_ = strict.Members(v, func(name, value []byte) error { // cannot fail: the whole body has passed
+		switch string(name) {
+		case "id":
+			f.short(at+"/id", value, &x.ID, 64)
+		case "args":
+			f.array(at+"/args", value, &x.Args)
+		case "kwargs":
+			f.object(at+"/kwargs", value, &x.Kwargs)
+		case "context":
+			f.object(at+"/context", value, &x.Context)
+		case "expect":
+			f.expectation(at+"/expect", value, &x.Expect)
+		case "tolerance":
+			if json.Unmarshal(value, &x.Tolerance) != nil {
+				f.wrongKind(at+"/tolerance", "a number", value)
+			}
+		case "note":
+			f.short(at+"/note", value, &x.Note, maxNote)
+		case "state", "by", "created_at", "call_id", "session_id": // as GET shows them; the daemon's own
+		default:
+			f.unknown(at, name, "id, args, kwargs, context, expect, tolerance, note")
+		}
+		return nil
+	})
+	return x
+}
+
+func (f *fields) expectation(at string, v []byte, into *agent.Expectation) {
+	if len(v) == 0 || v[0] != '{' {
+		f.wrongKind(at, `an object with one of "value", "error_type" and "schema"`, v)
+		return
+	}
+	_ = strict.Members(v, func(name, value []byte) error {
+		switch string(name) {
+		case "value":
+			into.Value = append(json.RawMessage{}, value...) // null counts as given
+		case "error_type":
+			f.short(at+"/error_type", value, &into.ErrorType, 64)
+		case "schema":
+			f.object(at+"/schema", value, &into.Schema)
+		default:
+			f.unknown(at, name, "value, error_type, schema")
+		}
+		return nil
+	})
+}
+
+func (s *server) decideExample(accept bool) handler {
+	return func(w *reply, r *http.Request) error {
+		role, method, err := target(r)
+		if err != nil {
+			return err
+		}
+		id, ok := idParam(r, "id")
+		if !ok {
+			return fault(codeNotFound, "there is no proposed example "+strconv.Quote(param(r, "id")), "")
+		}
+		all, err := s.run.DecideExample(r.Context(), role, method, id, accept, w.owner)
+		if err != nil {
+			return missing(err, "proposed example "+strconv.Quote(id))
+		}
+		return s.send(w, http.StatusOK, shown(all))
+	}
+}
+
+func (s *server) runExamples(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	var generation, code string
+	err = s.decode(w, r, true, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "generation":
+			f.short("/generation", v, &generation, 64)
+		case "code":
+			f.text("/code", v, &code)
+		default:
+			f.unknown("", name, "generation, code")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	run, err := s.run.RunExamples(r.Context(), role, method, generation, code, w.owner)
+	if err != nil {
+		return noArtifact(err, role, method)
+	}
+	return s.send(w, http.StatusOK, run)
+}
+
+func (s *server) try(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	q := operator.TryRequest{Role: role, Method: method, Owner: w.owner}
+	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "generation":
+			f.short("/generation", v, &q.Generation, 64)
+		case "code":
+			f.text("/code", v, &q.Code)
+		case "args":
+			f.array("/args", v, &q.Args)
+		case "kwargs":
+			f.object("/kwargs", v, &q.Kwargs)
+		case "context":
+			f.object("/context", v, &q.Context)
+		case "fetch":
+			var mode string
+			f.text("/fetch", v, &mode)
+			if q.NoFetch = mode == "denied"; mode != "live" && mode != "denied" {
+				f.bad("/fetch", "must be live or denied", "")
+			}
+		default:
+			f.unknown("", name, "generation, code, args, kwargs, context, fetch")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	report, err := s.run.Try(r.Context(), q)
+	if err != nil {
+		return noArtifact(err, role, method)
+	}
+	return s.send(w, http.StatusOK, report)
+}

@@ -1,0 +1,98 @@
+package runtime
+
+import (
+	"sync"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// backoffs bound what failed forging costs: after a failure the same method is not forged again for the same contract
+// until a delay is over, which doubles with each further failure. Provider outages and interruptions do not count. The
+// delays live in memory: a restart costs one more attempt. The zero value is ready.
+type backoffs struct {
+	mu  sync.Mutex
+	all map[backoffKey]backoff // guarded by mu
+}
+
+type backoffKey struct {
+	methodKey
+	checked string // fingerprint of the contract's machine-checked parts
+}
+
+type backoff struct {
+	failures  int
+	until     time.Time
+	errorType string // of the last failure
+	message   string // of it; never shown to callers, since it may hold another caller's text
+}
+
+// maxBackoffs bounds the methods that are remembered; beyond it the ones whose delay is over go.
+const maxBackoffs = 4096
+
+// failed records that forging failed, and returns when it may be tried again.
+func (b *backoffs) failed(k backoffKey, o agent.Outcome, now time.Time, p agent.BackoffPolicy) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = map[backoffKey]backoff{}
+	}
+	if len(b.all) >= maxBackoffs {
+		for old, f := range b.all {
+			if now.After(f.until) {
+				delete(b.all, old)
+			}
+		}
+	}
+	f := b.all[k]
+	f.until, f.errorType, f.message = now.Add(delayOf(f.failures, p)), o.ErrorType, o.ErrorMessage
+	f.failures++
+	if len(b.all) < maxBackoffs || f.failures > 1 {
+		b.all[k] = f
+	}
+	return f.until
+}
+
+// delayOf is the delay after that many earlier failures.
+func delayOf(failures int, p agent.BackoffPolicy) time.Duration {
+	most := time.Duration(p.MaxSeconds) * time.Second
+	return min(time.Duration(p.BaseSeconds)*time.Second<<min(failures, 16), most)
+}
+
+// waiting returns the failure whose delay is not over yet.
+func (b *backoffs) waiting(k backoffKey, now time.Time) (backoff, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, known := b.all[k]
+	return f, known && now.Before(f.until)
+}
+
+// last returns the last failure, whether its delay is over or not.
+func (b *backoffs) last(k backoffKey) (backoff, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, known := b.all[k]
+	return f, known
+}
+
+// clear forgets the failures of the contract, or of all contracts of the method.
+func (b *backoffs) clear(k backoffKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.all, k)
+}
+
+func (b *backoffs) clearMethod(m methodKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k := range b.all {
+		if k.methodKey == m {
+			delete(b.all, k)
+		}
+	}
+}
+
+// ForgetFailures lets the method be forged again at once: a person's operation on it is a new beginning.
+func (r *Runtime) ForgetFailures(role, method string) {
+	r.backoffs.clearMethod(methodKey{role, method})
+}

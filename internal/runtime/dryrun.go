@@ -1,0 +1,71 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// A dryRun is a run of a program on given input of which nothing is kept or counted: for proof, examples and try.
+type dryRun struct {
+	id      string // of the attempt
+	callID  string // whose randomness it has
+	args    []json.RawMessage
+	kwargs  json.RawMessage
+	context json.RawMessage // an object or nothing
+	effects json.RawMessage // recorded ones to serve; nil: it runs live, nested calls run what serves, and nothing is written
+	denied  bool            // of a live run: fetches are denied
+}
+
+// dryRun runs the generation. The attempt of an interrupted run has no class; ok is false when the context is no object.
+func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *judged, ok bool) {
+	var memory map[string]json.RawMessage
+	if len(d.context) > 0 && json.Unmarshal(d.context, &memory) != nil {
+		return nil, false
+	}
+	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof}
+	h := &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true}
+	a.result = c.r.box.Run(ctx, sandbox.Request{
+		Program: programOf(g), Owner: c.owner, Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
+		Args: d.args, Kwargs: d.kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
+		Recorded: d.effects, NoFetch: d.denied,
+	}, h)
+	switch res := a.result; {
+	case ctx.Err() != nil && res.Value == nil:
+		a.outcome, a.class = interrupt.Outcome(ctx)
+	case res.Failure != nil:
+		a.outcome, a.class = failed(res.Failure), agent.ClassIntrinsic
+		if res.Failure.Ours {
+			a.class = agent.ClassNone
+		}
+	case res.Authored != nil:
+		a.outcome, a.class = agent.Failed(res.Authored.Type, res.Authored.Message), agent.ClassAuthored
+		a.outcome.Authored = true
+	default:
+		a.outcome, a.class = agent.Outcome{Status: agent.StatusOK, Value: res.Value}, agent.ClassOK
+	}
+	return a, true
+}
+
+// dryCall answers a nested call of a dry run by the program that serves it. Nothing is forged, kept or counted.
+func (h *host) dryCall(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+	n := h.nested(role, method, args, kwargs)
+	if refused := n.overBudget(); refused != "" {
+		return agent.Failed(agent.ErrBudgetExceeded, refused)
+	}
+	s, err := n.choose(ctx)
+	g := s.decision.Generation
+	switch {
+	case err != nil:
+		return agent.Failed(agent.ErrResourceExhausted, "the daemon could not read what it needs for this call")
+	case s.decision.Fallback != nil:
+		g = s.decision.Fallback
+	case s.decision.Decision != agent.DecideRun:
+		return agent.Failed(agent.ErrDenied, "no program serves "+role+"."+method+", and none is forged for a dry run")
+	}
+	a, _ := s.dryRun(ctx, g, dryRun{id: n.id, callID: n.id, args: n.args, kwargs: n.kwargs, denied: h.denied})
+	return n.named(a.outcome)
+}

@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+)
+
+// sameValue compares JSON values: numbers within tolerance (absolute; 0: 1e-9 relative), the rest exactly.
+func sameValue(want, got json.RawMessage, tolerance float64) bool {
+	if bytes.Equal(want, got) {
+		return true
+	}
+	x, errX := decodeExact(want)
+	y, errY := decodeExact(got)
+	return errX == nil && errY == nil && same(x, y, tolerance)
+}
+
+func same(x, y any, tolerance float64) bool {
+	switch x := x.(type) {
+	case json.Number:
+		y, ok := y.(json.Number)
+		return ok && sameNumber(x, y, tolerance)
+	case []any:
+		y, ok := y.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !same(x[i], y[i], tolerance) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		y, ok := y.(map[string]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for k := range x {
+			v, there := y[k]
+			if !there || !same(x[k], v, tolerance) {
+				return false
+			}
+		}
+		return true
+	}
+	return x == y
+}
+
+func whole(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
+
+// relative is how far two numbers may lie apart where an example gives no tolerance.
+const relative = 1e-9
+
+func sameNumber(x, y json.Number, tolerance float64) bool {
+	if x == y {
+		return true
+	}
+	if whole(x) && whole(y) && tolerance == 0 {
+		return false // whole numbers are exact, and these have other digits
+	}
+	f, errF := x.Float64()
+	g, errG := y.Float64()
+	if errF != nil || errG != nil {
+		return false
+	}
+	if tolerance > 0 {
+		return math.Abs(f-g) <= tolerance
+	}
+	return math.Abs(f-g) <= relative*math.Max(math.Abs(f), math.Abs(g))
+}

@@ -1,0 +1,145 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+)
+
+// Results of an example.
+const (
+	ExamplePassed  = "passed"
+	ExampleFailed  = "failed"
+	ExampleSkipped = "skipped" // it cannot show anything now: an outage, or it asks for something that was not recorded
+)
+
+// ExampleResult is how a program answered an example.
+type ExampleResult struct {
+	ID         string          `json:"id"`
+	Result     string          `json:"result"`
+	Got        json.RawMessage `json:"got"`        // null with an error
+	ErrorType  string          `json:"error_type"` // "" with a value
+	DurationMs float64         `json:"duration_ms"`
+
+	attempt *judged
+}
+
+// runExample runs the generation on the example and compares.
+func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent.Example) ExampleResult {
+	began := c.r.o.Now()
+	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context, effects: x.Effects}
+	if x.CallID != "" {
+		d.callID = x.CallID
+	}
+	r := ExampleResult{ID: x.ID, Result: ExampleSkipped}
+	a, ok := c.dryRun(ctx, g, d)
+	r.DurationMs = agent.Milliseconds(c.r.o.Now().Sub(began))
+	if !ok {
+		return r
+	}
+	r.attempt, r.Got, r.ErrorType = a, a.outcome.Value, a.outcome.ErrorType
+	switch {
+	case a.class == agent.ClassNone, skips(a):
+	case meets(a.outcome, x):
+		r.Result = ExamplePassed
+	default:
+		r.Result = ExampleFailed
+	}
+	return r
+}
+
+// skips reports whether a run shows nothing of the program: it asked for effects that were not recorded, an external
+// source failed, or an effect was denied.
+func skips(a *judged) bool {
+	if diverged(a.result) {
+		return true
+	}
+	if a.outcome.OK() {
+		return false
+	}
+	for _, f := range a.result.Effects.Fetches {
+		if outsideFailed(f) || f.ErrorKind == "denied" {
+			return true
+		}
+	}
+	return false
+}
+
+// meets reports whether the outcome is what the example expects.
+func meets(o agent.Outcome, x *agent.Example) bool {
+	switch e := x.Expect; {
+	case e.ErrorType != "":
+		return !o.OK() && o.ErrorType == e.ErrorType
+	case !o.OK():
+		return false
+	case e.Schema != nil:
+		s, err := contract.Compile(e.Schema)
+		return err == nil && s.Check(o.Value) == nil
+	default:
+		return sameValue(e.Value, o.Value, x.Tolerance)
+	}
+}
+
+// proveExamples holds the candidate to every active example, and to every answer that a person called wrong without
+// saying what is right: the same answer again is wrong again. The first that breaks goes back to the model.
+func (c *selected) proveExamples(ctx context.Context, cand *candidate) *judged {
+	active := c.artifact.ActiveExamples()
+	cand.proof.examples = examplesDigest(c.artifact)
+	for i := range active {
+		x := &active[i]
+		r := c.runExample(ctx, &cand.generation, x)
+		if r.attempt != nil && r.attempt.class == agent.ClassNone && ctx.Err() != nil {
+			return r.attempt
+		}
+		if r.Result == ExampleFailed {
+			return brokenExample(r.attempt, x)
+		}
+	}
+	for _, v := range c.artifact.UnexplainedWrongs() {
+		x := agent.Example{ID: v.CallID, CallID: v.CallID, Args: v.Args, Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
+		if r := c.runExample(ctx, &cand.generation, &x); r.Result == ExamplePassed {
+			a := brokenExample(r.attempt, &x)
+			a.hint = fmt.Sprintf("for args %s kwargs %s it still answers %s, which a person called wrong. %s",
+				Clip(string(rawArray(v.Args)), 300), Clip(string(v.Kwargs), 300), Clip(string(v.Got), 300), v.Note)
+			return a
+		}
+	}
+	return nil
+}
+
+// brokenExample is the attempt that broke an example, with what to say about it to the model only.
+func brokenExample(a *judged, x *agent.Example) *judged {
+	got := string(a.outcome.Value)
+	if !a.outcome.OK() {
+		got = a.outcome.ErrorType + ": " + a.outcome.ErrorMessage
+	}
+	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"), agent.ClassIntrinsic
+	a.outcome.Metadata = map[string]any{"example": x.ID}
+	a.hint = fmt.Sprintf("for args %s kwargs %s the answer must be %s, it is %s",
+		Clip(string(rawArray(x.Args)), 300), Clip(string(x.Kwargs), 300), Clip(x.Expect.String(), 300), Clip(got, 300))
+	if x.Note != "" {
+		a.hint += ". " + x.Note
+	}
+	return a
+}
+
+// examplesDigest identifies what candidates are held to, so that an adoption notices a change since the proof.
+func examplesDigest(a *agent.Artifact) string {
+	active, wrongs := a.ActiveExamples(), a.UnexplainedWrongs()
+	if len(active)+len(wrongs) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, x := range active {
+		_, _ = h.Write(agent.Encoded(x)) // a hash takes everything
+	}
+	for _, v := range wrongs {
+		_, _ = h.Write([]byte(v.CallID))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,251 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Examples returns the examples of the method, active and proposed; none when the method has none.
+func (o *Operator) Examples(ctx context.Context, role, method string) ([]agent.Example, error) {
+	a, err := o.store.Artifact(ctx, role, method)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return []agent.Example{}, nil
+	case err != nil:
+		return nil, err
+	}
+	return append([]agent.Example{}, a.Examples...), nil
+}
+
+// PutExamples replaces the active examples of the method, also before it exists; proposals stay. An example that comes
+// back under its id keeps the effects of the call that it was made from. Errors are *agent.InputError or the store's.
+func (o *Operator) PutExamples(ctx context.Context, role, method string, list []agent.Example, actor string) ([]agent.Example, error) {
+	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+		return nil, err
+	}
+	if err := agent.CheckExamples(list); err != nil {
+		return nil, err
+	}
+	unlock := o.calls.HoldAdoption(role, method)
+	defer unlock()
+	entry := o.audit(actor, opExamples, role+"."+method, "")
+	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples with the examples of before"
+	a, err := o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+		next := make([]agent.Example, 0, len(list))
+		for _, x := range list {
+			next = append(next, o.completed(a, x, actor))
+		}
+		if a == nil && len(next) == 0 {
+			return agent.ArtifactChange{}, store.ErrNotFound
+		}
+		if a != nil {
+			for _, x := range a.Examples {
+				if x.State == agent.ExampleProposed && !slices.ContainsFunc(next, func(y agent.Example) bool { return y.ID == x.ID }) {
+					next = append(next, x)
+				}
+			}
+		}
+		return agent.ArtifactChange{Examples: &next}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.calls.ForgetFailures(role, method)
+	return a.Examples, nil
+}
+
+// completed is the example as it is stored.
+func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) agent.Example {
+	if a != nil && x.ID != "" {
+		if old := a.Example(x.ID); old != nil && old.SameInput(x.Args, x.Kwargs) {
+			x.CallID, x.SessionID, x.Effects, x.CreatedAt, x.By = old.CallID, old.SessionID, old.Effects, old.CreatedAt, old.By
+		}
+	}
+	if x.ID == "" {
+		x.ID = agent.NewID("ex")
+	}
+	if x.Args == nil {
+		x.Args = []json.RawMessage{}
+	}
+	if len(x.Kwargs) == 0 {
+		x.Kwargs = json.RawMessage("{}")
+	}
+	if x.CreatedAt.IsZero() {
+		x.CreatedAt, x.By = o.o.Now().UTC(), actor
+	}
+	x.State = agent.ExampleActive
+	return x
+}
+
+// DecideExample accepts a proposed example, with the verdict that made it, or rejects it. store.ErrNotFound when there is
+// no proposal of that id.
+func (o *Operator) DecideExample(ctx context.Context, role, method, id string, accept bool, actor string) ([]agent.Example, error) {
+	unlock := o.calls.HoldAdoption(role, method)
+	defer unlock()
+	action := opExampleReject
+	if accept {
+		action = opExampleAccept
+	}
+	entry := o.audit(actor, action, role+"."+method, id)
+	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples"
+	a, err := o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+		if a == nil {
+			return agent.ArtifactChange{}, store.ErrNotFound
+		}
+		x := a.Example(id)
+		if x == nil || x.State != agent.ExampleProposed {
+			return agent.ArtifactChange{}, store.ErrNotFound
+		}
+		if !accept {
+			return agent.ArtifactChange{DropExample: id}, nil
+		}
+		active := *x
+		active.State = agent.ExampleActive
+		change := agent.ArtifactChange{Example: &active}
+		if i := slices.IndexFunc(a.Verdicts, func(v agent.Verdict) bool { return v.ExampleID == id }); i >= 0 {
+			v := a.Verdicts[i]
+			v.State, v.Dropped = agent.ExampleActive, a.FixturesOf(v.Args, v.Kwargs)
+			change.Verdict = &v
+			if o.corrects(a, &v) {
+				change.Correction = &agent.Correction{State: agent.CorrectionQueued}
+			}
+		}
+		return change, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if accept && a.Correction.Pending() && o.calls.Policy().Correction == agent.CorrectBackground {
+		o.calls.Correct(role, method, actor)
+	}
+	return a.Examples, nil
+}
+
+// ExampleRun is how a program answered the active examples.
+type ExampleRun struct {
+	Passed  int                     `json:"passed"`
+	Failed  int                     `json:"failed"`
+	Skipped int                     `json:"skipped"`
+	Results []runtime.ExampleResult `json:"results"`
+}
+
+func (r *ExampleRun) count() {
+	for _, x := range r.Results {
+		switch x.Result {
+		case runtime.ExamplePassed:
+			r.Passed++
+		case runtime.ExampleFailed:
+			r.Failed++
+		default:
+			r.Skipped++
+		}
+	}
+}
+
+// RunExamples runs the method's active examples on the generation, the code, or, with neither, the current program.
+// Nothing is kept or counted.
+func (o *Operator) RunExamples(ctx context.Context, role, method, generation, code, owner string) (ExampleRun, error) {
+	run := ExampleRun{Results: []runtime.ExampleResult{}}
+	p, err := o.program(ctx, role, method, generation, code, owner)
+	if err != nil {
+		return run, err
+	}
+	run.Results = o.calls.CheckExamples(ctx, p)
+	run.count()
+	return run, nil
+}
+
+// BrokenExamples returns the ids of the active examples that the current program does not hold: what an operation of a
+// person may have broken.
+func (o *Operator) BrokenExamples(ctx context.Context, role, method, owner string) ([]string, error) {
+	broken := []string{}
+	a, err := o.store.Artifact(ctx, role, method)
+	if err != nil || a.Current() == nil || len(a.ActiveExamples()) == 0 {
+		return broken, err
+	}
+	for _, r := range o.calls.CheckExamples(ctx, runtime.DryRun{Role: role, Method: method, Owner: owner, Artifact: a, Generation: a.Current()}) {
+		if r.Result == runtime.ExampleFailed {
+			broken = append(broken, r.ID)
+		}
+	}
+	return broken, nil
+}
+
+// TryRequest asks to try a program on input.
+type TryRequest struct {
+	Role, Method, Owner string
+	Code, Generation    string // one of them, or neither: the current program
+	Args                []json.RawMessage
+	Kwargs              json.RawMessage
+	Context             json.RawMessage
+	NoFetch             bool
+}
+
+// TryReport is what came of it, beside what serves.
+type TryReport struct {
+	Outcome  agent.Outcome  `json:"outcome"`
+	Examples ExampleSummary `json:"examples"`
+	Fixtures FixtureSummary `json:"fixtures"`
+}
+
+// ExampleSummary counts results.
+type ExampleSummary struct {
+	Passed  int `json:"passed"`
+	Failed  int `json:"failed"`
+	Skipped int `json:"skipped"`
+}
+
+// FixtureSummary says which earlier answers would change.
+type FixtureSummary struct {
+	Same    int                      `json:"same"`
+	Changed []runtime.ChangedFixture `json:"changed"`
+}
+
+// Try runs a program on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or
+// counted; nested calls run what serves without a commit and never forge; writes are denied.
+func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
+	var report TryReport
+	p, err := o.program(ctx, q.Role, q.Method, q.Generation, q.Code, q.Owner)
+	if err != nil {
+		return report, err
+	}
+	p.Args, p.Kwargs, p.Context, p.NoFetch = q.Args, q.Kwargs, q.Context, q.NoFetch
+	report.Outcome = o.calls.RunDry(ctx, p)
+	run := ExampleRun{Results: o.calls.CheckExamples(ctx, p)}
+	run.count()
+	report.Examples = ExampleSummary{run.Passed, run.Failed, run.Skipped}
+	report.Fixtures.Same, report.Fixtures.Changed = o.calls.CompareFixtures(ctx, p)
+	return report, nil
+}
+
+// program finds the program of a dry run: code through the gate, or a kept generation.
+func (o *Operator) program(ctx context.Context, role, method, generation, code, owner string) (runtime.DryRun, error) {
+	p := runtime.DryRun{Role: role, Method: method, Owner: owner}
+	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+		return p, err
+	}
+	a, err := o.store.Artifact(ctx, role, method)
+	if err != nil && (!errors.Is(err, store.ErrNotFound) || code == "") {
+		return p, err
+	}
+	p.Artifact = a
+	if code != "" {
+		g, err := o.gated(ctx, code, owner)
+		p.Generation = g
+		return p, err
+	}
+	p.Generation = a.Current()
+	if generation != "" {
+		p.Generation = a.Find(generation)
+	}
+	if p.Generation == nil {
+		return p, &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: "that generation is not kept", Hint: "GET .../generations lists the kept ones"}
+	}
+	return p, nil
+}

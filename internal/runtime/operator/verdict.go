@@ -1,0 +1,226 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Judgement is what a person says of a call.
+type Judgement struct {
+	Verdict           string          // right or wrong
+	Expected          json.RawMessage // nil: not given; null counts as given
+	ExpectedErrorType string
+	Note              string
+	Actor             string
+	MayOperate        bool // the verdict counts at once; else it is a proposal that someone with the right to operate accepts
+}
+
+// JudgedCall is a verdict with what follows from it, as the REST interface shows it.
+type JudgedCall struct {
+	CallID          string           `json:"call_id"`
+	Role            string           `json:"role"`
+	Method          string           `json:"method"`
+	Generation      *string          `json:"generation"`
+	Verdict         string           `json:"verdict"`
+	Expected        json.RawMessage  `json:"expected,omitempty"`
+	ExpectedType    string           `json:"expected_error_type,omitempty"`
+	Note            string           `json:"note"`
+	ExampleID       *string          `json:"example_id"`
+	ExampleState    *string          `json:"example_state"`
+	DroppedFixtures int              `json:"dropped_fixtures"`
+	Correction      agent.Correction `json:"correction"`
+}
+
+// maxNote bounds a person's note, in bytes.
+const maxNote = 4 << 10
+
+// Judge records a person's verdict on a call. An active wrong one drops the fixtures of its input, makes an example where
+// an expectation is given, and has a correction forged as the policy says. The same verdict again changes nothing, another
+// one replaces it. tried is closed when the first attempt at a correction has ended; nil when none was started.
+//
+// Errors: store.ErrNotFound for an unknown call, store.ErrGone once its arguments are gone, *agent.InputError with the code
+// no_program, masked_input or invalid_verdict.
+func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v JudgedCall, tried <-chan struct{}, err error) {
+	if err := j.validate(); err != nil {
+		return JudgedCall{}, nil, err
+	}
+	call, err := o.judged(ctx, callID, j.Verdict)
+	if err != nil {
+		return JudgedCall{}, nil, err
+	}
+	unlock := o.calls.HoldAdoption(call.Log.Role, call.Log.Method)
+	defer unlock()
+	verdict, x := o.verdictOf(&call, j)
+	var same bool
+	entry := o.audit(j.Actor, opVerdict, call.Log.Role+"."+call.Log.Method, j.Note)
+	entry.Undo = "DELETE /v1/calls/" + callID + "/verdict"
+	a, err := o.change(ctx, call.Log.Role, call.Log.Method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+		if old := a.Verdict(callID); old != nil && old.Same(&verdict) {
+			same = true
+			return agent.ArtifactChange{}, errUnchanged
+		}
+		if a == nil && x == nil {
+			return agent.ArtifactChange{}, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept", Hint: "say what is expected: an example is kept"}
+		}
+		change := agent.ArtifactChange{Verdict: &verdict, Example: x}
+		verdict.Dropped = a.FixturesOf(verdict.Args, verdict.Kwargs)
+		if o.corrects(a, &verdict) {
+			change.Correction = &agent.Correction{State: agent.CorrectionQueued}
+		}
+		return change, nil
+	})
+	if same {
+		a, err = o.store.Artifact(ctx, call.Log.Role, call.Log.Method)
+	}
+	if err != nil {
+		return JudgedCall{}, nil, err
+	}
+	if !same {
+		o.o.Metrics.Verdict(j.Verdict)
+		o.calls.ForgetFailures(call.Log.Role, call.Log.Method)
+		if a.Correction.Pending() && o.calls.Policy().Correction == agent.CorrectBackground {
+			tried = o.calls.Correct(call.Log.Role, call.Log.Method, j.Actor)
+		}
+	}
+	return judgedCall(a, a.Verdict(callID)), tried, nil
+}
+
+// errUnchanged ends a change that would change nothing.
+var errUnchanged = errors.New("nothing changes")
+
+func (j *Judgement) validate() error {
+	refuse := func(pointer, detail string) error {
+		return &agent.InputError{Code: "invalid_verdict", Pointer: pointer, Detail: detail, Hint: `{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}`}
+	}
+	switch {
+	case j.Verdict != agent.VerdictRight && j.Verdict != agent.VerdictWrong:
+		return refuse("/verdict", "must be right or wrong")
+	case j.Verdict == agent.VerdictRight && (j.Expected != nil || j.ExpectedErrorType != ""):
+		return refuse("/expected", "goes with the verdict wrong: a right answer is its own expectation")
+	case j.Expected != nil && j.ExpectedErrorType != "":
+		return refuse("/expected_error_type", "stands instead of expected, not beside it")
+	case len(j.Note) > maxNote:
+		return refuse("/note", fmt.Sprintf("has %d bytes, at most %d are kept", len(j.Note), maxNote))
+	}
+	return nil
+}
+
+// judged reads a call that can be judged.
+func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Call, error) {
+	call, err := o.store.Call(ctx, callID)
+	if err != nil {
+		return call, err
+	}
+	e := &call.Log
+	switch {
+	case e.ProgramSource == agent.SourceNone || e.ProgramSource == "":
+		return call, &agent.InputError{Code: "no_program", Detail: "no program answered this call", Hint: "judge a call that a program answered"}
+	case e.ReplayableReason == runtime.ReasonMasked:
+		return call, &agent.InputError{Code: "masked_input", Detail: "the call had secrets among its arguments, which are not kept", Hint: "put an example with arguments of your own"}
+	case call.Outcome == nil && e.OutcomeStatus == agent.StatusOK, e.Args == nil:
+		return call, store.ErrGone
+	case verdict == agent.VerdictRight && e.OutcomeStatus != agent.StatusOK && !e.OutcomeAuthored:
+		return call, &agent.InputError{Code: "invalid_verdict", Pointer: "/verdict", Detail: "the program did not answer: it failed with " + e.OutcomeErrorType,
+			Hint: "only a value, or an error that the program returned, can be right"}
+	}
+	return call, nil
+}
+
+// verdictOf makes the verdict on the call, and the example that follows from it or nil.
+func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *agent.Example) {
+	e := &call.Log
+	v := agent.Verdict{CallID: e.CallID, SessionID: e.SessionID, Generation: e.Generation, Verdict: j.Verdict, State: agent.ExampleActive, Note: j.Note, By: j.Actor,
+		At: o.o.Now().UTC(), Args: e.Args, Kwargs: e.Kwargs, GotErrorType: e.OutcomeErrorType, Expected: j.Expected, ExpectedErrorType: j.ExpectedErrorType}
+	if !j.MayOperate {
+		v.State = agent.ExampleProposed
+	}
+	if call.Outcome != nil {
+		v.Got = call.Outcome.Value
+	}
+	x := agent.Example{ID: agent.NewID("ex"), Args: e.Args, Kwargs: e.Kwargs, Note: j.Note, State: v.State, By: j.Actor, CreatedAt: v.At,
+		CallID: e.CallID, SessionID: e.SessionID, Effects: call.Effects}
+	switch {
+	case j.Verdict == agent.VerdictRight && e.OutcomeStatus == agent.StatusOK:
+		x.Expect.Value = v.Got
+	case j.Verdict == agent.VerdictRight:
+		x.Expect.ErrorType = e.OutcomeErrorType
+	case j.Expected != nil:
+		x.Expect.Value = j.Expected
+	case j.ExpectedErrorType != "":
+		x.Expect.ErrorType = j.ExpectedErrorType
+	default:
+		return v, nil
+	}
+	v.ExampleID = x.ID
+	return v, &x
+}
+
+// corrects reports whether the verdict wants another program: it is active, and about the program that serves.
+func (o *Operator) corrects(a *agent.Artifact, v *agent.Verdict) bool {
+	return a != nil && v.Verdict == agent.VerdictWrong && v.State == agent.ExampleActive && v.Generation == a.CurrentID && a.Current() != nil &&
+		o.calls.Policy().Correction != agent.CorrectManual
+}
+
+func judgedCall(a *agent.Artifact, v *agent.Verdict) JudgedCall {
+	out := JudgedCall{CallID: v.CallID, Role: a.Role, Method: a.MethodName, Verdict: v.Verdict, Expected: v.Expected, ExpectedType: v.ExpectedErrorType, Note: v.Note,
+		DroppedFixtures: v.Dropped, Correction: agent.Correction{State: agent.CorrectionNone}}
+	if v.Generation != "" {
+		out.Generation = &v.Generation
+	}
+	if x := a.Example(v.ExampleID); x != nil {
+		out.ExampleID, out.ExampleState = &x.ID, &x.State
+	}
+	if a.Correction != nil {
+		out.Correction = *a.Correction
+	}
+	return out
+}
+
+// Verdict returns the verdict on the call. store.ErrNotFound when there is none.
+func (o *Operator) Verdict(ctx context.Context, callID string) (JudgedCall, error) {
+	a, v, err := o.findVerdict(ctx, callID)
+	if err != nil {
+		return JudgedCall{}, err
+	}
+	return judgedCall(a, v), nil
+}
+
+func (o *Operator) findVerdict(ctx context.Context, callID string) (*agent.Artifact, *agent.Verdict, error) {
+	call, err := o.store.Call(ctx, callID)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := o.store.Artifact(ctx, call.Log.Role, call.Log.Method)
+	if err != nil {
+		return nil, nil, err
+	}
+	if v := a.Verdict(callID); v != nil {
+		return a, v, nil
+	}
+	return nil, nil, store.ErrNotFound
+}
+
+// DropVerdict takes the verdict on the call back, with the example that it made.
+func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error {
+	a, v, err := o.findVerdict(ctx, callID)
+	if err != nil {
+		return err
+	}
+	if v.State == agent.ExampleActive && !mayOperate {
+		return &agent.InputError{Code: "invalid_verdict", Detail: "the verdict is in force: taking it back needs the right to operate"}
+	}
+	unlock := o.calls.HoldAdoption(a.Role, a.MethodName)
+	defer unlock()
+	entry := o.audit(actor, opVerdictDrop, a.Role+"."+a.MethodName, "")
+	entry.Undo = "POST /v1/calls/" + callID + "/verdict"
+	_, err = o.change(ctx, a.Role, a.MethodName, &entry, func(*agent.Artifact) (agent.ArtifactChange, error) {
+		return agent.ArtifactChange{DropVerdict: callID}, nil
+	})
+	return err
+}

@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// A DryRun is a program to run without consequences, and its input.
+type DryRun struct {
+	Role, Method string
+	Owner        string
+	Artifact     *agent.Artifact   // nil when there is none yet
+	Generation   *agent.Generation // the program
+	Args         []json.RawMessage
+	Kwargs       json.RawMessage
+	Context      json.RawMessage // an object or nothing
+	NoFetch      bool
+}
+
+// selection is the pseudo-call under which dry runs run.
+func (r *Runtime) selection(p DryRun) *selected {
+	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner}, agent.Session{Role: p.Role})
+	return &selected{opened: c, artifact: p.Artifact}
+}
+
+// RunDry runs the program live on the given input. Nothing is kept or counted.
+func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
+	s := r.selection(p)
+	a, ok := s.dryRun(ctx, p.Generation, dryRun{id: s.id, callID: s.id, args: s.args, kwargs: s.kwargs, context: p.Context, denied: p.NoFetch})
+	if !ok {
+		return agent.Failed(agent.ErrInvalidInput, "context must be an object")
+	}
+	return s.named(a.outcome)
+}
+
+// CheckExamples runs the artifact's active examples on the program.
+func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []ExampleResult {
+	s := r.selection(p)
+	out := []ExampleResult{}
+	for _, x := range p.Artifact.ActiveExamples() {
+		out = append(out, s.runExample(ctx, p.Generation, &x))
+	}
+	return out
+}
+
+// ChangedFixture is an earlier answer that a program would answer differently.
+type ChangedFixture struct {
+	CallID string          `json:"call_id"`
+	Was    json.RawMessage `json:"was"`
+	Now    json.RawMessage `json:"now"` // null with an error
+	Error  string          `json:"error_type,omitempty"`
+}
+
+// CompareFixtures runs the program on the fixtures of the current generation. Fixtures that can show nothing are left out.
+func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, changed []ChangedFixture) {
+	s, changed := r.selection(p), []ChangedFixture{}
+	if p.Artifact == nil || p.Artifact.Current() == nil {
+		return 0, changed
+	}
+	for i, f := range p.Artifact.Current().Fixtures {
+		broken, reproduced := s.rerun(ctx, &candidate{generation: *p.Generation}, f, i)
+		switch {
+		case reproduced:
+			same++
+		case broken != nil && broken.class == agent.ClassIntrinsic:
+			ch := changedAnswer(f, broken)
+			changed = append(changed, ChangedFixture{ch.CallID, ch.Was, ch.Now, ch.ErrorType})
+		}
+	}
+	return same, changed
+}
