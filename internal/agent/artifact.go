@@ -91,7 +91,7 @@ type Artifact struct {
 	Correction *Correction `json:"correction,omitempty"` // nil: nothing was ever corrected
 	Failures   []Failure   `json:"failures,omitempty"`   // evidence for the next program, newest first, at most 3
 
-	Revision    int64         `json:"revision"`
+	Revision int64 `json:"revision"`
 }
 
 // maxSessions bounds the sessions that a scorecard names.
@@ -141,7 +141,7 @@ type Generation struct {
 	AdaptiveFailureCount  int64  `json:"adaptive_failure_count"`
 	ExtrinsicFailureCount int64  `json:"extrinsic_failure_count"`
 	AuthoredErrorCount    int64  `json:"authored_error_count"`
-	Window                string `json:"window"` // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
+	Window                string `json:"window"`                    // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
 	AuthoredStreak        int    `json:"authored_streak,omitempty"` // authored errors in a row
 	DriftStreak           int    `json:"drift_streak,omitempty"`    // results in a row that may come of a changed source
 
@@ -152,7 +152,9 @@ type Generation struct {
 }
 
 // Unproven reports whether the generation never answered with a value.
-func (g *Generation) Unproven() bool { return g.SuccessCount == 0 && (g.State == "" || g.State == StateCandidate) }
+func (g *Generation) Unproven() bool {
+	return g.SuccessCount == 0 && (g.State == "" || g.State == StateCandidate)
+}
 
 // Displaced are the generations that an operator's program pushed out.
 type Displaced struct {

@@ -52,7 +52,7 @@ type ArtifactChange struct {
 	Quarantine      *string `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
 	Release         bool    `json:"release,omitempty"`
 	Pin             *bool   `json:"pin,omitempty"`
-	Approve         *bool   `json:"approve,omitempty"`     // the generation that ApproveOf names, the current one when empty
+	Approve         *bool   `json:"approve,omitempty"` // the generation that ApproveOf names, the current one when empty
 	ApproveOf       string  `json:"approve_of,omitempty"`
 	ForceRegenerate *string `json:"force_regenerate,omitempty"`
 	ResetMetrics    bool    `json:"reset_metrics,omitempty"`

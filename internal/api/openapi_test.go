@@ -108,7 +108,9 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 		}
 		have := members(reflect.TypeOf(v))
 		if name == "Generation" || name == "Artifact" {
-			have = slices.DeleteFunc(have, func(m string) bool { return slices.Contains([]string{"fixtures", "displaced", "examples", "verdicts", "failures", "answered"}, m) }) // hidden
+			have = slices.DeleteFunc(have, func(m string) bool {
+				return slices.Contains([]string{"fixtures", "displaced", "examples", "verdicts", "failures", "answered"}, m)
+			}) // hidden
 		}
 		for _, m := range have {
 			if schema.Value.Properties[m] == nil {
