@@ -25,7 +25,7 @@ const (
 // transition is one edge of the lifecycle. From "" is the beginning.
 type transition struct{ from, event, to string }
 
-// transitions are all edges, as docs/lifecycle.md draws them; whatever is not here does not happen.
+// transitions are all edges, as docs/concepts.md draws them; whatever is not here does not happen.
 func transitions() []transition {
 	return []transition{
 		{"", onAdopted, agent.StateCandidate},

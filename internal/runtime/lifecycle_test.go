@@ -11,9 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// The lifecycle's edges as docs/lifecycle.md lists them, as lifecycle.go holds them, and as artifacts follow them.
+// The lifecycle's edges as docs/concepts.md lists them, as lifecycle.go holds them, and as artifacts follow them.
 func TestLifecycleIsAsDrawn(t *testing.T) {
-	text, err := os.ReadFile("../../docs/lifecycle.md")
+	text, err := os.ReadFile("../../docs/concepts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
