@@ -1,128 +1,17 @@
+//go:build !scripted
+
 package runtime
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
-	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
-	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
-
-// The test binary stands in for the real one as the runner.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "runner" {
-		os.Exit(sandbox.RunnerMain())
-	}
-	os.Exit(m.Run())
-}
-
-// patchPolicy applies a JSON merge patch to the policy.
-func patchPolicy(t *testing.T, r *Runtime, patch string) {
-	t.Helper()
-	_, err := r.ChangePolicy(t.Context(), func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error) {
-		after, err := jsonpatch.MergePatch(agent.Encoded(now), []byte(patch))
-		if err != nil {
-			return now, nil, err
-		}
-		p, err := agent.DecodePolicy(after)
-		return p, &agent.AuditEntry{ID: agent.NewID("aud"), Action: "policy.change"}, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// newRuntime starts a runtime over a memory store, real runners and the scripted model.
-func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *runtimetest.Model) {
-	t.Helper()
-	return newRuntimeWith(t, programs, func(*Options) {})
-}
-
-// newRuntimeWith is newRuntime with changed options.
-func newRuntimeWith(t *testing.T, programs map[string][]string, change func(*Options)) (*Runtime, *runtimetest.Model) {
-	t.Helper()
-	so := sandbox.DefaultOptions()
-	so.Require = "process"
-	box, err := sandbox.New(so)
-	if err != nil {
-		t.Fatal(err)
-	}
-	model := &runtimetest.Model{Programs: programs}
-	o := DefaultOptions()
-	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, model
-	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
-	o.AllowImport = func(string) bool { return true }
-	change(&o)
-	r, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = r.Stop(context.Background())
-		box.Close()
-		model.CheckHistoryGuidance(t)
-	})
-	return r, model
-}
-
-func run(body string, imports ...string) string {
-	lines := ""
-	for _, path := range imports {
-		lines += fmt.Sprintf("\t%q\n", path)
-	}
-	return "package tool\n\nimport (\n" + lines + "\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
-}
-
-// conversation makes a session and returns a function that calls its methods.
-func conversation(t *testing.T, r *Runtime, q SessionRequest) (string, func(method string, args ...any) Reply) {
-	t.Helper()
-	s, err := r.CreateSession(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.ID, func(method string, args ...any) Reply {
-		t.Helper()
-		raw := []json.RawMessage{}
-		for _, a := range args {
-			b, err := json.Marshal(a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			raw = append(raw, b)
-		}
-		res, err := r.Call(t.Context(), CallRequest{SessionID: s.ID, Method: method, Args: raw})
-		if err != nil {
-			t.Fatalf("%s: %v", method, err)
-		}
-		var reply Reply
-		if err := json.Unmarshal(res.Body, &reply); err != nil {
-			t.Fatal(err)
-		}
-		return reply
-	}
-}
-
-// wantReply compares what a call came to with "value source" or "error_type source".
-func wantReply(t *testing.T, what string, got Reply, want string) {
-	t.Helper()
-	text := string(got.Outcome.Value)
-	if !got.Outcome.OK() {
-		text = got.Outcome.ErrorType
-	}
-	if text += " " + got.Program.Source; text != want {
-		t.Errorf("%s: got %s (%s, %+v), want %s", what, text, got.Outcome.ErrorMessage, got.Program.Selection, want)
-	}
-}
 
 const (
 	add       = "\ta, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil"
@@ -219,8 +108,6 @@ func TestProofBeforeServing(t *testing.T) {
 	call("m", 1)
 	wantReply(t, "fixtures off", call("m", "bad"), `"mended" repaired`)
 }
-
-func lastUser(q provider.Request) string { return q.Messages[len(q.Messages)-1].Content }
 
 // A repair that fails goes on to a new program in the same call; a spent budget forges at once.
 func TestBudgets(t *testing.T) {

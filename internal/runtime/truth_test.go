@@ -1,3 +1,5 @@
+//go:build !scripted
+
 package runtime
 
 import (
@@ -14,30 +16,6 @@ const (
 	taxRight = "\tnet, _ := call.Arg(0, \"gross\").(float64)\n\treturn net * 0.7, nil"
 	hopeless = "\tpanic(\"boom\")"
 )
-
-// operate applies a change to the method's artifact, as an operation of a person does.
-func operate(t *testing.T, r *Runtime, change agent.ArtifactChange) *agent.Artifact {
-	t.Helper()
-	a, err := r.store.Artifact(t.Context(), change.Role, change.MethodName)
-	revision := int64(0)
-	if err == nil {
-		revision = a.Revision
-	}
-	change.At = r.o.Now()
-	a, err = r.store.ChangeArtifact(t.Context(), revision, change, &agent.AuditEntry{ID: agent.NewID("aud"), Action: "artifact.test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-func example(id, value string, args ...string) agent.Example {
-	x := agent.Example{ID: id, State: agent.ExampleActive, Expect: agent.Expectation{Value: json.RawMessage(value)}, Kwargs: json.RawMessage("{}")}
-	for _, a := range args {
-		x.Args = append(x.Args, json.RawMessage(a))
-	}
-	return x
-}
 
 // The trial's case: a person asks for another program, with a reason. It may answer earlier calls differently, and lists
 // what it changed.

@@ -1,3 +1,5 @@
+//go:build !scripted
+
 package runtime
 
 import (

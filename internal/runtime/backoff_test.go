@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+func TestDelays(t *testing.T) {
+	p := agent.BackoffPolicy{BaseSeconds: 2, MaxSeconds: 100}
+	for failures, want := range map[int]time.Duration{0: 2, 1: 4, 2: 8, 5: 64, 6: 100, 60: 100} {
+		if got := delayOf(failures, p); got != want*time.Second {
+			t.Errorf("after %d failures: %v, want %v", failures, got, want*time.Second)
+		}
+	}
+	long := agent.BackoffPolicy{BaseSeconds: 1, MaxSeconds: 1 << 30}
+	if got, most := delayOf(40, long), delayOf(16, long); got != most || got != 1<<16*time.Second {
+		t.Errorf("after 40 failures: %v, after 16 %v", got, most)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	var b backoffs
+	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
+	at := time.Unix(1000, 0)
+	one, other := backoffKey{methodKey{"r", "m"}, "sha256:1"}, backoffKey{methodKey{"r", "m"}, "sha256:2"}
+	foreign := backoffKey{methodKey{"r", "n"}, "sha256:1"}
+	if _, known := b.last(one); known {
+		t.Error("a failure is known before there was one")
+	}
+	failed := agent.Failed(agent.ErrExecution, "boom")
+	for i, want := range []time.Duration{10, 20, 30, 30} {
+		if got := b.failed(one, failed, at, p); !got.Equal(at.Add(want * time.Second)) {
+			t.Errorf("failure %d delays until %v, want %v", i+1, got, at.Add(want*time.Second))
+		}
+	}
+	b.failed(other, failed, at, p)
+	b.failed(foreign, failed, at, p)
+	wait, waiting := b.waiting(one, at.Add(30*time.Second-1))
+	if !waiting || wait.errorType != agent.ErrExecution || wait.message != "boom" || wait.failures != 4 {
+		t.Errorf("just before the end: %+v, %v", wait, waiting)
+	}
+	if _, waiting := b.waiting(one, at.Add(30*time.Second)); waiting {
+		t.Error("it waits after its delay")
+	}
+	if last, known := b.last(one); !known || last.failures != 4 {
+		t.Errorf("the last failure is %+v, %v", last, known)
+	}
+	b.clear(one)
+	if _, known := b.last(one); known {
+		t.Error("a success did not clear the failures")
+	}
+	if _, known := b.last(other); !known {
+		t.Error("the failures of another contract were cleared")
+	}
+	b.failed(one, failed, at, p)
+	b.clearMethod(methodKey{"r", "m"})
+	for k, want := range map[backoffKey]bool{one: false, other: false, foreign: true} {
+		if _, known := b.last(k); known != want {
+			t.Errorf("%v is known: %v, want %v", k, known, want)
+		}
+	}
+}
+
+// Memory is bounded: of too many methods the ones whose delay is over go first, and new ones are not remembered while
+// there is no room.
+func TestBackoffsAreBounded(t *testing.T) {
+	var b backoffs
+	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
+	at := time.Unix(1000, 0)
+	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
+	failed := agent.Failed(agent.ErrExecution, "boom")
+	for i := range maxBackoffs {
+		b.failed(key(i), failed, at.Add(time.Duration(i%2)*time.Second), p)
+	}
+	full := at.Add(10 * time.Second)
+	b.failed(key(maxBackoffs), failed, full, p)
+	if _, known := b.last(key(maxBackoffs)); known || len(b.all) != maxBackoffs {
+		t.Errorf("%d methods are remembered, the newest: %v", len(b.all), known)
+	}
+	if again := b.failed(key(0), failed, full, p); !again.Equal(full.Add(20 * time.Second)) {
+		t.Errorf("a known method is delayed until %v", again)
+	}
+	b.failed(key(maxBackoffs), failed, full.Add(1), p)
+	if _, known := b.last(key(2)); known {
+		t.Error("a method whose delay is over is remembered")
+	}
+	for _, i := range []int{0, 1, maxBackoffs} {
+		if _, known := b.last(key(i)); !known {
+			t.Errorf("method %d is forgotten", i)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package runtime
+
+import (
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// What the caller of an exhausted call is told, by where its last attempt ended.
+func TestExhausted(t *testing.T) {
+	type told struct{ errorType, boundary, class, subtype string }
+	tests := []struct {
+		name, stage, errorType string
+		want                   told
+	}{
+		{"no Go", stageValidation, agent.ErrInvalidCode, told{agent.ErrInvalidCode, guardrailBoundary, agent.ErrInvalidCode, "does_not_compile"}},
+		{"a forbidden import", stageValidation, agent.ErrDependencyPolicy, told{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrDependencyPolicy, "import_not_allowed"}},
+		{"a foreign state", stageValidation, agent.ErrToolRegistry, told{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrToolRegistry, "foreign_state_mutation"}},
+		{"a broken fixture", stageProof, agent.ErrExecution, told{agent.ErrOutcomeRepairExhausted, outcomeBoundary, "", ""}},
+		{"a broken contract", stageOutcome, agent.ErrContractViolation, told{agent.ErrContractViolation, outcomeBoundary, "", ""}},
+		{"a panic", stageExecution, agent.ErrExecution, told{agent.ErrExecution, executionBoundary, "", ""}},
+	}
+	recoveries := map[string]trail{
+		"a repair":             {repairAttempted: true},
+		"a guardrail recovery": {guardrails: 1},
+		"an execution repair":  {executionRepairs: 1},
+		"an outcome repair":    {outcomeRepairs: 1},
+		"two failures":         {failures: make([]agent.AttemptFailure, 2)},
+	}
+	exhaust := func(depth int, tr trail, stage, errorType string) (agent.Outcome, agent.Outcome) {
+		o := agent.Failed(errorType, "secret of the program")
+		o.Metadata = map[string]any{"detail": "index"}
+		rec := &recovery{answered: &answered{selected: selected{opened: &opened{depth: depth}}, trail: tr}}
+		return o, rec.exhausted(judged{stage: stage, outcome: o})
+	}
+	for _, tt := range tests {
+		for what, tr := range recoveries {
+			o, got := exhaust(0, tr, tt.stage, tt.errorType)
+			text := func(key string) string { s, _ := got.Metadata[key].(string); return s }
+			is := told{got.ErrorType, text("boundary"), text("guardrail_class"), text("guardrail_subtype")}
+			if is != tt.want || got.ErrorMessage != exhaustedMessage || text("raw_error_type") != tt.errorType ||
+				text("raw_error_message") != "secret of the program" || text("detail") != "index" || got.Retriable != agent.Retriable(got.ErrorType) {
+				t.Errorf("%s after %s: got %+v", tt.name, what, got)
+			}
+			if len(o.Metadata) != 1 {
+				t.Errorf("%s: the attempt's own metadata changed: %v", tt.name, o.Metadata)
+			}
+		}
+		if o, got := exhaust(1, trail{repairAttempted: true}, tt.stage, tt.errorType); got.ErrorMessage != o.ErrorMessage || got.ErrorType != tt.errorType {
+			t.Errorf("%s: a program that called another is told %+v", tt.name, got)
+		}
+		_, got := exhaust(0, trail{failures: make([]agent.AttemptFailure, 1)}, tt.stage, tt.errorType)
+		if plain := got.ErrorMessage != exhaustedMessage; plain == policyBreach(tt.errorType) {
+			t.Errorf("%s at the first attempt: got %+v", tt.name, got)
+		}
+	}
+}

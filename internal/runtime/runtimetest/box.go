@@ -1,0 +1,92 @@
+package runtimetest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// A Run is a scripted program.
+type Run func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result
+
+// Box is a sandbox without processes, for tests of what is made of a run's result. A program is a Go function, and its
+// source is the function's name. Set the fields before the first call.
+type Box struct {
+	Programs map[string]Run
+	Facts    map[string]gate.Facts       // by source; without one a program uses its arguments and nothing else
+	Refused  map[string]*sandbox.Failure // by source: what the gate refuses
+
+	mu   sync.Mutex
+	runs []sandbox.Request
+}
+
+// Load returns the program's facts, or the failure of one that is refused or unknown.
+func (b *Box) Load(_ context.Context, p sandbox.Program, _ string) (*gate.Facts, *sandbox.Failure) {
+	if f := b.Refused[p.Source]; f != nil {
+		return nil, f
+	}
+	if b.Programs[p.Source] == nil {
+		return nil, &sandbox.Failure{Type: "invalid_code", Message: "scripted: no program " + p.Source}
+	}
+	f, known := b.Facts[p.Source]
+	if !known {
+		f.UsesArgs = true
+	}
+	return &f, nil
+}
+
+// Run runs the program.
+func (b *Box) Run(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
+	b.mu.Lock()
+	b.runs = append(b.runs, q)
+	b.mu.Unlock()
+	facts, refused := b.Load(ctx, q.Program, q.Owner)
+	if refused != nil {
+		return sandbox.Result{Failure: refused}
+	}
+	res := b.Programs[q.Program.Source](ctx, q, h)
+	res.Facts = facts
+	return res
+}
+
+// Runs returns the requests of the program so far, in order.
+func (b *Box) Runs(source string) []sandbox.Request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(b.runs), func(q sandbox.Request) bool { return q.Program.Source != source })
+}
+
+func (b *Box) Status() sandbox.Status { return sandbox.Status{Level: sandbox.LevelProcess} }
+func (b *Box) Stats() sandbox.Stats   { return sandbox.Stats{} }
+func (b *Box) Close() error           { return nil }
+
+// Returns is a program that returns the JSON value.
+func Returns(value string) Run {
+	return func(context.Context, sandbox.Request, sandbox.Host) sandbox.Result { return Value(value) }
+}
+
+// Raises is a program that returns an error of its own.
+func Raises(errorType, message string) Run {
+	return func(context.Context, sandbox.Request, sandbox.Host) sandbox.Result {
+		return sandbox.Result{Authored: &sandbox.AuthoredError{Type: errorType, Message: message}}
+	}
+}
+
+// Breaks is a program that ends in a failure.
+func Breaks(errorType, message string) Run {
+	return func(context.Context, sandbox.Request, sandbox.Host) sandbox.Result {
+		return Failure(errorType, message)
+	}
+}
+
+// Value is the result of a run that returned the JSON value.
+func Value(value string) sandbox.Result { return sandbox.Result{Value: json.RawMessage(value)} }
+
+// Failure is the result of a run that failed.
+func Failure(errorType, message string) sandbox.Result {
+	return sandbox.Result{Failure: &sandbox.Failure{Type: errorType, Message: message}}
+}
