@@ -59,7 +59,10 @@ func TestWaitForFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fs flights
 		life, end := context.WithCancelCause(t.Context())
-		fl, _, leave := fs.join(life, "key", func(ctx context.Context) forgeResult { <-ctx.Done(); return forgeResult{last: context.Cause(ctx).Error()} })
+		fl, _, leave := fs.join(life, "key", func(ctx context.Context) forgeResult {
+			<-ctx.Done()
+			return forgeResult{last: context.Cause(ctx).Error()}
+		})
 		defer leave()
 		gone, hangUp := context.WithCancel(t.Context())
 		hangUp()
@@ -88,7 +91,9 @@ func TestSharedPrograms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				echo := func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result { return runtimetest.Value(string(q.Args[0])) }
+				echo := func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
+					return runtimetest.Value(string(q.Args[0]))
+				}
 				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"echo": echo}, Facts: map[string]gate.Facts{"echo": tt.facts}}
 				r, model := scripted(t, box, map[string][]string{"r.m": {"echo"}}, nil)
 				model.Block = make(chan struct{})
