@@ -386,11 +386,24 @@ func TestMerge(t *testing.T) {
 func TestParseSignature(t *testing.T) {
 	good := `{"instructions":"Answer.","inputs":[{"name":"question"},{"name":"history","type":"history"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`
 	s, err := ParseSignature(json.RawMessage(good))
-	want := Signature{"Answer.", []Field{{"question", "any", ""}, {"history", "history", ""}}, []Field{{"answer", "string", ""}, {"score", "number", ""}}}
+	want := Signature{"Answer.", []Field{{Name: "question", Type: "any"}, {Name: "history", Type: "history"}}, []Field{{Name: "answer", Type: "string"}, {Name: "score", Type: "number"}}}
 	if diff := cmp.Diff(want, s); err != nil || diff != "" || s.HistoryField() != "history" {
 		t.Errorf("got error %v, difference %s", err, diff)
 	}
+	nested, err := ParseSignature(json.RawMessage(`{"inputs":[{"name":"q","schema":null}],"outputs":[{"name":"mood","schema":{"enum":["good", "bad"]}},{"name":"n","schema":{"type":"integer","minimum":1}},{"name":"m","type":"string","schema":{"enum":["a"]}}]}`))
+	if got := nested.Outputs; err != nil || nested.Inputs[0].Schema != nil || got[0].Type != TypeAny || string(got[0].Schema) != `{"enum":["good","bad"]}` || got[1].Type != TypeInteger || got[2].Type != TypeString {
+		t.Errorf("schemas: %v, %+v", err, nested)
+	}
+	for value, holds := range map[string]bool{`"good"`: true, `"ugly"`: false, `5`: false} {
+		if broken := nested.Outputs[0].Check(json.RawMessage(value)); (broken == nil) != holds {
+			t.Errorf("%s: %+v, want it to hold: %v", value, broken, holds)
+		}
+	}
 	for bad, pointer := range map[string]string{
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":5}]}`:                                                             "/outputs/0/schema",
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"properties":{"x":{"type":"text"}}}}]}`:                          "/outputs/0/schema/properties/x/type",
+		`{"inputs":[{"name":"q"},{"name":"h","type":"history","schema":{"type":"object"}}],"outputs":[{"name":"a"}]}`:               "/inputs/1/schema",
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"description":"` + strings.Repeat("x", MaxFieldSchema) + `"}}]}`: "",
 		`5`: "", `{"x":1}`: "", `{} {}`: "",
 		`{"inputs":[],"outputs":[{"name":"a"}]}`:                                                                         "/inputs",
 		`{"inputs":[{"name":"h","type":"history"}],"outputs":[{"name":"a"}]}`:                                            "/inputs",

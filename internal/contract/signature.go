@@ -3,6 +3,7 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,8 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFields is how many inputs, and how many outputs, a signature may have.
-const MaxFields = 64
+// Bounds of a signature.
+const (
+	MaxFields      = 64       // inputs, and outputs
+	MaxFieldSchema = 32 << 10 // bytes of the schemas of its fields together: a model reads them with each prediction
+)
 
 // Types of a signature's fields.
 const (
@@ -29,9 +33,10 @@ const (
 
 // A Field is one input or output of a signature.
 type Field struct {
-	Name        string `json:"name"`
-	Type        string `json:"type"` // never empty after ParseSignature: any for inputs and string for outputs that name none
-	Description string `json:"description,omitempty"`
+	Name        string          `json:"name"`
+	Type        string          `json:"type"` // never empty after ParseSignature: any for inputs and string for outputs that name none
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"` // what a value must keep beside its type: a deliverable, mostly JSON Schema
 }
 
 // A Signature declares inputs and outputs.
@@ -68,7 +73,7 @@ func ParseSignature(raw json.RawMessage) (Signature, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return Signature{}, &SignatureError{"", "must be {instructions?, inputs: [{name, type?, description?}], outputs: [...]}: " + err.Error()}
+		return Signature{}, &SignatureError{"", "must be {instructions?, inputs: [{name, type?, description?, schema?}], outputs: [...]}: " + err.Error()}
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return Signature{}, &SignatureError{"", "has more than one JSON value"}
@@ -93,8 +98,30 @@ func ParseSignature(raw json.RawMessage) (Signature, error) {
 		return Signature{}, &SignatureError{"/inputs", "must name at least one field beside the history"}
 	case len(s.Outputs) == 0:
 		return Signature{}, &SignatureError{"/outputs", "must name at least one field"}
+	case schemaBytes(s) > MaxFieldSchema:
+		return Signature{}, &SignatureError{"", fmt.Sprintf("has schemas of %d bytes; at most %d are read", schemaBytes(s), MaxFieldSchema)}
 	}
 	return s, nil
+}
+
+func schemaBytes(s Signature) (n int) {
+	for _, f := range slices.Concat(s.Inputs, s.Outputs) {
+		n += len(f.Schema)
+	}
+	return n
+}
+
+// Check says how a value breaks the field's schema, or nil. It compiles the schema each time: whoever checks a field has
+// just waited for a model.
+func (f Field) Check(value json.RawMessage) *Violation {
+	if len(f.Schema) == 0 {
+		return nil
+	}
+	s, err := Compile(f.Schema)
+	if err != nil { // cannot be after ParseSignature
+		return &Violation{Mismatch: MismatchSchema, Message: err.Error()}
+	}
+	return s.Check(value)
 }
 
 func checkFields(fields []Field, at, fallback string, history bool, seen map[string]bool) error {
@@ -110,8 +137,11 @@ func checkFields(fields []Field, at, fallback string, history bool, seen map[str
 		if reason := badFieldName(f.Name); reason != "" {
 			return &SignatureError{here + "/name", reason}
 		}
+		if err := checkSchema(f, here); err != nil {
+			return err
+		}
 		if f.Type == "" {
-			f.Type = fallback
+			f.Type = typeOfSchema(f.Schema, known, fallback)
 		}
 		if !slices.Contains(known, f.Type) {
 			return &SignatureError{here + "/type", "must be one of " + strings.Join(known, ", ")}
@@ -123,6 +153,45 @@ func checkFields(fields []Field, at, fallback string, history bool, seen map[str
 		seen[key] = true
 	}
 	return nil
+}
+
+// checkSchema refuses a schema that cannot be checked, and drops one that is null.
+func checkSchema(f *Field, at string) error {
+	if absent(f.Schema) {
+		f.Schema = nil
+		return nil
+	}
+	if f.Type == TypeHistory {
+		return &SignatureError{at + "/schema", "does not go with the type history"}
+	}
+	var bad *InvalidError
+	if _, err := Compile(f.Schema); errors.As(err, &bad) {
+		return &SignatureError{at + "/schema" + bad.Pointer, bad.Reason}
+	} else if err != nil {
+		return &SignatureError{at + "/schema", err.Error()}
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, f.Schema) == nil {
+		f.Schema = b.Bytes()
+	}
+	return nil
+}
+
+// typeOfSchema is the type of a field that names none: the one type of its schema, any where that has none or several.
+func typeOfSchema(schema json.RawMessage, known []string, fallback string) string {
+	if len(schema) == 0 {
+		return fallback
+	}
+	var s struct {
+		Type any `json:"type"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return TypeAny
+	}
+	if t, ok := s.Type.(string); ok && t != TypeHistory && slices.Contains(known, t) {
+		return t
+	}
+	return TypeAny
 }
 
 func badFieldName(name string) string {

@@ -50,7 +50,10 @@ func CallFrom(e *agent.LogEntry) Call {
 	if len(e.Timestamp) >= len("2006-01-02T15:04:05") {
 		w.Time = text.Clean(e.Timestamp[len("2006-01-02T"):len("2006-01-02T15:04:05")], 8)
 	}
-	w.Text = text.Clean(e.Role, 40) + "." + text.Clean(e.Method, 40) + "(" + preview(e.Args, e.Kwargs) + ")"
+	w.Text = text.Clean(e.Method, 40) + "(" + preview(e.Args, e.Kwargs) + ")"
+	if e.Role != "" { // a prediction without a session has none
+		w.Text = text.Clean(e.Role, 40) + "." + w.Text
+	}
 	switch {
 	case e.OutcomeErrorType != "":
 		w.Detail = text.Clean(e.OutcomeErrorType+": "+e.OutcomeErrorMessage, 200)

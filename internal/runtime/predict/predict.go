@@ -7,6 +7,7 @@
 package predict
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -186,15 +187,34 @@ func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limit
 		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects"}
 	}
 	turns, err := history.Parse(raw, "demos", s, lim)
+	if err == nil {
+		return turns, checkTurns(s, turns)
+	}
 	var e *history.Error
 	if !errors.As(err, &e) {
-		return turns, err
+		return nil, err
 	}
 	code := CodeInvalidInput
 	if e.Code == history.CodeTooLarge {
 		code = e.Code
 	}
 	return nil, &agent.InputError{Code: code, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"), Detail: e.Detail, Meta: e.Meta}
+}
+
+// checkTurns refuses a demo with a value that breaks the schema of its field: it would teach the model to do so.
+func checkTurns(s *contract.Signature, turns []history.Turn) error {
+	for i, t := range turns {
+		for _, f := range slices.Concat(s.Inputs, s.Outputs) {
+			v, ok := t[f.Name]
+			if !ok {
+				continue
+			}
+			if broken := f.Check(v); broken != nil {
+				return &agent.InputError{Code: CodeInvalidInput, Pointer: fmt.Sprintf("/demos/%d/%s", i, escape(f.Name)), Detail: "breaks the schema of its field: " + broken.Message}
+			}
+		}
+	}
+	return nil
 }
 
 func checkInputs(r Request, historyField string) error {
@@ -253,6 +273,9 @@ func describe(f contract.Field) string {
 	if f.Description != "" {
 		text += ": " + strings.Join(strings.Fields(f.Description), " ")
 	}
+	if len(f.Schema) > 0 {
+		text += "; keeps the JSON Schema " + string(f.Schema)
+	}
 	return text
 }
 
@@ -281,14 +304,7 @@ func form(r Request) string {
 func Schema(s contract.Signature) json.RawMessage {
 	properties, required := map[string]any{}, make([]string, 0, len(s.Outputs))
 	for _, f := range s.Outputs {
-		schema := map[string]any{}
-		if f.Type != contract.TypeAny {
-			schema["type"] = f.Type
-		}
-		if f.Description != "" {
-			schema["description"] = f.Description
-		}
-		properties[f.Name] = schema
+		properties[f.Name] = fieldSchema(f)
 		required = append(required, f.Name)
 	}
 	raw, err := json.Marshal(map[string]any{"type": "object", "required": required, "properties": properties, "additionalProperties": false})
@@ -296,6 +312,22 @@ func Schema(s contract.Signature) json.RawMessage {
 		return nil // cannot be: strings, lists and maps only
 	}
 	return raw
+}
+
+// fieldSchema is the schema of one output. A schema with references of its own would point elsewhere in the midst of
+// another: then the server learns the type alone, and the whole is checked when the reply is read.
+func fieldSchema(f contract.Field) map[string]any {
+	schema := map[string]any{}
+	if len(f.Schema) > 0 && !bytes.Contains(f.Schema, []byte(`"$`)) {
+		_ = json.Unmarshal(f.Schema, &schema) // ParseSignature took it: an object
+	}
+	if _, has := schema["type"]; !has && f.Type != contract.TypeAny {
+		schema["type"] = f.Type
+	}
+	if f.Description != "" {
+		schema["description"] = f.Description
+	}
+	return schema
 }
 
 func object(fields []contract.Field, values map[string]json.RawMessage) json.RawMessage {

@@ -205,6 +205,40 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// Outputs may be nested: what a schema says of them is shown to the model, told to a server that can hold a reply to it,
+// and checked; a reply that breaks it is asked for once more.
+func TestNestedOutputs(t *testing.T) {
+	signature := `{"inputs":[{"name":"text"}],"outputs":[
+		{"name":"mood","type":"string","schema":{"enum":["good","bad"]}},
+		{"name":"items","schema":{"type":"array","minItems":1,"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"price":{"type":"number"}}}}}]}`
+	for name, c := range map[string]struct{ adapter, first, second string }{
+		"lines": {AdapterLines, "Mood: fine\nItems: []", "Mood: good\nItems: [{\"name\": \"milk\", \"price\": 1.5}]"},
+		"json":  {AdapterJSONSchema, `{"mood":"good","items":[{"price":1}]}`, "```json\n{\"mood\": \"good\", \"items\": [{\"name\": \"milk\", \"price\": 1.5}]}\n```"},
+	} {
+		p, s := start(t, text(c.first, c.second)...)
+		r := request(t, signature, `{"text":"Milk, 1.50"}`)
+		r.Adapter = c.adapter
+		got, err := Run(t.Context(), p, r)
+		if err != nil || string(got.JSON) != `{"mood":"good","items":[{"name":"milk","price":1.5}]}` || got.Attempts != 2 {
+			t.Errorf("%s: got %s after %d attempts, %v", name, got.JSON, got.Attempts, err)
+			continue
+		}
+		if sent := s.Requests()[1].Text; !strings.Contains(sent, "breaks its schema") || !strings.Contains(got.Messages[0].Content, `keeps the JSON Schema {"enum":["good","bad"]}`) {
+			t.Errorf("%s: the model was sent %s", name, sent)
+		}
+	}
+	held := string(Schema(request(t, signature, `{"text":"x"}`).Signature))
+	if !strings.Contains(held, `"mood":{"enum":["good","bad"],"type":"string"}`) || !strings.Contains(held, `"required":["name"]`) {
+		t.Errorf("a server is told %s", held)
+	}
+	bad := request(t, signature, `{"text":"x"}`)
+	bad.Demos = []json.RawMessage{json.RawMessage(`{"text":"Bread","mood":"bad","items":[{"name":"bread"}]}`), json.RawMessage(`{"text":"Milk","mood":"ugly"}`)}
+	var e *agent.InputError
+	if _, err := Messages(bad); !errors.As(err, &e) || e.Pointer != "/demos/1/mood" {
+		t.Errorf("a demo that breaks the schema: %v", err)
+	}
+}
+
 // A reply that does not fit is asked for once more, with the reason.
 func TestOneRepair(t *testing.T) {
 	tests := []struct {

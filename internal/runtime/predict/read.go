@@ -135,7 +135,7 @@ func fromText(f contract.Field, quoted json.RawMessage) json.RawMessage {
 	return quoted
 }
 
-// typed returns the value as compact JSON, or why it is not of the field's type.
+// typed returns the value as compact JSON, or why it is not of the field's type or breaks the field's schema.
 func typed(f contract.Field, v json.RawMessage) (json.RawMessage, string) {
 	var b bytes.Buffer
 	if json.Compact(&b, v) != nil {
@@ -145,13 +145,23 @@ func typed(f contract.Field, v json.RawMessage) (json.RawMessage, string) {
 	kind := agent.Kind(compact)
 	switch f.Type {
 	case contract.TypeAny, kind:
-		return compact, ""
 	case contract.TypeInteger:
-		if n, ok := whole(compact); kind == "number" && ok {
-			return n, ""
+		n, ok := whole(compact)
+		if kind != "number" || !ok {
+			return nil, wrongType(f, kind)
 		}
+		compact = n
+	default:
+		return nil, wrongType(f, kind)
 	}
-	return nil, fmt.Sprintf("must be of type %s, got %s", f.Type, kind)
+	if broken := f.Check(compact); broken != nil {
+		return nil, "breaks its schema: " + broken.Message
+	}
+	return compact, ""
+}
+
+func wrongType(f contract.Field, kind string) string {
+	return fmt.Sprintf("must be of type %s, got %s", f.Type, kind)
 }
 
 // whole returns a number without its fraction when that is nothing: 3.0 is 3. Digits are exact.

@@ -63,7 +63,7 @@ type Answer struct {
 	Outputs  json.RawMessage `json:"outputs"` // an object, in the signature's order
 	Usage    agent.Usage     `json:"usage"`
 	Attempts int             `json:"attempts"` // 2 when the first reply did not fit
-	CallID   string          `json:"call_id,omitempty"`
+	CallID   string          `json:"call_id"`
 	Messages []Message       `json:"messages,omitempty"` // with Debug
 }
 
@@ -74,7 +74,8 @@ type Message struct {
 }
 
 // Predict answers by a signature. Whatever is wrong with the request is found before the model is asked, as an
-// *agent.InputError. Without a session nothing is kept.
+// *agent.InputError. The call log keeps every prediction that the model was asked for; a session keeps a turn and a
+// record of its own.
 func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	if err := svc.o.Calls.Ready(); err != nil {
 		return Answer{}, err
@@ -94,10 +95,15 @@ func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	}
 	p := Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: cmp.Or(q.Model, svc.o.Model), Adapter: q.Adapter,
 		Limits: history.DefaultLimits()}
-	if q.SessionID == "" {
-		return svc.ask(ctx, q, p)
+	if q.SessionID != "" {
+		return svc.inSession(ctx, q, p)
 	}
-	return svc.inSession(ctx, q, p)
+	t := turn{q: q, sig: sig, model: p.Model, began: svc.o.Now()}
+	reply, err := svc.ask(ctx, q, p)
+	if err != nil {
+		return Answer{}, svc.failed(ctx, t, err)
+	}
+	return svc.keep(t, nil, reply)
 }
 
 // signature returns the signature asked for; a named one brings its demos where the request has none of its own.
@@ -185,14 +191,14 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	_ = json.Unmarshal(memory[key], &turns) // what somebody wrote there by hand and is no list counts for nothing
 	t := turn{q: q, session: session, sig: p.Signature, model: p.Model, began: svc.o.Now()}
 	reply, err := svc.ask(ctx, q, withTurns(p, turns))
-	var bad *agent.InputError
-	switch {
-	case errors.As(err, &bad):
-		return Answer{}, err // nothing was asked: no turn
-	case err != nil:
-		return Answer{}, errors.Join(err, svc.keepFailure(ctx, t, err))
+	if err != nil {
+		return Answer{}, svc.failed(ctx, t, err)
 	}
-	return svc.keepTurn(t, memory, key, turns, reply)
+	element, err := svc.element(t, reply)
+	if err != nil {
+		return Answer{}, err
+	}
+	return svc.keep(t, &agent.ContextChange{Set: map[string]json.RawMessage{key: svc.boundTurns(memory, key, append(turns, element))}}, reply)
 }
 
 // turnsKey names the turns of a signature: its fields tell it, not its instructions.

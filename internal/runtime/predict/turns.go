@@ -17,37 +17,46 @@ import (
 // predictMethod is the method_name of a prediction's record.
 const predictMethod = "predict"
 
-// A turn is a prediction in a session, of which a record is kept however it ends.
+// A turn is a prediction of which the call log keeps an entry, however it ends, and its session a record.
 type turn struct {
 	q       Query
-	session agent.Session
+	session agent.Session      // the zero value without one
 	sig     contract.Signature // as it was asked for
 	model   string
 	began   time.Time
 }
 
-// keepTurn adds the turn to the session's context, secrets masked, and leaves a record, in one commit.
-func (svc *Service) keepTurn(t turn, memory map[string]json.RawMessage, key string, turns []json.RawMessage, reply Answer) (Answer, error) {
+// element is the turn as the session's history of the signature holds it, secrets masked.
+func (svc *Service) element(t turn, reply Answer) (json.RawMessage, error) {
 	var outputs map[string]json.RawMessage
 	if err := json.Unmarshal(reply.Outputs, &outputs); err != nil {
-		return Answer{}, fmt.Errorf("read the outputs of a prediction: %w", err)
+		return nil, fmt.Errorf("read the outputs of a prediction: %w", err)
 	}
+	element, _ := history.Mask(history.Element(&t.sig, t.q.Inputs, outputs), svc.o.Calls.Policy().RedactKeys)
+	return element, nil
+}
+
+// keep makes an answered prediction durable, with what it changes of its session's context, in one commit.
+func (svc *Service) keep(t turn, change *agent.ContextChange, reply Answer) (Answer, error) {
 	commit, err := svc.turnCommit(t, agent.Outcome{Status: agent.StatusOK, Value: reply.Outputs}, reply.Usage)
 	if err != nil {
 		return Answer{}, err
 	}
-	element, _ := history.Mask(history.Element(&t.sig, t.q.Inputs, outputs), svc.o.Calls.Policy().RedactKeys)
-	commit.Context = &agent.ContextChange{Set: map[string]json.RawMessage{key: svc.boundTurns(memory, key, append(turns, element))}}
-	if err := svc.store.CommitCall(context.Background(), &commit); err != nil {
+	commit.Context = change
+	if err := svc.commit(&commit); err != nil {
 		return Answer{}, err
 	}
-	svc.o.Calls.Feed().Publish(&commit.Log)
-	reply.CallID = commit.Record.CallID
+	reply.CallID = commit.Log.CallID
 	return reply, nil
 }
 
-// keepFailure leaves a record of a prediction that the model was asked for in vain; it is no turn of the conversation.
-func (svc *Service) keepFailure(ctx context.Context, t turn, failure error) error {
+// failed keeps a prediction that the model was asked for in vain, which is no turn of a conversation, and returns its
+// failure. A request that was refused before the model was asked leaves nothing.
+func (svc *Service) failed(ctx context.Context, t turn, failure error) error {
+	var bad *agent.InputError
+	if errors.As(failure, &bad) {
+		return failure
+	}
 	o, _ := interrupt.Outcome(ctx)
 	var failed *Failure
 	if errors.As(failure, &failed) {
@@ -59,17 +68,22 @@ func (svc *Service) keepFailure(ctx context.Context, t turn, failure error) erro
 		failed = &Failure{}
 	}
 	commit, err := svc.turnCommit(t, o, failed.Usage)
-	if err != nil {
+	if err == nil {
+		err = svc.commit(&commit)
+	}
+	return errors.Join(failure, err)
+}
+
+func (svc *Service) commit(c *store.CallCommit) error {
+	if err := svc.store.CommitCall(context.Background(), c); err != nil {
 		return err
 	}
-	if err := svc.store.CommitCall(context.Background(), &commit); err != nil {
-		return err
-	}
-	svc.o.Calls.Feed().Publish(&commit.Log)
+	svc.o.Calls.Feed().Publish(&c.Log)
 	return nil
 }
 
-// turnCommit is the record and the log entry of a turn. The history that the request brought is no part of either.
+// turnCommit is the log entry of a turn and, in a session, its record. The history that the request brought is no part of
+// either.
 func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (store.CallCommit, error) {
 	inputs := map[string]json.RawMessage{}
 	for name, v := range t.q.Inputs {
@@ -86,14 +100,17 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
 	at, id := agent.FormatTime(t.began), agent.NewID("call")
 	commit := store.CallCommit{SessionID: t.session.ID, Outcome: o,
-		Record: agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: t.session.Role, MethodName: predictMethod, Args: []json.RawMessage{}, Kwargs: kwargs,
-			OutcomeSummary: agent.Summarize(o), TraceID: t.q.TraceID, DurationMs: took, ErrorType: o.ErrorType, ErrorMessage: o.ErrorMessage, ProgramSource: agent.SourceNone},
 		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID, TraceID: t.q.TraceID, CallID: id, Role: t.session.Role, Model: t.model, Method: predictMethod,
 			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType, OutcomeErrorMessage: o.ErrorMessage,
 			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: agent.DecideNone, Reason: predictMethod},
-			HistoryRecordAppended: true, Usage: usage, SandboxLevel: svc.o.SandboxLevel, ReplayableReason: "no program ran"}}
+			Usage: usage, SandboxLevel: svc.o.SandboxLevel, ReplayableReason: "no program ran"}}
 	if o.OK() {
 		commit.Log.OutcomeValueClass = agent.Kind(o.Value)
+	}
+	if t.session.ID != "" {
+		commit.Log.HistoryRecordAppended = true
+		commit.Record = agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: t.session.Role, MethodName: predictMethod, Args: []json.RawMessage{}, Kwargs: kwargs,
+			OutcomeSummary: agent.Summarize(o), TraceID: t.q.TraceID, DurationMs: took, ErrorType: o.ErrorType, ErrorMessage: o.ErrorMessage, ProgramSource: agent.SourceNone}
 	}
 	return commit, nil
 }
