@@ -3,10 +3,12 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -19,6 +21,9 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.
 		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish(), Evidence: c.evidence(o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)
+	if c.dispatch() {
+		in.Turns = c.spokenTurns(ctx)
+	}
 	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.policy.FixturesEnabled &&
 		(c.artifact == nil || !c.artifact.Quarantined) {
 		in.Earlier = g.Code // it will be held to answers that it cannot know
@@ -91,6 +96,37 @@ func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 		in.HistoryLatest = append(in.HistoryLatest, prompt.HistoryRecord{CallID: rec.CallID, Speaker: rec.Speaker, MethodName: rec.MethodName,
 			OutcomeStatus: rec.OutcomeSummary.Status, ErrorType: rec.ErrorType})
 	}
+}
+
+// maxSpokenTurns bounds the earlier calls that a method of free text is shown.
+const maxSpokenTurns = 10
+
+// spokenTurns are the session's latest calls with their arguments and values, secrets masked: what a method that takes free
+// text may be told about in half a sentence. An operator who shows no history shows none of them.
+func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
+	if c.policy.HistoryPreviewLimit == 0 {
+		return nil
+	}
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxSpokenTurns, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: true})
+	if err != nil {
+		return nil
+	}
+	var out []prompt.Turn
+	for _, raw := range slices.Backward(page.Records) {
+		var rec agent.Record
+		if json.Unmarshal(raw, &rec) != nil {
+			continue
+		}
+		args, kwargs, _ := maskCall(rec.Args, rec.Kwargs, c.policy.RedactKeys)
+		t := prompt.Turn{Method: rec.MethodName, Args: rawArray(args), Kwargs: kwargs}
+		if !rec.OutcomeSummary.OK {
+			t.Failure = rec.ErrorType + ": " + rec.ErrorMessage
+		} else if was, err := c.r.store.Call(ctx, rec.CallID); err == nil && was.Outcome != nil {
+			t.Value, _ = history.Mask(was.Outcome.Value, c.policy.RedactKeys)
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 func promptTexts(messages []provider.Message) (system, user string) {

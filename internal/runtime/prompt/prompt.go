@@ -19,6 +19,7 @@ import (
 	"strings"
 	"text/template"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
@@ -27,7 +28,7 @@ import (
 
 // Version is the prompt's version, noted with each artifact. It is metadata: an artifact forged with another version is
 // as good as before.
-const Version = "2026-11-21.v2"
+const Version = "2026-11-22.v3"
 
 // KindRegenerate is a forge after programs that failed. Requests of it count as provider.KindForge.
 const KindRegenerate = "regenerate"
@@ -46,6 +47,7 @@ const (
 	maxShape      = 300 // of a context key
 	maxLines      = 5   // of failed code that are shown again
 	maxEvidence   = 12 << 10
+	maxTurn       = 500 // characters of a turn's arguments, and of its value
 )
 
 // Input is what a request tells a model. Secrets in Args and Kwargs are masked already.
@@ -66,6 +68,7 @@ type Input struct {
 
 	HistoryCount  int             // of records in the session
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
+	Turns         []Turn          // of a method that takes free text: what was said before, oldest first
 
 	Evidence string    // what is known beside the failed code: data, secrets masked, at most 12 KiB
 	Examples []Example // what people expect, at most 3
@@ -100,6 +103,14 @@ type HistoryRecord struct {
 	MethodName    string `json:"method_name"`
 	OutcomeStatus string `json:"outcome_status"`
 	ErrorType     string `json:"error_type,omitempty"`
+}
+
+// Turn is an earlier call of the session with what it gave, secrets masked. Each part is shown up to 500 characters.
+type Turn struct {
+	Method       string
+	Args, Kwargs json.RawMessage // a list, an object
+	Value        json.RawMessage // nil when the call failed, or when its value is not kept any more
+	Failure      string          // type and message of a call that failed
 }
 
 //go:embed system.tmpl
@@ -140,6 +151,7 @@ type filled struct {
 	Patterns                               []string
 	HistoryCount                           int
 	HistoryLatest                          []string
+	Turns                                  []string
 	ContextKeys                            []string
 	Wish                                   string
 	HistoryInput, OneOff                   bool
@@ -193,6 +205,9 @@ func fill(in Input) filled {
 	for _, r := range in.HistoryLatest[max(0, len(in.HistoryLatest)-3):] {
 		f.HistoryLatest = append(f.HistoryLatest, encoded(r, 1200))
 	}
+	for _, t := range in.Turns {
+		f.Turns = append(f.Turns, fillTurn(t))
+	}
 	f.Evidence = visible(strings.TrimSpace(in.Evidence), maxEvidence)
 	for _, x := range in.Examples {
 		f.Examples = append(f.Examples, fillExample(x))
@@ -223,6 +238,31 @@ func fillExample(x Example) string {
 		line += " (" + plain(x.Note, 300) + ")"
 	}
 	return line
+}
+
+// fillTurn renders a turn in one line.
+func fillTurn(t Turn) string {
+	part := func(raw json.RawMessage) string {
+		text, err := json.Marshal(raw)
+		if err != nil {
+			return "..."
+		}
+		if utf8.RuneCount(text) > maxTurn {
+			text = []byte(string([]rune(string(text))[:maxTurn]) + "…")
+		}
+		return plain(string(text), 8*maxTurn)
+	}
+	line := plain(t.Method, 200) + " args " + part(t.Args)
+	if len(t.Kwargs) > len("{}") {
+		line += " kwargs " + part(t.Kwargs)
+	}
+	switch {
+	case t.Failure != "":
+		return line + " failed: " + plain(t.Failure, maxTurn)
+	case t.Value == nil:
+		return line + " gave a value that is not kept any more"
+	}
+	return line + " gave " + part(t.Value)
 }
 
 // earlierProgram is code that cannot make a forge look like a repair; else it is verbatim.
