@@ -56,13 +56,7 @@ func (mc *machine) isClosure(p unsafe.Pointer) bool {
 
 func (c *closure) fromHost(args []reflect.Value) []reflect.Value {
 	f := c.f
-	f.prepare()
-	m := f.newFrame()
-	c.setFree(m)
-	for i, a := range args {
-		p := f.params[i]
-		reflect.NewAt(a.Type(), unsafe.Add(m, p.off)).Elem().Set(a)
-	}
+	m := c.begin(args)
 	f.runForHost(m)
 	ft := reflectOf((*rtype)(c.ftyp))
 	out := make([]reflect.Type, len(f.results))
@@ -72,6 +66,20 @@ func (c *closure) fromHost(args []reflect.Value) []reflect.Value {
 	values := f.hostResults(m, out)
 	f.release(m)
 	return values
+}
+
+// begin returns a frame of the function with its free variables and arguments in place.
+func (c *closure) begin(args []reflect.Value) unsafe.Pointer {
+	f := c.f
+	defer f.mc.containOwn()
+	f.prepare()
+	m := f.newFrame()
+	c.setFree(m)
+	for i, a := range args {
+		p := f.params[i]
+		reflect.NewAt(a.Type(), unsafe.Add(m, p.off)).Elem().Set(a)
+	}
+	return m
 }
 
 // setFree puts the free variables into a frame.

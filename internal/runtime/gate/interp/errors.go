@@ -53,6 +53,17 @@ func (mc *machine) containCompiling() {
 	}
 }
 
+// containOwn, deferred, ends the run at any panic of code that runs nothing of the program.
+func (mc *machine) containOwn() {
+	if r := recover(); r != nil {
+		if mc.aborted != nil {
+			panic(r)
+		}
+		mc.contain(r)
+		mc.blame(r, "the call of a method or function by the host")
+	}
+}
+
 // compileError returns the error for what a panic r has ended.
 func compileError(r any) error {
 	if l, ok := r.(limit); ok {
@@ -61,11 +72,14 @@ func compileError(r any) error {
 	return compileFailure(r)
 }
 
-func compileFailure(r any) *Failure {
+func compileFailure(r any) *Failure { return failureOf(r, "compiling") }
+
+// failureOf returns the failure that ended what the engine did with a panic r.
+func failureOf(r any, doing string) *Failure {
 	if f, ok := r.(*Failure); ok {
 		return f
 	}
-	return &Failure{fmt.Sprintf("compiling: %.1000v", r)}
+	return &Failure{fmt.Sprintf("%s: %.1000v", doing, r)}
 }
 
 // runtimeTypeAssertionError is the runtime's own error type: programs see it in recover.

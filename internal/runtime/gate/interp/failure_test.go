@@ -15,14 +15,26 @@ import (
 // only.
 func plant(t *testing.T, c *Compiled, name string, with any) {
 	t.Helper()
+	plantOp(t, c, name, func(unsafe.Pointer) { panic(with) })
+}
+
+// plantOp puts an operation in front of those of the program's function of that name.
+func plantOp(t *testing.T, c *Compiled, name string, o op) {
+	t.Helper()
+	f := functionOf(t, c, name)
+	f.entry.ops = append([]op{o}, f.entry.ops...)
+	f.entry.pos = append(f.entry.pos[:1:1], f.entry.pos...)
+}
+
+func functionOf(t *testing.T, c *Compiled, name string) *fn {
+	t.Helper()
 	for _, f := range c.mc.order {
 		if f.ssa.Name() == name {
-			f.entry.ops = append([]op{func(unsafe.Pointer) { panic(with) }}, f.entry.ops...)
-			f.entry.pos = append(f.entry.pos[:1:1], f.entry.pos...)
-			return
+			return f
 		}
 	}
 	t.Fatalf("no function %s", name)
+	return nil
 }
 
 const faultTypes = `

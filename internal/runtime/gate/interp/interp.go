@@ -156,6 +156,9 @@ func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Pa
 		}
 		r := recover()
 		value, err = nil, nil
+		if mc.depth == 0 && mc.aborted == nil && r != nil { // outside of the program's functions
+			mc.aborted = failureOf(r, "starting")
+		}
 		panicked = c.describe(r)
 	}()
 	for _, g := range mc.own {

@@ -151,9 +151,17 @@ func (f *fn) run(m unsafe.Pointer) {
 func (f *fn) blocks(m unsafe.Pointer, b *codeBlock) {
 	i := 0
 	done := false
+	depth := f.mc.depth
 	defer func() {
-		if !done {
-			f.notePanic(b, i)
+		if done {
+			return
+		}
+		f.notePanic(b, i)
+		// A call within this one has looked already, unless it did not come to its own operations.
+		if f.mc.aborted == nil && f.mc.depth <= depth+1 {
+			if place := faultOf(); place != "" {
+				f.mc.blame(recover(), place)
+			}
 		}
 	}()
 	for b != nil {
@@ -228,7 +236,11 @@ func (h *frameHead) runDeferred(d *deferred) {
 	ok := false
 	defer func() {
 		if !ok && h.f.mc.aborted == nil { // the deferred call panicked itself: its panic takes the place of ours
+			place := faultOf()
 			p := recover()
+			if place != "" {
+				h.f.mc.blame(p, place)
+			}
 			h.f.mc.contain(p)
 			h.panicking, h.panic = true, p
 		}

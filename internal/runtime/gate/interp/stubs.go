@@ -96,6 +96,7 @@ func (mc *machine) trapCode() unsafe.Pointer {
 
 // begin returns the method's function and a frame of it with the receiver in place.
 func (m *method) begin(recv unsafe.Pointer) (*fn, unsafe.Pointer) {
+	defer m.mc.containOwn()
 	if m.f == nil {
 		m.resolve()
 	}

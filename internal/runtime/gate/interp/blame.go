@@ -1,0 +1,142 @@
+package interp
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// A bug of the engine panics as a fault of the program does: both meet nil pointers and wrong indices. They differ in where the Go runtime
+// panics: programs' faults come up in the few functions of the engine that do what an instruction says, or in host functions.
+
+// A cause is what the Go runtime panics for.
+type cause uint8
+
+const (
+	nilPointer cause = 1 << iota
+	division
+	shiftCount
+	outOfBounds
+	operand // anything else that the runtime finds wrong with what it works on: keys, channels, lengths
+)
+
+// causes has the functions of the Go runtime that panic, by the beginning of their names, each with its cause.
+var causes = []struct {
+	name string
+	cause
+}{
+	{"runtime.panicmem", nilPointer}, {"runtime.sigpanic", nilPointer},
+	{"runtime.panicdivide", division}, {"runtime.panicshift", shiftCount},
+	{"runtime.goPanic", outOfBounds}, {"runtime.panicBounds", outOfBounds}, {"runtime.panicIndex", outOfBounds}, {"runtime.panicSlice", outOfBounds},
+}
+
+// raises has the functions of this package in which the Go runtime panics on behalf of a program, with the causes. A program's instruction
+// that gets a new one needs a line here, or its panics end runs as failures of the engine.
+var raises = map[string]cause{
+	"nilPanic": nilPointer, "load": nilPointer, "store": nilPointer,
+	"intOps": division, "numOps": division,
+	"shiftCount": shiftCount,
+	"indexPanic": outOfBounds, "readIndex": outOfBounds, "boundsPanic": outOfBounds,
+	"equal": operand, "lookup": operand, "mapUpdate": operand, "noteKey": operand, "builtin": operand,
+	"appendOp": operand, "appendTo": operand, "makeSlice": operand, "makeChan": operand, "send": operand, "selectInstr": operand,
+}
+
+// callers has the functions of this package that call host functions on behalf of a program.
+var callers = map[string]bool{"hostCall": true, "fastCall": true, "natives": true, "pull": true, "generic": true}
+
+// The packages of ours whose functions a panic may come up in.
+var (
+	enginePath  = packagePath[machine]()
+	programPath = packagePath[recurgent.Call]() // called by programs, which may lack a receiver
+	clockPath   = packagePath[rt.Env]()
+	daemonPath  = strings.TrimSuffix(programPath, "recurgent.") + "sandbox" // answers a program's questions
+)
+
+func packagePath[T any]() string { return reflect.TypeFor[T]().PkgPath() + "." }
+
+// mostFrames bounds how far the origin of a panic is looked for. Host functions within host functions may take more; then a program has
+// called them.
+const mostFrames = 64
+
+// faultOf returns where in the engine the panic under way came up that the engine itself has run into; "" for any other. It must be called
+// by a deferred function.
+func faultOf() string {
+	var pcs [mostFrames]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for more := true; more; { // to where the panic began
+		var f runtime.Frame
+		if f, more = frames.Next(); f.Function == "runtime.gopanic" {
+			break
+		}
+	}
+	var why cause // none for a panic that nobody but the runtime's caller has raised
+	library := false
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		name := f.Function
+		switch {
+		case strings.HasPrefix(name, enginePath):
+			return engineFault(name[len(enginePath):], why, library)
+		case strings.HasPrefix(name, programPath) && why > nilPointer, (strings.HasPrefix(name, clockPath) || strings.HasPrefix(name, daemonPath)) && why != 0:
+			return name[strings.LastIndexByte(name, '/')+1:]
+		case ofTheRuntime(name):
+			if why == 0 {
+				why = causeOf(name)
+			}
+		default:
+			library = true
+			if why == 0 {
+				why = operand
+			}
+		}
+	}
+	return ""
+}
+
+// engineFault judges a panic by the innermost function of the engine under it: library tells whether there are functions of other packages in
+// between.
+func engineFault(function string, why cause, library bool) string {
+	if why == 0 {
+		return "" // the engine's own word
+	}
+	for _, part := range nameParts.FindAllString(function, -1) {
+		switch {
+		case library && callers[part], !library && raises[part]&why != 0:
+			return ""
+		}
+	}
+	return function
+}
+
+// nameParts finds the names in that of a function: a closure's has those of the functions around it, inlined ones too.
+var nameParts = regexp.MustCompile(`\w+`)
+
+// ofTheRuntime reports whether a function belongs to the Go runtime: it does what Go's statements say, or what package reflect offers of them.
+func ofTheRuntime(name string) bool {
+	for _, prefix := range []string{"runtime.", "internal/", "type:", "reflect."} {
+		if strings.HasPrefix(name, prefix) {
+			return name != "reflect.DeepEqual"
+		}
+	}
+	return false
+}
+
+func causeOf(name string) cause {
+	for _, c := range causes {
+		if strings.HasPrefix(name, c.name) {
+			return c.cause
+		}
+	}
+	return operand
+}
+
+// blame ends the run when the panic r, which a deferred function has recovered, is a bug of the engine's at that place.
+func (mc *machine) blame(r any, place string) {
+	mc.abort(&Failure{fmt.Sprintf("%.1000v in %s", r, place)})
+}
