@@ -274,7 +274,7 @@ func (f *fake) Export(_ context.Context, w io.Writer) error {
 
 func (f *fake) Ready() error { return f.ready }
 func (f *fake) Version() operator.VersionInfo {
-	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
+	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Tier: "engine", Store: "disk", Durability: "always", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
 }
 
 // rig is a served interface with a client whose exchanges are compared with the document.

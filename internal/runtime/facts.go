@@ -103,8 +103,8 @@ func (c *factsCache) of(g *agent.Generation) *gate.Facts {
 	return f
 }
 
-// tierEngine is the tier of programs that an engine of package gate runs.
-const tierEngine = "engine"
+// TierEngine is the tier of programs that an engine of package gate runs.
+const TierEngine = "engine"
 
 // engineOf returns what ran a program, ssa or yaegi, and its tier; "" for both where it is not known. The runner, which says so, is not
 // to be trusted with more than a choice between the two.
@@ -114,7 +114,7 @@ func engineOf(f *gate.Facts) (engine, tier string) {
 	}
 	switch name, _, _ := strings.Cut(f.Engine, " "); name {
 	case gate.EngineSSA, gate.EngineYaegi:
-		return name, tierEngine
+		return name, TierEngine
 	}
 	return "", ""
 }

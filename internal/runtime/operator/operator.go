@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	goruntime "runtime"
 	"sync"
 	"time"
 
@@ -76,6 +77,12 @@ func New(o Options) (*Operator, error) {
 	return &Operator{o: o, store: held, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: ledger{store: held}}, nil
 }
 
+// What this daemon can be so far: there is one kind of store, which syncs the commit of every call before it is answered.
+const (
+	storeDisk        = "disk"
+	durabilityAlways = "always"
+)
+
 // VersionInfo is the body of GET /v1/version.
 type VersionInfo struct {
 	Name                string         `json:"name"`
@@ -86,7 +93,11 @@ type VersionInfo struct {
 	ABI                 string         `json:"runtime_version"`
 	Model               string         `json:"model"`
 	Provider            string         `json:"provider"`
-	Engine              string         `json:"engine"` // the setting: auto, ssa or yaegi
+	GoVersion           string         `json:"go_version"` // of the binary, which is the Go that programs get
+	Engine              string         `json:"engine"`     // the setting: auto, ssa or yaegi
+	Tier                string         `json:"tier"`       // the highest that programs run on here: engine
+	Store               string         `json:"store"`      // where things are kept: disk
+	Durability          string         `json:"durability"` // of a call that was answered: always, its commit is synced
 	Sandbox             sandbox.Status `json:"sandbox"`
 	KnownToolsPrompt    int            `json:"known_tools_prompt_limit"`
 	MaxRepairsBeforeGen int            `json:"max_repairs_before_regen"`
@@ -96,7 +107,8 @@ type VersionInfo struct {
 func (o *Operator) Version() VersionInfo {
 	p := o.calls.Policy()
 	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision, ToolstoreSchema: agent.SchemaVersion,
-		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, Engine: o.o.Engine, Sandbox: o.box.Status(),
+		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, GoVersion: goruntime.Version(),
+		Engine: o.o.Engine, Tier: runtime.TierEngine, Store: storeDisk, Durability: durabilityAlways, Sandbox: o.box.Status(),
 		KnownToolsPrompt: p.KnownToolsPromptLimit, MaxRepairsBeforeGen: p.MaxRepairsBeforeRegen}
 }
 
