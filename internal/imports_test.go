@@ -7,8 +7,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,22 +20,26 @@ const module = "github.com/recurgentd/recurgentd/"
 // allowed says what the packages below a directory may import of ours, by directory. The longest matching key
 // counts; a package may always import those below its own directory.
 var allowed = map[string][]string{
-	"api":                        {}, // the embedded OpenAPI document
-	"cmd":                        {"internal/cli"},
-	"test":                       {"internal/cli", "internal/api/apitest", "internal/runtime"}, // and nothing imports it
-	"internal/app":               {"api", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
-	"internal/client":            {"internal/runtime", "internal/agent"},
-	"internal/cli":               {"internal/app", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
-	"internal/api":               {"api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
-	"internal/runtime":           {"internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
-	"internal/runtime/prompt":    {"internal/runtime/provider", "internal/runtime/gate", "internal/store", "internal/contract", "internal/agent"},
-	"internal/runtime/provider":  {"internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/recurgent": {}, // programs import it
-	"internal/runtime/gate":      {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/sandbox":   {"internal/runtime/gate", "internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/history":   {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/interrupt": {"internal/agent"},
-	"internal/runtime/progress":  {"internal/agent"},
+	"api":                              {},                                                           // the embedded OpenAPI document
+	"cmd":                              {"internal/cli", "internal/runtime/sandbox"},                 // see TestDaemonParsesNoProgram
+	"test":                             {"internal/cli", "internal/api/apitest", "internal/runtime"}, // and nothing imports it
+	"internal/app":                     {"api", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/client":                  {"internal/runtime", "internal/agent"},
+	"internal/cli":                     {"internal/app", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/api":                     {"api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/runtime":                 {"internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/runtime/prompt":          {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
+	"internal/runtime/provider":        {"internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/recurgent":       {}, // programs import it
+	"internal/runtime/gate":            {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/gate/report":     {}, // the daemon reads it
+	"internal/runtime/sandbox":         {"internal/runtime/gate/report", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/sandbox/worker":  {"internal/runtime/sandbox/wire", "internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/sandbox/wire":    {"internal/runtime/gate/report", "internal/agent"},
+	"internal/runtime/sandbox/threads": {},
+	"internal/runtime/history":         {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/interrupt":       {"internal/agent"},
+	"internal/runtime/progress":        {"internal/agent"},
 	"internal/runtime/predict": {"internal/runtime/history", "internal/runtime/provider", "internal/runtime/progress", "internal/runtime/interrupt",
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/store", "internal/contract", "internal/agent"},
@@ -137,4 +143,87 @@ func TestRulesHaveNoCycle(t *testing.T) {
 	for key := range allowed {
 		visit(key, nil)
 	}
+}
+
+// parsers are packages that read programs, or run them.
+var parsers = []string{"go/parser", "go/types", "go/scanner", "golang.org/x/tools/go", "github.com/traefik/yaegi",
+	module + "internal/runtime/gate", module + "internal/runtime/sandbox/worker"}
+
+// confined are the packages that may reach a parser: those that read programs, which run in confined processes and at build time,
+// and package main, which is the daemon or a runner.
+var confined = []string{module + "internal/runtime/gate", module + "internal/runtime/sandbox/worker", module + "cmd"}
+
+// harmless are packages below the parsers that hold data only.
+var harmless = []string{module + "internal/runtime/gate/report", module + "internal/runtime/gate/allow"}
+
+// The daemon never parses what a model wrote: no package of it reaches a parser, by whatever way.
+func TestDaemonParsesNoProgram(t *testing.T) {
+	imports := importGraph(t)
+	for name := range imports {
+		if !strings.HasPrefix(name, module) || withinAny(name, confined) {
+			continue
+		}
+		if way := wayTo(imports, name, func(to string) bool { return withinAny(to, parsers) && !withinAny(to, harmless) }); way != nil {
+			t.Errorf("a program can be parsed outside a runner: %s", strings.Join(way, " → "))
+		}
+	}
+	for name, all := range imports {
+		if slices.Contains(all, module+"internal/runtime/sandbox/worker") && name != module+"cmd/recurgentd" {
+			t.Errorf("%s imports the sandbox's worker; package main alone may", name)
+		}
+	}
+	for _, name := range harmless {
+		if len(imports[name]) == 0 && name != module+"internal/runtime/gate/report" {
+			t.Errorf("there is no package %s", name)
+		}
+		if way := wayTo(imports, name, func(to string) bool { return to != name && withinAny(to, parsers) }); way != nil {
+			t.Errorf("%s is no mere data: %s", name, strings.Join(way, " → "))
+		}
+	}
+}
+
+// importGraph returns what each package that is linked into the binary, or into a generator, imports.
+func importGraph(t *testing.T) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{range .Imports}}{{.}} {{end}}", "./cmd/...", "./internal/...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	graph := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		graph[words[0]] = words[1:]
+	}
+	if len(graph[module+"cmd/recurgentd"]) == 0 {
+		t.Fatal("go list does not list package main")
+	}
+	return graph
+}
+
+// wayTo returns the shortest way of imports from a package to one that is sought, nil where there is none.
+func wayTo(imports map[string][]string, from string, sought func(string) bool) []string {
+	came := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if sought(at) {
+			var way []string
+			for ; at != ""; at = came[at] {
+				way = append([]string{at}, way...)
+			}
+			return way
+		}
+		for _, next := range imports[at] {
+			if _, seen := came[next]; !seen {
+				came[next] = at
+				queue = append(queue, next)
+			}
+		}
+	}
+	return nil
+}
+
+func withinAny(name string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(name, dir) })
 }

@@ -7,6 +7,15 @@ import (
 	"os"
 
 	"github.com/recurgentd/recurgentd/internal/cli"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
-func main() { os.Exit(cli.Main(cli.System(), os.Args[1:])) }
+func main() {
+	// The runner comes first: it must start in milliseconds and needs nothing else. This is the one place from which the binary
+	// reaches what parses programs.
+	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
+		os.Exit(worker.Main())
+	}
+	os.Exit(cli.Main(cli.System(), os.Args[1:]))
+}

@@ -2,7 +2,7 @@
 // takes all of it down again in reverse. Several can live in one process, each with a data directory of its own.
 //
 // It reads no flags and no environment: Options say everything. The one thing that it needs of its process is the runner:
-// the sandbox re-executes the binary with the argument "runner", which main hands to the sandbox's worker.
+// the sandbox re-executes the binary with the argument "runner", which package main hands to sandbox/worker.
 package app
 
 import (

@@ -15,12 +15,13 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 // TestMain lets the test binary be the runners of the daemons that it starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
-		os.Exit(sandbox.RunnerMain())
+		os.Exit(worker.Main())
 	}
 	os.Exit(m.Run())
 }

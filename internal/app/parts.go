@@ -13,7 +13,6 @@ import (
 	openapi "github.com/recurgentd/recurgentd/api"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/runtime"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -113,7 +112,7 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.box, p.model, p.metrics, p.tracer, a.log
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
-	ro.Dialect = gate.Dialect()
+	ro.Dialect = allow.Dialect()
 	run, err := newServices(ctx, ro, o.Engine, p.build, tick)
 	if err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/cli/text"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // Exit codes.
@@ -64,10 +63,6 @@ func System() Shell {
 
 // Main runs the command line and returns the exit code. An error is reported in one line on stderr.
 func Main(sh Shell, args []string) int {
-	// The runner comes first: it must start in milliseconds and needs nothing else.
-	if len(args) > 0 && args[0] == "runner" {
-		return sandbox.RunnerMain()
-	}
 	root := Command(sh)
 	root.SetArgs(shieldNumbers(args))
 	command, err := root.ExecuteC()
@@ -107,13 +102,7 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
 	root.SetIn(sh.Stdin)
 	root.SetOut(sh.Stdout)
 	root.SetErr(sh.Stderr)
-	root.AddCommand(serveCommand(sh), runnerCommand(), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh), referenceCommand(sh))
+	root.AddCommand(serveCommand(sh), callCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh), referenceCommand(sh))
 	completeHelp(root)
 	return root
-}
-
-// runnerCommand makes the name known to the tree; Main runs the runner before the tree is built.
-func runnerCommand() *cobra.Command {
-	return &cobra.Command{Use: "runner", Hidden: true, Short: "Run programs (started by the daemon)", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return &exitError{Code: sandbox.RunnerMain()} }}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -18,7 +18,7 @@ type answered struct {
 	program    *agent.Generation // the last one that ran; nil when none did
 	generation string            // its id; "" for a candidate until it is adopted
 	fresh      bool              // it is a candidate
-	facts      *gate.Facts       // of the program
+	facts      *report.Facts     // of the program
 	last       judged            // its attempt
 	kept       bool              // that attempt answers the call, so its effects count
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -16,9 +16,9 @@ import (
 )
 
 // instant is a sandbox in which every program answers 5 at once, so that a benchmark sees the way of a call and no runner.
-type instant struct{ facts *gate.Facts }
+type instant struct{ facts *report.Facts }
 
-func (s instant) Load(context.Context, sandbox.Program, string) (*gate.Facts, *sandbox.Failure) {
+func (s instant) Load(context.Context, sandbox.Program, string) (*report.Facts, *sandbox.Failure) {
 	return s.facts, nil
 }
 
@@ -33,7 +33,7 @@ func (instant) Close() error           { return nil }
 // BenchmarkWarm is what a warm call costs beside its runner and its disk.
 func BenchmarkWarm(b *testing.B) {
 	o := DefaultOptions()
-	o.Store, o.Sandbox = store.NewMemory(store.Options{}), instant{&gate.Facts{UsesArgs: true}}
+	o.Store, o.Sandbox = store.NewMemory(store.Options{}), instant{&report.Facts{UsesArgs: true}}
 	o.Provider = &runtimetest.Model{Programs: map[string][]string{"calculator.add": {run(add)}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }

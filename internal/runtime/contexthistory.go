@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // historyKey is the context key under which a program that names it literally finds the session's records. What the
@@ -15,7 +15,9 @@ import (
 const historyKey = "conversation_history"
 
 // namesHistory reports whether the program names the key, so that others pay nothing for it.
-func namesHistory(f *gate.Facts) bool { return f != nil && slices.Contains(f.ContextReads, historyKey) }
+func namesHistory(f *report.Facts) bool {
+	return f != nil && slices.Contains(f.ContextReads, historyKey)
+}
 
 // contextFor is the context that the generation's program sees: the call's, and the records where the program names
 // them. A history that cannot be read is an empty one.

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // Reasons of a program's cacheability.
@@ -23,7 +23,7 @@ const (
 // cacheability reports whether the program may answer another call than the one it was written for, and why. A
 // program with this call's arguments in its text, or one that does not look at them, would give a different question
 // the old answer.
-func (c *selected) cacheability(f *gate.Facts) (bool, string) {
+func (c *selected) cacheability(f *report.Facts) (bool, string) {
 	switch {
 	case c.dispatch():
 		return false, cacheDispatch
@@ -68,7 +68,7 @@ func bakedValue(literals []string, raw json.RawMessage, depth int) bool {
 }
 
 // EncodeFacts returns the facts as generations store them; nil when they are too large to keep.
-func EncodeFacts(f *gate.Facts) json.RawMessage {
+func EncodeFacts(f *report.Facts) json.RawMessage {
 	raw, err := json.Marshal(f)
 	if err != nil || len(raw) > maxFactsEncoded {
 		return nil
@@ -79,10 +79,10 @@ func EncodeFacts(f *gate.Facts) json.RawMessage {
 // factsCache keeps the decoded facts of generations by checksum. The zero value is ready.
 type factsCache struct {
 	mu  sync.RWMutex
-	all map[string]*gate.Facts // guarded by mu
+	all map[string]*report.Facts // guarded by mu
 }
 
-func (c *factsCache) of(g *agent.Generation) *gate.Facts {
+func (c *factsCache) of(g *agent.Generation) *report.Facts {
 	const most = 4096
 	c.mu.RLock()
 	f := c.all[g.CodeChecksum]
@@ -90,14 +90,14 @@ func (c *factsCache) of(g *agent.Generation) *gate.Facts {
 	if f != nil {
 		return f
 	}
-	f = &gate.Facts{}
+	f = &report.Facts{}
 	if len(g.Facts) == 0 || json.Unmarshal(g.Facts, f) != nil {
 		f.UsesArgs = true // nothing is known: assume the best, the program has served
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil || len(c.all) >= most {
-		c.all = map[string]*gate.Facts{}
+		c.all = map[string]*report.Facts{}
 	}
 	c.all[g.CodeChecksum] = f
 	return f
@@ -108,12 +108,12 @@ const TierEngine = "engine"
 
 // engineOf returns what ran a program, ssa or yaegi, and its tier; "" for both where it is not known. The runner, which says so, is not
 // to be trusted with more than a choice between the two.
-func engineOf(f *gate.Facts) (engine, tier string) {
+func engineOf(f *report.Facts) (engine, tier string) {
 	if f == nil {
 		return "", ""
 	}
 	switch name, _, _ := strings.Cut(f.Engine, " "); name {
-	case gate.EngineSSA, gate.EngineYaegi:
+	case report.EngineSSA, report.EngineYaegi:
 		return name, TierEngine
 	}
 	return "", ""

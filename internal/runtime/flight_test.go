@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -81,12 +81,12 @@ func TestWaitForFlight(t *testing.T) {
 func TestSharedPrograms(t *testing.T) {
 	tests := []struct {
 		name     string
-		facts    gate.Facts
+		facts    report.Facts
 		requests int
 		kept     int // of the successes that the stored artifact counts
 	}{
-		{"shared", gate.Facts{UsesArgs: true}, 1, 3},
-		{"not cacheable", gate.Facts{}, 3, 1},
+		{"shared", report.Facts{UsesArgs: true}, 1, 3},
+		{"not cacheable", report.Facts{}, 3, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSharedPrograms(t *testing.T) {
 				echo := func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
 					return runtimetest.Value(string(q.Args[0]))
 				}
-				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"echo": echo}, Facts: map[string]gate.Facts{"echo": tt.facts}}
+				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"echo": echo}, Facts: map[string]report.Facts{"echo": tt.facts}}
 				r, model := scripted(t, box, map[string][]string{"r.m": {"echo"}}, nil)
 				model.Block = make(chan struct{})
 				replies := make(chan Reply, 3)

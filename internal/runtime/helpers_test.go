@@ -13,14 +13,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // The test binary stands in for the real one as the runner.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "runner" {
-		os.Exit(sandbox.RunnerMain())
+	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
+		os.Exit(worker.Main())
 	}
 	os.Exit(m.Run())
 }

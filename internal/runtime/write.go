@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -125,7 +125,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 }
 
 // load has the gate check the program.
-func (w *writer) load(ctx context.Context, q forgeRequest, code, checksum string) (*gate.Facts, *sandbox.Failure) {
+func (w *writer) load(ctx context.Context, q forgeRequest, code, checksum string) (*report.Facts, *sandbox.Failure) {
 	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": checksum})
 	began := w.r.o.Now()
 	facts, refused := w.r.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, w.owner)
@@ -212,7 +212,7 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 }
 
 // candidate makes the generation that the program would become.
-func (w *writer) candidate(q forgeRequest, reply provider.Reply, checksum string, facts *gate.Facts) *candidate {
+func (w *writer) candidate(q forgeRequest, reply provider.Reply, checksum string, facts *report.Facts) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: reply.Code, CodeChecksum: checksum, Dependencies: facts.Imports,
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: reply.Model, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts), SolverShape: reply.SolverShape}

@@ -7,33 +7,25 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// Engines, and the settings that say which programs each runs.
-const (
-	EngineAuto  = "auto"  // yaegi runs plain programs without loops, ssa all others
-	EngineSSA   = "ssa"   // ssa runs everything
-	EngineYaegi = "yaegi" // yaegi runs plain programs, loops included, ssa all others
-)
-
-// Engines returns the settings.
-func Engines() []string { return []string{EngineAuto, EngineSSA, EngineYaegi} }
-
-// Choose names the engine for a program, EngineSSA or EngineYaegi, under one of the three settings.
+// Choose names the engine for a program, report.EngineSSA or report.EngineYaegi, under one of the three settings.
 func Choose(p *Program, setting string) string {
-	if setting != EngineSSA && WhyNotYaegi(p, setting) == "" {
-		return EngineYaegi
+	if setting != report.EngineSSA && WhyNotYaegi(p, setting) == "" {
+		return report.EngineYaegi
 	}
-	return EngineSSA
+	return report.EngineSSA
 }
 
-// WhyNotYaegi returns the first thing in the program that keeps it from yaegi under a setting, EngineAuto or EngineYaegi; "" when yaegi
-// runs it. Everything that a program is made of must be in the tables: plain of choose_plain.go and, with EngineYaegi, loops of choose_loops.go.
+// WhyNotYaegi returns the first thing in the program that keeps it from yaegi under a setting, report.EngineAuto or report.EngineYaegi; "" when yaegi
+// runs it. Everything that a program is made of must be in the tables: plain of choose_plain.go and, with report.EngineYaegi, loops of choose_loops.go.
 // What is there the differential tests of gate/yaegi prove; what nobody has tried is not there.
 func WhyNotYaegi(p *Program, setting string) string {
 	u := p.Units[len(p.Units)-1]
 	rules := plain()
-	if setting == EngineYaegi {
+	if setting == report.EngineYaegi {
 		rules = append(rules, loops()...)
 	}
 	c := &chooser{info: u.Info, pkg: u.Pkg, rules: map[reflect.Type]rule{}}

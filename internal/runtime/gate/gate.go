@@ -23,13 +23,14 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// Error types of refusals.
+// Types of refusals.
 const (
-	InvalidCode      = "invalid_code"
-	ToolRegistry     = "tool_registry_violation"
-	DependencyPolicy = "dependency_policy_violation"
+	InvalidCode      = report.InvalidCode
+	ToolRegistry     = report.ToolRegistry
+	DependencyPolicy = report.DependencyPolicy
 )
 
 // fileName is what a program's file is called in messages.

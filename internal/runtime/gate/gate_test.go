@@ -3,7 +3,6 @@ package gate
 import (
 	"fmt"
 	"go/token"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -270,26 +269,6 @@ func TestOptions(t *testing.T) {
 	}
 	if _, r := g.Check(program("", "", "")); r == nil || !strings.Contains(r.Message, "at most 20") {
 		t.Errorf("got %+v", r)
-	}
-}
-
-// The docs and the prompt are made from the one list.
-func TestDialectDocument(t *testing.T) {
-	const path = "../../../docs/dialect.md"
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(Document()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(data) != Document() {
-		t.Error("docs/dialect.md is not what Document returns; run UPDATE=1 go test ./internal/runtime/gate -run DialectDocument")
-	}
-	if !strings.Contains(Dialect(), "slices") || !strings.Contains(Dialect(), "func Run(call *recurgent.Call) (any, error)") {
-		t.Error(Dialect())
 	}
 }
 

@@ -12,8 +12,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-const runForm = "func Run(call *recurgent.Call) (any, error)"
-
 // syntaxPolicy judges what the syntax tree alone shows, and mends what is harmless.
 func (c *check) syntaxPolicy() *Refusal {
 	if r := c.boundTree(); r != nil {
@@ -84,7 +82,7 @@ func (c *check) declPolicy() *Refusal {
 		}
 	}
 	if run == nil {
-		return &Refusal{Type: InvalidCode, Message: "the program has no function Run", Hint: "Declare " + runForm + "."}
+		return &Refusal{Type: InvalidCode, Message: "the program has no function Run", Hint: "Declare " + allow.RunForm + "."}
 	}
 	return nil
 }
@@ -163,7 +161,7 @@ func (c *check) foreignVar(e ast.Expr) *types.Var {
 func (c *check) runPolicy() *Refusal {
 	run, ok := c.pkg.Scope().Lookup("Run").(*types.Func)
 	if !ok {
-		return &Refusal{Type: InvalidCode, Message: "Run is not a function", Hint: "Declare " + runForm + "."}
+		return &Refusal{Type: InvalidCode, Message: "Run is not a function", Hint: "Declare " + allow.RunForm + "."}
 	}
 	sig := run.Signature()
 	good := sig.TypeParams().Len() == 0 && sig.Params().Len() == 1 && sig.Results().Len() == 2 && !sig.Variadic()
@@ -176,7 +174,7 @@ func (c *check) runPolicy() *Refusal {
 		good = good && !isNamed
 	}
 	if !good {
-		return c.refuse(InvalidCode, run.Pos(), "Run has the wrong signature: "+strings.TrimPrefix(types.TypeString(sig, packageName), "func"), "Declare "+runForm+".")
+		return c.refuse(InvalidCode, run.Pos(), "Run has the wrong signature: "+strings.TrimPrefix(types.TypeString(sig, packageName), "func"), "Declare "+allow.RunForm+".")
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"go/token"
 	"go/types"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // A Program is a program that may run. It belongs to the process that checked it: only Facts travel.
@@ -41,35 +43,8 @@ type Unit struct {
 	Files []*ast.File
 }
 
-// A Refusal says why a program may not run, in words that the model which wrote it can follow.
-type Refusal struct {
-	Type    string   `json:"type"` // invalid_code, tool_registry_violation or dependency_policy_violation
-	Message string   `json:"message"`
-	Line    int      `json:"line,omitempty"` // of the first fault, 1-based; 0 where there is no one place
-	Column  int      `json:"column,omitempty"`
-	Hint    string   `json:"hint,omitempty"`   // the correction to make
-	Errors  []string `json:"errors,omitempty"` // up to 10 lines as the compiler prints them: "program.go:12:3: undefined: x"
-}
-
-// Error returns the message.
-func (r *Refusal) Error() string { return r.Message }
-
-// Facts is what the syntax tree tells of a program. It comes over the pipe from a confined process: a reader
-// must treat it as hostile, though everything in it is bounded here.
-type Facts struct {
-	Imports            []string `json:"imports"`
-	Engine             string   `json:"engine,omitempty"` // name and version of what runs the program, at most 64 bytes; the runner sets it
-	HistoryAccess      bool     `json:"history_access,omitempty"`
-	HistoryPatterns    []string `json:"history_patterns,omitempty"`    // filter map slice count group; sorted, unique
-	CapabilityPatterns []string `json:"capability_patterns,omitempty"` // http_fetch, json_shape ...; sorted, unique
-	Literals           []string `json:"literals,omitempty"`            // string and number literals baked into the code, as JSON text; at most 256 of at most 200 bytes
-	UsesArgs           bool     `json:"uses_args,omitempty"`           // any of Args, Kwargs, Arg, Bind
-	ContextReads       []string `json:"context_reads,omitempty"`       // keys; "*" for a key that is not a literal
-	ContextWrites      []string `json:"context_writes,omitempty"`
-	UsesTools          bool     `json:"uses_tools,omitempty"`
-	UsesFetch          bool     `json:"uses_fetch,omitempty"`
-	UsesDelegate       bool     `json:"uses_delegate,omitempty"`
-	UsesClock          bool     `json:"uses_clock,omitempty"`
-	UsesChance         bool     `json:"uses_chance,omitempty"`
-	UsesContent        bool     `json:"uses_content,omitempty"`
-}
+// What the gate says of a program is in a package of its own, for those who may read it but not parse.
+type (
+	Refusal = report.Refusal
+	Facts   = report.Facts
+)

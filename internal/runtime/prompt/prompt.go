@@ -60,7 +60,7 @@ type Input struct {
 	Contract     *agent.Contract   // nil for none
 	KnownTools   []Tool            // best first
 	Patterns     []string          // capabilities that keep coming back
-	Dialect      string            // what the Go of programs may be: gate.Dialect()
+	Dialect      string            // what the Go of programs may be: allow.Dialect()
 	ContextKeys  map[string]string // by key, what Shape says of its value
 	HistoryInput bool              // the call brought a history input
 	OneOff       bool              // the method takes free text (ask, chat ...): its programs are not kept

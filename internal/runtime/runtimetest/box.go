@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -17,7 +17,7 @@ type Run func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Re
 // source is the function's name. Set the fields before the first call.
 type Box struct {
 	Programs map[string]Run
-	Facts    map[string]gate.Facts       // by source; without one a program uses its arguments and nothing else
+	Facts    map[string]report.Facts     // by source; without one a program uses its arguments and nothing else
 	Refused  map[string]*sandbox.Failure // by source: what the gate refuses
 
 	mu   sync.Mutex
@@ -25,7 +25,7 @@ type Box struct {
 }
 
 // Load returns the program's facts, or the failure of one that is refused or unknown.
-func (b *Box) Load(_ context.Context, p sandbox.Program, _ string) (*gate.Facts, *sandbox.Failure) {
+func (b *Box) Load(_ context.Context, p sandbox.Program, _ string) (*report.Facts, *sandbox.Failure) {
 	if f := b.Refused[p.Source]; f != nil {
 		return nil, f
 	}

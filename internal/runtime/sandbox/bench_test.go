@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 func BenchmarkWarm(b *testing.B) {
@@ -62,14 +64,14 @@ func BenchmarkFloor(b *testing.B) {
 	}
 	defer r.kill("bench")
 	req := request("echo", 1, "two")
-	appendRun(&r.wr, 1, &req, req.Now, req.Seed)
-	frame := r.wr.finish()
+	(&wire.Run{Nonce: 1, Now: req.Now, Seed: req.Seed, Role: req.Role, Method: req.Method, CallID: req.CallID, Args: req.Args}).Put(&r.wr)
+	frame := r.wr.Finish()
 	r.setDeadline(time.Time{})
 	for b.Loop() {
 		if _, err := r.in.Write(frame); err != nil {
 			b.Fatal(err)
 		}
-		if _, _, err := r.rd.next(1 << 20); err != nil {
+		if _, _, err := r.rd.Next(1 << 20); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // TestMaskedLayers takes one layer away at a time, as an older kernel or a hardened host would, and compares what the
 // daemon states with what it must be: a statement is what was observed, never what was configured.
 func TestMaskedLayers(t *testing.T) {
-	native := func(extra ...string) []string { return append([]string{RunnerArg, "native"}, extra...) }
+	native := func(extra ...string) []string { return append([]string{wire.RunnerArg, "native"}, extra...) }
 	for _, c := range []struct {
 		name  string
 		hooks hooks
@@ -39,7 +41,7 @@ func TestMaskedLayers(t *testing.T) {
 				t.Errorf("level %s, want %s: %s", s.Level, c.level, s)
 			}
 			for _, layer := range c.off {
-				if isOn(s.Layers[layer]) {
+				if strings.HasPrefix(s.Layers[layer], "on") {
 					t.Errorf("layer %s is said to be %s", layer, s.Layers[layer])
 				}
 			}
@@ -106,7 +108,7 @@ func TestAsNobody(t *testing.T) {
 	// Apart: a pool without user namespaces closes the daemon's memory, and then there can be none in that process.
 	for _, tests := range []string{"^(TestStatus|TestRun|TestKilledFromOutside)$", "^TestMaskedLayers$"} {
 		cmd := exec.Command("/proc/self/exe", "-test.run", tests, "-test.v")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: wire.Nobody, Gid: wire.Nobody}}
 		cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=/usr/bin:/bin"}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -148,7 +150,7 @@ func TestInheritedDescriptors(t *testing.T) {
 		}
 	}
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", r.proc.Pid))
-	if err == nil && !raceBuild && len(environ) != 0 {
+	if err == nil && !wire.RaceBuild && len(environ) != 0 {
 		t.Errorf("the runner's environment: %q", environ)
 	}
 }

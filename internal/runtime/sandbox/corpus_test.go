@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/hostile"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // control uses what hostile programs like to poison.
@@ -53,20 +54,20 @@ func end(r Result) (string, string) {
 // TestCorpus runs every hostile program, and a control program right after it; then every program once more in the
 // runner that it may have poisoned.
 func TestCorpus(t *testing.T) {
-	if raceBuild {
+	if wire.RaceBuild {
 		t.Log("a race build has no limit of its data: the corpus would eat the machine's memory")
 		return
 	}
-	runCorpus(t, testPool(t, nil, hooks{args: []string{RunnerArg}}))
+	runCorpus(t, testPool(t, nil, hooks{args: []string{wire.RunnerArg}}))
 }
 
 // TestCorpusUnderKill runs it with every forbidden system call killing the runner: nothing that is allowed may
 // depend on one.
 func TestCorpusUnderKill(t *testing.T) {
-	if raceBuild || testing.Short() {
+	if wire.RaceBuild || testing.Short() {
 		return
 	}
-	runCorpus(t, testPool(t, nil, hooks{args: []string{RunnerArg}, kill: true}))
+	runCorpus(t, testPool(t, nil, hooks{args: []string{wire.RunnerArg}, kill: true}))
 }
 
 func runCorpus(t *testing.T, p *Pool) {

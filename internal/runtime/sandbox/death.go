@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // classifyDeath says what a dead runner died of: first the daemon's own reason, then what the Go runtime wrote
@@ -57,6 +59,38 @@ func engineFault(why string) *Failure {
 		Hint: "This is a fault of the daemon, not of the program. Please report it with the program's source."}
 }
 
+// notLoaded is why a runner could not load a program, nil when it could.
+func notLoaded(l *wire.Loaded) *Failure {
+	switch {
+	case l.Refusal != nil:
+		return refused(l.Refusal)
+	case l.Fault != "":
+		return engineFault(l.Fault)
+	case l.Error != "":
+		return &Failure{Type: agent.ErrInvalidCode, Detail: "compile", Message: l.Error,
+			Hint: "The program could not be compiled for the interpreter. Write it in a plainer way."}
+	}
+	return nil
+}
+
+// refused turns the gate's refusal into a Failure.
+func refused(r *report.Refusal) *Failure {
+	f := &Failure{Type: agent.ErrInvalidCode, Message: wire.BoundText([]byte(r.Message), wire.MaxMessage), Detail: "gate", Hint: wire.BoundText([]byte(r.Hint), wire.MaxMessage)}
+	switch r.Type {
+	case agent.ErrToolRegistry, agent.ErrDependencyPolicy:
+		f.Type = r.Type
+	}
+	for i, line := range r.Errors {
+		if i == 10 {
+			break
+		}
+		if line = wire.BoundText([]byte(line), 400); line != f.Message {
+			f.Message += "\n" + line
+		}
+	}
+	return f
+}
+
 func outOfMemory() *Failure {
 	return &Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}
 }
@@ -73,7 +107,7 @@ var deaths = []struct {
 	{"cannot allocate memory", false, *outOfMemory()},
 	{"makeslice: len out of range", false, Failure{Type: agent.ErrExecution, Detail: "panic", Message: "makeslice: len out of range"}},
 	{"concurrent map", false, Failure{Type: agent.ErrExecution, Detail: "map_race", Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
-	{"all goroutines are asleep", false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that nobody serves."}},
+	{"all goroutines are asleep", false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that wire.Nobody serves."}},
 	{"failed to create new OS thread", false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
 	{"pthread_create failed", false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
 	{"unexpected signal during runtime execution", false, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
@@ -85,5 +119,5 @@ var deaths = []struct {
 func firstLineFrom(text []byte, mark string) string {
 	line := text[bytes.Index(text, []byte(mark)):]
 	line, _, _ = bytes.Cut(line, []byte("\n"))
-	return strings.TrimSpace(boundText(line, 200))
+	return strings.TrimSpace(wire.BoundText(line, 200))
 }

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 func gatePool(t testing.TB, change func(*Options)) *Pool {
-	return testPool(t, change, hooks{args: []string{RunnerArg}})
+	return testPool(t, change, hooks{args: []string{wire.RunnerArg}})
 }
 
 // program is a forged program with the body and the imports.

@@ -6,19 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 // failingEngine is the default engine, but fails to compile a program that says so, and to encode a value that does.
-type failingEngine struct{ Engine }
+type failingEngine struct{ worker.Engine }
 
-func newFailingEngine(setting string) (Engine, error) {
-	e, err := NewEngine(setting)
+func newFailingEngine(setting string) (worker.Engine, error) {
+	e, err := worker.NewEngine(setting)
 	return failingEngine{e}, err
 }
 
-func (e failingEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+func (e failingEngine) Load(source string) (*report.Facts, *report.Refusal, error) {
 	switch {
 	case strings.Contains(source, "// fails"):
 		return nil, nil, &interp.Failure{Why: "planted"}
@@ -39,7 +41,7 @@ func (e failingEngine) Encode(v any) (json.RawMessage, error) {
 
 // A fault of the engine is a failure of ours, whatever the program does about it; the runner ends with it, and it is counted.
 func TestEngineFailure(t *testing.T) {
-	p := testPool(t, nil, hooks{args: []string{RunnerArg, "failing"}})
+	p := testPool(t, nil, hooks{args: []string{wire.RunnerArg, "failing"}})
 	source := func(body string) string {
 		return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 	}
@@ -69,44 +71,15 @@ func TestEngineFailure(t *testing.T) {
 }
 
 // wrongEngine answers its own test wrongly.
-type wrongEngine struct{ Engine }
+type wrongEngine struct{ worker.Engine }
 
-func (wrongEngine) selfTest() error { return errors.New("the program \"maps\" answers 2") }
+func (wrongEngine) SelfTest() error { return errors.New("the program \"maps\" answers 2") }
 
 // A pool whose canary's engine answers wrongly does not start, and says which program did.
 func TestWrongEngineDoesNotStart(t *testing.T) {
-	_, err := newPool(DefaultOptions(), hooks{args: []string{RunnerArg, "wrong"}})
+	_, err := newPool(DefaultOptions(), hooks{args: []string{wire.RunnerArg, "wrong"}})
 	if err == nil || !strings.Contains(err.Error(), "the engine does not work") || !strings.Contains(err.Error(), `"maps" answers 2`) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// Both engines pass the test; every setting runs it.
-func TestSelfTest(t *testing.T) {
-	for _, setting := range []string{"auto", "ssa", "yaegi"} {
-		e, err := NewEngine(setting)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.(*gateEngine).selfTest(); err != nil {
-			t.Errorf("%s: %v", setting, err)
-		}
-		if got := e.(*gateEngine).answer("package tool\nfunc Run(call *recurgent.Call) (any, error) { panic(1) }"); got != "panic: 1" {
-			t.Errorf("%s: got %s", setting, got)
-		}
-	}
-}
-
-// BenchmarkSelfTest is what the test adds to a start.
-func BenchmarkSelfTest(b *testing.B) {
-	for b.Loop() {
-		e, err := NewEngine("auto")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := e.(*gateEngine).selfTest(); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // An exchange is one run as the host side of it sees it: the questions that were asked, what they took from outside.
@@ -29,17 +30,7 @@ type exchange struct {
 	given   map[string]given // by op and parameters
 }
 
-// A question is what a program asks of the host.
-type question struct {
-	id     uint64
-	op     string
-	params json.RawMessage
-	have   uint64 // id of the same question whose answer the runner still has; 0 for none
-}
-
-func (q *question) key() string { return q.op + "\x00" + string(q.params) }
-
-// A reply answers a question: with a body, with the word that it is that of question.have, or with a refusal that the
+// A reply answers a question: with a body, with the word that it is the one of Question.Have, or with a refusal that the
 // program gets to see.
 type reply struct {
 	body    json.RawMessage
@@ -54,11 +45,8 @@ type given struct {
 	entry    *journalEntry // on recorded effects: where it came from
 }
 
-// repeatable reports whether the answer stays the same as long as Host.Revision does.
-func repeatable(op string) bool { return op == opHistory || op == opTools || op == opContent }
-
 // answer performs one question, or ends the call.
-func (x *exchange) answer(ctx context.Context, q *question) (reply, *Failure) {
+func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failure) {
 	x.asks++
 	if x.asks > x.pool.opts.MaxAsks {
 		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks", Message: "the program made too many host calls",
@@ -71,7 +59,7 @@ func (x *exchange) answer(ctx context.Context, q *question) (reply, *Failure) {
 	} else {
 		r = x.live(ctx, q)
 	}
-	x.bytes += int64(len(q.params) + len(r.body))
+	x.bytes += int64(len(q.Params) + len(r.body))
 	if x.bytes > x.pool.opts.MaxHostBytes {
 		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "host_bytes",
 			Message: fmt.Sprintf("the program's host calls carried more than %d bytes", x.pool.opts.MaxHostBytes),
@@ -81,60 +69,60 @@ func (x *exchange) answer(ctx context.Context, q *question) (reply, *Failure) {
 }
 
 // live asks the host, unless the runner has the answer and nothing has changed since.
-func (x *exchange) live(ctx context.Context, q *question) reply {
-	if !repeatable(q.op) {
-		raw, refusal := x.perform(ctx, q.op, q.params)
-		x.journal.add(q.op, q.params, raw, refusal)
+func (x *exchange) live(ctx context.Context, q *wire.Question) reply {
+	if !wire.Repeatable(q.Op) {
+		raw, refusal := x.perform(ctx, q.Op, q.Params)
+		x.journal.add(q.Op, q.Params, raw, refusal)
 		return reply{body: raw, refusal: refusal}
 	}
-	revision := x.h.Revision(ctx, q.op) // before the answer: one that is newer than its revision is asked for again
-	if g, ok := x.given[q.key()]; ok && g.id == q.have && g.revision == revision && revision >= 0 {
-		x.journal.repeat(q.op, q.params)
+	revision := x.h.Revision(ctx, q.Op) // before the answer: one that is newer than its revision is asked for again
+	if g, ok := x.given[q.Key()]; ok && g.id == q.Have && g.revision == revision && revision >= 0 {
+		x.journal.repeat(q.Op, q.Params)
 		return reply{same: true}
 	}
-	raw, refusal := x.perform(ctx, q.op, q.params)
-	x.journal.add(q.op, q.params, raw, refusal)
+	raw, refusal := x.perform(ctx, q.Op, q.Params)
+	x.journal.add(q.Op, q.Params, raw, refusal)
 	if refusal == nil {
-		x.give(q, given{id: q.id, revision: revision})
+		x.give(q, given{id: q.ID, revision: revision})
 	}
 	return reply{body: raw, refusal: refusal}
 }
 
-func (x *exchange) give(q *question, g given) {
+func (x *exchange) give(q *wire.Question, g given) {
 	if x.given == nil {
 		x.given = map[string]given{}
 	}
-	x.given[q.key()] = g
+	x.given[q.Key()] = g
 }
 
 // recorded answers from the journal of the earlier call.
-func (x *exchange) recorded(ctx context.Context, q *question) (reply, *Failure) {
-	e := x.journal.find(q.op, q.params)
+func (x *exchange) recorded(ctx context.Context, q *wire.Question) (reply, *Failure) {
+	e := x.journal.find(q.Op, q.Params)
 	if e == nil {
-		return reply{}, diverged("the program asked for " + q.op + ", which the recorded call did not")
+		return reply{}, diverged("the program asked for " + q.Op + ", which the recorded call did not")
 	}
-	switch q.op {
-	case opCall:
+	switch q.Op {
+	case wire.OpCall:
 		x.nested++
-	case opFetch:
-		x.fetches = append(x.fetches, recordedFetch(q.params, e))
+	case wire.OpFetch:
+		x.fetches = append(x.fetches, recordedFetch(q.Params, e))
 	}
 	if e.Error != nil {
 		return reply{refusal: &recurgent.Failure{Type: e.Error.Type, Message: e.Error.Message}}, nil
 	}
-	if g, ok := x.given[q.key()]; ok && g.id == q.have && g.entry == e {
+	if g, ok := x.given[q.Key()]; ok && g.id == q.Have && g.entry == e {
 		return reply{same: true}, nil
 	}
 	raw := e.Result
 	if e.Digest != "" {
-		today, refusal := x.perform(ctx, q.op, q.params)
+		today, refusal := x.perform(ctx, q.Op, q.Params)
 		same := false
-		if raw, same = sameAnswer(q.op, today, e.Digest); refusal != nil || !same {
-			return reply{}, diverged("the session's " + q.op + " is not what it was at the recorded call")
+		if raw, same = sameAnswer(q.Op, today, e.Digest); refusal != nil || !same {
+			return reply{}, diverged("the session's " + q.Op + " is not what it was at the recorded call")
 		}
 	}
-	if repeatable(q.op) {
-		x.give(q, given{id: q.id, entry: e})
+	if wire.Repeatable(q.Op) {
+		x.give(q, given{id: q.ID, entry: e})
 	}
 	return reply{body: raw}, nil
 }
@@ -146,16 +134,6 @@ func diverged(message string) *Failure {
 // DetailDiverged is the Detail of the failure of a run on recorded effects which asked for others.
 const DetailDiverged = "replay_diverged"
 
-// The operations of recurgent.Host.
-const (
-	opHistory  = "history"
-	opTools    = "tools"
-	opCall     = "call"
-	opDelegate = "delegate"
-	opFetch    = "fetch"
-	opContent  = "content"
-)
-
 func denied(message string) *recurgent.Failure {
 	return &recurgent.Failure{Type: agent.ErrDenied, Message: message}
 }
@@ -163,15 +141,15 @@ func denied(message string) *recurgent.Failure {
 // perform asks the host, or fetches. What the daemon does itself ends with the program's time.
 func (x *exchange) perform(ctx context.Context, op string, params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
 	switch op {
-	case opCall:
+	case wire.OpCall:
 		return x.call(ctx, params)
-	case opFetch:
+	case wire.OpFetch:
 		return x.fetch(ctx, params)
 	}
 	ctx, cancel := context.WithDeadline(ctx, x.until)
 	defer cancel()
 	switch op {
-	case opHistory:
+	case wire.OpHistory:
 		var q struct {
 			All, Page    bool
 			After, Limit int
@@ -180,9 +158,9 @@ func (x *exchange) perform(ctx context.Context, op string, params json.RawMessag
 			return nil, denied("history: bad parameters")
 		}
 		return plain(x.h.History(ctx, q.All, q.Page, q.After, q.Limit))
-	case opTools:
+	case wire.OpTools:
 		return plain(x.h.Tools(ctx))
-	case opContent:
+	case wire.OpContent:
 		var q struct{ Ref string }
 		if json.Unmarshal(params, &q) != nil {
 			return nil, denied("content: bad parameters")
@@ -192,7 +170,7 @@ func (x *exchange) perform(ctx context.Context, op string, params json.RawMessag
 			raw = json.RawMessage("null")
 		}
 		return plain(raw, err)
-	case opDelegate:
+	case wire.OpDelegate:
 		var q struct {
 			Role     string
 			Contract json.RawMessage
@@ -214,7 +192,7 @@ func plain(raw json.RawMessage, err error) (json.RawMessage, *recurgent.Failure)
 		if errors.As(err, &f) {
 			return nil, f
 		}
-		return nil, &recurgent.Failure{Type: agent.ErrExecution, Message: boundText([]byte(err.Error()), maxMessage)}
+		return nil, &recurgent.Failure{Type: agent.ErrExecution, Message: wire.BoundText([]byte(err.Error()), wire.MaxMessage)}
 	}
 	return raw, nil
 }
@@ -231,7 +209,7 @@ func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMe
 	}
 	x.nested++
 	if q.Unsafe != "" {
-		return plain(json.Marshal(x.h.Refuse(ctx, q.Role, q.Method, q.Args, q.Kwargs, boundText([]byte(q.Unsafe), maxMessage))))
+		return plain(json.Marshal(x.h.Refuse(ctx, q.Role, q.Method, q.Args, q.Kwargs, wire.BoundText([]byte(q.Unsafe), wire.MaxMessage))))
 	}
 	var outcome agent.Outcome
 	x.wait(func() { outcome = x.h.Call(ctx, q.Role, q.Method, q.Args, q.Kwargs) })
@@ -272,19 +250,19 @@ func (x *exchange) wait(outside func()) {
 }
 
 // result makes the Result of an answer.
-func (x *exchange) result(a *answer) Result {
-	x.journal.clock, x.journal.chance = a.clock, a.chance
+func (x *exchange) result(a *wire.Answer) Result {
+	x.journal.clock, x.journal.chance = a.Clock, a.Chance
 	var r Result
-	switch a.end {
-	case endValue:
-		r.Value, r.Context = a.value, a.change
-	case endAuthored:
-		r.Authored = &AuthoredError{Type: authoredType(a.errType), Message: a.message}
-	case endFault:
-		r.Failure = engineFault(a.message)
+	switch a.End {
+	case wire.EndValue:
+		r.Value, r.Context = a.Value, a.Change
+	case wire.EndAuthored:
+		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message}
+	case wire.EndFault:
+		r.Failure = engineFault(a.Message)
 	default:
-		r.Failure = &Failure{Type: a.errType, Message: a.message, Detail: a.detail, Hint: a.hint}
-		switch a.errType {
+		r.Failure = &Failure{Type: a.Type, Message: a.Message, Detail: a.Detail, Hint: a.Hint}
+		switch a.Type {
 		case agent.ErrExecution, agent.ErrNonSerializable, agent.ErrResourceExhausted:
 		default:
 			r.Failure.Type = agent.ErrExecution

@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 func scriptPool(t testing.TB, script string, change func(*Options)) *Pool {
-	return testPool(t, change, hooks{args: []string{RunnerArg, "script=" + script}})
+	return testPool(t, change, hooks{args: []string{wire.RunnerArg, "script=" + script}})
 }
 
 // TestMisbehavingRunner: whatever a runner says, the call ends in a typed failure and never in a wrong value.
@@ -118,7 +119,7 @@ func TestSpawnFaults(t *testing.T) {
 		t.Run(errno.Error(), func(t *testing.T) {
 			t.Parallel()
 			var broken atomic.Bool
-			p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{RunnerArg, "native"}, start: func() error {
+			p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"}, start: func() error {
 				if broken.Load() {
 					return &os.PathError{Op: "fork/exec", Err: errno}
 				}
@@ -141,7 +142,7 @@ func TestSpawnFaults(t *testing.T) {
 func TestCanaryRetries(t *testing.T) {
 	want := nativePool(t, nil).Status().Level
 	failures := 2
-	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{RunnerArg, "native"}, start: func() error {
+	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"}, start: func() error {
 		if failures--; failures >= 0 {
 			return syscall.EAGAIN
 		}
@@ -156,7 +157,7 @@ func TestCanaryRetries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p = testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{RunnerArg, "native", "dieonce=" + dir + "/died"}})
+	p = testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native", "dieonce=" + dir + "/died"}})
 	if _, err := os.Stat(dir + "/died"); err != nil || p.Status().Level != want {
 		t.Errorf("level %s after one that died, want %s: %v", p.Status().Level, want, err)
 	}
@@ -165,7 +166,7 @@ func TestCanaryRetries(t *testing.T) {
 // One failed start is made good by the next attempt, unseen by the call.
 func TestSpawnRetries(t *testing.T) {
 	var failures atomic.Int32
-	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{RunnerArg, "native"}, start: func() error {
+	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"}, start: func() error {
 		if failures.Add(-1) >= 0 {
 			return syscall.EAGAIN
 		}

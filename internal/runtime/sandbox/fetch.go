@@ -19,6 +19,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // Bounds of a fetch.
@@ -97,7 +98,7 @@ func deny(format string, args ...any) *fetchError {
 // fetch performs the request. The note says what happened, also when there is no answer. What was refused by policy
 // is denied; what failed on the way keeps its kind in the note and is told as fetch_failed.
 func (f *fetcher) fetch(ctx context.Context, q recurgent.Request) (*recurgent.Response, Fetch, *recurgent.Failure) {
-	note := Fetch{URL: boundText([]byte(safeURL(q.URL)), maxURL), Mode: "live"}
+	note := Fetch{URL: wire.BoundText([]byte(safeURL(q.URL)), maxURL), Mode: "live"}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	response, final, err := f.attempt(ctx, q)
@@ -193,7 +194,7 @@ func (f *fetcher) permit(u *url.URL) (named bool, err error) {
 		}
 	}
 	if len(f.rules) > 0 {
-		return false, deny("%s is not among the hosts that this daemon may fetch", boundText([]byte(u.Host), 200))
+		return false, deny("%s is not among the hosts that this daemon may fetch", wire.BoundText([]byte(u.Host), 200))
 	}
 	if cloudHost(host) {
 		return false, deny("the host's address is not public")
@@ -265,7 +266,7 @@ func readAnswer(answer *http.Response) (*recurgent.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recurgent.Response{Status: answer.StatusCode, Header: boundHeader(answer.Header), Body: toValid(body)}, nil
+	return &recurgent.Response{Status: answer.StatusCode, Header: boundHeader(answer.Header), Body: wire.ValidText(body)}, nil
 }
 
 func boundHeader(h http.Header) map[string]string {
@@ -277,12 +278,12 @@ func boundHeader(h http.Header) map[string]string {
 	out := make(map[string]string, len(names))
 	sum := 0
 	for _, name := range names {
-		value := toValid([]byte(strings.Join(h[name], ", ")))
+		value := wire.ValidText([]byte(strings.Join(h[name], ", ")))
 		sum += len(name) + len(value)
 		if len(out) == maxFetchHeaders || sum > maxFetchHeaderSum {
 			break
 		}
-		out[toValid([]byte(name))] = value
+		out[wire.ValidText([]byte(name))] = value
 	}
 	return out
 }
@@ -304,7 +305,7 @@ func classifyFetch(err error) *fetchError {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &fetchError{fetchRefused, "the host refused the connection"}
 	}
-	return &fetchError{fetchNetwork, "the connection failed: " + boundText([]byte(err.Error()), 200)}
+	return &fetchError{fetchNetwork, "the connection failed: " + wire.BoundText([]byte(err.Error()), 200)}
 }
 
 // safeURL is the address without user info, for notes and logs.

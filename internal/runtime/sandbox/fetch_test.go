@@ -3,7 +3,6 @@ package sandbox
 import (
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -342,69 +341,6 @@ func FuzzShape(f *testing.F) {
 	f.Fuzz(func(t *testing.T, contentType, body string) {
 		if len(shapeOf(contentType, body)) > 64 {
 			t.Error("a long shape")
-		}
-	})
-}
-
-func FuzzCheckValue(f *testing.F) {
-	for _, s := range []string{`{"a":[1,2.5e3,"x\u00e9",true,null]}`, `1 2`, `[`, `"\ud800"`, `-0`, `01`, `1e999`, "\"\x01\""} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if checkValue(b, 64) != nil {
-			return
-		}
-		var v any
-		if err := json.Unmarshal(b, &v); err != nil {
-			t.Errorf("checkValue takes %q, encoding/json does not: %v", b, err)
-		}
-	})
-}
-
-func TestCheckValue(t *testing.T) {
-	for _, good := range []string{`null`, `true`, `false`, `0`, `-1.5e-3`, `""`, `"é\n\u0041"`, `[]`, `{}`, `[1,[2,{"a":[]}]]`, `{"a":{"b":null}}`, `9007199254740993`} {
-		if err := checkValue([]byte(good), 8); err != nil {
-			t.Errorf("%s: %v", good, err)
-		}
-	}
-	for bad, want := range map[string]error{``: errNotJSON, ` 1`: errNotCompct, `1 `: errNotJSON, `[1, 2]`: errNotCompct, `{"a" :1}`: errNotJSON, `[1,]`: errNotJSON, `{"a":1,}`: errNotJSON, `{a:1}`: errNotJSON, `nul`: errNotJSON, `truex`: errNotJSON,
-		`"a`: errNotJSON, "\"\n\"": errNotJSON, `"\x"`: errNotJSON, `"\u12g4"`: errNotJSON, "\"\xff\"": errNotUTF8, `01`: errNotJSON, `1.`: errNotJSON, `.5`: errNotJSON, `1e`: errNotJSON, `+1`: errNotJSON, `1e999`: errBigNumber, `NaN`: errNotJSON,
-		`[[[[[[[[[1]]]]]]]]]`: errTooDeep, `]`: errNotJSON, `{"a"}`: errNotJSON, `[1 2]`: errNotJSON} {
-		if err := checkValue([]byte(bad), 8); err != want {
-			t.Errorf("%q: %v, want %v", bad, err, want)
-		}
-	}
-}
-
-func FuzzParseAnswer(f *testing.F) {
-	var b frameBuilder
-	appendAnswer(&b, &answer{nonce: 1, value: []byte(`{"a":1}`)})
-	f.Add(b.finish()[5:])
-	appendAnswer(&b, &answer{nonce: 1, end: endAuthored, errType: "x", message: "y"})
-	f.Add(b.finish()[5:])
-	appendAnswer(&b, &answer{nonce: 1, end: endFailure, errType: "execution", message: "y", detail: "z"})
-	f.Add(b.finish()[5:])
-	o := DefaultOptions()
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		a, err := parseAnswer(payload, 1, &o)
-		if err == nil && a.end == endValue && !json.Valid(a.value) {
-			t.Errorf("a value that is no JSON: %q", a.value)
-		}
-	})
-}
-
-func FuzzFrameReader(f *testing.F) {
-	f.Add([]byte{2, 0, 0, 0, 'r', 1})
-	f.Add([]byte{255, 255, 255, 255, 'r'})
-	f.Fuzz(func(t *testing.T, stream []byte) {
-		r := frameReader{src: strings.NewReader(string(stream))}
-		for {
-			if _, _, err := r.next(1 << 16); err != nil {
-				break
-			}
-		}
-		if cap(r.buf) > 2*len(stream)+8<<10 {
-			t.Errorf("%d bytes made it take %d", len(stream), cap(r.buf))
 		}
 	})
 }

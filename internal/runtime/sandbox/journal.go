@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"hash"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A journal collects what a run takes from outside, or hands out what an earlier run took. Clock and chance are
@@ -91,8 +93,7 @@ func (j *journal) start(r *Request) (time.Time, uint64) {
 			j.now = *j.served.Now
 		}
 		if s, err := base64.RawStdEncoding.DecodeString(j.served.Seed); err == nil && len(s) == 8 {
-			p := frameParser{b: s}
-			j.seed = p.fixed()
+			j.seed = binary.LittleEndian.Uint64(s)
 		}
 	}
 	if j.now.IsZero() {
@@ -132,7 +133,7 @@ func (j *journal) keep(e journalEntry) {
 	j.entries = append(j.entries, e)
 }
 
-func ofSession(op string) bool { return op == opHistory || op == opContent }
+func ofSession(op string) bool { return op == wire.OpHistory || op == wire.OpContent }
 
 // sameAnswer finds in the session's answer of today the one that the digest stands for: the same bytes or, of a
 // history, its beginning, since records may have been added behind it.
@@ -141,7 +142,7 @@ func sameAnswer(op string, today json.RawMessage, want string) (json.RawMessage,
 		return today, true
 	}
 	var records []json.RawMessage
-	if op != opHistory || json.Unmarshal(today, &records) != nil {
+	if op != wire.OpHistory || json.Unmarshal(today, &records) != nil {
 		return nil, false
 	}
 	h := sha256.New()
@@ -188,7 +189,7 @@ func (j *journal) find(op string, params json.RawMessage) *journalEntry {
 			return before
 		}
 	}
-	if op != opFetch {
+	if op != wire.OpFetch {
 		return nil
 	}
 	want := fetchKey(params)
@@ -236,9 +237,7 @@ func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 		form.Now = &j.now
 	}
 	if j.chance > 0 {
-		var f frameBuilder
-		f.fixed(j.seed)
-		form.Seed = base64.RawStdEncoding.EncodeToString(f.b)
+		form.Seed = base64.RawStdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, j.seed))
 	}
 	raw, err := json.Marshal(form)
 	if err != nil || len(raw) > j.limit+j.limit/4 {

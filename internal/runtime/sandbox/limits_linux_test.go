@@ -16,6 +16,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // limitPrograms take what a runner has only so much of, beside the language.
@@ -32,7 +34,7 @@ func limitPrograms() map[string]func(*recurgent.Call) (any, error) {
 		"fill": fill,
 		// threads makes N threads at once by way of the Go runtime.
 		"threads": func(c *recurgent.Call) (any, error) {
-			reserveThreads(int(c.Args[0].(float64)))
+			threads.Reserve(int(c.Args[0].(float64)))
 			return "made", nil
 		},
 	}
@@ -40,7 +42,7 @@ func limitPrograms() map[string]func(*recurgent.Call) (any, error) {
 
 // A runner that holds much memory between calls is not kept, whatever it was allocated with (P4).
 func TestBloatedRunnerIsNotKept(t *testing.T) {
-	if raceBuild {
+	if wire.RaceBuild {
 		return // no data limit
 	}
 	p := nativePool(t, func(o *Options) { o.Blank = 0 })
@@ -63,7 +65,7 @@ func TestBloatedRunnerIsNotKept(t *testing.T) {
 
 // What grows while a runner is idle is found out, too.
 func TestBloatedIdleRunnerIsEnded(t *testing.T) {
-	if raceBuild {
+	if wire.RaceBuild {
 		return
 	}
 	p := nativePool(t, func(o *Options) { o.Blank = 0 })
@@ -89,7 +91,7 @@ func TestUncountedMemory(t *testing.T) {
 		}
 	}
 	for _, probe := range []string{"mem: beyond the limit", "mem: beyond the address space"} {
-		if got := p.Status().Probes[probe]; !raceBuild && !strings.HasPrefix(got, "denied") {
+		if got := p.Status().Probes[probe]; !wire.RaceBuild && !strings.HasPrefix(got, "denied") {
 			t.Errorf("%s: %q", probe, got)
 		}
 	}
@@ -116,10 +118,10 @@ func TestRunnersAreOfferedToOOM(t *testing.T) {
 	}
 }
 
-// A runner has the threads that it will ever have before it reads a program.
+// A runner has the threads that it will ever have before it reads a program: eight, two of which run Go.
 func TestThreadsAreBounded(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Blank = 0 })
-	if got := said(p.Run(t.Context(), request("threads", runnerThreads-childProcs), &fakeHost{})); got != `value "made"` {
+	if got := said(p.Run(t.Context(), request("threads", 6), &fakeHost{})); got != `value "made"` {
 		t.Errorf("as many as were made before: %s", got)
 	}
 	if got := said(p.Run(t.Context(), request("threads", 100), &fakeHost{})); got != "failure resource_exhausted/threads" {
@@ -148,8 +150,8 @@ func TestRunnerTasks(t *testing.T) {
 	}
 	got := countTasks(t, p.warmKeys()[0].proc.Pid)
 	t.Logf("%d threads", got)
-	if got > RunnerTasks || got < runnerThreads {
-		t.Errorf("a runner has %d threads, want %d to %d", got, runnerThreads, RunnerTasks)
+	if got > RunnerTasks || got < 8 {
+		t.Errorf("a runner has %d threads, want %d to %d", got, 8, RunnerTasks)
 	}
 }
 
@@ -158,7 +160,7 @@ func TestRunnerTasks(t *testing.T) {
 func TestFewProcesses(t *testing.T) {
 	const most = 4
 	room := func() (int, string) { return DaemonTasks() + most*RunnerTasks + RunnerTasks - 1, "a test" }
-	p := testPool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 1, 8, 64 }, hooks{args: []string{RunnerArg, "native"}, room: room})
+	p := testPool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 1, 8, 64 }, hooks{args: []string{wire.RunnerArg, "native"}, room: room})
 	var peak atomic.Int64
 	var work sync.WaitGroup
 	for i := range 24 {
@@ -209,7 +211,7 @@ func TestFewProcesses(t *testing.T) {
 func TestTooFewProcesses(t *testing.T) {
 	o := DefaultOptions()
 	room := func() (int, string) { return 40, "pids.max is 100, of which 60 are taken" }
-	p, err := newPool(o, hooks{args: []string{RunnerArg, "native"}, room: room})
+	p, err := newPool(o, hooks{args: []string{wire.RunnerArg, "native"}, room: room})
 	if err == nil {
 		p.Close()
 		t.Fatal("it started")
@@ -277,6 +279,6 @@ func TestTasksOf(t *testing.T) {
 	close(hold)
 	done.Wait()
 	if got := tasksOf(1<<31 - 7); got != 0 {
-		t.Errorf("%d tasks of nobody that there is", got)
+		t.Errorf("%d tasks of wire.Nobody that there is", got)
 	}
 }

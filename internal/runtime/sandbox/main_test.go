@@ -12,16 +12,18 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 // The test binary is its own runner: real processes, real confinement. Behind "runner" stands the engine that the
 // test asks for: the default one, or "native", whose programs are Go functions of this binary with nothing between
 // them and the operating system.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == RunnerArg {
+	if len(os.Args) > 1 && os.Args[1] == wire.RunnerArg {
 		os.Exit(testRunner(os.Args[2:]))
 	}
 	os.Exit(m.Run())
@@ -41,14 +43,14 @@ func testRunner(args []string) int {
 		case strings.HasPrefix(arg, "script="):
 			return runScript(strings.TrimPrefix(arg, "script="))
 		case arg == "wrong":
-			return Serve(func(string) (Engine, error) { return wrongEngine{&nativeEngine{}}, nil })
+			return worker.Serve(func(string) (worker.Engine, error) { return wrongEngine{&nativeEngine{}}, nil })
 		case arg == "failing":
-			return Serve(newFailingEngine)
+			return worker.Serve(newFailingEngine)
 		case arg == "native":
-			return Serve(func(string) (Engine, error) { return &nativeEngine{}, nil })
+			return worker.Serve(func(string) (worker.Engine, error) { return &nativeEngine{}, nil })
 		}
 	}
-	return RunnerMain()
+	return worker.Main()
 }
 
 // nativeEngine runs functions of this binary; a "source" is the name of one, or "name argument".
@@ -59,11 +61,11 @@ type nativeEngine struct {
 	seed    uint64
 }
 
-func (e *nativeEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+func (e *nativeEngine) Load(source string) (*report.Facts, *report.Refusal, error) {
 	name, arg, _ := strings.Cut(source, " ")
 	switch name {
 	case "refuse":
-		return nil, &gate.Refusal{Type: arg, Message: "no", Hint: "do", Errors: []string{"program.go:1:1: no"}}, nil
+		return nil, &report.Refusal{Type: arg, Message: "no", Hint: "do", Errors: []string{"program.go:1:1: no"}}, nil
 	case "compilepanic":
 		panic("compiler bug")
 	case "compileloop":
@@ -78,7 +80,7 @@ func (e *nativeEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
 		return nil, nil, errors.New("no program " + name)
 	}
 	e.program = program
-	return &gate.Facts{Imports: []string{name}}, nil, nil
+	return &report.Facts{Imports: []string{name}}, nil, nil
 }
 
 func (e *nativeEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *interp.Panic) {
@@ -161,7 +163,7 @@ func (h *fakeHost) Content(ctx context.Context, ref string) (json.RawMessage, er
 // native is a pool whose programs are Go functions of this binary.
 func nativePool(t testing.TB, change func(*Options), extra ...string) *Pool {
 	t.Helper()
-	return testPool(t, change, hooks{args: append([]string{RunnerArg, "native"}, extra...)})
+	return testPool(t, change, hooks{args: append([]string{wire.RunnerArg, "native"}, extra...)})
 }
 
 func testPool(t testing.TB, change func(*Options), h hooks) *Pool {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // proportional reads the memory of a process in KiB, what it shares divided among those who share it.
@@ -25,7 +27,7 @@ func proportional(pid int) int {
 // TestRunnerMemory (P4): what an idle and a warm runner take. The binary of the tests is larger than the real one; the bound
 // is for runaway growth, the figures are in the log.
 func TestRunnerMemory(t *testing.T) {
-	if raceBuild {
+	if wire.RaceBuild {
 		return
 	}
 	p := gatePool(t, func(o *Options) { o.Blank = 2 })

@@ -9,7 +9,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // Options configures a Pool. Start from DefaultOptions.
@@ -20,7 +21,7 @@ type Options struct {
 	Warm      int    // idle runners kept for the program that they have compiled
 	Isolation string // "program": a runner serves one program and one owner; "call": a runner serves one call
 	Require   string // the level below which New fails: "auto" (reduced on Linux, process elsewhere), "full", "reduced", "process"
-	Engine    string // what runs programs: gate.EngineAuto, gate.EngineSSA or gate.EngineYaegi
+	Engine    string // what runs programs: report.EngineAuto, report.EngineSSA or report.EngineYaegi
 
 	MaxValue   int // bytes of a result
 	MaxContext int // bytes of what a call may change in its context
@@ -49,7 +50,7 @@ type Options struct {
 func DefaultOptions() Options {
 	n := runtime.NumCPU()
 	return Options{
-		Runners: n, Waiting: 8 * n, Blank: 2, Warm: 8, Isolation: IsolationProgram, Require: "auto", Engine: gate.EngineAuto,
+		Runners: n, Waiting: 8 * n, Blank: 2, Warm: 8, Isolation: IsolationProgram, Require: "auto", Engine: report.EngineAuto,
 		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxFetches: 32, MaxSource: 64 << 10, MaxHostBytes: 128 << 20,
 		Memory: 256 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour, RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
 		FetchTimeout: 20 * time.Second, Fetches: 16, Log: zerolog.Nop(),
@@ -85,8 +86,8 @@ func (o *Options) validate() error {
 	if o.Isolation != IsolationProgram && o.Isolation != IsolationCall {
 		return fmt.Errorf("sandbox: Isolation %q is neither %q nor %q", o.Isolation, IsolationProgram, IsolationCall)
 	}
-	if !slices.Contains(gate.Engines(), o.Engine) {
-		return fmt.Errorf("sandbox: Engine %q is none of %s", o.Engine, strings.Join(gate.Engines(), ", "))
+	if !slices.Contains(report.Engines(), o.Engine) {
+		return fmt.Errorf("sandbox: Engine %q is none of %s", o.Engine, strings.Join(report.Engines(), ", "))
 	}
 	switch o.Require {
 	case "auto", string(LevelFull), string(LevelReduced), string(LevelProcess):
@@ -112,5 +113,10 @@ func (o *Options) required() Level {
 	return Level(o.Require)
 }
 
+// limits are the bounds of an answer.
+func (o *Options) limits() wire.Limits {
+	return wire.Limits{MaxValue: o.MaxValue, MaxContext: o.MaxContext, MaxDepth: o.MaxDepth}
+}
+
 // frameBound is the longest answer that a runner may give.
-func (o *Options) frameBound() int { return o.MaxValue + o.MaxContext + maxFacts }
+func (o *Options) frameBound() int { return o.MaxValue + o.MaxContext + wire.MaxFacts }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // Pool is the Sandbox: blank runners that wait for a program, and warm ones that have compiled theirs.
@@ -72,11 +74,11 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	reserveThreads(daemonThreads())
+	threads.Reserve(daemonThreads())
 	// Where the system allows few processes, half of them are for nested calls, which never wait.
 	waiting := min(o.Waiting, most/2)
 	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), fetcher: fetcher, most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}}
-	p.namespaces, p.killing, p.readyTimeout = ownNamespaces(), h.kill, readyTimeout
+	p.namespaces, p.killing, p.readyTimeout = wire.Namespaces(), h.kill, readyTimeout
 	if h.ready > 0 {
 		p.readyTimeout = h.ready
 	}
@@ -148,7 +150,7 @@ func (p *Pool) spawnOnce() (*runner, error) {
 	}
 	if err != nil {
 		r.bury("spawn")
-		return nil, fmt.Errorf("%w %s", err, boundText(r.diary.text(), 500))
+		return nil, fmt.Errorf("%w %s", err, wire.BoundText(r.diary.text(), 500))
 	}
 	return r, nil
 }
@@ -380,7 +382,7 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner string, deadline
 const loadTimeout = 15 * time.Second
 
 // Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
-func (p *Pool) Load(ctx context.Context, prog Program, owner string) (*gate.Facts, *Failure) {
+func (p *Pool) Load(ctx context.Context, prog Program, owner string) (*report.Facts, *Failure) {
 	req := &Request{Owner: owner, Depth: 1} // part of a call that has its place already, or of an operator's request
 	if err := p.admission.enter(ctx, req); err != nil {
 		return nil, interrupted(ctx)

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 func TestStatus(t *testing.T) {
@@ -42,7 +44,7 @@ func TestRun(t *testing.T) {
 		{"refuse dependency_policy_violation", `failure dependency_policy_violation/gate`, nil},
 		{"compilepanic", `failure runner_crash/engine`, nil},
 	} {
-		if raceBuild && strings.HasSuffix(c.want, "/memory") {
+		if wire.RaceBuild && strings.HasSuffix(c.want, "/memory") {
 			continue // a race build has no limit of its data
 		}
 		got := p.Run(t.Context(), request(c.source, c.args...), &fakeHost{})

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A runner is the daemon's side of one runner process. Apart from kill and died it belongs to whoever took it out of
@@ -23,14 +24,14 @@ type runner struct {
 	proc  *os.Process
 	in    *os.File // to the process
 	out   *os.File // from the process
-	rd    frameReader
-	wr    frameBuilder
-	ask   frameBuilder
+	rd    *wire.Reader
+	wr    wire.Builder
+	ask   wire.Builder // replies to questions
 	born  time.Time
 	calls int
 
-	program, owner string      // what it has compiled, for whom; "" while blank
-	facts          *gate.Facts // of that program
+	program, owner string        // what it has compiled, for whom; "" while blank
+	facts          *report.Facts // of that program
 	idleSince      time.Time
 	idleCPU        time.Duration // used when it went idle
 
@@ -51,9 +52,8 @@ const readyTimeout = 15 * time.Second
 
 // adopt makes a runner of a started process and begins to watch it.
 func adopt(o *Options, c *child) *runner {
-	r := &runner{opts: o, proc: c.proc, in: c.in, out: c.out, born: time.Now(), gone: make(chan struct{}),
+	r := &runner{opts: o, proc: c.proc, in: c.in, out: c.out, born: time.Now(), rd: wire.NewReader(c.out), gone: make(chan struct{}),
 		usage: openUsage(c.proc.Pid), oom: offerToOOM(c.proc.Pid)}
-	r.rd.src = c.out
 	r.diary.done = make(chan struct{})
 	go r.watchStderr(c.stderr)
 	return r
@@ -85,24 +85,21 @@ func (r *runner) bury(reason string) {
 }
 
 // setup sends the configuration and waits for the word that confinement holds.
-func (r *runner) setup(cfg childConfig, timeout time.Duration) (*childReady, error) {
-	payload, err := json.Marshal(cfg)
-	if err != nil {
+func (r *runner) setup(cfg wire.Config, timeout time.Duration) (*wire.Ready, error) {
+	if err := cfg.Put(&r.wr); err != nil {
 		return nil, err
 	}
 	r.setDeadline(time.Now().Add(timeout))
-	r.wr.begin(kindConfig)
-	r.wr.b = append(r.wr.b, payload...)
-	if _, err := r.in.Write(r.wr.finish()); err != nil {
+	if _, err := r.in.Write(r.wr.Finish()); err != nil {
 		return nil, err
 	}
-	kind, body, err := r.rd.next(maxReady)
+	kind, body, err := r.rd.Next(wire.MaxReady)
 	if err != nil {
 		return nil, err
 	}
-	var ready childReady
-	if kind != kindReady || r.rd.buffered() || json.Unmarshal(body, &ready) != nil {
-		return nil, errFrame
+	var ready wire.Ready
+	if kind != wire.KindReady || r.rd.Buffered() || json.Unmarshal(body, &ready) != nil {
+		return nil, wire.ErrFrame
 	}
 	if ready.Layers != nil {
 		ready.Layers["oom_score_adj"] = r.oom
@@ -133,7 +130,7 @@ func (r *runner) arm(ctx context.Context, t time.Time) {
 
 // quiet reports whether the process lives and has said nothing since its last answer.
 func (r *runner) quiet() bool {
-	if r.rd.buffered() || r.reason.Load() != nil {
+	if r.rd.Buffered() || r.reason.Load() != nil {
 		return false
 	}
 	return pipeSilent(r.out)
@@ -143,25 +140,24 @@ func (r *runner) quiet() bool {
 func (r *runner) load(ctx context.Context, p Program, owner string, deadline time.Time) *Failure {
 	r.program, r.owner = p.Checksum, owner
 	r.arm(ctx, deadline)
-	r.wr.begin(kindLoad)
-	r.wr.string(p.Source)
-	if _, err := r.in.Write(r.wr.finish()); err != nil {
+	wire.PutLoad(&r.wr, p.Source)
+	if _, err := r.in.Write(r.wr.Finish()); err != nil {
 		return r.fault(ctx, err, "")
 	}
-	r.wr.shrink()
-	kind, payload, err := r.rd.next(maxFacts)
+	r.wr.Shrink()
+	kind, payload, err := r.rd.Next(wire.MaxFacts)
 	if err != nil {
 		return r.fault(ctx, err, "")
 	}
-	if kind != kindLoaded || r.rd.buffered() {
-		return r.fault(ctx, errFrame, "")
+	if kind != wire.KindLoaded || r.rd.Buffered() {
+		return r.fault(ctx, wire.ErrFrame, "")
 	}
-	facts, failure, err := parseLoaded(payload)
+	l, err := wire.ParseLoaded(payload)
 	if err != nil {
 		return r.fault(ctx, err, "")
 	}
-	r.facts = facts
-	return failure
+	r.facts = l.Facts
+	return notLoaded(l)
 }
 
 // runOnce has the runner run its program once and serves its questions meanwhile.
@@ -169,36 +165,38 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 	r.calls++
 	nonce := rand.Uint64()
 	now, seed := x.journal.start(req)
-	appendRun(&r.wr, nonce, req, now, seed)
+	order := wire.Run{Nonce: nonce, Now: now, Seed: seed, Depth: req.Depth, Role: req.Role, Method: req.Method, CallID: req.CallID, TraceID: req.TraceID,
+		Args: req.Args, Kwargs: req.Kwargs, Context: req.Context, InputHistory: req.InputHistory}
+	order.Put(&r.wr)
 	r.arm(ctx, deadline)
-	if _, err := r.in.Write(r.wr.finish()); err != nil {
+	if _, err := r.in.Write(r.wr.Finish()); err != nil {
 		return Result{Failure: r.fault(ctx, err, "")}
 	}
-	r.wr.shrink()
+	r.wr.Shrink()
 	for {
-		kind, payload, err := r.rd.next(r.opts.frameBound())
+		kind, payload, err := r.rd.Next(r.opts.frameBound())
 		if err != nil {
 			return Result{Failure: r.fault(ctx, err, "")}
 		}
 		switch kind {
-		case kindAnswer:
-			a, err := parseAnswer(payload, nonce, r.opts)
-			if err == nil && r.rd.buffered() {
+		case wire.KindAnswer:
+			a, err := wire.ParseAnswer(payload, nonce, r.opts.limits())
+			if err == nil && r.rd.Buffered() {
 				err = errors.New("more than one answer")
 			}
 			if err != nil {
 				return Result{Failure: r.fault(ctx, err, "")}
 			}
-			if a.discard {
+			if a.Discard {
 				r.kill("leftovers")
 			}
 			return x.result(a)
-		case kindAsk:
+		case wire.KindAsk:
 			failure := r.serve(ctx, payload, nonce, &deadline, x)
 			if failure != nil {
 				return Result{Failure: failure}
 			}
-		case kindConfig, kindReady, kindLoad, kindLoaded, kindRun, kindReply:
+		case wire.KindConfig, wire.KindReady, wire.KindLoad, wire.KindLoaded, wire.KindRun, wire.KindReply:
 			return Result{Failure: r.fault(ctx, errors.New("a frame out of turn"), "")}
 		default:
 			// A kind that this version does not know, from a runner of another: it asks nothing of us.
@@ -212,14 +210,12 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 // serve answers one question of the program. The run clock goes on while the daemon works for it; it stands still while
 // it waits for others, but for processor time that the runner used although it had nothing to do.
 func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadline *time.Time, x *exchange) *Failure {
-	p := frameParser{b: payload}
-	got := p.fixed()
-	q := question{id: p.uint(), op: p.text(16), params: p.copied(), have: p.uint()}
-	if !p.end() || got != nonce || q.id != uint64(x.asks+1) || r.rd.buffered() {
-		return r.fault(ctx, errors.New("a question that is none"), "")
+	q, err := wire.ParseQuestion(payload, nonce, 2*r.opts.MaxDepth)
+	if err == nil && (q.ID != uint64(x.asks+1) || r.rd.Buffered()) {
+		err = errors.New("a question out of turn")
 	}
-	if len(q.params) > maxAskParam || checkValue(q.params, 2*r.opts.MaxDepth) != nil {
-		return r.fault(ctx, errors.New("a question's parameters that are no JSON"), "")
+	if err != nil {
+		return r.fault(ctx, err, "")
 	}
 	waited, cpu := x.host, r.cpuTime()
 	x.until = *deadline
@@ -235,25 +231,18 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 		return f
 	}
 	r.arm(ctx, *deadline)
-	f := &r.ask
-	f.begin(kindReply)
-	f.fixed(nonce)
-	f.uint(q.id)
+	reply := wire.Reply{Nonce: nonce, ID: q.ID, Holds: wire.ReplyBody, Body: a.body}
 	switch {
 	case a.refusal != nil:
-		f.byte(replyRefused)
-		f.string(a.refusal.Type)
-		f.string(a.refusal.Message)
+		reply.Holds, reply.Type, reply.Message = wire.ReplyRefused, a.refusal.Type, a.refusal.Message
 	case a.same:
-		f.byte(replySame)
-	default:
-		f.byte(replyBody)
-		f.bytes(a.body)
+		reply.Holds = wire.ReplySame
 	}
-	if _, err := r.in.Write(f.finish()); err != nil {
+	reply.Put(&r.ask)
+	if _, err := r.in.Write(r.ask.Finish()); err != nil {
 		return r.fault(ctx, err, "")
 	}
-	f.shrink()
+	r.ask.Shrink()
 	return nil
 }
 
@@ -278,7 +267,7 @@ func (r *runner) fault(ctx context.Context, err error, reason string) *Failure {
 	return &Failure{Type: agent.ErrRunnerCrash, Detail: "protocol", Message: "the runner broke the protocol: " + err.Error()}
 }
 
-// interrupted says what the end of ctx means: the whole call's deadline, or that nobody waits any more.
+// interrupted says what the end of ctx means: the whole call's deadline, or that wire.Nobody waits any more.
 func interrupted(ctx context.Context) *Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return &Failure{Type: agent.ErrTimeout, Detail: "deadline", Message: "the call's time was over", Ours: true}

@@ -1,10 +1,12 @@
-// Package sandbox runs forged programs in confined processes of their own. A runner is a re-exec of the binary with
-// an empty environment, confined before it reads any source; it runs one program for one owner and is discarded after
-// any doubt. Whatever a program or its process does ends in a typed Result, within the deadline plus a second, and
-// leaves the daemon unharmed: no file, socket or process outside, and nothing of one call in another.
+// Package sandbox is the daemon's side of running forged programs, which run in confined processes of their own: it starts these
+// runners, keeps them warm, sets their limits, answers what programs ask, judges from a canary's probes how well they are confined,
+// and kills them. A runner is a re-exec of the binary with an empty environment (package worker is what it does), confined before it
+// reads any source; it runs one program for one owner and is discarded after any doubt. Whatever a program or its process does ends in
+// a typed Result, within the deadline plus a second, and leaves the daemon unharmed: no file, socket or process outside, and nothing of
+// one call in another.
 //
-// Every byte of a program, and everything its process says after the source is in, is taken as hostile. The package
-// knows nothing of models, of contracts or of the store.
+// Every byte from a runner is taken as hostile (package wire). This package never parses a program, and knows nothing of models, of
+// contracts or of the store.
 package sandbox
 
 import (
@@ -14,8 +16,9 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // Program is a program as it is stored.
@@ -50,7 +53,7 @@ type Result struct {
 	Failure  *Failure
 
 	Context *agent.ContextChange // what the program did to its context; meaningful with a Value only
-	Facts   *gate.Facts          // nil when the gate refused
+	Facts   *report.Facts        // nil when the gate refused
 	Effects Effects
 	Timing  Timing
 }
@@ -131,10 +134,13 @@ const (
 	LevelProcess Level = "process" // a separate process with limits, no more
 )
 
+// RunnerArg is the first argument of a runner's command line: package main gives such a process to package worker.
+const RunnerArg = wire.RunnerArg
+
 // Sandbox runs programs. Pool implements it.
 type Sandbox interface {
 	// Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
-	Load(ctx context.Context, p Program, owner string) (*gate.Facts, *Failure)
+	Load(ctx context.Context, p Program, owner string) (*report.Facts, *Failure)
 	// Run runs the program. Concurrent calls are admitted up to Options.Runners at a time; nested ones (depth 1 and
 	// more) use extra runners, so that programs waiting for each other cannot block one another.
 	Run(ctx context.Context, r Request, h Host) Result

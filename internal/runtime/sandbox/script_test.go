@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -10,62 +11,59 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 // runScript is a runner that keeps to the protocol up to a point and then misbehaves: "stage.fault". It is
 // confined like any other.
 func runScript(name string) int {
 	stage, fault, _ := strings.Cut(name, ".")
-	// A probe must pass, or there is no pool to test: only later runners misbehave at the start.
-	landlockFirst()
-	c := &childLoop{in: frameReader{src: fdFile(0)}, out: fdFile(answerFD)}
-	s := &script{c: c, fault: fault}
+	s := &script{fault: fault}
+	s.in, s.out = worker.Open()
 	if stage == "start" {
+		// A probe must pass, or there is no pool to test: only later runners misbehave at the start.
 		if s.peekProbe() {
-			return exitCode(c.start(noEngine))
+			_, _, err := worker.Confine(s.in, s.out, noEngine)
+			return exitCode(err)
 		}
-		return s.misbehave(nil)
+		return s.misbehave()
 	}
-	if err := c.start(noEngine); err != nil || c.cfg.Probe {
+	if cfg, _, err := worker.Confine(s.in, s.out, noEngine); err != nil || cfg.Probe {
 		return exitCode(err)
 	}
 	for {
-		kind, payload, err := c.in.next(1 << 30)
+		kind, payload, err := s.in.Next(1 << 30)
 		if err != nil {
 			return exitCode(err)
 		}
 		switch kind {
-		case kindLoad:
+		case wire.KindLoad:
 			if stage == "load" {
-				return s.misbehave(nil)
+				return s.misbehave()
 			}
-			c.loaded = true
-			c.wr.begin(kindLoaded)
-			c.wr.b = append(c.wr.b, `{"facts":{"imports":null}}`...)
-			if err := c.send(); err != nil {
-				return exitCode(err)
+			err = s.say(wire.KindLoaded, `{"facts":{"imports":null}}`)
+		case wire.KindRun:
+			var run *wire.Run
+			if run, err = wire.ParseRun(payload); err != nil {
+				break
 			}
-		case kindRun:
-			o, err := parseRun(payload)
-			if err != nil {
-				return exitCode(err)
-			}
-			s.nonce = o.nonce
-			if len(o.in.Args) > 0 && string(o.in.Args[0]) == `"well"` { // a control call
-				appendAnswer(&c.wr, &answer{nonce: s.nonce, value: []byte(`"well"`)})
-				if err := c.send(); err != nil {
-					return exitCode(err)
-				}
-				continue
-			}
-			if code := s.misbehave(o); code >= 0 {
+			s.nonce = run.Nonce
+			if len(run.Args) > 0 && string(run.Args[0]) == `"well"` { // a control call
+				err = s.answer(`"well"`)
+			} else if code := s.misbehave(); code >= 0 {
 				return code
 			}
+		}
+		if err != nil {
+			return exitCode(err)
 		}
 	}
 }
 
-func noEngine(string) (Engine, error) { return &nativeEngine{}, nil }
+func noEngine(string) (worker.Engine, error) { return &nativeEngine{}, nil }
 
 func exitCode(err error) int {
 	if err == nil || err == io.EOF {
@@ -76,54 +74,59 @@ func exitCode(err error) int {
 }
 
 type script struct {
-	c     *childLoop
+	in    *wire.Reader
+	out   io.Writer
+	wr    wire.Builder
 	fault string
 	nonce uint64
 }
 
 // peekProbe reads the configuration and puts it back.
 func (s *script) peekProbe() bool {
-	kind, payload, err := s.c.in.next(maxReady)
-	if err != nil || kind != kindConfig {
+	kind, payload, err := s.in.Next(wire.MaxReady)
+	if err != nil || kind != wire.KindConfig {
 		os.Exit(5)
 	}
-	var f frameBuilder
-	f.begin(kindConfig)
-	f.b = append(f.b, payload...)
-	s.c.in = frameReader{src: io.MultiReader(bytes.NewReader(bytes.Clone(f.finish())), fdFile(0))}
+	var f wire.Builder
+	f.Begin(wire.KindConfig)
+	f.PutRaw(payload)
+	s.in = wire.NewReader(bytes.NewReader(f.Finish()))
 	return bytes.Contains(payload, []byte(`"probe":true`))
 }
 
-func (s *script) raw(b []byte) { s.c.out.Write(b) }
+func (s *script) raw(b []byte) { s.out.Write(b) }
 
-func (s *script) answer(value string) {
-	appendAnswer(&s.c.wr, &answer{nonce: s.nonce, value: []byte(value)})
-	s.c.send()
+func (s *script) send() error {
+	_, err := s.out.Write(s.wr.Finish())
+	return err
+}
+
+func (s *script) say(kind byte, payload string) error {
+	s.wr.Begin(kind)
+	s.wr.PutRaw([]byte(payload))
+	return s.send()
+}
+
+func (s *script) answer(value string) error {
+	(&wire.Answer{Nonce: s.nonce, Value: []byte(value)}).Put(&s.wr)
+	return s.send()
 }
 
 func (s *script) ask(nonce, id uint64, op, params string) {
-	f := &s.c.wr
-	f.begin(kindAsk)
-	f.fixed(nonce)
-	f.uint(id)
-	f.string(op)
-	f.bytes([]byte(params))
-	f.uint(0)
-	s.c.send()
+	(&wire.Question{Nonce: nonce, ID: id, Op: op, Params: []byte(params)}).Put(&s.wr)
+	s.send()
 }
 
 // misbehave returns an exit code, or -1 to go on.
-func (s *script) misbehave(o *runOrder) int {
+func (s *script) misbehave() int {
 	switch s.fault {
 	case "mute":
 		time.Sleep(time.Hour)
 	case "exit":
 		return 0
 	case "unconfined": // it says that it is ready, and nothing of a layer
-		s.c.in.next(maxReady)
-		s.c.wr.begin(kindReady)
-		s.c.wr.b = append(s.c.wr.b, `{"layers":{"seccomp":"off (for a test)"}}`...)
-		s.c.send()
+		s.in.Next(wire.MaxReady)
+		s.say(wire.KindReady, `{"layers":{"seccomp":"off (for a test)"}}`)
 		time.Sleep(time.Hour)
 	case "panic":
 		panic("boom")
@@ -133,13 +136,13 @@ func (s *script) misbehave(o *runOrder) int {
 		s.raw(bytes.Repeat([]byte("\x00garbage\xff"), 1000))
 		time.Sleep(time.Hour)
 	case "half":
-		s.raw([]byte{200, 0, 0, 0, kindAnswer, 1, 2, 3})
+		s.raw([]byte{200, 0, 0, 0, wire.KindAnswer, 1, 2, 3})
 		return 0
 	case "halfmute":
-		s.raw([]byte{200, 0, 0, 0, kindAnswer, 1, 2, 3})
+		s.raw([]byte{200, 0, 0, 0, wire.KindAnswer, 1, 2, 3})
 		time.Sleep(time.Hour)
 	case "hugeframe":
-		s.raw(append(binary.LittleEndian.AppendUint32(nil, 1<<31), kindAnswer))
+		s.raw(append(binary.LittleEndian.AppendUint32(nil, 1<<31), wire.KindAnswer))
 		time.Sleep(time.Hour)
 	case "zeroframe":
 		s.raw([]byte{0, 0, 0, 0, 0})
@@ -157,8 +160,8 @@ func (s *script) misbehave(o *runOrder) int {
 		s.answer(`"forged"`)
 		return -1
 	case "twice":
-		appendAnswer(&s.c.wr, &answer{nonce: s.nonce, value: []byte(`1`)})
-		one := bytes.Clone(s.c.wr.finish())
+		(&wire.Answer{Nonce: s.nonce, Value: []byte(`1`)}).Put(&s.wr)
+		one := bytes.Clone(s.wr.Finish())
 		s.raw(append(one, one...))
 		return -1
 	case "late": // a second answer, when the test says that the first has been taken
@@ -194,12 +197,9 @@ func (s *script) misbehave(o *runOrder) int {
 		time.Sleep(time.Hour)
 	case "askunknown":
 		s.ask(s.nonce, 1, "format_disk", "{}")
-		_, payload, _ := s.c.in.next(1 << 20)
-		p := frameParser{b: payload}
-		p.fixed()
-		p.uint()
-		if p.byte() == 1 {
-			s.answer(fmt.Sprintf("%q", p.string()+": "+p.string()))
+		_, payload, _ := s.in.Next(1 << 20)
+		if reply, err := wire.ParseReply(payload, s.nonce, 1); err == nil && reply.Holds == wire.ReplyRefused {
+			s.answer(fmt.Sprintf("%q", reply.Type+": "+reply.Message))
 		}
 		return -1
 	case "asktwice":
@@ -207,32 +207,21 @@ func (s *script) misbehave(o *runOrder) int {
 		s.ask(s.nonce, 2, "call", `{"role":"a","method":"b","args":[],"kwargs":{}}`)
 		time.Sleep(time.Hour)
 	case "ready":
-		s.c.wr.begin(kindReady)
-		s.c.send()
+		s.say(wire.KindReady, "")
 		time.Sleep(time.Hour)
 	case "badchange":
-		s.c.wr.begin(kindAnswer)
-		s.c.wr.fixed(s.nonce)
-		s.c.wr.b = append(s.c.wr.b, endValue, 0, 0, 0)
-		s.c.wr.string("1")
-		s.c.wr.uint(1)
-		s.c.wr.string("k")
-		s.c.wr.string("{broken")
-		s.c.wr.uint(0)
-		s.c.send()
+		change := agent.ContextChange{Set: map[string]json.RawMessage{"k": json.RawMessage("{broken")}}
+		(&wire.Answer{Nonce: s.nonce, Value: []byte("1"), Change: &change}).Put(&s.wr)
+		s.send()
 		return -1
 	case "factsflood":
-		s.c.wr.begin(kindLoaded)
-		s.c.wr.b = append(s.c.wr.b, bytes.Repeat([]byte("x"), 2*maxFacts)...)
-		s.c.send()
+		s.say(wire.KindLoaded, strings.Repeat("x", 2*wire.MaxFacts))
 		time.Sleep(time.Hour)
 	case "factsbroken":
-		s.c.wr.begin(kindLoaded)
-		s.c.wr.b = append(s.c.wr.b, `{"facts":`...)
-		s.c.send()
+		s.say(wire.KindLoaded, `{"facts":`)
 		time.Sleep(time.Hour)
 	case "closepipe":
-		fdClose(answerFD)
+		syscall.Close(wire.AnswerFD)
 		time.Sleep(time.Hour)
 	case "pong": // benchmarks: the least that a runner can do
 		s.answer("1")
@@ -240,5 +229,3 @@ func (s *script) misbehave(o *runOrder) int {
 	}
 	return 9
 }
-
-func fdClose(fd int) { syscall.Close(fd) }

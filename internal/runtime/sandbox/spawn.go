@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A child is a process that has just been started, with the daemon's ends of its pipes.
@@ -41,7 +43,7 @@ func startSpawner(h hooks) (*spawner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: the daemon's own binary: %w", err)
 	}
-	s := &spawner{exe: exe, args: []string{RunnerArg}, fault: h.start, asks: make(chan chan spawned), done: make(chan struct{})}
+	s := &spawner{exe: exe, args: []string{wire.RunnerArg}, fault: h.start, asks: make(chan chan spawned), done: make(chan struct{})}
 	if h.args != nil {
 		s.args = h.args
 	}
@@ -118,6 +120,15 @@ func (s *spawner) startNow() (c *child, err error) {
 	}
 	closeAll([]*os.File{inR, outW, errW})
 	return &child{proc: proc, in: inW, out: outR, stderr: errR}, nil
+}
+
+// runnerEnv is the environment of runners: empty, not nil, which would hand down our keys. The race detector is told not to wait a
+// second at exit.
+func runnerEnv() []string {
+	if wire.RaceBuild {
+		return []string{"GORACE=atexit_sleep_ms=0"}
+	}
+	return []string{}
 }
 
 func closeAll(files []*os.File) {

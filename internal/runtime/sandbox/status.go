@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 func rank(l Level) int {
@@ -39,7 +41,7 @@ func (p *Pool) observe(plans []plan) error {
 			continue
 		}
 		if ready.Engine != "" {
-			return fmt.Errorf("sandbox: the engine does not work in this binary: %s", boundText([]byte(ready.Engine), 1000))
+			return fmt.Errorf("sandbox: the engine does not work in this binary: %s", wire.BoundText([]byte(ready.Engine), 1000))
 		}
 		protectDaemon(plan)
 		p.settle(ready)
@@ -67,7 +69,7 @@ func exhausted(err error) bool {
 	return false
 }
 
-func (p *Pool) canary() (*childReady, error) {
+func (p *Pool) canary() (*wire.Ready, error) {
 	r, err := p.start()
 	if err != nil {
 		return nil, err
@@ -80,23 +82,23 @@ func (p *Pool) canary() (*childReady, error) {
 	ready, err := r.setup(cfg, p.readyTimeout)
 	if err != nil {
 		r.bury("canary")
-		return nil, fmt.Errorf("canary: %w (its process: %s) %s", err, r.state, boundText(r.diary.text(), 500))
+		return nil, fmt.Errorf("canary: %w (its process: %s) %s", err, r.state, wire.BoundText(r.diary.text(), 500))
 	}
 	return ready, nil
 }
 
-func (p *Pool) childConfig(probe bool) childConfig {
-	return childConfig{Memory: p.opts.Memory, CPUSeconds: int64(p.opts.RunnerCPU.Seconds()), MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
+func (p *Pool) childConfig(probe bool) wire.Config {
+	return wire.Config{Memory: p.opts.Memory, CPUSeconds: int64(p.opts.RunnerCPU.Seconds()), MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
 		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Probe: probe, Kill: p.killing && !probe, Parent: os.Getpid(), Namespaces: p.namespaces}
 }
 
 // settle derives status and required layers from the canary's report.
-func (p *Pool) settle(ready *childReady) {
+func (p *Pool) settle(ready *wire.Ready) {
 	s := Status{Layers: ready.Layers, Probes: ready.Probes}
 	if s.Probes == nil {
 		s.Probes = map[string]string{}
 	}
-	if raceBuild {
+	if wire.RaceBuild {
 		s.Layers["rlimits"] += " (no data limit in a race build)"
 	}
 	open := 0
@@ -132,10 +134,10 @@ func (p *Pool) settle(ready *childReady) {
 }
 
 // missingLayer reports a layer that the canary had and this runner has not: it may not run anything then.
-func missingLayer(want []string, ready *childReady) error {
+func missingLayer(want []string, ready *wire.Ready) error {
 	for _, l := range want {
 		if got := ready.Layers[l]; !strings.HasPrefix(got, "on") {
-			return fmt.Errorf("layer %s is %s, and was on at the start", l, boundText([]byte(got), 200))
+			return fmt.Errorf("layer %s is %s, and was on at the start", l, wire.BoundText([]byte(got), 200))
 		}
 	}
 	return nil

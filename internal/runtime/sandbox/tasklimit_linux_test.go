@@ -11,13 +11,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 )
 
 // taskLimit is the variable under which the test's own process is a daemon that may have so many tasks more.
 const taskLimit = "SANDBOX_TASK_LIMIT"
 
 // TestTaskLimit has a daemon with a real limit of its tasks meet programs that make threads by raw system calls until the kernel refuses,
-// and hold them: the daemon lives, and answers others meanwhile. It is apart, as a user of its own, so that the limit is of nobody else.
+// and hold them: the daemon lives, and answers others meanwhile. It is apart, as a user of its own, so that the limit is of wire.Nobody else.
 func TestTaskLimit(t *testing.T) {
 	const more = 300
 	for _, kind := range []string{"user", "group"} {
@@ -97,7 +99,7 @@ func TestDaemonAtTaskLimit(t *testing.T) {
 	}
 	<-full
 	<-full
-	reserveThreads(daemonThreads() / 2) // so many things that block a thread does the daemon do at once
+	threads.Reserve(daemonThreads() / 2) // so many things that block a thread does the daemon do at once
 	var others sync.WaitGroup
 	for i := range 12 {
 		others.Go(func() {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // taskRoom returns how many more tasks, which are threads and processes, the daemon and its runners may have, and what limits them: the
@@ -30,7 +32,7 @@ func taskRoom() (room int, limit string) {
 	}
 	uid := os.Geteuid()
 	if uid == 0 {
-		uid = nobody // root is exempt
+		uid = wire.Nobody // root is exempt
 	}
 	var nproc unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &nproc) == nil && nproc.Cur < 1<<31 {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
 )
 
 // RunnerTasks is how many tasks, which are threads and processes, the daemon reckons with for a runner where the system limits them.
@@ -14,35 +13,9 @@ const RunnerTasks = 16
 // DaemonTasks is how many tasks the daemon leaves to itself: 48 and two for each CPU.
 func DaemonTasks() int { return 2 * daemonThreads() }
 
-// A runner may not make threads: it has as many as it will ever need before it is confined. The Go runtime needs one for each of
-// childProcs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is on its way
-// to sleep; it ends none that is idle. These come to the five or six that a start has made.
-const runnerThreads = 8
-
 // daemonThreads are what the daemon keeps in reserve, too: where the system lets it make no more, the Go runtime would end it. Beside the
 // processors that run Go, these are for what blocks a thread, which is the disk above all.
 func daemonThreads() int { return 24 + runtime.GOMAXPROCS(0) }
-
-// reserveThreads has the Go runtime make n threads and keep them for whatever needs one later.
-func reserveThreads(n int) {
-	var held, done sync.WaitGroup
-	release := make(chan struct{})
-	held.Add(n)
-	for range n {
-		done.Go(func() {
-			runtime.LockOSThread() // and so needs a thread of its own while it waits
-			defer runtime.UnlockOSThread()
-			held.Done()
-			<-release
-		})
-	}
-	held.Wait()
-	close(release)
-	done.Wait()
-	// A thread that the scheduler has just decided to make, while all others were held, is made now: it is to run a processor, and for
-	// that the world cannot stop before.
-	runtime.ReadMemStats(new(runtime.MemStats))
-}
 
 const roomForAll = "on (room for all runners)"
 

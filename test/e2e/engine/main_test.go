@@ -7,29 +7,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
 // TestMain has the runners of this package run programs by an engine that fails where it is asked to.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
-		os.Exit(sandbox.Serve(newFailing))
+		os.Exit(worker.Serve(newFailing))
 	}
 	rig.Main(m)
 }
 
 // A failing engine is the default one, but fails to compile a program that says so, and to encode a value that does.
-type failing struct{ sandbox.Engine }
+type failing struct{ worker.Engine }
 
-func newFailing(setting string) (sandbox.Engine, error) {
-	e, err := sandbox.NewEngine(setting)
+func newFailing(setting string) (worker.Engine, error) {
+	e, err := worker.NewEngine(setting)
 	return failing{e}, err
 }
 
-func (e failing) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+func (e failing) Load(source string) (*report.Facts, *report.Refusal, error) {
 	if strings.Contains(source, "// a fault while compiling") {
 		return nil, nil, &interp.Failure{Why: "planted while compiling"}
 	}

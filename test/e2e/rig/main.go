@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/cli"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 // actAsBinary is the variable that makes the test binary act as the real one.
@@ -23,7 +25,10 @@ const ClockFile = "RECURGENTD_TEST_CLOCK"
 // instead, so that tests start real processes without a build of their own.
 func Main(m *testing.M) {
 	// A runner has an empty environment, so it is known by its argument.
-	if _, ok := os.LookupEnv(actAsBinary); ok || len(os.Args) > 1 && os.Args[1] == "runner" {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
+		os.Exit(worker.Main())
+	}
+	if _, ok := os.LookupEnv(actAsBinary); ok {
 		sh := cli.System()
 		if file, ok := os.LookupEnv(ClockFile); ok {
 			sh.Clock = clockFrom(file)

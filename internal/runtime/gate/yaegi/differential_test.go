@@ -11,6 +11,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -39,7 +40,7 @@ func generatedCalls(t testing.TB) []recurgent.Input {
 // the setting "yaegi" has it, those with loops. YAEGI_PROGRAMS says how many of each, YAEGI_SEED where to begin. A difference is shown
 // with the smallest program that has it.
 func TestDifferentialPlain(t *testing.T) {
-	for _, setting := range []string{gate.EngineAuto, gate.EngineYaegi} {
+	for _, setting := range []string{report.EngineAuto, report.EngineYaegi} {
 		t.Run(setting, func(t *testing.T) { differential(t, setting) })
 	}
 }
@@ -59,7 +60,7 @@ func differential(t *testing.T, setting string) {
 	calls := generatedCalls(t)
 	reasons, refused, ran, differ := map[string]int{}, 0, 0, 0
 	for seed := first; seed < first+uint64(count); seed++ {
-		source := generate(seed, setting == gate.EngineYaegi)
+		source := generate(seed, setting == report.EngineYaegi)
 		p, refusal := g.Check(source)
 		if refusal != nil {
 			refused++

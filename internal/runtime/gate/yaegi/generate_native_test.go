@@ -1,7 +1,5 @@
 package yaegi
 
-import ()
-
 // native writes what only host values do.
 func (g *generator) native() {
 	name := g.fresh()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // What the loops of the setting "yaegi" allocate grows as natively: with n doubled it at most doubles, with some room for what grows in steps. Where yaegi copies
@@ -37,10 +38,10 @@ func TestLoopsGrowAsNatively(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := check(t, fmt.Sprintf("package tool\n\nfunc add(a, b int) int { return a + b }\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tsize, ok := call.Arg(0, \"n\").(float64)\n\tif !ok {\n\t\treturn nil, nil\n\t}\n\tn := int(size)\n\tx := 0\n%s\n\treturn add(x, n), nil\n}\n", body))
-			if why := gate.WhyNotYaegi(p, gate.EngineYaegi); why != "" {
+			if why := gate.WhyNotYaegi(p, report.EngineYaegi); why != "" {
 				t.Fatalf("not on yaegi: %s", why)
 			}
-			if why := gate.WhyNotYaegi(p, gate.EngineAuto); why == "" {
+			if why := gate.WhyNotYaegi(p, report.EngineAuto); why == "" {
 				t.Error("on yaegi without the setting")
 			}
 			one, two := allocated(t, p, n), allocated(t, p, 2*n)
@@ -75,8 +76,8 @@ func allocated(t *testing.T, p *gate.Program, n int) uint64 {
 func TestRangesOverStringsStayAway(t *testing.T) {
 	for _, loop := range []string{"for _, r := range s { n += int(r) }", "for i := range s { n += i }", "for i, r := range s { n += i + int(r) }", "for range s { n++ }"} {
 		p := check(t, "package tool\n\nfunc Run(call *recurgent.Call) (any, error) {\n\ts := \"ab\"\n\tn := 0\n"+loop+"\n\treturn n + len(s), nil\n}\n")
-		for _, setting := range gate.Engines() {
-			if got := gate.Choose(p, setting); got != gate.EngineSSA {
+		for _, setting := range report.Engines() {
+			if got := gate.Choose(p, setting); got != report.EngineSSA {
 				t.Errorf("%s: on %s with %s", loop, got, setting)
 			}
 		}

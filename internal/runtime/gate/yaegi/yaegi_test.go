@@ -14,6 +14,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -188,7 +189,7 @@ func plain(t testing.TB) []program {
 // Every program that Choose gives to yaegi under either setting ends every call as the other engine does, which package diff holds to
 // the native run. Each is run twice over: the second round must not see the first.
 func TestBothEnginesAgree(t *testing.T) {
-	chosen := map[string]map[string]int{gate.EngineAuto: {}, gate.EngineYaegi: {}}
+	chosen := map[string]map[string]int{report.EngineAuto: {}, report.EngineYaegi: {}}
 	groups := map[string]int{}
 	for _, pr := range append(append(recorded(t), corpus(t)...), plain(t)...) {
 		t.Run(pr.name, func(t *testing.T) {
@@ -212,7 +213,7 @@ func TestBothEnginesAgree(t *testing.T) {
 	for setting, n := range chosen {
 		t.Logf("%s: on yaegi: %v of %v", setting, n, groups)
 	}
-	if auto, all := chosen[gate.EngineAuto]["plain"], chosen[gate.EngineYaegi]["plain"]; auto < 60 || all <= auto {
+	if auto, all := chosen[report.EngineAuto]["plain"], chosen[report.EngineYaegi]["plain"]; auto < 60 || all <= auto {
 		t.Errorf("of the plain programs %d are on yaegi, %d with loops; want more", auto, all)
 	}
 }
@@ -231,7 +232,7 @@ func agree(t *testing.T, p *gate.Program, pr program) {
 // goroutine outlives a run on either.
 func TestPanicsAreRetold(t *testing.T) {
 	p := check(t, "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tt := time.Now()\n\tyear := t.Year()\n\tdays := []int{year}\n\treturn days[len(call.Args)], nil\n}\n")
-	if why := gate.WhyNotYaegi(p, gate.EngineAuto); why != "" {
+	if why := gate.WhyNotYaegi(p, report.EngineAuto); why != "" {
 		t.Fatalf("not on yaegi: %s", why)
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -29,16 +29,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	gateinterp "github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/hostile"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
-		os.Exit(sandbox.Serve(func(string) (sandbox.Engine, error) { return &engine{}, nil }))
+		os.Exit(worker.Serve(func(string) (worker.Engine, error) { return &engine{}, nil }))
 	}
 	if os.Getenv(withoutLandlock) != "" {
 		if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow,
@@ -70,7 +71,7 @@ type engine struct {
 	run func(*recurgent.Call) (any, error)
 }
 
-func (e *engine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
 	i := interp.New(interp.Options{Unrestricted: true})
 	for _, symbols := range []interp.Exports{stdlib.Symbols, syscallsymbols.Symbols, unsafesymbols.Symbols, unrestricted.Symbols, {"recurgent/recurgent": {
 		"Call": reflect.ValueOf((*recurgent.Call)(nil)), "Tool": reflect.ValueOf((*recurgent.Tool)(nil)), "Request": reflect.ValueOf((*recurgent.Request)(nil)),
@@ -92,7 +93,7 @@ func (e *engine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
 		return nil, nil, errors.New("no Run")
 	}
 	e.run = run
-	return &gate.Facts{}, nil, nil
+	return &report.Facts{}, nil, nil
 }
 
 func (e *engine) Run(call *recurgent.Call, _ time.Time, _ uint64) (value any, err error, panicked *gateinterp.Panic) {
@@ -257,4 +258,5 @@ func (host) Tools(context.Context) (json.RawMessage, error) { return json.RawMes
 func (host) History(context.Context, bool, bool, int, int) (json.RawMessage, error) {
 	return json.RawMessage("[]"), nil
 }
+func (host) Revision(context.Context, string) int64                   { return -1 }
 func (host) Content(context.Context, string) (json.RawMessage, error) { return nil, nil }

@@ -1,4 +1,4 @@
-package sandbox
+package worker
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/selftest"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
@@ -17,7 +18,7 @@ import (
 // default one; the tests of confinement use some that give a program everything.
 type Engine interface {
 	// Load gates and compiles the source. It is called once, before any Run.
-	Load(source string) (*gate.Facts, *gate.Refusal, error)
+	Load(source string) (*report.Facts, *report.Refusal, error)
 	// Run runs the program: exactly one of a value with a nil error, an error that the program returned, and a panic.
 	Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *interp.Panic)
 	// Reads counts what the last run read of clock and chance.
@@ -29,7 +30,7 @@ type Engine interface {
 // gateEngine is the default engine: of package gate's interpreters the one that gate.Choose names.
 type gateEngine struct {
 	gate     *gate.Gate
-	setting  string // gate.EngineAuto, gate.EngineSSA or gate.EngineYaegi
+	setting  string // one of report.Engines
 	compiled compiled
 }
 
@@ -40,7 +41,7 @@ type compiled interface {
 	Reads() rt.Reads
 }
 
-// NewEngine returns the default engine, package gate and its interpreters, under a setting of Options.Engine.
+// NewEngine returns the default engine, package gate and its interpreters, under one of the settings of report.Engines.
 func NewEngine(setting string) (Engine, error) {
 	g, err := gate.New(gate.Options{})
 	if err != nil {
@@ -49,12 +50,12 @@ func NewEngine(setting string) (Engine, error) {
 	return &gateEngine{gate: g, setting: setting}, nil
 }
 
-func (e *gateEngine) Load(source string) (*gate.Facts, *gate.Refusal, error) {
+func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error) {
 	p, refusal := e.gate.Check(source)
 	if refusal != nil {
 		return nil, refusal, nil
 	}
-	if gate.Choose(p, e.setting) == gate.EngineYaegi {
+	if gate.Choose(p, e.setting) == report.EngineYaegi {
 		if c, err := yaegi.Compile(p); err == nil {
 			e.compiled, p.Facts.Engine = c, yaegi.Name+" "+yaegi.Version
 			return &p.Facts, nil, nil
@@ -81,8 +82,8 @@ func (e *gateEngine) Reads() (int, int) {
 
 func (e *gateEngine) Encode(v any) (json.RawMessage, error) { return interp.Encode(v) }
 
-// selfTest runs programs whose answers are known, and returns an error that names the first that answers otherwise.
-func (e *gateEngine) selfTest() error {
+// SelfTest runs programs whose answers are known, and returns an error that names the first that answers otherwise.
+func (e *gateEngine) SelfTest() error {
 	programs, err := selftest.Programs()
 	if err != nil {
 		return err

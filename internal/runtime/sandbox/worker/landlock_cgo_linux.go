@@ -1,6 +1,6 @@
 //go:build cgo
 
-package sandbox
+package worker
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 
 	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A binary that is linked with the C library cannot make a system call on all of its threads: Go refuses, and the C
@@ -52,7 +54,7 @@ func restrictThread() error {
 	}
 	defer syscall.Close(fd)
 	allowed := []string{"/proc/self/exe", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"}
-	if raceBuild {
+	if wire.RaceBuild {
 		allowed = append(allowed, "/proc") // the detector reads its own memory map
 	}
 	for _, path := range allowed {

@@ -1,6 +1,6 @@
 //go:build !cgo
 
-package sandbox
+package worker
 
 import (
 	"syscall"

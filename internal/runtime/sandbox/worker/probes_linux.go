@@ -1,4 +1,4 @@
-package sandbox
+package worker
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // The canary's probes try what must be impossible in a runner, each with one raw system call, because a library could
@@ -43,7 +45,7 @@ func (t *texts) str(s string) uintptr {
 
 // probeNetwork knocks at the daemon's own listener before seccomp is on: in a network namespace of its own there is no
 // way even to the loopback address.
-func probeNetwork(cfg *childConfig, ready *childReady) {
+func probeNetwork(cfg *wire.Config, ready *wire.Ready) {
 	if ready.Layers["netns"] != "on" || cfg.Port == 0 {
 		return
 	}
@@ -58,7 +60,7 @@ func probeNetwork(cfg *childConfig, ready *childReady) {
 }
 
 // probeLandlock opens a file before seccomp is on.
-func probeLandlock(ready *childReady) {
+func probeLandlock(ready *wire.Ready) {
 	if !isOn(ready.Layers["landlock"]) {
 		return
 	}
@@ -77,7 +79,7 @@ func probeLandlock(ready *childReady) {
 }
 
 // probeAll runs when every layer is on.
-func probeAll(cfg *childConfig, ready *childReady) {
+func probeAll(cfg *wire.Config, ready *wire.Ready) {
 	at := uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1)
 	parent := uintptr(cfg.Parent)
 	self := uintptr(os.Getpid())
@@ -199,7 +201,7 @@ func probeAll(cfg *childConfig, ready *childReady) {
 }
 
 // probeFork tries to make a child. Were it allowed, the child would end at once.
-func probeFork(ready *childReady) {
+func probeFork(ready *wire.Ready) {
 	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno == 0 && pid == 0 {
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
@@ -208,8 +210,8 @@ func probeFork(ready *childReady) {
 }
 
 // probeMemory asks for more memory than the runner may have.
-func probeMemory(cfg *childConfig, ready *childReady) {
-	if raceBuild {
+func probeMemory(cfg *wire.Config, ready *wire.Ready) {
+	if wire.RaceBuild {
 		return
 	}
 	for name, ask := range map[string]struct{ bytes, prot uintptr }{

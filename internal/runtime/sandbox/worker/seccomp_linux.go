@@ -1,4 +1,4 @@
-package sandbox
+package worker
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // mapFlags are the kinds of mapping that count against RLIMIT_DATA as soon as they can be written to. Shared ones and those that grow
@@ -27,7 +29,7 @@ func syscallPolicy(otherwise seccomp.Action) seccomp.Policy {
 	if runtime.GOARCH == "amd64" {
 		names = append(names, "epoll_wait", "time")
 	}
-	if raceBuild { // the detector's runtime
+	if wire.RaceBuild { // the detector's runtime
 		names = append(names, "personality", "fcntl", "readlinkat")
 	}
 	arg := func(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {

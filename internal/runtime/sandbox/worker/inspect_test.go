@@ -1,4 +1,4 @@
-package sandbox
+package worker
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 type shouting struct{ hidden chan int }
@@ -63,7 +65,7 @@ func TestUnsafeArguments(t *testing.T) {
 		{"a number of 500 digits", huge, "", false},
 		{"its own method refuses", shouting{}, `"{hidden: (chan)}"`, false},
 	}
-	within := func(raw json.RawMessage) error { return checkValue(raw, 100) }
+	within := func(raw json.RawMessage) error { return wire.CheckValue(raw, 100) }
 	plainly := func(v any) (json.RawMessage, error) { return json.Marshal(v) }
 	for _, tt := range tests {
 		got := refuse(callParams{"r", "m", []any{"before", tt.v, "after"}, map[string]any{"bad": tt.v, "good": true}}, plainly, within)
@@ -76,7 +78,7 @@ func TestUnsafeArguments(t *testing.T) {
 		if want := tt.want; want != "" && (string(got.Args[1]) != want || string(got.Kwargs["bad"]) != want) {
 			t.Errorf("%s: got %s and %s, want %s", tt.name, got.Args[1], got.Kwargs["bad"], want)
 		}
-		if strings.HasPrefix(got.Unsafe, "argument 2: ") == tt.safe || strings.Contains(mustEncode(t, got), "0xc") || checkValue([]byte(mustEncode(t, got)), 200) != nil {
+		if strings.HasPrefix(got.Unsafe, "argument 2: ") == tt.safe || strings.Contains(mustEncode(t, got), "0xc") || wire.CheckValue([]byte(mustEncode(t, got)), 200) != nil {
 			t.Errorf("%s: %s", tt.name, mustEncode(t, got))
 		}
 	}

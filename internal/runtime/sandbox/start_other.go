@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"os"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -28,8 +27,6 @@ func (plan) attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setp
 
 func protectDaemon(plan) {}
 
-func ownNamespaces() map[string]string { return nil }
-
 // cpuTime is not known here: time that a program burns while it waits is not charged.
 func (r *runner) cpuTime() time.Duration { return 0 }
 
@@ -43,29 +40,3 @@ func offerToOOM(int) string { return "off (not on this system)" }
 
 // taskRoom knows of no limit.
 func taskRoom() (room int, limit string) { return 0, "" }
-
-// limitProcess sets the limits that this system has.
-func limitProcess(cfg *childConfig, layers map[string]string) {
-	var faults []string
-	limit := func(name string, resource int, value uint64) {
-		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: value, Max: value}); err != nil {
-			faults = append(faults, name+": "+err.Error())
-		}
-	}
-	limit("cpu", syscall.RLIMIT_CPU, uint64(cfg.CPUSeconds))
-	limit("nofile", syscall.RLIMIT_NOFILE, 16)
-	limit("fsize", syscall.RLIMIT_FSIZE, 0)
-	limit("core", syscall.RLIMIT_CORE, 0)
-	layers["rlimits"] = "on"
-	if len(faults) > 0 {
-		layers["rlimits"] = "off (" + strings.Join(faults, "; ") + ")"
-	}
-}
-
-// confineProcess has nothing to put on: a process of its own with limits is all there is.
-func confineProcess(_ *childConfig, ready *childReady) {
-	ready.Layers["seccomp"] = "off (not on this system)"
-}
-
-// landlockFirst has nothing to do here.
-func landlockFirst() {}

@@ -1,4 +1,4 @@
-package sandbox
+package wire
 
 import (
 	"errors"
@@ -6,24 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// Faults of a JSON value that checkValue finds.
+// Faults of a JSON value that CheckValue finds.
 var (
-	errNotJSON   = errors.New("not one JSON value")
-	errTooDeep   = errors.New("nested too deeply")
-	errNotUTF8   = errors.New("a string that is not UTF-8")
-	errNotCompct = errors.New("blanks between the parts")
-	errBigNumber = errors.New("a number that no float can hold")
+	ErrNotJSON    = errors.New("not one JSON value")
+	ErrTooDeep    = errors.New("nested too deeply")
+	ErrNotUTF8    = errors.New("a string that is not UTF-8")
+	ErrNotCompact = errors.New("insignificant whitespace")
+	ErrBigNumber  = errors.New("a number that no float can hold")
 )
 
-// checkValue reports whether b is exactly one compact JSON value of at most depth levels, all of it UTF-8, with no
+// CheckValue reports whether b is exactly one compact JSON value of at most depth levels, all of it UTF-8, with no
 // number beyond the range of a float64. It allocates nothing: it runs on the way of every call.
-func checkValue(b []byte, depth int) error {
+func CheckValue(b []byte, depth int) error {
 	c := checker{b: b, depth: depth}
 	if err := c.value(); err != nil {
 		return err
 	}
 	if c.i != len(b) {
-		return errNotJSON
+		return ErrNotJSON
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (c *checker) value() error {
 	case 'n':
 		return c.word("null")
 	case ' ', '\t', '\r', '\n':
-		return errNotCompct
+		return ErrNotCompact
 	}
 	return c.number()
 }
@@ -64,7 +64,7 @@ func (c *checker) value() error {
 // list checks an object or an array. Recursion ends at the depth bound.
 func (c *checker) list(closer byte, keys bool) error {
 	if c.depth == 0 {
-		return errTooDeep
+		return ErrTooDeep
 	}
 	c.depth--
 	c.i++
@@ -76,13 +76,13 @@ func (c *checker) list(closer byte, keys bool) error {
 	for {
 		if keys {
 			if c.peek() != '"' {
-				return errNotJSON
+				return ErrNotJSON
 			}
 			if err := c.str(); err != nil {
 				return err
 			}
 			if c.peek() != ':' {
-				return errNotJSON
+				return ErrNotJSON
 			}
 			c.i++
 		}
@@ -97,14 +97,14 @@ func (c *checker) list(closer byte, keys bool) error {
 			c.depth++
 			return nil
 		default:
-			return errNotJSON
+			return ErrNotJSON
 		}
 	}
 }
 
 func (c *checker) word(w string) error {
 	if len(c.b)-c.i < len(w) || string(c.b[c.i:c.i+len(w)]) != w {
-		return errNotJSON
+		return ErrNotJSON
 	}
 	c.i += len(w)
 	return nil
@@ -117,32 +117,32 @@ func (c *checker) str() error {
 		switch ch := c.b[i]; {
 		case ch == '"':
 			if !ascii && !utf8.Valid(c.b[start:i]) {
-				return errNotUTF8
+				return ErrNotUTF8
 			}
 			c.i = i + 1
 			return nil
 		case ch == '\\':
 			i++
 			if i == len(c.b) {
-				return errNotJSON
+				return ErrNotJSON
 			}
 			switch c.b[i] {
 			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 			case 'u':
 				if len(c.b)-i < 5 || !isHex(c.b[i+1:i+5]) {
-					return errNotJSON
+					return ErrNotJSON
 				}
 				i += 4
 			default:
-				return errNotJSON
+				return ErrNotJSON
 			}
 		case ch < ' ':
-			return errNotJSON
+			return ErrNotJSON
 		case ch >= utf8.RuneSelf:
 			ascii = false
 		}
 	}
-	return errNotJSON
+	return ErrNotJSON
 }
 
 func isHex(b []byte) bool {
@@ -170,13 +170,13 @@ func (c *checker) number() error {
 	if c.peek() == '0' {
 		c.i++
 	} else if !c.digits() {
-		return errNotJSON
+		return ErrNotJSON
 	}
 	exponent := false
 	if c.peek() == '.' {
 		c.i++
 		if !c.digits() {
-			return errNotJSON
+			return ErrNotJSON
 		}
 	}
 	if ch := c.peek(); ch == 'e' || ch == 'E' {
@@ -186,13 +186,13 @@ func (c *checker) number() error {
 			c.i++
 		}
 		if !c.digits() {
-			return errNotJSON
+			return ErrNotJSON
 		}
 	}
 	if exponent || c.i-start > 300 {
 		// Whoever decodes the value into a float64 must not stumble over it.
 		if _, err := strconv.ParseFloat(string(c.b[start:c.i]), 64); err != nil {
-			return errBigNumber
+			return ErrBigNumber
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package sandbox
+package worker
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // callParams is what recurgent.Tool.CallWith asks with.
@@ -41,7 +43,7 @@ func refuse(p callParams, encode func(any) (json.RawMessage, error), fits func(j
 			return raw
 		}
 		if r.Unsafe == "" {
-			r.Unsafe = boundText([]byte(at+": "+err.Error()), 400)
+			r.Unsafe = wire.BoundText([]byte(at+": "+err.Error()), 400)
 		}
 		text, _ := json.Marshal(inspect(v)) // a string always encodes
 		return text
@@ -50,7 +52,7 @@ func refuse(p callParams, encode func(any) (json.RawMessage, error), fits func(j
 		r.Args[i] = safe("argument "+strconv.Itoa(i+1), v)
 	}
 	for _, k := range slices.Sorted(maps.Keys(p.Kwargs)) {
-		r.Kwargs[toValid([]byte(k))] = safe("argument "+strconv.Quote(boundText([]byte(k), 40)), p.Kwargs[k])
+		r.Kwargs[wire.ValidText([]byte(k))] = safe("argument "+strconv.Quote(wire.BoundText([]byte(k), 40)), p.Kwargs[k])
 	}
 	if r.Unsafe == "" {
 		r.Unsafe = "the arguments together have no JSON form"
@@ -76,7 +78,7 @@ func inspect(v any) (text string) {
 		}
 	}()
 	w.value(reflect.ValueOf(v), inspectDepth)
-	return boundText([]byte(w.b.String()), inspectBytes)
+	return wire.BoundText([]byte(w.b.String()), inspectBytes)
 }
 
 type inspector struct{ b strings.Builder }
@@ -101,7 +103,7 @@ func (w *inspector) value(v reflect.Value, depth int) {
 	case reflect.Complex64, reflect.Complex128:
 		fmt.Fprint(&w.b, v.Complex())
 	case reflect.String:
-		w.b.WriteString(strconv.Quote(boundText([]byte(v.String()), inspectBytes)))
+		w.b.WriteString(strconv.Quote(wire.BoundText([]byte(v.String()), inspectBytes)))
 	case reflect.Interface, reflect.Pointer:
 		w.behind(v, depth)
 	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:

@@ -1,0 +1,68 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// forkForbidden says that a runner cannot have children, so that its process is all there is to kill.
+const forkForbidden = true
+
+// rssUnit is the unit of Rusage.Maxrss in bytes.
+const rssUnit = 1024
+
+func selfExe() (string, error) { return "/proc/self/exe", nil }
+
+// sealInherited keeps what the daemon has inherited, or opens without care, from its children.
+func sealInherited() {
+	if unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		var fd int
+		if _, err := fmt.Sscan(e.Name(), &fd); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
+// A plan is how runners are started: what only the parent can do for their confinement.
+type plan struct {
+	namespaces uintptr
+	userns     bool
+	uid        bool
+}
+
+// plans lists the ways to start a runner, the best first. The canary takes the first that works.
+func plans() []plan {
+	const all = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	if os.Geteuid() == 0 {
+		return []plan{{namespaces: all, uid: true}, {uid: true}, {namespaces: all}, {}}
+	}
+	return []plan{{namespaces: all | unix.CLONE_NEWUSER, userns: true}, {}}
+}
+
+func (p plan) attributes() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: p.namespaces}
+	if p.userns {
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: wire.Nobody, HostID: os.Geteuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: wire.Nobody, HostID: os.Getegid(), Size: 1}}
+	}
+	if p.uid {
+		a.Credential = &syscall.Credential{Uid: wire.Nobody, Gid: wire.Nobody}
+	}
+	return a
+}
+
+// protectDaemon closes the daemon's memory and environment to runners of the same user, where nothing else does.
+func protectDaemon(p plan) {
+	if !p.userns { // a user namespace cannot be set up for a process that is not dumpable
+		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
+}

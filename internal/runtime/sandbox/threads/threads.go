@@ -1,0 +1,28 @@
+// Package threads has the Go runtime make operating-system threads before they are needed, where later it may not be able to.
+package threads
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Reserve makes the Go runtime have n threads beside those that are busy, and keep them for whatever needs one later.
+func Reserve(n int) {
+	var held, done sync.WaitGroup
+	release := make(chan struct{})
+	held.Add(n)
+	for range n {
+		done.Go(func() {
+			runtime.LockOSThread() // and so needs a thread of its own while it waits
+			defer runtime.UnlockOSThread()
+			held.Done()
+			<-release
+		})
+	}
+	held.Wait()
+	close(release)
+	done.Wait()
+	// A thread that the scheduler has just decided to make, while all others were held, is made now: it is to run a processor, and for
+	// that the world cannot stop before.
+	runtime.ReadMemStats(new(runtime.MemStats))
+}

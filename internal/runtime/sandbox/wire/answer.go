@@ -1,0 +1,166 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// How a call ended, in an answer.
+const (
+	EndValue byte = iota
+	EndAuthored
+	EndFailure
+	EndFault // of the engine
+)
+
+// Limits are the bounds of an answer.
+type Limits struct {
+	MaxValue   int // bytes of a result
+	MaxContext int // bytes of what a call may change in its context
+	MaxDepth   int // levels of arrays and objects
+}
+
+// An Answer is how a call ended in the runner. Nothing of it is to be believed beyond what ParseAnswer checks.
+type Answer struct {
+	Nonce   uint64 // of the run
+	End     byte
+	Discard bool   // the runner asks to be replaced: something was left over
+	Clock   uint64 // readings of the clock
+	Chance  uint64 // readings of randomness
+
+	Value         []byte // of EndValue: compact JSON
+	Type, Message string // of EndAuthored and EndFailure; EndFault has a message only
+	Detail, Hint  string // of EndFailure
+	Change        *agent.ContextChange
+}
+
+// Put builds the frame.
+func (a *Answer) Put(f *Builder) {
+	f.Begin(KindAnswer)
+	f.PutFixed(a.Nonce)
+	f.PutByte(a.End)
+	if a.Discard {
+		f.PutByte(1)
+	} else {
+		f.PutByte(0)
+	}
+	f.PutUint(a.Clock)
+	f.PutUint(a.Chance)
+	switch a.End {
+	case EndValue:
+		f.PutBytes(a.Value)
+	case EndAuthored:
+		f.PutString(a.Type)
+		f.PutString(a.Message)
+	case EndFault:
+		f.PutString(a.Message)
+	default:
+		f.PutString(a.Type)
+		f.PutString(a.Message)
+		f.PutString(a.Detail)
+		f.PutString(a.Hint)
+	}
+	if a.Change == nil {
+		f.PutUint(0)
+		f.PutUint(0)
+		return
+	}
+	f.PutUint(uint64(len(a.Change.Set)))
+	for k, v := range a.Change.Set {
+		f.PutString(k)
+		f.PutBytes(v)
+	}
+	f.PutUint(uint64(len(a.Change.Delete)))
+	for _, k := range a.Change.Delete {
+		f.PutString(k)
+	}
+}
+
+// ParseAnswer takes an answer apart and checks it: the nonce, the form of every value, the bounds.
+func ParseAnswer(payload []byte, nonce uint64, l Limits) (*Answer, error) {
+	p := Parse(payload)
+	a := &Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(), Chance: p.TakeUint()}
+	if p.bad {
+		return nil, ErrFrame
+	}
+	if a.Nonce != nonce {
+		return nil, errors.New("an answer to another call")
+	}
+	switch a.End {
+	case EndValue:
+		a.Value = p.TakeCopy()
+		if len(a.Value) > l.MaxValue {
+			return nil, fmt.Errorf("a value of %d bytes", len(a.Value))
+		}
+		if err := CheckValue(a.Value, l.MaxDepth); err != nil && !p.bad {
+			return nil, fmt.Errorf("a value with %w", err)
+		}
+	case EndAuthored:
+		a.Type, a.Message = p.TakeText(MaxMessage), p.TakeText(MaxMessage)
+	case EndFailure:
+		a.Type, a.Message, a.Detail, a.Hint = p.TakeText(64), p.TakeText(MaxMessage), p.TakeText(64), p.TakeText(MaxMessage)
+	case EndFault:
+		a.Message = p.TakeText(MaxMessage)
+	default:
+		return nil, ErrFrame
+	}
+	if err := a.parseChange(&p, l); err != nil {
+		return nil, err
+	}
+	if !p.End() {
+		return nil, ErrFrame
+	}
+	return a, nil
+}
+
+func (a *Answer) parseChange(p *Parser, l Limits) error {
+	total := 0
+	if n := p.TakeCount(); n > 0 {
+		a.Change = &agent.ContextChange{Set: make(map[string]json.RawMessage, min(n, 1024))}
+		for range n {
+			k, v := p.TakeBytes(), p.TakeCopy()
+			if p.bad {
+				return ErrFrame
+			}
+			total += len(k) + len(v)
+			if err := l.CheckContext(k, v, total); err != nil {
+				return err
+			}
+			a.Change.Set[string(k)] = v
+		}
+	}
+	if n := p.TakeCount(); n > 0 {
+		if a.Change == nil {
+			a.Change = &agent.ContextChange{}
+		}
+		for range n {
+			k := p.TakeBytes()
+			total += len(k)
+			if p.bad {
+				return ErrFrame
+			}
+			if err := l.CheckContext(k, []byte("null"), total); err != nil {
+				return err
+			}
+			a.Change.Delete = append(a.Change.Delete, string(k))
+		}
+	}
+	return nil
+}
+
+// CheckContext reports what is wrong with a changed context key and its value, where total is the bytes of all changes so far.
+func (l Limits) CheckContext(k, v []byte, total int) error {
+	if total > l.MaxContext {
+		return fmt.Errorf("context changes of more than %d bytes", l.MaxContext)
+	}
+	if len(k) > maxKey || ValidText(k) != string(k) {
+		return errors.New("a context key that is no short text")
+	}
+	if err := CheckValue(v, l.MaxDepth); err != nil {
+		return fmt.Errorf("a context value with %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// The operations that a program may ask of its host.
+const (
+	OpHistory  = "history"
+	OpTools    = "tools"
+	OpCall     = "call"
+	OpDelegate = "delegate"
+	OpFetch    = "fetch"
+	OpContent  = "content"
+)
+
+// Repeatable reports whether a runner may keep the answer: it stays the same as long as the host says so.
+func Repeatable(op string) bool { return op == OpHistory || op == OpTools || op == OpContent }
+
+// A Question is what a program asks of its host.
+type Question struct {
+	Nonce  uint64 // of the run
+	ID     uint64 // counts from 1 in each run
+	Op     string
+	Params json.RawMessage
+	Have   uint64 // id of the same question whose answer the runner still has; 0 for none
+}
+
+// Key is the same for the same question.
+func (q *Question) Key() string { return q.Op + "\x00" + string(q.Params) }
+
+// Put builds the frame.
+func (q *Question) Put(f *Builder) {
+	f.Begin(KindAsk)
+	f.PutFixed(q.Nonce)
+	f.PutUint(q.ID)
+	f.PutString(q.Op)
+	f.PutBytes(q.Params)
+	f.PutUint(q.Have)
+}
+
+// ParseQuestion takes a question of the run with this nonce apart. Its parameters are compact JSON of at most depth levels.
+func ParseQuestion(payload []byte, nonce uint64, depth int) (Question, error) {
+	p := Parse(payload)
+	q := Question{Nonce: p.TakeFixed(), ID: p.TakeUint(), Op: p.TakeText(16), Params: p.TakeCopy(), Have: p.TakeUint()}
+	if !p.End() || q.Nonce != nonce {
+		return q, errors.New("a question that is none")
+	}
+	if len(q.Params) > MaxAskParam || CheckValue(q.Params, depth) != nil {
+		return q, errors.New("a question's parameters that are no JSON")
+	}
+	return q, nil
+}
+
+// What a reply to a question holds.
+const (
+	ReplyBody byte = iota
+	ReplyRefused
+	ReplySame // nothing: the answer is the one that the runner said it has
+)
+
+// A Reply answers a question.
+type Reply struct {
+	Nonce, ID     uint64 // of the question
+	Holds         byte   // ReplyBody, ReplyRefused or ReplySame
+	Body          []byte // of ReplyBody
+	Type, Message string // of ReplyRefused
+}
+
+// Put builds the frame.
+func (r *Reply) Put(f *Builder) {
+	f.Begin(KindReply)
+	f.PutFixed(r.Nonce)
+	f.PutUint(r.ID)
+	f.PutByte(r.Holds)
+	switch r.Holds {
+	case ReplyRefused:
+		f.PutString(r.Type)
+		f.PutString(r.Message)
+	case ReplyBody:
+		f.PutBytes(r.Body)
+	}
+}
+
+// ParseReply takes the reply to a question apart. Body shares memory with the payload.
+func ParseReply(payload []byte, nonce, id uint64) (Reply, error) {
+	p := Parse(payload)
+	r := Reply{Nonce: p.TakeFixed(), ID: p.TakeUint(), Holds: p.TakeByte()}
+	switch r.Holds {
+	case ReplyRefused:
+		r.Type, r.Message = p.TakeString(), p.TakeString()
+	case ReplyBody:
+		r.Body = p.TakeBytes()
+	}
+	if !p.End() || r.Nonce != nonce || r.ID != id {
+		return r, ErrFrame
+	}
+	return r, nil
+}

@@ -1,0 +1,30 @@
+package wire
+
+import "unicode/utf8"
+
+// BoundText cuts text at a character boundary and replaces what is not UTF-8.
+func BoundText(s []byte, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
+		for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
+			s = s[:len(s)-1]
+		}
+		if n := len(s); n > 0 && !utf8.Valid(s[n-1:]) {
+			s = s[:n-1]
+		}
+		return ValidText(s) + " …"
+	}
+	return ValidText(s)
+}
+
+// ValidText replaces each byte that is not UTF-8.
+func ValidText(s []byte) string {
+	if utf8.Valid(s) {
+		return string(s)
+	}
+	out := make([]rune, 0, len(s))
+	for _, r := range string(s) { // an invalid byte becomes U+FFFD
+		out = append(out, r)
+	}
+	return string(out)
+}

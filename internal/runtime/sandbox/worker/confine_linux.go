@@ -1,0 +1,108 @@
+package worker
+
+import (
+	"os"
+	"runtime"
+	"strings"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// runnerThreads: a runner may not make threads, it has as many as it will ever need before it is confined. The Go runtime needs one for
+// each of procs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is on its way to
+// sleep; it ends none that is idle. These come to the five or six that a start has made.
+const runnerThreads = 8
+
+// addressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
+const addressSpace = 4 << 30
+
+// limitProcess sets the limits of the runner process.
+func limitProcess(cfg *wire.Config, layers map[string]string) {
+	var faults []string
+	limit := func(name string, resource int, value uint64) {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value}); err != nil {
+			faults = append(faults, name+": "+err.Error())
+		}
+	}
+	// Address space alone says little: an idle Go process has over a gigabyte of it. But page tables count nowhere else, and take a
+	// 512th part of what is mapped, even where it can only be read. Not RLIMIT_NPROC: it counts the user, not the process.
+	if !wire.RaceBuild { // the race detector maps terabytes of shadow
+		limit("data", unix.RLIMIT_DATA, uint64(cfg.Memory))
+		limit("as", unix.RLIMIT_AS, uint64(addressSpace+4*cfg.Memory))
+	}
+	limit("cpu", unix.RLIMIT_CPU, uint64(cfg.CPUSeconds))
+	limit("nofile", unix.RLIMIT_NOFILE, 16)
+	limit("fsize", unix.RLIMIT_FSIZE, 0)
+	limit("core", unix.RLIMIT_CORE, 0)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		faults = append(faults, "dumpable: "+err.Error())
+	}
+	layers["rlimits"] = onOff(faults)
+}
+
+func onOff(faults []string) string {
+	if len(faults) > 0 {
+		return "off (" + strings.Join(faults, "; ") + ")"
+	}
+	return "on"
+}
+
+// confineProcess puts the layers on, inner ones first, and tells what it did. In a canary it probes between them.
+func confineProcess(cfg *wire.Config, ready *wire.Ready) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	observeNamespaces(cfg, ready.Layers)
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		ready.Layers["no_new_privs"] = "off (" + err.Error() + ")"
+	} else {
+		ready.Layers["no_new_privs"] = "on"
+	}
+	if cfg.Probe {
+		probeNetwork(cfg, ready)
+	}
+	ready.Layers["landlock"] = landlockLayer()
+	if cfg.Probe {
+		probeLandlock(ready)
+	}
+	threads.Reserve(runnerThreads) // under landlock already, and before seccomp, which allows no more
+	ready.Layers["seccomp"] = seccompLayer(cfg.Kill)
+	if cfg.Probe {
+		probeAll(cfg, ready)
+	}
+}
+
+func observeNamespaces(cfg *wire.Config, layers map[string]string) {
+	mine := wire.Namespaces()
+	for layer, parents := range cfg.Namespaces {
+		switch own := mine[layer]; {
+		case own == "":
+			layers[layer] = "off (unknown)"
+		case own == parents:
+			layers[layer] = "off"
+		default:
+			layers[layer] = "on"
+		}
+	}
+	if os.Getuid() == wire.Nobody && os.Geteuid() == wire.Nobody {
+		layers["uid"] = "on"
+	} else {
+		layers["uid"] = "off"
+	}
+}
+
+// seccompLayer allows the system calls that the Go runtime needs to compute, and no other, on every thread.
+func seccompLayer(kill bool) string {
+	action := seccomp.ActionErrno
+	if kill {
+		action = seccomp.ActionKillProcess
+	}
+	filter := seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: syscallPolicy(action)}
+	if err := seccomp.LoadFilter(filter); err != nil {
+		return "off (" + err.Error() + ")"
+	}
+	return "on"
+}

@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// A host carries the program's questions over the pipe.
+type host struct {
+	runner *runner
+	nonce  uint64
+	asked  uint64
+	kept   keptAnswers
+	broken error // of the pipe: the daemon is gone
+}
+
+// Ask implements recurgent.Host. An answer is decoded anew each time: what the program does to it is the program's own.
+func (h *host) Ask(op string, params, result any) error {
+	raw, err := h.encode(op, params)
+	if err != nil {
+		return err
+	}
+	key := (&wire.Question{Op: op, Params: raw}).Key()
+	have := h.kept.find(key)
+	reply := h.send(op, raw, have.id)
+	body := reply.Body
+	switch {
+	case reply.Holds == wire.ReplyRefused:
+		return &recurgent.Failure{Type: reply.Type, Message: reply.Message}
+	case reply.Holds == wire.ReplySame:
+		body = have.body
+	case wire.Repeatable(op):
+		h.kept.put(keptAnswer{key, h.asked, body}, int(h.runner.cfg.Memory/keptShare))
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal(body, result)
+}
+
+// encode encodes a question's parameters and checks them.
+func (h *host) encode(op string, params any) (json.RawMessage, error) {
+	raw, err := h.runner.engine.Encode(params)
+	if fault, ok := errors.AsType[*interp.Failure](err); ok {
+		panic(fault) // the engine ends the run
+	}
+	if call, nested := params.(callParams); nested && (err != nil || wire.CheckValue(raw, h.runner.cfg.MaxDepth) != nil) {
+		within := func(raw json.RawMessage) error { return wire.CheckValue(raw, h.runner.cfg.MaxDepth-2) }
+		raw, err = h.runner.engine.Encode(refuse(call, h.runner.engine.Encode, within))
+	}
+	if err != nil {
+		return nil, &recurgent.Failure{Type: agent.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
+	}
+	if len(raw) > wire.MaxAskParam {
+		return nil, &recurgent.Failure{Type: agent.ErrDenied, Message: fmt.Sprintf("%s: the arguments take %d bytes, at most %d are allowed", op, len(raw), wire.MaxAskParam)}
+	}
+	if err := wire.CheckValue(raw, h.runner.cfg.MaxDepth); err != nil {
+		return nil, &recurgent.Failure{Type: agent.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
+	}
+	return raw, nil
+}
+
+// send asks the daemon and returns what it replied, which shares memory with the frame. When the pipe breaks the call is
+// over, and it panics.
+func (h *host) send(op string, params json.RawMessage, have uint64) wire.Reply {
+	h.asked++
+	q := wire.Question{Nonce: h.nonce, ID: h.asked, Op: op, Params: params, Have: have}
+	q.Put(&h.runner.wr)
+	if h.broken = h.runner.send(); h.broken != nil {
+		panic(h.broken)
+	}
+	kind, payload, err := h.runner.in.Next(maxFrame)
+	if err != nil || kind != wire.KindReply {
+		h.broken = errors.Join(wire.ErrFrame, err)
+		panic(h.broken)
+	}
+	reply, err := wire.ParseReply(payload, h.nonce, h.asked)
+	if err != nil {
+		h.broken = err
+		panic(h.broken)
+	}
+	return reply
+}

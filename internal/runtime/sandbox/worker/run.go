@@ -1,0 +1,187 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// run serves one call. The answer's value is encoded while the daemon's deadline is still on: encoding runs methods
+// of the program.
+func (r *runner) run(payload []byte) error {
+	frame, err := wire.ParseRun(payload)
+	if err != nil || !r.loaded {
+		return wire.ErrFrame
+	}
+	o, err := decode(frame)
+	if err != nil {
+		return wire.ErrFrame
+	}
+	host := &host{runner: r, nonce: frame.Nonce}
+	a := r.evaluate(o, host)
+	if host.broken != nil {
+		return host.broken
+	}
+	a.Nonce = frame.Nonce
+	clock, chance := r.engine.Reads()
+	a.Clock, a.Chance = uint64(max(clock, 0)), uint64(max(chance, 0))
+	a.Discard = r.leftovers()
+	a.Put(&r.wr)
+	return r.send()
+}
+
+// An input is what a run brings, as the program sees it.
+type input struct {
+	in      recurgent.Input
+	context map[string]json.RawMessage // as it came, to find changes
+	now     time.Time
+	seed    uint64
+}
+
+func decode(run *wire.Run) (*input, error) {
+	o := &input{context: run.Context, now: run.Now, seed: run.Seed}
+	o.in = recurgent.Input{Depth: run.Depth, Role: run.Role, Method: run.Method, CallID: run.CallID, TraceID: run.TraceID, Args: run.Args,
+		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory}
+	if len(run.Kwargs) > len("{}") {
+		if err := json.Unmarshal(run.Kwargs, &o.in.Kwargs); err != nil {
+			return nil, fmt.Errorf("kwargs: %w", err)
+		}
+	}
+	for k, raw := range run.Context {
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return nil, fmt.Errorf("context %q: %w", k, err)
+		}
+		o.in.Context[k] = v
+	}
+	return o, nil
+}
+
+func (r *runner) evaluate(o *input, host *host) (a *wire.Answer) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case *interp.Failure: // in a method of the error that the program returned
+			a = faulty(v.Why)
+		default:
+			a = failed(agent.ErrExecution, "panic", fmt.Sprintf("panic: %v", v), "")
+		}
+	}()
+	call, err := recurgent.New(o.in, host)
+	if err != nil {
+		return failed(agent.ErrExecution, "input", "the arguments cannot be decoded: "+err.Error(), "")
+	}
+	value, err, panicked := r.engine.Run(call, o.now, o.seed)
+	switch {
+	case panicked != nil && panicked.Class == interp.ClassFailure:
+		return faulty(panicked.Message)
+	case panicked != nil:
+		message := "panic: " + panicked.Message
+		if panicked.Line > 0 {
+			message += fmt.Sprintf(" (program.go:%d)", panicked.Line)
+		}
+		if panicked.Class == "fatal error" && strings.Contains(message, "stack overflow") {
+			return failed(agent.ErrResourceExhausted, "stack", message, "Use a loop, or bound the depth of the recursion.")
+		}
+		return failed(agent.ErrExecution, "panic", message, "")
+	case err != nil:
+		f := recurgent.AsFailure(err)
+		return &wire.Answer{End: wire.EndAuthored, Type: wire.BoundText([]byte(f.Type), 64), Message: wire.BoundText([]byte(f.Message), wire.MaxMessage-8)}
+	}
+	raw, err := r.engine.Encode(value)
+	if err == nil {
+		err = r.fits(raw)
+	}
+	if fault, ok := errors.AsType[*interp.Failure](err); ok {
+		return faulty(fault.Why)
+	}
+	if err != nil {
+		return failed(agent.ErrNonSerializable, "", "the result has no JSON form: "+err.Error(), "Return plain data: maps, slices, strings, numbers, booleans, nil.")
+	}
+	a = &wire.Answer{End: wire.EndValue, Value: raw}
+	if f := r.diff(o, call.Context, a); f != nil {
+		return f
+	}
+	return a
+}
+
+func (r *runner) fits(raw []byte) error {
+	if len(raw) > r.cfg.MaxValue {
+		return fmt.Errorf("it takes %d bytes, at most %d are allowed", len(raw), r.cfg.MaxValue)
+	}
+	return wire.CheckValue(raw, r.cfg.MaxDepth)
+}
+
+// faulty is the answer when the engine is at fault. The daemon ends a runner that gives it.
+func faulty(why string) *wire.Answer {
+	return &wire.Answer{End: wire.EndFault, Message: wire.BoundText([]byte(why), wire.MaxMessage-8)}
+}
+
+func failed(errType, detail, message, hint string) *wire.Answer {
+	return &wire.Answer{End: wire.EndFailure, Type: errType, Message: wire.BoundText([]byte(message), wire.MaxMessage-8), Detail: detail, Hint: hint}
+}
+
+// leftovers reports whether the run left anything behind: goroutines, or much memory.
+func (r *runner) leftovers() bool {
+	if runtime.NumGoroutine() > r.base {
+		return true
+	}
+	metrics.Read(r.memory)
+	return r.memory[0].Value.Uint64() > uint64(r.cfg.Memory/4)
+}
+
+// diff compares the context with what came, by encoded value of each top-level key.
+func (r *runner) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answer {
+	change := &agent.ContextChange{}
+	total := 0
+	for k, v := range after {
+		raw, err := r.engine.Encode(v)
+		if fault, ok := errors.AsType[*interp.Failure](err); ok {
+			return faulty(fault.Why)
+		}
+		if err != nil {
+			return failed(agent.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q has no JSON form: %v", k, err), "Keep only plain data in the context.")
+		}
+		before, had := o.context[k]
+		if had && (string(before) == string(raw) || r.same(before, raw)) {
+			continue
+		}
+		total += len(k) + len(raw)
+		if err := r.cfg.Limits().CheckContext([]byte(k), raw, total); err != nil {
+			return failed(agent.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q: %v", k, err), "Keep little in the context.")
+		}
+		if change.Set == nil {
+			change.Set = map[string]json.RawMessage{}
+		}
+		change.Set[k] = raw
+	}
+	for k := range o.context {
+		if _, ok := after[k]; !ok {
+			change.Delete = append(change.Delete, k)
+		}
+	}
+	if !change.Empty() {
+		a.Change = change
+	}
+	return nil
+}
+
+// same reports whether the stored text, which may be written in another way, decodes to what raw encodes: a number
+// beyond float64's precision that a program has not touched must not be rewritten.
+func (r *runner) same(before, raw json.RawMessage) bool {
+	var v any
+	if json.Unmarshal(before, &v) != nil {
+		return false
+	}
+	again, err := r.engine.Encode(v)
+	return err == nil && string(again) == string(raw)
+}
