@@ -209,6 +209,9 @@ func (o *orderer) risky(reads int, list ...ast.Expr) bool {
 
 // operands moves the calls in a call's operands. One call that is the only argument may have several results, and stays.
 func (o *orderer) operands(call *ast.CallExpr, moved *[]ast.Stmt) {
+	if o.arrayLength(call) { // a constant once the calls are gone, so that nothing would be evaluated
+		return
+	}
 	switch f := ast.Unparen(call.Fun).(type) {
 	case *ast.SelectorExpr:
 		o.move(&f.X, moved)
@@ -233,16 +236,23 @@ func (o *orderer) move(e *ast.Expr, moved *[]ast.Stmt) {
 		o.move(&x.X, moved)
 	case *ast.BinaryExpr:
 		o.move(&x.X, moved)
-		if x.Op == token.LAND || x.Op == token.LOR {
-			o.wrap(&x.Y)
-		} else {
+		if x.Op != token.LAND && x.Op != token.LOR {
 			o.move(&x.Y, moved)
+			break
+		}
+		keeps := o.keepsType(x)
+		o.wrap(&x.Y)
+		if keeps {
+			*e = o.moveWhole(x, moved)
 		}
 	case *ast.UnaryExpr:
 		if lit, ok := ast.Unparen(x.X).(*ast.CompositeLit); ok && x.Op == token.AND {
 			o.elements(lit, moved)
 		} else if x.Op != token.AND {
 			o.move(&x.X, moved)
+			if x.Op == token.ARROW {
+				*e = o.moveWhole(x, moved)
+			}
 		}
 	case *ast.StarExpr:
 		o.move(&x.X, moved)
@@ -251,19 +261,34 @@ func (o *orderer) move(e *ast.Expr, moved *[]ast.Stmt) {
 	case *ast.IndexExpr:
 		o.move(&x.X, moved)
 		o.move(&x.Index, moved)
+	case *ast.SliceExpr:
+		for _, part := range []*ast.Expr{&x.X, &x.Low, &x.High, &x.Max} {
+			o.move(part, moved)
+		}
+		*e = o.moveWhole(x, moved)
 	case *ast.TypeAssertExpr:
+		late := pointerShaped(o.c.info.TypeOf(x))
 		o.move(&x.X, moved)
+		if !late {
+			*e = o.moveWhole(x, moved)
+		}
 	case *ast.CompositeLit:
 		o.elements(x, moved)
 	case *ast.CallExpr:
+		copies := o.copiesText(x)
 		o.operands(x, moved)
-		if !o.movable(x) {
+		if !copies && !o.movable(x) {
 			return
 		}
-		def, use := o.variable(x.Pos())
-		*moved = append(*moved, &ast.AssignStmt{Lhs: []ast.Expr{def}, TokPos: x.Pos(), Tok: token.DEFINE, Rhs: []ast.Expr{x}})
-		*e = use
+		*e = o.moveWhole(x, moved)
 	}
+}
+
+// moveWhole moves an expression into a variable, and returns the variable.
+func (o *orderer) moveWhole(x ast.Expr, moved *[]ast.Stmt) ast.Expr {
+	def, use := o.variable(x.Pos())
+	*moved = append(*moved, &ast.AssignStmt{Lhs: []ast.Expr{def}, TokPos: x.Pos(), Tok: token.DEFINE, Rhs: []ast.Expr{x}})
+	return use
 }
 
 func (o *orderer) elements(lit *ast.CompositeLit, moved *[]ast.Stmt) {
@@ -303,8 +328,8 @@ func (o *orderer) moveInner(e *ast.Expr, moved *[]ast.Stmt) {
 	o.moveOperand(*e, moved)
 }
 
-// movable reports whether a call may become a variable: not a conversion, which the toolchain makes late, nor a built-in, whose
-// result may be an untyped constant.
+// movable reports whether a call may become a variable: not a conversion, which the toolchain makes late, nor a constant, which may be
+// untyped.
 func (o *orderer) movable(call *ast.CallExpr) bool {
 	fun := ast.Unparen(call.Fun)
 	switch f := fun.(type) {
@@ -315,8 +340,8 @@ func (o *orderer) movable(call *ast.CallExpr) bool {
 	}
 	switch f := fun.(type) {
 	case *ast.Ident:
-		if f.Obj == nil && (f.Name == "len" || f.Name == "cap") {
-			return true // of type int at any rate, and taken in order
+		if f.Obj == nil && slices.Contains(inOrder(), f.Name) {
+			return o.c.info.Types[call].Value == nil
 		}
 		return !predeclared(f.Name) && (f.Obj == nil || f.Obj.Kind != ast.Typ)
 	case *ast.SelectorExpr:
@@ -356,6 +381,11 @@ func (o *orderer) ownCall(e ast.Expr) bool {
 		return !predeclared(f.Name)
 	}
 	return true
+}
+
+// inOrder returns the built-in functions that the toolchain calls in order with others.
+func inOrder() []string {
+	return []string{"append", "cap", "complex", "copy", "imag", "len", "make", "max", "min", "new", "real"}
 }
 
 func predeclared(name string) bool {

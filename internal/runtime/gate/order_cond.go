@@ -85,7 +85,7 @@ func (o *orderer) cases(body *ast.BlockStmt) {
 
 // wrap makes a condition that is evaluated only sometimes a function, in which statements can go before it.
 func (o *orderer) wrap(e *ast.Expr) {
-	if !o.mixed(*e) || recovers(*e) {
+	if !o.mixed(*e) || recovers(*e) || !o.plainBool(*e) {
 		return
 	}
 	x, start, end := *e, (*e).Pos(), (*e).End()

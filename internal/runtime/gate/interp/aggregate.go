@@ -143,6 +143,9 @@ func (c *compiler) slice(in *ssa.Slice) op {
 	case *types.Pointer:
 		arr := t.Elem().Underlying().(*types.Array)
 		size, n := c.layout(arr.Elem()).Size, int(arr.Len())
+		if a, ok := in.X.(*ssa.Alloc); ok && a.Comment == "makeslice" {
+			return makeConstant(d, x, n, hi)
+		}
 		return func(m unsafe.Pointer) {
 			p := *at[unsafe.Pointer](m, x)
 			nilCheck(p)
@@ -242,13 +245,27 @@ func boundsPanic(m unsafe.Pointer, length, capacity int, fixed bool, lo, hi, mx 
 	panic(plainError("runtime error: slice bounds out of range")) // whatever else, never go on with such bounds
 }
 
+// makeConstant is make with a constant capacity, which go/ssa writes as a slice of a new array.
+func makeConstant(d, x uintptr, capacity int, length *bound) op {
+	return func(m unsafe.Pointer) {
+		n := length.of(m)
+		switch {
+		case n < 0 && !length.unsigned:
+			panic(plainError("runtime error: makeslice: len out of range"))
+		case uint(n) > uint(capacity):
+			panic(plainError("runtime error: makeslice: cap out of range"))
+		}
+		*at[sliceHeader](m, d) = sliceHeader{*at[unsafe.Pointer](m, x), n, capacity}
+	}
+}
+
 func (c *compiler) makeSlice(in *ssa.MakeSlice) op {
 	d := c.off(in)
 	rt := c.layout(in.Type().Underlying().(*types.Slice).Elem())
 	n, k := c.readInt(in.Len.Type(), c.off(in.Len)), c.readInt(in.Cap.Type(), c.off(in.Cap))
-	limit := int64(1) << 46
+	limit := int64(math.MaxInt64)
 	if rt.Size > 0 {
-		limit /= int64(rt.Size)
+		limit = 1 << 46 / int64(rt.Size)
 	}
 	return func(m unsafe.Pointer) {
 		l, h := n(m), k(m)
