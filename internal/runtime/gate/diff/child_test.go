@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -28,20 +29,38 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// pressures are the settings of the collector under which programs run, one after the other.
-func pressures() [][]string {
-	return [][]string{
-		{"GOGC=1", "GODEBUG=clobberfree=1"},
-		{"GOGC=2", "GODEBUG=gccheckmark=1"},
-		{"GOGC=5", "GODEBUG=clobberfree=1,gccheckmark=1"},
-		{"GOGC=3", "GODEBUG=clobberfree=1,gcstoptheworld=1"},
+// A pressure says how hard the collector works while a program runs. Checking a program is the work of the type checker, whose own
+// garbage would take most of the time under pressure.
+type pressure struct {
+	debug        string // GODEBUG
+	compile, run int    // GOGC while the engine makes types and code, and while the program runs
+}
+
+// pressures are the settings under which programs run, a batch under each.
+func pressures() []pressure {
+	return []pressure{
+		{"clobberfree=1", 100, 1},
+		{"gccheckmark=1", 100, 2},
+		{"clobberfree=1,gcstoptheworld=1", 100, 3},
+		{"clobberfree=1", 4, 4},
+		{"clobberfree=1,gccheckmark=1", 100, 5},
 	}
+}
+
+var calm = pressure{"", 100, 100}
+
+func (p pressure) String() string {
+	return fmt.Sprintf("GOGC=%d GODEBUG=%s (GOGC=%d while compiling)", p.run, p.debug, p.compile)
 }
 
 // child runs the programs that come over the standard input, one JSON string a line, each twice.
 func child() error {
 	g, err := gate.New(gate.Options{Deadline: time.Minute})
 	if err != nil {
+		return err
+	}
+	var p pressure
+	if _, err := fmt.Sscanf(os.Getenv("DIFF_CHILD"), "%d/%d", &p.compile, &p.run); err != nil {
 		return err
 	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
@@ -58,23 +77,26 @@ func child() error {
 		if err := json.Unmarshal(line, &source); err != nil {
 			return err
 		}
-		if err := out.Encode(runTwice(g, source)); err != nil {
+		if err := out.Encode(runTwice(g, p, source)); err != nil {
 			return err
 		}
 	}
 }
 
 // runTwice runs a program twice and returns the first result, or what is wrong as its Panic.
-func runTwice(g *gate.Gate, source string) result {
+func runTwice(g *gate.Gate, under pressure, source string) result {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	p, refusal := g.Check(source)
 	if refusal != nil {
 		return result{Panic: "refused: " + strings.Join(append(refusal.Errors, refusal.Message), "\n")}
 	}
+	debug.SetGCPercent(under.compile)
 	c, err := interp.Compile(p)
 	if err != nil {
 		return result{Panic: "does not compile: " + err.Error()}
 	}
 	defer c.Close()
+	debug.SetGCPercent(under.run)
 	first := runOnce(c)
 	if second := runOnce(c); string(second.Value) != string(first.Value) || second.Panic != first.Panic {
 		return result{Panic: "the second run differs" + firstDifference(second.Value, first.Value)}
@@ -102,6 +124,9 @@ func runOnce(c *interp.Compiled) (r result) {
 	return r
 }
 
+// jobLimit is how long a program may take.
+const jobLimit = time.Minute
+
 // A runner is a child process.
 type runner struct {
 	cmd    *exec.Cmd
@@ -111,10 +136,10 @@ type runner struct {
 	close  func() error
 }
 
-func startRunner(t testing.TB, env []string) *runner {
+func startRunner(t testing.TB, p pressure) *runner {
 	t.Helper()
 	r := &runner{cmd: exec.Command(os.Args[0])}
-	r.cmd.Env = append(append(os.Environ(), "DIFF_CHILD=1"), env...)
+	r.cmd.Env = append(os.Environ(), fmt.Sprintf("DIFF_CHILD=%d/%d", p.compile, p.run), "GODEBUG="+p.debug)
 	r.cmd.Stderr = &r.stderr
 	in, err := r.cmd.StdinPipe()
 	if err != nil {
@@ -151,14 +176,14 @@ func (r *runner) run(source string) (res result, died bool) {
 	return res, false
 }
 
-// runHereUnder runs programs in child processes with the settings of env and returns their results in order.
-func runHereUnder(t testing.TB, env, sources []string) []result {
+// runHereUnder runs programs in child processes under p and returns their results in order.
+func runHereUnder(t testing.TB, p pressure, sources []string) []result {
 	t.Helper()
 	var out []result
 	var r *runner
 	for _, source := range sources {
 		if r == nil {
-			r = startRunner(t, env)
+			r = startRunner(t, p)
 		}
 		res, died := r.run(source)
 		out = append(out, res)

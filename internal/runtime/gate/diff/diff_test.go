@@ -21,6 +21,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -31,16 +32,7 @@ type entry struct {
 	calls        []string // JSON arrays
 }
 
-// A result is how a call ended, natively or here.
-type result struct {
-	Name    string          `json:"name"`
-	Value   json.RawMessage `json:"value,omitempty"`
-	Error   string          `json:"error,omitempty"`
-	Type    string          `json:"type,omitempty"`
-	Encode  string          `json:"encode,omitempty"` // why the value has no JSON form
-	Panic   string          `json:"panic,omitempty"`
-	Context json.RawMessage `json:"context,omitempty"`
-}
+type result = native.Result
 
 func readCorpus(t testing.TB) []entry {
 	t.Helper()
@@ -169,7 +161,7 @@ func TestDifferential(t *testing.T) {
 		}
 		corpus = some
 	}
-	native := runNatively(t, corpus)
+	want := runNatively(t, corpus)
 	g, err := gate.New(gate.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -177,11 +169,11 @@ func TestDifferential(t *testing.T) {
 	for _, e := range corpus {
 		t.Run(e.name, func(t *testing.T) {
 			for i, got := range runHere(t, g, e) {
-				want, ok := native[got.Name]
+				w, ok := want[got.Name]
 				if !ok {
 					t.Fatalf("call %d has no native result", i)
 				}
-				compare(t, got, want)
+				compare(t, got, w)
 			}
 		})
 	}
@@ -310,11 +302,7 @@ func runNatively(t *testing.T, corpus []entry) map[string]result {
 		}
 		write(name, string(text))
 	}
-	driver, err := os.ReadFile("testdata/driver.go.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("driver/main.go", string(driver))
+	write("driver/main.go", native.Driver)
 	var imports, table strings.Builder
 	for i, e := range corpus {
 		write(fmt.Sprintf("p%d/program.go", i), e.source)

@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,10 +16,11 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/generate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/minimise"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/native"
 )
 
 // batchSize is how many generated programs are one native binary, and one child process.
-const batchSize = 125
+const batchSize = 50
 
 // Of the first programs that differ in a run small ones are made, for so long each.
 const (
@@ -30,9 +29,10 @@ const (
 )
 
 // TestDiffGenerated runs generated programs natively and here, with little room for garbage, and compares what they return.
-// DIFF_PROGRAMS says how many, DIFF_SEED where to begin.
+// DIFF_PROGRAMS says how many, DIFF_SEED where to begin. The programs of the default run contain what they must, see checkCoverage.
 func TestDiffGenerated(t *testing.T) {
-	count, first := 60, uint64(1)
+	const defaultCount, defaultFirst = 500, 1
+	count, first := defaultCount, uint64(defaultFirst)
 	if s := os.Getenv("DIFF_PROGRAMS"); s != "" {
 		count, _ = strconv.Atoi(s)
 	}
@@ -41,48 +41,57 @@ func TestDiffGenerated(t *testing.T) {
 	}
 	t.Logf("DIFF_SEED=%d DIFF_PROGRAMS=%d", first, count)
 	differ := 0
+	covered := map[string]int{}
 	for n := 0; n < count; n += batchSize {
 		var programs []generate.Program
 		for i := n; i < min(n+batchSize, count); i++ {
-			programs = append(programs, generate.Write(first+uint64(i)))
-		}
-		env := pressures()[n/batchSize%len(pressures())]
-		for i, d := range differences(t, env, programs) {
-			if d != "" {
-				differ++
-				report(t, env, programs[i], d, differ <= minimiseCount)
+			p := generate.Write(first + uint64(i))
+			programs = append(programs, p)
+			if err := countForms(p, covered); err != nil {
+				t.Fatal(err)
 			}
 		}
+		under := pressures()[n/batchSize%len(pressures())]
+		for i, d := range differences(t, under, programs) {
+			if d != "" {
+				differ++
+				report(t, under, programs[i], d, differ <= minimiseCount)
+			}
+		}
+	}
+	if count == defaultCount && first == defaultFirst {
+		checkCoverage(t, covered)
 	}
 }
 
 // differences runs programs natively and here; "" stands for a program whose results are the same.
-func differences(t testing.TB, env []string, programs []generate.Program) []string {
+func differences(t testing.TB, under pressure, programs []generate.Program) []string {
 	t.Helper()
-	native := make(chan []result)
+	results := make(chan []result)
 	go func() {
-		defer close(native)
-		results, err := nativeButRefused(t, programs)
+		defer close(results)
+		out, err := native.Run(programs)
 		if err != nil {
 			t.Errorf("the programs do not run natively: %v", err)
 			return
 		}
-		native <- results
+		results <- out
 	}()
 	sources := make([]string, len(programs))
 	for i, p := range programs {
 		sources[i] = p.Source()
 	}
-	here := runHereUnder(t, env, sources)
+	here := runHereUnder(t, under, sources)
 	out := make([]string, len(programs))
-	want, ok := <-native
+	want, ok := <-results
 	if !ok {
 		t.FailNow()
 	}
 	for i, got := range here {
 		switch {
-		case want[i].Name == "": // the toolchain fails
-		case want[i].Name == dies:
+		case want[i].Name == native.Refused:
+			t.Logf("seed %d: the Go compiler fails on it", programs[i].Seed)
+		case want[i].Name == native.Dies:
 			out[i] = "natively it dies: " + want[i].Panic
 		case got.Panic != want[i].Panic:
 			out[i] = fmt.Sprintf("got panic %s\nnatively %q", got.Panic, want[i].Panic)
@@ -96,28 +105,28 @@ func differences(t testing.TB, env []string, programs []generate.Program) []stri
 }
 
 // report tells of a program that differs, and of a small one that differs in the same way.
-func report(t *testing.T, env []string, p generate.Program, d string, minimise bool) {
+func report(t *testing.T, under pressure, p generate.Program, d string, minimise bool) {
 	t.Helper()
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("generated-%d.go", p.Seed))
 	if err := os.WriteFile(path, []byte(p.Source()), 0o644); err != nil {
 		t.Error(err)
 	}
-	t.Errorf("seed %d, under %v: %s\nthe program: %s", p.Seed, env, d, path)
+	t.Errorf("seed %d, %v: %s\nthe program: %s", p.Seed, under, d, path)
 	if !minimise || strings.HasPrefix(d, "natively") {
 		return
 	}
-	small := minimised(t, env, p, d)
-	t.Errorf("seed %d made small: %s\n%s", p.Seed, differences(t, env, []generate.Program{small})[0], small.Text)
+	small := minimised(t, under, p, d)
+	t.Errorf("seed %d made small: %s\n%s", p.Seed, differences(t, under, []generate.Program{small})[0], small.Text)
 }
 
-func minimised(t *testing.T, env []string, p generate.Program, d string) generate.Program {
+func minimised(t *testing.T, under pressure, p generate.Program, d string) generate.Program {
 	imp, err := exportImporter()
 	if err != nil {
 		t.Fatal(err)
 	}
 	suffix := strings.TrimPrefix(p.Main, "Main")
-	if calm := []string{"GOGC=100"}; differences(t, calm, []generate.Program{p})[0] == d {
-		env = calm
+	if differences(t, calm, []generate.Program{p})[0] == d {
+		under = calm
 	}
 	late := time.Now().Add(minimiseLimit)
 	text := minimise.Program(p.Text, func(name string) bool { return name == p.Main }, imp, func(texts []string) []bool {
@@ -130,7 +139,7 @@ func minimised(t *testing.T, env []string, p generate.Program, d string) generat
 			programs[i] = generate.Program{Seed: uint64(i), Main: "Main" + own, Text: strings.ReplaceAll(text, suffix, own)}
 		}
 		out := make([]bool, len(texts))
-		for i, got := range differences(t, env, programs) {
+		for i, got := range differences(t, under, programs) {
 			out[i] = got != "" && kindOf(got) == kindOf(d)
 		}
 		return out
@@ -152,14 +161,16 @@ func kindOf(d string) string {
 
 // exportImporter reads the packages that programs may import.
 func exportImporter() (types.Importer, error) {
-	list, err := exportData()
+	list, err := native.ExportData()
 	if err != nil {
 		return nil, err
 	}
 	files := map[string]string{}
 	for line := range strings.Lines(list) {
-		path, file, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "packagefile "), "=")
-		files[path] = file
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "packagefile "); ok {
+			path, file, _ := strings.Cut(rest, "=")
+			files[path] = file
+		}
 	}
 	host := types.NewPackage("recurgent", "recurgent")
 	host.Scope().Insert(types.NewTypeName(token.NoPos, host, "Call", types.NewStruct(nil, nil)))
@@ -176,32 +187,3 @@ func exportImporter() (types.Importer, error) {
 type importerFunc func(string) (*types.Package, error)
 
 func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }
-
-var compilerError = regexp.MustCompile(`program(\d+)\.go:\d+:\d+: internal compiler error`)
-
-// nativeButRefused leaves out programs on which the Go compiler itself fails. Their results have no name.
-func nativeButRefused(t testing.TB, programs []generate.Program) ([]result, error) {
-	kept := slices.Clone(programs)
-	for {
-		results, err := nativePrograms(t, kept)
-		if err == nil {
-			var out []result
-			for _, p := range programs {
-				if len(results) > 0 && kept[0].Seed == p.Seed {
-					out = append(out, results[0])
-					results, kept = results[1:], kept[1:]
-				} else {
-					out = append(out, result{})
-				}
-			}
-			return out, nil
-		}
-		m := compilerError.FindStringSubmatch(err.Error())
-		if m == nil {
-			return nil, err
-		}
-		i, _ := strconv.Atoi(m[1])
-		t.Logf("seed %d: the Go compiler fails: %.300s", kept[i].Seed, err)
-		kept = slices.Delete(kept, i, i+1)
-	}
-}

@@ -24,6 +24,8 @@ type Program struct {
 	Seed uint64
 	Main string // the function that does the work: func Main(call *recurgent.Call) (any, error)
 	Text string // a file of package tool, without a function Run
+
+	Operations []string // what its sections are about: "json of map", "flow"
 }
 
 // Source returns the program as the gate takes it.
@@ -62,6 +64,7 @@ type gen struct {
 	shows    *typeutil.Map // types.Type -> name of the function that writes a value as text
 	funcs    []string      // functions and methods written so far
 	sections []string      // the functions that Main calls, in order
+	about    []string      // Operations of the program
 	names    int
 }
 
@@ -71,10 +74,11 @@ func (g *gen) fresh(prefix string) string  { g.names++; return prefix + strconv.
 func (g *gen) add(format string, a ...any) { g.funcs = append(g.funcs, fmt.Sprintf(format, a...)) }
 
 // section adds a function that Main calls, with its body.
-func (g *gen) section(title, body string) {
+func (g *gen) section(about, body string) {
 	name := "s" + strconv.Itoa(len(g.sections)) + mark
 	g.sections = append(g.sections, name)
-	g.add("// %s\nfunc %s(r *rng%s) {\n%s}\n", title, name, mark, body)
+	g.about = append(g.about, about)
+	g.add("// %s\nfunc %s(r *rng%s) {\n%s}\n", about, name, mark, body)
 }
 
 var placeholder = regexp.MustCompile(`@(mk|sh)?([A-Z])\b`)
@@ -122,7 +126,7 @@ func (g *gen) finish(seed uint64) Program {
 		}
 	}
 	text = "package tool\n\nimport (\n" + imports.String() + ")\n\n" + text + prelude
-	return Program{Seed: seed, Main: "Main" + suffix, Text: strings.ReplaceAll(text, mark, suffix)}
+	return Program{Seed: seed, Main: "Main" + suffix, Text: strings.ReplaceAll(text, mark, suffix), Operations: g.about}
 }
 
 // importable are the packages that generated programs use.

@@ -3,6 +3,7 @@ package generate
 import (
 	"fmt"
 	"go/types"
+	"strings"
 )
 
 // operate adds a section that performs an operation of the language or the library on a type of the pool.
@@ -29,8 +30,20 @@ func (g *gen) operate() {
 		if body == "" {
 			continue
 		}
-		g.section(op.name+" of "+typeText(t), g.fill(body, bound))
+		g.section(op.name+" of "+kindName(t), g.fill(body, bound))
 		return
+	}
+}
+
+// kindName names what t is underneath.
+func kindName(t types.Type) string {
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		return strings.TrimLeft(strings.TrimRight(u.Name(), "0123456789"), "u")
+	case *types.Signature:
+		return "func"
+	default:
+		return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", u), "*types."))
 	}
 }
 

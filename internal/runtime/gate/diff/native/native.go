@@ -1,0 +1,187 @@
+// Package native builds programs with the Go toolchain at hand and runs them: what the differential tests compare with. Nothing but
+// tests imports this package.
+package native
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/generate"
+)
+
+// A Result is how a call of a program ended.
+type Result struct {
+	Name    string          `json:"name"`
+	Value   json.RawMessage `json:"value,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Type    string          `json:"type,omitempty"`
+	Encode  string          `json:"encode,omitempty"` // why the value has no JSON form
+	Panic   string          `json:"panic,omitempty"`
+	Context json.RawMessage `json:"context,omitempty"`
+}
+
+// Names of results of programs that have none.
+const (
+	Refused = "refused" // the Go compiler itself fails on the program
+	Dies    = "dies"    // the program ends the process, or runs longer than 20 seconds; Panic says how
+)
+
+const jobLimit = 20 * time.Second
+
+// Driver is package main of a native binary but for func table() []job, which lists the calls. The binary writes a Result a line. Its
+// argument says how many calls to leave out.
+//
+//go:embed driver.go.txt
+var Driver string
+
+// host is the package that programs import as "recurgent".
+const host = "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+
+// ExportData names the compiled form of every package that a program may import, and of what these import, as the linker reads it.
+var ExportData = sync.OnceValues(func() (string, error) {
+	list := []string{"list", "-export", "-deps", "-f", "packagefile {{.ImportPath}}={{.Export}}", host}
+	for _, p := range allow.Packages() {
+		if p.Path != allow.Host {
+			list = append(list, p.Path)
+		}
+	}
+	cmd := exec.Command("go", list...)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	return strings.ReplaceAll(string(out), "packagefile unsafe=\n", ""), err
+})
+
+var compilerError = regexp.MustCompile(`program(\d+)\.go:\d+:\d+: internal compiler error`)
+
+// Run compiles generated programs into one binary, runs them, and returns their results in order. It may be called concurrently.
+func Run(programs []generate.Program) ([]Result, error) {
+	dir, err := os.MkdirTemp("", "native")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	kept := slices.Clone(programs)
+	for {
+		binary, err := build(dir, kept)
+		if err != nil {
+			m := compilerError.FindStringSubmatch(err.Error())
+			if m == nil {
+				return nil, err
+			}
+			i, _ := strconv.Atoi(m[1])
+			kept = slices.Delete(kept, i, i+1)
+			continue
+		}
+		results, err := runJobs(binary, len(kept))
+		if err != nil {
+			return nil, err
+		}
+		out := make([]Result, len(programs))
+		for i, p := range programs {
+			if len(kept) > 0 && kept[0].Main == p.Main {
+				out[i] = results[0]
+				results, kept = results[1:], kept[1:]
+			} else {
+				out[i].Name = Refused
+			}
+		}
+		return out, nil
+	}
+}
+
+// build compiles programs as one package. The compiler is called directly: import path "tool", which programs have here, means something
+// else to the go command. So names of types are the same byte by byte.
+func build(dir string, programs []generate.Program) (string, error) {
+	config, err := ExportData()
+	if err != nil {
+		return "", err
+	}
+	b := &builder{dir: dir, config: config}
+	var files []string
+	var table strings.Builder
+	for i, p := range programs {
+		files = append(files, b.write(fmt.Sprintf("program%d.go", i), p.Text))
+		fmt.Fprintf(&table, "\t\t{\"%d\", tool.%s, \"[]\"},\n", i, p.Main)
+	}
+	b.compile("tool", files...)
+	b.compile("main", b.write("driver.go", Driver),
+		b.write("table.go", "package main\n\nimport \"tool\"\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+"\t}\n}\n"))
+	binary := filepath.Join(dir, "native")
+	b.run("link", "-s", "-w", "-importcfg", b.write("linkcfg", b.config), "-o", binary, filepath.Join(dir, "main.a"))
+	return binary, b.err
+}
+
+// A builder builds one binary; the first failure stays.
+type builder struct {
+	dir, config string
+	err         error
+}
+
+func (b *builder) write(name, text string) string {
+	name = filepath.Join(b.dir, name)
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil && b.err == nil {
+		b.err = err
+	}
+	return name
+}
+
+func (b *builder) compile(path string, files ...string) {
+	object := filepath.Join(b.dir, path+".a")
+	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg", b.write("importcfg", "importmap "+allow.Host+"="+host+"\n"+b.config), "-o", object}, files...)...)
+	b.config += "packagefile " + path + "=" + object + "\n"
+}
+
+func (b *builder) run(tool string, args ...string) {
+	if b.err != nil {
+		return
+	}
+	cmd := exec.Command("go", append([]string{"tool", tool}, args...)...)
+	cmd.Env = append(os.Environ(), "GODEBUG=", "GOGC=400") // a quarter less time than with 100
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.err = fmt.Errorf("go tool %s: %w: %.4000s", tool, err, out)
+	}
+}
+
+// runJobs runs all jobs of a native binary, which is started again behind a job of which it dies.
+func runJobs(binary string, count int) ([]Result, error) {
+	var out []Result
+	for len(out) < count {
+		var stderr bytes.Buffer
+		cmd := exec.Command(binary, strconv.Itoa(len(out)))
+		cmd.Stderr = &stderr
+		pipe, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		late := time.AfterFunc(jobLimit, func() { _ = cmd.Process.Kill() })
+		d := json.NewDecoder(pipe)
+		for {
+			var r Result
+			if d.Decode(&r) != nil {
+				break
+			}
+			out = append(out, r)
+			late.Reset(jobLimit)
+		}
+		late.Stop()
+		if err := cmd.Wait(); err != nil && len(out) < count {
+			out = append(out, Result{Name: Dies, Panic: fmt.Sprintf("%v: %.1000s", err, stderr.String())})
+		}
+	}
+	return out, nil
+}
