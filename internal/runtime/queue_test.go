@@ -1,0 +1,146 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+)
+
+// Calls of a session take their turns in the order of arrival; another session does not wait.
+func TestQueueOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queues
+		var mu sync.Mutex
+		var order []int
+		if err := q.enter(t.Context(), "s", 3, nil); err != nil {
+			t.Fatal(err)
+		}
+		logs := make([]progress.Log, 3)
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				if err := q.enter(t.Context(), "s", 3, &logs[i]); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				q.leave("s")
+			})
+			synctest.Wait()
+			if n := q.length(); n != i+1 {
+				t.Errorf("%d wait, want %d", n, i+1)
+			}
+			events, _, _ := logs[i].Next(0)
+			if len(events) != 1 || events[0].Type != progress.Queued || string(events[0].Data) != fmt.Sprintf(`{"ahead":%d}`, i+1) {
+				t.Errorf("call %d was told %+v", i, events)
+			}
+		}
+		if err := q.enter(t.Context(), "s", 3, nil); !errors.Is(err, ErrQueueFull) {
+			t.Errorf("one too many: %v", err)
+		}
+		if err := q.enter(t.Context(), "other", 0, nil); err != nil {
+			t.Errorf("another session: %v", err)
+		}
+		q.leave("other")
+		q.leave("s")
+		all.Wait()
+		if !slices.Equal(order, []int{0, 1, 2}) {
+			t.Errorf("the order was %v", order)
+		}
+		if q.length() != 0 || len(q.waiting) != 0 {
+			t.Errorf("%d sessions are remembered", len(q.waiting))
+		}
+	})
+}
+
+// Who gives up waiting leaves the queue in order, also when the turn comes at that moment.
+func TestLeaveQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := errors.New("gone")
+		for _, atOnce := range []bool{false, true} {
+			var q queues
+			if err := q.enter(t.Context(), "s", 2, nil); err != nil {
+				t.Fatal(err)
+			}
+			ctx, giveUp := context.WithCancelCause(t.Context())
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() { first <- q.enter(ctx, "s", 2, nil) }()
+			synctest.Wait()
+			go func() { second <- q.enter(t.Context(), "s", 2, nil) }()
+			synctest.Wait()
+			giveUp(gone)
+			if atOnce {
+				q.leave("s")
+			} else {
+				synctest.Wait()
+				q.leave("s")
+			}
+			err := <-first
+			if err == nil && atOnce {
+				q.leave("s") // the turn won
+			} else if !errors.Is(err, gone) {
+				t.Errorf("the first got %v", err)
+			}
+			if err := <-second; err != nil {
+				t.Errorf("the second got %v", err)
+			}
+			q.leave("s")
+			if len(q.waiting) != 0 {
+				t.Errorf("%d sessions are remembered", len(q.waiting))
+			}
+		}
+	})
+}
+
+// The turn may come while its waiter gives up: it goes on to the next.
+func TestTurnOfOneWhoLeft(t *testing.T) {
+	var q queues
+	if err := q.enter(t.Context(), "s", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	q.leave("s")
+	q.leave("s") // as enter does for a turn that nobody takes
+	if err := q.enter(t.Context(), "s", 1, nil); err != nil || len(q.waiting) != 1 {
+		t.Errorf("after that: %v", err)
+	}
+}
+
+// A key is held by one at a time, keys do not wait for each other, and none is remembered once nobody uses it.
+func TestKeyLocks(t *testing.T) {
+	var k keyLocks
+	one, other := methodKey{"r", "m"}, methodKey{"r", "n"}
+	unlock := k.lock(one)
+	k.lock(other)()
+	if len(k.locks) != 1 || k.locks[one].users != 1 {
+		t.Errorf("%d keys are remembered, want the one that is held", len(k.locks))
+	}
+	unlock()
+	var holders atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				release := k.lock(one)
+				if holders.Add(1) != 1 {
+					t.Error("two hold the key")
+				}
+				goruntime.Gosched()
+				holders.Add(-1)
+				release()
+			}
+		})
+	}
+	all.Wait()
+	if len(k.locks) != 0 {
+		t.Errorf("%d keys are remembered", len(k.locks))
+	}
+}
