@@ -21,7 +21,7 @@ PACKAGES := ./...
 TIMEOUT  := 25m
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-image lint fuzz race bench diff crash dist generate docs image clean
+.PHONY: help run build test test-known test-ops test-image lint vulncheck fuzz race bench diff crash dist generate docs image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -55,6 +55,9 @@ lint: ## gofmt, go vet, module checksums, and golangci-lint (built once, then ca
 	$(GO) vet $(PACKAGES)
 	$(GO) mod verify
 	@scripts/golangci-lint run
+
+vulncheck: ## look for known vulnerabilities by govulncheck; scripts/vulncheck exits with 69 where it cannot be had or its database not reached
+	@scripts/vulncheck
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	@FUZZTIME=$${FUZZTIME:-10s} scripts/each-fuzz

@@ -14,6 +14,8 @@ import (
 	goruntime "runtime"
 	"strings"
 	"testing"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
 // checkout makes a copy of the repository as it lies here, its history included.
@@ -87,7 +89,7 @@ func TestOpsDistIsReproducible(t *testing.T) {
 	archive := glob(t, one+"/dist/recurgentd-*-"+goruntime.GOOS+"-"+goruntime.GOARCH+".tar.gz")[0]
 	into := t.TempDir()
 	has := unpack(t, archive, into)
-	want := []string{"recurgentd", "LICENSE", "README.md", "CHANGELOG.md", "cli.md", "modules.txt", "completions/recurgentd.bash", "completions/recurgentd.zsh",
+	want := []string{"recurgentd", "LICENSE", "README.md", "CHANGELOG.md", "cli.md", "modules.txt", "recurgentd.cdx.json", "completions/recurgentd.bash", "completions/recurgentd.zsh",
 		"completions/recurgentd.fish", "man/man1/recurgentd.1", "man/man1/recurgentd-serve.1", "man/man1/recurgentd-call.1"}
 	if goruntime.GOOS == "linux" {
 		want = append(want, "systemd/recurgentd.service")
@@ -105,6 +107,11 @@ func TestOpsDistIsReproducible(t *testing.T) {
 	if err != nil || !bytes.Contains(modules, []byte("\tdep\tgithub.com/traefik/yaegi\t")) {
 		t.Errorf("modules.txt: %v\n%.300s", err, modules)
 	}
+	for _, archive := range glob(t, one+"/dist/*.tar.gz") {
+		in := t.TempDir()
+		unpack(t, archive, in)
+		compareBill(t, in+"/recurgentd.cdx.json", in+"/recurgentd")
+	}
 	binary, err := os.ReadFile(into + "/recurgentd")
 	if err != nil || bytes.Contains(binary, []byte(one)) || bytes.Contains(binary, []byte(os.Getenv("HOME")+"/go")) {
 		t.Errorf("the binary knows where it was built: %v", err)
@@ -118,6 +125,40 @@ func TestOpsDistIsReproducible(t *testing.T) {
 		}
 	}
 	run(t, nil, "bash", "-n", into+"/completions/recurgentd.bash")
+}
+
+// compareBill compares a bill of materials with what `go version -m` says of the binary.
+func compareBill(t *testing.T, bill, binary string) {
+	t.Helper()
+	f, err := os.Open(bill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var bom cdx.BOM
+	if err := cdx.NewBOMDecoder(f, cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, c := range *bom.Components {
+		listed[c.Name+" "+c.Version] = true
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "version", "-m", binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := 1 // the standard library
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Fields(line); len(fields) == 4 && fields[0] == "dep" {
+			modules++
+			if !listed[fields[1]+" "+fields[2]] {
+				t.Errorf("the bill of materials lacks %s %s", fields[1], fields[2])
+			}
+		}
+	}
+	if len(listed) != modules || modules < 10 || !strings.Contains(string(out), bom.Metadata.Component.Version) {
+		t.Errorf("the bill of materials of %s lists %d parts, the binary has %d", bom.Metadata.Component.Version, len(listed), modules)
+	}
 }
 
 // unpack returns the sizes of an archive's files by name, and writes them into the directory. Everything is below one
