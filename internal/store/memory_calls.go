@@ -36,13 +36,7 @@ func (n *memoryNamespace) CommitCall(ctx context.Context, c *CallCommit) error {
 	}
 	now := n.now()
 	if s != nil {
-		if c.Record.CallID != "" {
-			s.records = append(s.records, memoryRecord{c.Record, raw})
-		}
-		c.Context.Apply(s.context)
-		s.session.HistorySize = len(s.records)
-		s.session.UpdatedAt = now
-		s.session.Revision++
+		s.add(c, raw, now)
 	}
 	for _, change := range c.Artifacts {
 		n.changeArtifact(change)
@@ -55,18 +49,7 @@ func (n *memoryNamespace) CommitCall(ctx context.Context, c *CallCommit) error {
 		events := append(slices.Clone(n.patterns[p.Role]), *p)
 		n.patterns[p.Role] = events[max(0, len(events)-PatternsKept):]
 	}
-	if c.Log.CallID != "" {
-		kept := &memoryCall{log: c.Log, effects: c.Effects, at: now}
-		if c.Outcome.Status != "" {
-			o := c.Outcome
-			kept.outcome = &o
-		}
-		n.calls = append(n.calls, kept)
-		n.byID[c.Log.CallID] = kept
-		if corrected := n.byID[c.Log.UserCorrectionReferenceCallID]; corrected != nil {
-			corrected.log.CorrectedBy = c.Log.CallID
-		}
-	}
+	n.log(c, now)
 	if c.Content != nil {
 		n.content.Put(*c.Content, c.SessionID, n.policy.Retention)
 	}
@@ -77,6 +60,34 @@ func (n *memoryNamespace) CommitCall(ctx context.Context, c *CallCommit) error {
 	}
 	n.commits++
 	return nil
+}
+
+// add takes what a call adds to its session; raw is its record.
+func (s *memorySession) add(c *CallCommit, raw json.RawMessage, now time.Time) {
+	if c.Record.CallID != "" {
+		s.records = append(s.records, memoryRecord{c.Record, raw})
+	}
+	c.Context.Apply(s.context)
+	s.session.HistorySize = len(s.records)
+	s.session.UpdatedAt = now
+	s.session.Revision++
+}
+
+// log takes a call into the call log, if it is to be there.
+func (n *memoryNamespace) log(c *CallCommit, now time.Time) {
+	if c.Log.CallID == "" {
+		return
+	}
+	kept := &memoryCall{log: c.Log, effects: c.Effects, at: now}
+	if c.Outcome.Status != "" {
+		o := c.Outcome
+		kept.outcome = &o
+	}
+	n.calls = append(n.calls, kept)
+	n.byID[c.Log.CallID] = kept
+	if corrected := n.byID[c.Log.UserCorrectionReferenceCallID]; corrected != nil {
+		corrected.log.CorrectedBy = c.Log.CallID
+	}
 }
 
 // compactAll refuses a commit that holds something which is not JSON, before anything is changed.

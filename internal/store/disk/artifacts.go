@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -93,86 +92,6 @@ func (p *artifacts) withText(x *artifact) (*artifact, error) {
 		out.text, err = p.n.files.ReadFile(x.key.file())
 	}
 	return &out, err
-}
-
-// keepPrograms keeps the texts of new generations until they have files. The caller holds shared.mu.
-func (p *artifacts) keepPrograms(changes []agent.ArtifactChange) {
-	for _, c := range changes {
-		if c.Generation != nil {
-			p.programs[c.Generation.CodeChecksum] = c.Generation.Code
-		}
-	}
-}
-
-// program reads a program text and checks it against its name.
-func (p *artifacts) program(checksum string) (string, error) {
-	name, ok := programFile(checksum)
-	if !ok {
-		return "", store.ErrNotFound
-	}
-	p.n.mu.RLock()
-	code, pending := p.programs[checksum]
-	p.n.mu.RUnlock()
-	if pending {
-		return code, nil
-	}
-	data, err := p.n.files.ReadFile(name)
-	if vfs.NotExist(err) {
-		return "", store.ErrNotFound
-	}
-	if err != nil {
-		return "", err
-	}
-	if agent.Checksum(string(data)) == checksum {
-		return string(data), nil
-	}
-	if err := p.n.files.setAside(name, errWrongChecksum); err != nil {
-		return "", err
-	}
-	return "", store.ErrNotFound
-}
-
-var errWrongChecksum = errors.New("the checksum is wrong")
-
-// programFile returns the name of a program's file; ok is false for a checksum of another kind, which has none.
-func programFile(checksum string) (name string, ok bool) {
-	sum, ok := strings.CutPrefix(checksum, "sha256:")
-	if !ok || len(sum) != 64 || strings.Trim(sum, "0123456789abcdef") != "" {
-		return "", false
-	}
-	return "programs/" + sum + ".go", true
-}
-
-// writePrograms writes the files of new programs.
-func (p *artifacts) writePrograms(programs map[string]string) error {
-	if len(programs) == 0 {
-		return nil
-	}
-	f := p.n.files
-	if err := f.makeDir("programs"); err != nil {
-		return err
-	}
-	for sum, code := range programs {
-		name, ok := programFile(sum)
-		if !ok {
-			continue
-		}
-		if _, err := f.Stat(name); err == nil {
-			continue
-		}
-		if err := f.ReplaceUnsynced(name, []byte(code)); err != nil {
-			return err
-		}
-	}
-	if err := f.SyncDir("programs"); err != nil {
-		return err
-	}
-	p.n.mu.Lock()
-	defer p.n.mu.Unlock()
-	for sum := range programs {
-		delete(p.programs, sum)
-	}
-	return nil
 }
 
 // write writes the files of changed artifacts, and removes those of artifacts that were archived or removed.
@@ -293,11 +212,6 @@ func (p *artifacts) ListArtifacts(_ context.Context, role string) ([]*agent.Arti
 		out = append(out, x.a)
 	}
 	return out, nil
-}
-
-// Program is part of store.Namespace.
-func (p *artifacts) Program(_ context.Context, checksum string) (string, error) {
-	return p.program(checksum)
 }
 
 // Lease is part of store.Namespace: leases of this process are all there are, as it holds the directory.

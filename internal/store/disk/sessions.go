@@ -73,49 +73,6 @@ func (p *sessions) cached(id string) *session {
 	return nil
 }
 
-// allIDs returns the ids of all sessions, sorted. It reads the directory once.
-func (p *sessions) allIDs() ([]string, error) {
-	if err := p.loadIDs(); err != nil {
-		return nil, err
-	}
-	p.n.mu.RLock()
-	defer p.n.mu.RUnlock()
-	return slices.Clone(p.ids), nil
-}
-
-func (p *sessions) loadIDs() error {
-	p.n.mu.RLock()
-	loaded := p.ids != nil
-	p.n.mu.RUnlock()
-	if loaded {
-		return nil
-	}
-	p.n.sequencer.mu.Lock() // so that none is created or deleted meanwhile
-	defer p.n.sequencer.mu.Unlock()
-	names, err := p.n.files.list("sessions")
-	if err != nil {
-		return err
-	}
-	p.n.mu.Lock()
-	defer p.n.mu.Unlock()
-	if p.ids != nil {
-		return nil
-	}
-	ids := make([]string, 0, len(names)+len(p.changed))
-	for _, name := range names {
-		if _, gone := p.gone[name]; validID(name) && !gone {
-			ids = append(ids, name)
-		}
-	}
-	for id := range p.changed {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	p.ids = slices.Compact(ids)
-	p.count = int64(len(p.ids))
-	return nil
-}
-
 // applyCreate, applyChange and applyDelete apply an entry. The caller holds sequencer.mu and shared.mu.
 func (p *sessions) applyCreate(e *entry) {
 	x := newSession(p.n.shared, e.Create.Session, e.Create.Context)
@@ -228,45 +185,6 @@ func (p *sessions) ChangeContext(ctx context.Context, sessionID string, c agent.
 		return nil, err
 	}
 	return e.planned.session.values(), nil
-}
-
-// ListSessions is part of store.Namespace.
-func (p *sessions) ListSessions(_ context.Context, after string, limit int) ([]agent.Session, error) {
-	if err := p.loadIDs(); err != nil {
-		return nil, err
-	}
-	out := []agent.Session{}
-	for len(out) < limit {
-		part := p.idsBefore(after, limit)
-		if len(part) == 0 {
-			break
-		}
-		for _, id := range slices.Backward(part) {
-			x, err := p.get(id)
-			if errors.Is(err, store.ErrNotFound) {
-				continue // deleted meanwhile, or unreadable
-			}
-			if err != nil {
-				return nil, err
-			}
-			if len(out) < limit {
-				out = append(out, x.metadata())
-			}
-		}
-		after = part[0]
-	}
-	return out, nil
-}
-
-// idsBefore returns up to limit ids that come before an id, or the last ones when it is "".
-func (p *sessions) idsBefore(id string, limit int) []string {
-	p.n.mu.RLock()
-	defer p.n.mu.RUnlock()
-	end := len(p.ids)
-	if id != "" {
-		end, _ = slices.BinarySearch(p.ids, id)
-	}
-	return slices.Clone(p.ids[max(0, end-limit):end])
 }
 
 // DeleteSession is part of store.Namespace. The deletion is durable before anything is erased, and everything is erased

@@ -1,0 +1,99 @@
+package disk
+
+import (
+	"errors"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
+)
+
+// writeCheckpoint brings all files up to the journal, durably, and cuts the journal.
+func (f *flusher) writeCheckpoint() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.checkpointLocked()
+}
+
+func (f *flusher) checkpointLocked() error {
+	if f.exporting > 0 {
+		_, _, err := f.flush(false)
+		return err
+	}
+	f.shared.mu.RLock()
+	idle := f.applied == f.checkpoint && !f.forced
+	f.shared.mu.RUnlock()
+	if idle {
+		f.last = time.Now()
+		return nil
+	}
+	rotated := f.sequencer.rotate() // a full disk must not keep the files behind: see below
+	lsn, list, err := f.flush(true)
+	if err != nil {
+		return errors.Join(err, rotated)
+	}
+	if err := f.syncLines(lsn, list); err != nil {
+		return err
+	}
+	for _, w := range list {
+		if err := w.n.archive.removeRestored(w.restored); err != nil {
+			return err
+		}
+	}
+	f.checkpoint, f.forced, f.last = lsn, false, time.Now()
+	return errors.Join(rotated, wal.Remove(f.root, journalDir, f.sequencer.cut(lsn)))
+}
+
+// namespacesVersion is the schema version of a checkpoint that names namespaces beside the default one. A recurgentd
+// that does not know namespaces refuses it: it would take their journal entries for its own.
+const namespacesVersion = 2
+
+// checkpointDoc is journal/checkpoint.json: the files have everything up to its lsn.
+type checkpointDoc struct {
+	head
+	checkpointed                                   // of the default namespace
+	Namespaces   map[agent.Namespace]*checkpointed `json:"namespaces,omitempty"` // the others
+}
+
+// of returns what the checkpoint says of a namespace; nil when it does not know it.
+func (d *checkpointDoc) of(name agent.Namespace) *checkpointed {
+	switch {
+	case d.SchemaVersion == 0: // there is no checkpoint
+		return nil
+	case name == agent.DefaultNamespace:
+		return &d.checkpointed
+	}
+	return d.Namespaces[name]
+}
+
+// syncLines makes the logs of lines durable and writes down where they end.
+func (f *flusher) syncLines(lsn uint64, list []*work) error {
+	doc := checkpointDoc{head: head{agent.SchemaVersion, lsn}}
+	for _, w := range list {
+		at, err := w.n.syncLines()
+		if err != nil {
+			return err
+		}
+		at.Sessions, at.Unarchived = w.count, w.restored
+		if w.n.name == agent.DefaultNamespace {
+			doc.checkpointed = at
+			continue
+		}
+		if doc.Namespaces == nil {
+			doc.Namespaces, doc.SchemaVersion = map[agent.Namespace]*checkpointed{}, namespacesVersion
+		}
+		doc.Namespaces[w.n.name] = &at
+	}
+	return f.root.writeDoc(checkpointFile, doc)
+}
+
+func (n *namespace) syncLines() (at checkpointed, err error) {
+	if at.Calls, err = n.calls.entries.Sync(); err != nil {
+		return at, err
+	}
+	if at.Values, err = n.calls.values.Sync(); err != nil {
+		return at, err
+	}
+	at.Audit, err = n.auditTrail.sync()
+	return at, err
+}

@@ -1,0 +1,240 @@
+package disk
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// namespaceVerifier walks a namespace.
+type namespaceVerifier struct {
+	*verifier
+	files      *files
+	referenced map[string]bool // programs that artifacts refer to
+}
+
+func (v *namespaceVerifier) all() error {
+	for _, walk := range []func() error{v.documents, v.artifacts, v.programs, v.sessions, v.lines} {
+		if err := walk(); err != nil {
+			return err
+		}
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *namespaceVerifier) problem(name, format string, args ...any) {
+	v.verifier.problem(v.files.path(name), format, args...)
+}
+
+func (v *namespaceVerifier) documents() error {
+	var reg registryDoc
+	var pol policyDoc
+	for _, d := range []struct {
+		name  string
+		doc   any
+		check func() error
+	}{
+		{registryFile, &reg, func() error { v.r.Tools += len(reg.Tools); return checkRegistry(&reg) }},
+		{policyFile, &pol, func() error { _, err := decodePolicy(pol.Policy); return err }},
+		{patternsFile, &patternsDoc{}, nil},
+		{contentFile, &contentDoc{}, nil},
+	} {
+		ok, err := v.doc(v.files, d.name, d.doc)
+		if err != nil {
+			return err
+		}
+		if ok && d.check != nil {
+			if err := d.check(); err != nil {
+				v.problem(d.name, "%v", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (v *namespaceVerifier) artifacts() error {
+	found := map[string]bool{}
+	err := eachArtifactFile(v.files, func(name string) error {
+		doc := artifactDoc{}
+		ok, err := v.doc(v.files, name, &doc)
+		if err != nil || !ok {
+			return err
+		}
+		if doc.Artifact == nil {
+			v.problem(name, "holds no artifact")
+			return nil
+		}
+		v.artifact(name, &doc)
+		found[name] = true
+		return nil
+	})
+	if err != nil || v.replayed {
+		return err
+	}
+	return v.index(found)
+}
+
+func (v *namespaceVerifier) artifact(name string, doc *artifactDoc) {
+	v.r.Artifacts++
+	k := artifactKey{role: doc.Role, method: doc.MethodName}
+	if k.file() != name {
+		v.problem(name, "holds %s.%s, which belongs in %s", doc.Role, doc.MethodName, k.file())
+	}
+	if err := doc.check(); err != nil {
+		v.problem(name, "%v", err)
+	}
+	if sum := doc.IntrinsicFailureCount + doc.AdaptiveFailureCount + doc.ExtrinsicFailureCount; sum != doc.FailureCount {
+		v.problem(name, "failure_count is %d, its classes add up to %d", doc.FailureCount, sum)
+	}
+	for _, g := range doc.Held() {
+		if g != nil {
+			v.referenced[g.CodeChecksum] = true
+		}
+	}
+}
+
+// index compares the index with the artifacts that were found.
+func (v *namespaceVerifier) index(found map[string]bool) error {
+	var index indexDoc
+	ok, err := v.doc(v.files, indexFile, &index)
+	if err != nil || !ok {
+		return err
+	}
+	for role, methods := range index.Artifacts {
+		for method := range methods {
+			name := artifactKey{role: role, method: method}.file()
+			if !found[name] {
+				v.problem(indexFile, "names %s, which is not there", name)
+			}
+			delete(found, name)
+		}
+	}
+	for name := range found {
+		v.problem(indexFile, "does not name %s", name)
+	}
+	return nil
+}
+
+func (v *namespaceVerifier) programs() error {
+	names, err := v.files.list("programs")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		sum, ok := strings.CutSuffix(name, ".go")
+		if !ok {
+			continue
+		}
+		v.r.Programs++
+		data, err := v.files.ReadFile("programs/" + name)
+		if err != nil {
+			return err
+		}
+		if agent.Checksum(string(data)) != "sha256:"+sum {
+			v.problem("programs/"+name, "the text is not what the name says")
+		}
+		delete(v.referenced, "sha256:"+sum)
+	}
+	if v.replayed {
+		return nil
+	}
+	for sum := range v.referenced {
+		if name, ok := programFile(sum); ok {
+			v.problem(name, "an artifact refers to it and it is not there")
+		}
+	}
+	return nil
+}
+
+func (v *namespaceVerifier) sessions() error {
+	ids, err := v.files.list("sessions")
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		if isCorruptName(id) {
+			continue
+		}
+		if err := v.session(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *namespaceVerifier) session(id string) error {
+	v.r.Sessions++
+	doc := sessionDoc{}
+	ok, err := v.doc(v.files, sessionFile(id), &doc)
+	if err != nil {
+		return err
+	}
+	data, err := v.files.ReadFile(historyFile(id))
+	if err != nil && !vfs.NotExist(err) {
+		return err
+	}
+	good, size, damaged := soundLines(data, int64(len(data)))
+	v.r.Records += strings.Count(string(good), "\n")
+	switch {
+	case damaged || len(good) != len(data):
+		v.problem(historyFile(id), "lines are damaged, or out of order")
+	case ok && doc.ID != id:
+		v.problem(sessionFile(id), "holds the session %q", doc.ID)
+	case ok && !v.replayed && (size != doc.HistorySize || size != doc.SyncedRecords || int64(len(data)) != doc.SyncedBytes):
+		v.problem(sessionFile(id), "says %d records in %d bytes; the history has %d in %d", doc.HistorySize, doc.SyncedBytes, size, len(data))
+	case !ok && !v.replayed && len(data) == 0:
+		v.problem(sessionDir(id), "holds no session")
+	}
+	return nil
+}
+
+// lines checks that the lines of the logs parse.
+func (v *namespaceVerifier) lines() error {
+	names := []string{callLogFile, auditFile}
+	for _, dir := range []string{"calls", "values"} {
+		found, err := v.files.list(dir)
+		if err != nil {
+			return err
+		}
+		for _, name := range found {
+			if strings.HasSuffix(name, ".jsonl") {
+				names = append(names, path.Join(dir, name))
+			}
+		}
+	}
+	for _, name := range names {
+		data, err := v.files.ReadFile(name)
+		if vfs.NotExist(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		v.linesOf(name, string(data))
+	}
+	return nil
+}
+
+func (v *namespaceVerifier) linesOf(name, data string) {
+	lines := strings.Split(data, "\n")
+	for i, line := range lines {
+		if len(line) == 0 {
+			continue
+		}
+		if torn := v.replayed && i == len(lines)-1; !torn && !json.Valid([]byte(line)) {
+			v.problem(name, "line %d does not parse", i+1)
+		}
+		if strings.HasPrefix(name, "calls") {
+			v.r.Calls++
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+func archiveAndRestore(t *testing.T, r *rig) {
+	before := r.forge("calculator", "add", "package tool // add")
+	r.forge("calculator", "sub", "package tool // sub")
+	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: "sums"}}, 0, nil)
+	r.ok(err)
+	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_1"}))
+	r.everyWay(func() {
+		if _, err := r.s.Artifact(r.ctx, "calculator", "add"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("artifact: got %v, want ErrNotFound", err)
+		}
+		if _, err := r.s.Tool(r.ctx, "calculator"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("tool: got %v, want ErrNotFound", err)
+		}
+		if list, err := r.s.ListArtifacts(r.ctx, "calculator"); err != nil || len(list) != 0 {
+			t.Errorf("list: got %v, %v", list, err)
+		}
+	})
+	if err := r.s.Restore(r.ctx, []store.Target{{Role: "nobody"}}, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("restoring what was not archived: got %v, want ErrNotFound", err)
+	}
+	r.ok(r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_2"}))
+	if _, err := r.s.Tool(r.ctx, "calculator"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("restoring one artifact restored the tool: %v", err)
+	}
+	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_3"}))
+	r.ok(r.s.Restore(r.ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_4"}))
+	r.everyWay(func() {
+		got, err := r.s.Artifact(r.ctx, "calculator", "add")
+		r.ok(err)
+		if !sameJSON(got, before) {
+			t.Errorf("got %+v, want %+v", got, before)
+		}
+		tool, err := r.s.Tool(r.ctx, "calculator")
+		if err != nil || tool.Purpose != "sums" {
+			t.Errorf("got %+v, %v", tool, err)
+		}
+		log, err := r.s.Audit(r.ctx, "", 10)
+		r.ok(err)
+		if len(log) != 4 {
+			t.Errorf("got %d audit entries, want 4", len(log))
+		}
+	})
+	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_5"}))
+	r.forge("calculator", "add", "package tool // anew")
+	if err := r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_6"}); !errors.Is(err, store.ErrExists) {
+		t.Errorf("restoring over a new one: got %v, want ErrExists", err)
+	}
+}
+
+func remove(t *testing.T, r *rig) {
+	r.forge("calculator", "add", "package tool // add")
+	r.forge("calculator", "sub", "package tool // sub")
+	r.ok(r.s.Remove(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_1"}))
+	r.everyWay(func() {
+		if _, err := r.s.Artifact(r.ctx, "calculator", "add"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("got %v, want ErrNotFound", err)
+		}
+		if _, err := r.s.Artifact(r.ctx, "calculator", "sub"); err != nil {
+			t.Errorf("the other one: %v", err)
+		}
+		if err := r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("restoring what was deleted: got %v, want ErrNotFound", err)
+		}
+	})
+	r.forge("calculator", "add", "package tool // anew")
+	r.everyWay(func() {
+		if a, err := r.s.Artifact(r.ctx, "calculator", "add"); err != nil || a.Code != "package tool // anew" || a.Revision != 1 {
+			t.Errorf("got %+v, %v", a, err)
+		}
+	})
+}
+
+func stale(t *testing.T, r *rig) {
+	r.session("sess_1")
+	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "old"}, 0, nil)
+	r.ok(err)
+	for _, m := range []string{"a", "b"} {
+		c := Forged(r.call("sess_1"), "package tool")
+		c.Artifacts[0].Role, c.Artifacts[0].MethodName = "old", m
+		r.commit(c)
+	}
+	r.clock.advance(48 * time.Hour)
+	c := r.call("sess_1")
+	c.Artifacts = []agent.ArtifactChange{{Role: "old", MethodName: "b", At: r.clock.now(), Result: agent.ClassOK}}
+	r.commit(c)
+	_, err = r.s.PutTool(r.ctx, agent.Tool{Role: "unused"}, 0, nil)
+	r.ok(err)
+	r.clock.advance(12 * time.Hour)
+	r.everyWay(func() {
+		got, err := r.s.Stale(r.ctx, r.clock.now().Add(-24*time.Hour))
+		r.ok(err)
+		if len(got) != 1 || got[0].Role != "old" || got[0].Method != "a" {
+			t.Errorf("got %+v, want old.a", got)
+		}
+		got, err = r.s.Stale(r.ctx, r.clock.now())
+		r.ok(err)
+		if len(got) != 4 {
+			t.Errorf("got %+v, want all four", got)
+		}
+	})
+}

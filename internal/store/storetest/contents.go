@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+func valuesExpire(t *testing.T, r *rig) {
+	r.session("sess_1")
+	c := r.commit(r.call("sess_1"))
+	r.clock.advance(25 * time.Hour)
+	_, err := r.s.Expire(r.ctx, r.clock.now())
+	r.ok(err)
+	r.everyWay(func() {
+		got, err := r.s.Call(r.ctx, c.Record.CallID)
+		r.ok(err)
+		if got.Outcome != nil || got.Effects != nil {
+			t.Errorf("got outcome %+v and effects %s after 25 hours, want none", got.Outcome, got.Effects)
+		}
+	})
+}
+
+func replies(t *testing.T, r *rig) {
+	r.session("sess_1")
+	for i := range 3 {
+		c := r.call("sess_1")
+		c.Key = &store.Idempotent{Key: fmt.Sprint("key", i), BodyHash: "h", CallID: c.Record.CallID}
+		c.Reply = json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))
+		r.commit(c)
+		r.clock.advance(time.Hour)
+	}
+	r.everyWay(func() {
+		for i := range 3 {
+			if got, err := r.s.Replay(r.ctx, fmt.Sprint("key", i)); err != nil || string(got.Reply) != fmt.Sprintf(`{"n":%d}`, i) {
+				t.Errorf("key%d: got %s, %v", i, got.Reply, err)
+			}
+		}
+		if _, err := r.s.Replay(r.ctx, "key9"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("unknown key: got %v, want ErrNotFound", err)
+		}
+	})
+	r.clock.advance(22*time.Hour + time.Minute)
+	r.everyWay(func() {
+		if _, err := r.s.Replay(r.ctx, "key0"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("after more than 24 hours: got %v, want ErrNotFound", err)
+		}
+		if _, err := r.s.Replay(r.ctx, "key2"); err != nil {
+			t.Errorf("after less than 24 hours: got %v", err)
+		}
+	})
+}
+
+func contentBounded(t *testing.T, r *rig) {
+	r.session("sess_1")
+	for i := range 130 {
+		c := r.call("sess_1")
+		c.Content = &store.Content{Ref: fmt.Sprintf("content:%03d", i), Value: json.RawMessage(fmt.Sprint(i))}
+		r.commit(c)
+	}
+	r.everyWay(func() {
+		for i := range 130 {
+			v, err := r.s.Content(r.ctx, fmt.Sprintf("content:%03d", i))
+			if i < 2 && !errors.Is(err, store.ErrNotFound) || i >= 2 && (err != nil || string(v) != fmt.Sprint(i)) {
+				t.Errorf("content %d: got %s, %v", i, v, err)
+			}
+		}
+	})
+}
+
+func contentBytes(t *testing.T, r *rig) {
+	r.session("sess_1")
+	for i := range 3 {
+		c := r.call("sess_1")
+		c.Content = &store.Content{Ref: fmt.Sprint("content:", i), Value: json.RawMessage(`"` + strings.Repeat("x", 900<<10) + `"`)}
+		r.commit(c)
+	}
+	huge := r.call("sess_1")
+	r.everyWay(func() {
+		if _, err := r.s.Content(r.ctx, "content:0"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the third of 900 KiB left room for the first: %v", err)
+		}
+		if _, err := r.s.Content(r.ctx, "content:2"); err != nil {
+			t.Errorf("the newest: %v", err)
+		}
+	})
+	huge.Content = &store.Content{Ref: "content:huge", Value: json.RawMessage(`"` + strings.Repeat("x", 3<<20) + `"`)}
+	r.commit(huge)
+	if _, err := r.s.Content(r.ctx, "content:huge"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("one over the bound by itself: got %v, want ErrNotFound", err)
+	}
+}
+
+func patterns(t *testing.T, r *rig) {
+	r.session("sess_1")
+	for i := range 60 {
+		c := r.call("sess_1")
+		c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: "sess_1", Role: "calculator", MethodName: fmt.Sprint("m", i)}
+		r.commit(c)
+	}
+	r.everyWay(func() {
+		got, err := r.s.Patterns(r.ctx, "calculator")
+		r.ok(err)
+		if len(got) != 50 || got[0].MethodName != "m10" || got[49].MethodName != "m59" {
+			t.Errorf("got %d events, %+v", len(got), got)
+		}
+		if got, err := r.s.Patterns(r.ctx, "nobody"); err != nil || len(got) != 0 {
+			t.Errorf("got %v, %v for an unknown role", got, err)
+		}
+	})
+}
