@@ -95,6 +95,7 @@ func (rec *recovery) adoptRepair(cand *candidate, j judged) agent.Outcome {
 func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
 	if rec.class != agent.ClassIntrinsic {
 		if why.attempt.id != "" && out.ErrorType == agent.ErrProvider {
+			rec.outage = true
 			o := rec.keep(why.attempt)
 			o.Metadata = with(o.Metadata, "repair_error", out.ErrorMessage)
 			return o

@@ -16,6 +16,7 @@ type recovery struct {
 	*answered
 	budgets budgets
 	drifted bool // the stored program failed because an external response changed shape
+	outage  bool // the provider failed, which says nothing of the method
 }
 
 // budgets are the recoveries that the policy leaves to this call.
@@ -144,7 +145,7 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
 	failing := rec.class == agent.ClassIntrinsic || rec.class == agent.ClassAdaptive
 	switch {
-	case rec.alone(), rec.trail.requested == 0 && len(rec.leaves) == 0:
+	case rec.alone(), rec.outage, rec.trail.requested == 0 && len(rec.leaves) == 0:
 	case rec.adopting != nil && rec.adopting.attempt.served():
 		rec.r.backoffs.clear(rec.backoffKey())
 	case failing && !o.OK():
