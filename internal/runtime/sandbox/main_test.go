@@ -44,6 +44,8 @@ func testRunner(args []string) int {
 			return runScript(strings.TrimPrefix(arg, "script="))
 		case arg == "wrong":
 			return worker.Serve(func(string) (worker.Engine, error) { return wrongEngine{&nativeEngine{}}, nil })
+		case arg == "stuck":
+			return worker.Serve(newStuckEngine)
 		case arg == "failing":
 			return worker.Serve(newFailingEngine)
 		case arg == "native":

@@ -184,16 +184,22 @@ func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Pa
 	return value, err, nil
 }
 
-// describe tells of a panic's value without trusting its methods.
-func (c *Compiled) describe(r any) (p *Panic) {
-	p = &Panic{}
-	if c.mc.panicking {
-		p.Line = c.fset.PositionFor(c.mc.panicPos, false).Line
-	}
+// describe returns the panic r, or what has ended the run instead, with its line.
+func (c *Compiled) describe(r any) *Panic {
 	if c.mc.aborted != nil {
 		r = c.mc.aborted
 	}
 	c.mc.aborted, c.mc.depth = nil, 0
+	p := PanicOf(r)
+	if c.mc.panicking {
+		p.Line = c.fset.PositionFor(c.mc.panicPos, false).Line
+	}
+	return p
+}
+
+// PanicOf returns what a panic with the value r says, without trusting its methods. It has no line.
+func PanicOf(r any) (p *Panic) {
+	p = &Panic{}
 	defer func() {
 		if again := recover(); again != nil {
 			p.Class, p.Message = "error", "a panic whose text panics"

@@ -68,31 +68,18 @@ func decode(run *wire.Run) (*input, error) {
 
 func (r *runner) evaluate(o *input, host *host) (a *wire.Answer) {
 	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case *interp.Failure: // in a method of the error that the program returned
-			a = faulty(v.Why)
-		default:
-			a = failed(agent.ErrExecution, "panic", fmt.Sprintf("panic: %v", v), "")
+		if v := recover(); v != nil { // in a method of the error that the program returned
+			a = panicked(interp.PanicOf(v))
 		}
 	}()
 	call, err := recurgent.New(o.in, host)
 	if err != nil {
 		return failed(agent.ErrExecution, "input", "the arguments cannot be decoded: "+err.Error(), "")
 	}
-	value, err, panicked := r.engine.Run(call, o.now, o.seed)
+	value, err, p := r.engine.Run(call, o.now, o.seed)
 	switch {
-	case panicked != nil && panicked.Class == interp.ClassFailure:
-		return faulty(panicked.Message)
-	case panicked != nil:
-		message := "panic: " + panicked.Message
-		if panicked.Line > 0 {
-			message += fmt.Sprintf(" (program.go:%d)", panicked.Line)
-		}
-		if panicked.Class == "fatal error" && strings.Contains(message, "stack overflow") {
-			return failed(agent.ErrResourceExhausted, "stack", message, "Use a loop, or bound the depth of the recursion.")
-		}
-		return failed(agent.ErrExecution, "panic", message, "")
+	case p != nil:
+		return panicked(p)
 	case err != nil:
 		f := recurgent.AsFailure(err)
 		return &wire.Answer{End: wire.EndAuthored, Type: wire.BoundText([]byte(f.Type), 64), Message: wire.BoundText([]byte(f.Message), wire.MaxMessage-8)}
@@ -112,6 +99,21 @@ func (r *runner) evaluate(o *input, host *host) (a *wire.Answer) {
 		return f
 	}
 	return a
+}
+
+// panicked is the answer of a run that ended in a panic.
+func panicked(p *interp.Panic) *wire.Answer {
+	if p.Class == interp.ClassFailure {
+		return faulty(p.Message)
+	}
+	message := "panic: " + p.Message
+	if p.Line > 0 {
+		message += fmt.Sprintf(" (program.go:%d)", p.Line)
+	}
+	if p.Class == "fatal error" && strings.Contains(message, "stack overflow") {
+		return failed(agent.ErrResourceExhausted, "stack", message, "Use a loop, or bound the depth of the recursion.")
+	}
+	return failed(agent.ErrExecution, "panic", message, "")
 }
 
 func (r *runner) fits(raw []byte) error {
