@@ -22,8 +22,10 @@ func callCommand(sh Shell) *cobra.Command {
 		Short: "Make one call and print its value",
 		Long: `Make one call and print its value on stdout. Arguments and keyword arguments are JSON where they
 parse as JSON, else text. Without --session the call gets a session of its own, whose id is printed
-on stderr. With --stream, stderr shows the progress of the call: queued, forging, the gate, running,
-repairing.
+on stderr, as is the id of the call: recurgentd wrong takes it. On a terminal, stderr shows the
+progress of the call (queued, forging, the gate, running, repairing) in one line, and after 10 s in
+the same stage what the call waits for. With --stream it does so in a pipe, too, a line a stage;
+--stream=false switches it off.
 
 Exit status: 0 for a value, 1 for an error outcome, 2 for a wrong command line, 3 when no daemon
 answers or it refuses the request.`,
@@ -46,12 +48,15 @@ answers or it refuses the request.`,
 			if r.Kwargs, err = keywordArguments(kwargs); err != nil {
 				return exitWith(ExitUsage, err)
 			}
+			if _, terminal := sh.terminal(sh.Stderr); terminal && !cmd.Flags().Changed("stream") {
+				errand.stream = true
+			}
 			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return errand.run(ctx, c, r) })
 		},
 	}
 	c.Flags().StringArrayVar(&kwargs, "kwargs", nil, "keyword argument NAME=VALUE, or a JSON object; may be repeated")
 	c.Flags().StringVar(&errand.session, "session", "", "id of the session to call in")
-	c.Flags().BoolVar(&errand.stream, "stream", false, "show on stderr what happens while the call runs")
+	c.Flags().BoolVar(&errand.stream, "stream", false, "show on stderr what happens while the call runs (default on a terminal)")
 	errand.out = addOutput(c, sh)
 	addFlags(ClientScope, c.Flags())
 	return c
@@ -66,7 +71,8 @@ type callErrand struct {
 }
 
 func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallRequest) error {
-	if t.session == "" {
+	own := t.session == ""
+	if own {
 		id, err := c.CreateSession(ctx, r.Role)
 		if err != nil {
 			return exitWith(ExitUnreachable, err)
@@ -81,17 +87,18 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 		}
 		return exitWith(ExitUnreachable, err)
 	}
+	if own {
+		fmt.Fprintf(t.sh.Stderr, "call %s\n", text.Clean(reply.CallID, 0))
+	}
 	return t.print(reply, raw)
 }
 
 func (t *callErrand) make(ctx context.Context, c *client.Client, r client.CallRequest) (runtime.Reply, []byte, error) {
 	if t.stream {
 		progress := newStages(t.sh, r)
-		defer progress.spin.stop()
+		defer progress.stop()
 		return c.CallWithProgress(ctx, t.session, r, progress)
 	}
-	spin := startSpinner(t.sh, fmt.Sprintf("%s.%s: a new method is forged once, then kept", r.Role, r.Method))
-	defer spin.stop()
 	return c.Call(ctx, t.session, r)
 }
 

@@ -3,47 +3,87 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// stages reports a call's progress on stderr: one line that changes on a terminal, a line a stage elsewhere.
+// patience is how long a stage lasts before it is said what the call waits for.
+const patience = 10 * time.Second
+
+// stages reports a call's progress on stderr: one line that changes on a terminal, a line a stage elsewhere. A stage that
+// lasts is reported once more, with what the call waits for. Its methods may be called from several goroutines.
 type stages struct {
 	sh   Shell
 	what string // role.method
 	spin *spinner
+
+	mu      sync.Mutex
+	waiting string      // for what; guarded by mu
+	timer   *time.Timer // of the stage; guarded by mu
+	ended   bool        // guarded by mu
 }
 
 func newStages(sh Shell, r client.CallRequest) *stages {
 	what := text.Clean(r.Role+"."+r.Method, 40)
-	return &stages{sh: sh, what: what, spin: startSpinner(sh, what+": started")}
+	s := &stages{sh: sh, what: what, spin: startSpinner(sh, what+": started"), waiting: "the daemon has not started the call"}
+	s.timer = time.AfterFunc(patience, s.late)
+	return s
 }
 
-func (s *stages) say(stage string) {
-	s.spin.say(s.what + ": " + stage)
-	if _, terminal := s.sh.terminal(s.sh.Stderr); !terminal {
-		fmt.Fprintf(s.sh.Stderr, "%s: %s\n", s.what, stage)
+func (s *stages) stop() {
+	s.mu.Lock()
+	s.ended = true
+	s.timer.Stop()
+	s.mu.Unlock()
+	s.spin.stop()
+}
+
+// say reports a stage, and what the call waits for while it lasts.
+func (s *stages) say(stage, waiting string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = waiting
+	s.timer.Reset(patience)
+	s.print(stage)
+}
+
+// late is called when a stage lasts.
+func (s *stages) late() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended && s.waiting != "" {
+		s.print("waiting: " + s.waiting)
 	}
 }
 
-func (s *stages) Started(callID string) { s.say("started as " + text.Clean(callID, 0)) }
+// print needs mu.
+func (s *stages) print(words string) {
+	s.spin.say(s.what + ": " + words)
+	if _, terminal := s.sh.terminal(s.sh.Stderr); !terminal {
+		fmt.Fprintf(s.sh.Stderr, "%s: %s\n", s.what, words)
+	}
+}
+
+func (s *stages) Started(callID string) { s.say("started as "+text.Clean(callID, 0), "the daemon has not said what the call does") }
 
 func (s *stages) Connected(gone error) {
 	if gone != nil {
-		s.say("connecting again: " + text.Clean(gone.Error(), 0))
+		s.say("connecting again: "+text.Clean(gone.Error(), 0), "the daemon cannot be reached; the call may still run")
 	}
 }
 
 func (s *stages) Event(e client.Event) {
-	if words := stage(e); words != "" {
-		s.say(words)
+	if words, waiting := stage(e); words != "" {
+		s.say(words, waiting)
 	}
 }
 
-// stage says an event in words, or "" for one that is not known.
-func stage(e client.Event) string {
+// stage says an event in words, and what the call waits for then; "" for one that is not known.
+func stage(e client.Event) (words, waiting string) {
 	var d struct {
 		Kind, Trigger, Decision, Reason string
 		Stage                           string
@@ -52,25 +92,25 @@ func stage(e client.Event) string {
 		ErrorMessage                    string `json:"error_message"`
 	}
 	if json.Unmarshal(e.Data, &d) != nil {
-		return ""
+		return "", ""
 	}
 	trigger := " (" + text.Clean(d.Trigger, 40) + ")"
 	switch e.Type {
 	case progress.Queued:
-		return "queued behind " + text.Plural(d.Ahead, "call")
+		return "queued behind " + text.Plural(d.Ahead, "call"), "the calls of a session run in order, and earlier ones have not ended"
 	case progress.Gate:
-		return "the program is at the gate"
+		return "the program is at the gate", "the new program is checked and compiled"
 	case progress.Selected:
-		return text.Clean("selected: "+d.Decision+" ("+d.Reason+")", 0)
+		return text.Clean("selected: "+d.Decision+" ("+d.Reason+")", 0), "the program has not ended"
 	case progress.Forging:
 		if d.Kind == "repair" {
-			return "repairing" + trigger
+			return "repairing" + trigger, "the model has not sent the repaired program"
 		}
-		return "forging" + trigger
+		return "forging" + trigger, "the model has not sent the program"
 	case progress.Running:
-		return "running a new program" + trigger
+		return "running a new program" + trigger, "the program has not ended"
 	case progress.AttemptFailed:
-		return text.Clean("failed in "+d.Stage+": "+d.ErrorType+": "+d.ErrorMessage, 0)
+		return text.Clean("failed in "+d.Stage+": "+d.ErrorType+": "+d.ErrorMessage, 0), "the daemon decides how to recover"
 	}
-	return ""
+	return "", ""
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,7 @@ type errand struct {
 // An operation describes an operator's subcommand. It takes least to most arguments; the example is what follows the command's name.
 type operation struct {
 	use, short, example string
+	long, exits         string // instead of the summary and of exitsOfClients
 	least, most         int
 	audited             bool // takes --reason
 	run                 func(t *errand) error
@@ -60,7 +62,7 @@ type operation struct {
 func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 	t := &errand{sh: sh}
 	name, _, _ := strings.Cut(op.use, " ")
-	c := &cobra.Command{Use: op.use, Short: op.short, Long: op.short + ".\n\n" + exitsOfClients,
+	c := &cobra.Command{Use: op.use, Short: op.short, Long: cmp.Or(op.long, op.short+".") + "\n\n" + cmp.Or(op.exits, exitsOfClients),
 		Example: "  " + strings.TrimSpace(parent+" "+name+" "+op.example), Args: cobra.RangeArgs(op.least, op.most),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {

@@ -47,6 +47,15 @@ type Refusal struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
 	Hint   string `json:"hint"`
+
+	Errors []FieldError `json:"errors"` // of the body
+}
+
+// A FieldError is one place of a body that the daemon refuses.
+type FieldError struct {
+	Pointer string `json:"pointer"` // JSON pointer
+	Detail  string `json:"detail"`
+	Hint    string `json:"hint"`
 }
 
 func (r *Refusal) Error() string {
@@ -119,6 +128,16 @@ func (c *Client) Do(ctx context.Context, method, path string, body any) ([]byte,
 		return nil, err
 	}
 	return c.read(resp, method+" "+path)
+}
+
+// DoWith is Do with headers of the request, and returns those of the reply.
+func (c *Client) DoWith(ctx context.Context, method, path string, header http.Header, body any) (data []byte, answered http.Header, err error) {
+	resp, err := c.send(ctx, method, path, header, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err = c.read(resp, method+" "+path)
+	return data, resp.Header, err
 }
 
 // read reads the body to its end and closes it.
