@@ -72,6 +72,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"PUT", a + "/examples", `{"examples":[{"args":[1],"expect":{"value":1}},{"args":[1.0],"expect":{"value":2}},{"args":[1],"expect":{"value":2}}]}`, 422},
 		{"PUT", a + "/examples", `{"examples":[{"args":[1],"expect":{}}]}`, 422},
 		{"POST", a + "/examples/run", "", 200},
+		{"POST", a + "/examples/run", `{"examples": [{"args": [1], "expect": {"value": 2}}]}`, 200},
 		{"POST", a + "/examples/ex_known/accept", "", 200},
 		{"POST", a + "/examples/ex_known/reject", "", 200},
 		{"POST", a + "/examples/ex_other/reject", "", 404},

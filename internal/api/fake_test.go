@@ -388,7 +388,7 @@ func (f *fake) DecideExample(_ context.Context, _, _, id string, _ bool, _ strin
 	return []agent.Example{}, f.known("DecideExample", id, "ex_known")
 }
 
-func (f *fake) RunExamples(context.Context, string, string, string, string, string) (operator.ExampleRun, error) {
+func (f *fake) RunExamples(context.Context, operator.ExampleQuery) (operator.ExampleRun, error) {
 	return operator.ExampleRun{Results: []runtime.ExampleResult{}}, f.note("RunExamples")
 }
 

@@ -20,7 +20,7 @@ type Truth interface {
 	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
 	PutExamples(ctx context.Context, role, method string, list []agent.Example, actor string) ([]agent.Example, error)
 	DecideExample(ctx context.Context, role, method, id string, accept bool, actor string) ([]agent.Example, error)
-	RunExamples(ctx context.Context, role, method, generation, code, owner string) (operator.ExampleRun, error)
+	RunExamples(ctx context.Context, q operator.ExampleQuery) (operator.ExampleRun, error)
 	Try(ctx context.Context, q operator.TryRequest) (operator.TryReport, error)
 	BrokenExamples(ctx context.Context, role, method, owner string) ([]string, error)
 }
@@ -138,23 +138,17 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 		return err
 	}
 	var all []agent.Example
-	given := false
 	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
 		if string(name) != "examples" {
 			f.unknown("", name, "examples")
 			return
 		}
-		given = !isNull(v)
-		var items []json.RawMessage
-		f.array("/examples", v, &items)
-		for i, item := range items {
-			all = append(all, f.example("/examples/"+strconv.Itoa(i), item))
-		}
+		all = f.examples(v)
 	})
 	if err != nil {
 		return err
 	}
-	if !given {
+	if all == nil {
 		return required("examples", `such as {"examples": [{"args": [1000], "expect": {"value": 700}}]}`)
 	}
 	kept, err := s.run.PutExamples(r.Context(), role, method, all, w.owner)
@@ -162,6 +156,20 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 		return noArtifact(err, role, method)
 	}
 	return s.send(w, http.StatusOK, shown(kept))
+}
+
+// examples reads a list of examples; nil for null.
+func (f *fields) examples(v []byte) []agent.Example {
+	if isNull(v) {
+		return nil
+	}
+	var items []json.RawMessage
+	f.array("/examples", v, &items)
+	all := make([]agent.Example, 0, len(items))
+	for i, item := range items {
+		all = append(all, f.example("/examples/"+strconv.Itoa(i), item))
+	}
+	return all
 }
 
 // example reads one example.
@@ -241,21 +249,23 @@ func (s *server) runExamples(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var generation, code string
+	q := operator.ExampleQuery{Role: role, Method: method, Owner: w.owner}
 	err = s.decode(w, r, true, func(f *fields, name, v []byte) {
 		switch string(name) {
 		case "generation":
-			f.short("/generation", v, &generation, 64)
+			f.short("/generation", v, &q.Generation, 64)
 		case "code":
-			f.text("/code", v, &code)
+			f.text("/code", v, &q.Code)
+		case "examples":
+			q.Examples = f.examples(v)
 		default:
-			f.unknown("", name, "generation, code")
+			f.unknown("", name, "generation, code, examples")
 		}
 	})
 	if err != nil {
 		return err
 	}
-	run, err := s.run.RunExamples(r.Context(), role, method, generation, code, w.owner)
+	run, err := s.run.RunExamples(r.Context(), q)
 	if err != nil {
 		return noArtifact(err, role, method)
 	}

@@ -87,7 +87,7 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 		}
 		return exitWith(ExitUnreachable, err)
 	}
-	if own {
+	if _, terminal := t.sh.terminal(t.sh.Stderr); own && (terminal || !t.stream) { // the lines of a stream have it already
 		fmt.Fprintf(t.sh.Stderr, "call %s\n", text.Clean(reply.CallID, 0))
 	}
 	return t.print(reply, raw)
@@ -151,10 +151,11 @@ func keywordArguments(list []string) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// shieldNumbers puts a space before negative numbers among the arguments of call, so that -5 is a number and not a flag. JSON
-// allows the space.
+// shieldNumbers puts a space before negative numbers among the arguments of call and tools try, so that -5 is a number and not a
+// flag. JSON allows the space.
 func shieldNumbers(args []string) []string {
-	if len(args) == 0 || args[0] != "call" {
+	takes := len(args) > 0 && args[0] == "call" || len(args) > 1 && args[0] == "tools" && args[1] == "try"
+	if !takes {
 		return args
 	}
 	out := make([]string, len(args))

@@ -68,7 +68,9 @@ func (s *stages) print(words string) {
 	}
 }
 
-func (s *stages) Started(callID string) { s.say("started as "+text.Clean(callID, 0), "the daemon has not said what the call does") }
+func (s *stages) Started(callID string) {
+	s.say("started as "+text.Clean(callID, 0), "the daemon has not said what the call does")
+}
 
 func (s *stages) Connected(gone error) {
 	if gone != nil {

@@ -94,6 +94,7 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
 		Example: `  recurgentd demo                          see it work, offline
   recurgentd serve                         start the daemon
   recurgentd call calculator add 2 3       make one call
+  recurgentd wrong CALL_ID --expected 5    say that an answer is wrong
   recurgentd watch                         see what is going on
   recurgentd doctor                        see what is missing`,
 		SilenceErrors: true, SilenceUsage: true,
@@ -102,7 +103,9 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
 	root.SetIn(sh.Stdin)
 	root.SetOut(sh.Stdout)
 	root.SetErr(sh.Stderr)
-	root.AddCommand(serveCommand(sh), callCommand(sh), rightCommand(sh), wrongCommand(sh), verdictCommand(sh), demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh), replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh), referenceCommand(sh))
+	root.AddCommand(serveCommand(sh), callCommand(sh), rightCommand(sh), wrongCommand(sh), verdictCommand(sh), testCommand(sh), predictCommand(sh),
+		demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), storeCommand(sh),
+		replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh), referenceCommand(sh))
 	completeHelp(root)
 	return root
 }

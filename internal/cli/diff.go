@@ -1,5 +1,100 @@
 package cli
 
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
+)
+
+func (t *errand) diff() error {
+	var a artifactFields
+	path := client.MethodPath(t.args[0], t.args[1])
+	if err := t.c.Get(t.ctx, path, &a); err != nil {
+		return err
+	}
+	var all generations
+	if err := t.c.Get(t.ctx, path+"/generations", &all); err != nil {
+		return err
+	}
+	to := all.find(a.Current)
+	if len(t.args) == 4 {
+		to = all.find(t.args[3])
+	}
+	var from *agent.Generation
+	switch {
+	case len(t.args) > 2:
+		from = all.find(t.args[2])
+	case to != nil && to.ParentID != nil:
+		from = all.find(*to.ParentID)
+	}
+	if from == nil || to == nil {
+		return exitWith(ExitUsage, fmt.Errorf("%s.%s keeps no two such generations; tools lineage lists them", a.Role, a.MethodName))
+	}
+	changed := all.changed(from, to)
+	lines := diffLines(strings.Split(text.Printable(from.Code), "\n"), strings.Split(text.Printable(to.Code), "\n"))
+	if !t.out.human() {
+		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines, "changed_answers": changed})
+	}
+	colours := t.out.colours()
+	for i, l := range lines {
+		switch l[0] {
+		case '-':
+			lines[i] = colours.Paint(text.Bad, l)
+		case '+':
+			lines[i] = colours.Paint(text.Good, l)
+		}
+	}
+	err := t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, text.Cell(from.Trigger), to.ID, text.Cell(to.Trigger), strings.Join(lines, "\n"))
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	fmt.Fprintln(t.sh.Stdout, "\nanswers that changed with it:")
+	var rows [][]string
+	for _, x := range changed {
+		rows = append(rows, []string{x.CallID, inputOf(x.Args, x.Kwargs), string(x.Was), answerOf(x.Now, x.ErrorType)})
+	}
+	return t.table("CALL INPUT WAS NOW", rows)
+}
+
+// changed lists the answers that the generations after from, up to to, changed for a person, oldest first. It is empty where
+// to does not descend from from.
+func (g generations) changed(from, to *agent.Generation) []agent.ChangedAnswer {
+	all := []agent.ChangedAnswer{}
+	for x := to; x != nil && x != from; {
+		all = append(slices.Clone(x.ChangedAnswers), all...)
+		if x.ParentID == nil {
+			return []agent.ChangedAnswer{}
+		}
+		x = g.find(*x.ParentID)
+	}
+	return all
+}
+
+// inputOf formats arguments as a call has them.
+func inputOf(args []json.RawMessage, kwargs json.RawMessage) string {
+	parts := make([]string, 0, len(args)+1)
+	for _, a := range args {
+		parts = append(parts, text.Clean(string(a), 40))
+	}
+	if len(kwargs) > len("{}") {
+		parts = append(parts, text.Clean(string(kwargs), 40))
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// answerOf formats a value, or the type of the error in its place.
+func answerOf(value json.RawMessage, errorType string) string {
+	if errorType != "" {
+		return "error " + errorType
+	}
+	return string(value)
+}
+
 // diffLines compares by the longest common subsequence, each line behind a space, - or +. Programs are short: at most
 // 64 KiB; beyond 2,000 lines a side, everything has changed.
 func diffLines(a, b []string) []string {

@@ -102,7 +102,7 @@ func (o *output) document(data []byte) error {
 		_, err := fmt.Fprintf(o.sh.Stdout, "%s\n", visibleJSON(bytes.TrimSpace(data)))
 		return err
 	}
-	text, err := yamlOf(data)
+	text, err := yamlOf(data, nil)
 	if err != nil {
 		return err
 	}
@@ -200,8 +200,9 @@ func visible(data []byte, escape func([]byte, rune) []byte) []byte {
 	return out
 }
 
-// yamlOf converts a JSON document to YAML. Names, their order and the digits of numbers stay the same.
-func yamlOf(data []byte) ([]byte, error) {
+// yamlOf converts a JSON document to YAML. Names, their order and the digits of numbers stay the same. style, unless nil, may
+// choose how nodes are written.
+func yamlOf(data []byte, style func(root *yaml.Node)) ([]byte, error) {
 	if !json.Valid(data) { // which bounds the depth, too
 		return nil, errors.New("the reply is not JSON")
 	}
@@ -210,6 +211,9 @@ func yamlOf(data []byte) ([]byte, error) {
 	node, err := yamlNode(d)
 	if err != nil {
 		return nil, err
+	}
+	if style != nil {
+		style(node)
 	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)

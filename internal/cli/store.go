@@ -74,18 +74,22 @@ func storeExportCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{Use: "export [FILE]", Args: cobra.MaximumNArgs(1),
 		Short: "Write an archive of everything, also of a running daemon",
 		Long: `Write an archive (tar, gzip, with checksums) of everything to FILE, or to standard output when
-there is none. A daemon that holds the data directory is asked for it (--url) and goes on
-answering calls meanwhile.
+there is none. With --url, and no data directory named, a running daemon, here or elsewhere, is asked
+for it; so is the daemon of RECURGENT_URL where this machine has no data directory, and a daemon that
+holds the data directory. It goes on answering calls meanwhile.
 
-` + exitsOfStore, Example: "  recurgentd store export backup.tar.gz\n  recurgentd store export | ssh elsewhere recurgentd store import -"}
+` + exitsOfStore, Example: "  recurgentd store export backup.tar.gz\n  recurgentd store export --url http://127.0.0.1:8420 backup.tar.gz\n  recurgentd store export | ssh elsewhere recurgentd store import -"}
 	dir := dataDirFlag(c)
 	addFlags(ClientScope, c.Flags())
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		where, err := existing(sh, *dir)
-		if err != nil {
-			return err
+		write := func(w io.Writer) error { return exportDaemon(cmd, sh, w) }
+		if !asksDaemon(cmd, sh, *dir) {
+			where, err := existing(sh, *dir)
+			if err != nil {
+				return exitWith(ExitUsage, fmt.Errorf("%w; --url asks a running daemon", err))
+			}
+			write = func(w io.Writer) error { return exportStore(cmd, sh, where, w) }
 		}
-		write := func(w io.Writer) error { return exportStore(cmd, sh, where, w) }
 		if len(args) == 0 {
 			return exitWith(ExitFailed, write(sh.Stdout))
 		}
@@ -94,10 +98,29 @@ answering calls meanwhile.
 	return c
 }
 
+// asksDaemon reports whether the export comes from a daemon that was named rather than from a data directory: by --url, or by
+// RECURGENT_URL where this machine has no data directory.
+func asksDaemon(cmd *cobra.Command, sh Shell, dir string) bool {
+	named, _ := sh.Env("RECURGENT_DATA_DIR")
+	if dir != "" || named != "" {
+		return false
+	}
+	if cmd.Flags().Changed("url") {
+		return true
+	}
+	url, _ := sh.Env("RECURGENT_URL")
+	_, err := existing(sh, dir)
+	return url != "" && err != nil
+}
+
+func exportDaemon(cmd *cobra.Command, sh Shell, w io.Writer) error {
+	return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return c.Download(ctx, exportPath, w) })
+}
+
 func exportStore(cmd *cobra.Command, sh Shell, dir string, w io.Writer) error {
 	s, err := disk.Open(dir, diskOptions(sh))
 	if errors.Is(err, store.ErrInUse) {
-		return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return c.Download(ctx, exportPath, w) })
+		return exportDaemon(cmd, sh, w)
 	}
 	if err != nil {
 		return err

@@ -30,12 +30,14 @@ byte.
 		Example: `  recurgentd tools list
   recurgentd tools show calculator add
   recurgentd tools quarantine calculator solve --reason "wrong for negative numbers"
+  recurgentd tools try tax net 1000 --code net.go
   recurgentd tools audit`,
 		Args: cobra.NoArgs,
 	}
 	root.AddCommand(lookCommands(sh)...)
 	root.AddCommand(actCommands(sh)...)
 	root.AddCommand(keepCommands(sh)...)
+	root.AddCommand(examplesCommand(sh), tryCommand(sh))
 	return root
 }
 
@@ -217,5 +219,8 @@ func (t *errand) act(method, path string, body map[string]any) error {
 	if err := t.read(path, data, &a); err != nil {
 		return err
 	}
-	return t.out.line("%s.%s: %s", text.Cell(a.Role), text.Cell(a.MethodName), a.standing())
+	if err := t.out.line("%s.%s: %s", text.Cell(a.Role), text.Cell(a.MethodName), a.standing()); err != nil || len(a.BrokenExamples) == 0 {
+		return err
+	}
+	return t.out.line("it does not hold these examples: %s", text.Clean(strings.Join(a.BrokenExamples, " "), 400))
 }

@@ -245,11 +245,30 @@ func policyPatch(args []string) (map[string]any, error) {
 	return patch, nil
 }
 
-// readFileOrInput reads a program; "-" is standard input.
+// maxInput bounds a file, or standard input, that is sent to the daemon.
+const maxInput = 1 << 20
+
+// readFileOrInput reads a program or examples; "-" is standard input.
 func readFileOrInput(sh Shell, path string) ([]byte, error) {
-	const most = 1 << 20
 	if path != "-" {
-		return os.ReadFile(path)
+		return readSmallFile(path)
 	}
-	return io.ReadAll(io.LimitReader(sh.Stdin, most))
+	data, err := io.ReadAll(io.LimitReader(sh.Stdin, maxInput+1))
+	if err == nil && len(data) > maxInput {
+		err = fmt.Errorf("standard input has more than %d bytes", maxInput)
+	}
+	return data, err
+}
+
+func readSmallFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxInput+1))
+	if err == nil && len(data) > maxInput {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxInput)
+	}
+	return data, err
 }

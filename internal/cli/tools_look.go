@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -18,7 +19,8 @@ import (
 // artifactFields are the fields of an artifact that the tables show.
 type artifactFields struct {
 	agent.Artifact
-	Current string `json:"current_generation"`
+	Current        string   `json:"current_generation"`
+	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
 }
 
 // standing describes the state of an artifact.
@@ -51,9 +53,15 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 // lookCommands are the commands that only read.
 func lookCommands(sh Shell) []*cobra.Command {
 	var days int
+	var bare bool
 	list := []operation{
 		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1, run: (*errand).list},
-		{use: "show ROLE [METHOD]", short: "Show a tool, or a program with its source", example: "calculator add", least: 1, most: 2, run: (*errand).show},
+		{use: "show ROLE [METHOD]", short: "Show a tool, or a program with its source", example: "calculator add", least: 1, most: 2, run: func(t *errand) error {
+			if bare {
+				return t.source()
+			}
+			return t.show()
+		}},
 		{use: "lineage ROLE METHOD", short: "Show a program's generations, and candidates that were refused", example: "calculator add", least: 2, most: 2, run: (*errand).lineage},
 		{use: "diff ROLE METHOD [FROM [TO]]", short: "Compare two generations; the current one with its parent by default", example: "calculator add gen-1 gen-2", least: 2, most: 4, run: (*errand).diff},
 		{use: "scorecards ROLE [METHOD]", short: "Show the figures that promotion is decided by", example: "calculator", least: 1, most: 2, run: (*errand).scorecards},
@@ -65,6 +73,8 @@ func lookCommands(sh Shell) []*cobra.Command {
 	for i, op := range list {
 		all[i] = operatorCommand(sh, "recurgentd tools", op)
 	}
+	all[1].Flags().BoolVar(&bare, "code", false, "print the source alone, as tools put takes it")
+	all[1].Example += "\n  recurgentd tools show calculator add --code > add.go"
 	all[len(all)-1].Flags().IntVar(&days, "days", 30, "not used for that many days")
 	return all
 }
@@ -114,15 +124,36 @@ func (t *errand) show() error {
 	if printed, err := t.fetch(client.MethodPath(t.args[0], t.args[1]), &a); printed || err != nil {
 		return err
 	}
+	correction := ""
+	if a.Correction != nil && a.Correction.State != agent.CorrectionNone {
+		correction = "\ncorrection " + describeCorrection(*a.Correction)
+	}
 	_, err := fmt.Fprintf(t.sh.Stdout, `%s.%s: %s
 ok %d, failed %d (intrinsic %d, adaptive %d, extrinsic %d), authored errors %d, recent failure rate %.0f%%
 repairs since the last regeneration %d; contract %s; %s; forged by %s
-last used %s, last failure %s
+last used %s, last failure %s%s
 
 %s
 `, text.Cell(a.Role), text.Cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
 		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, text.Cell(a.ContractFingerprint), text.Cell(a.CacheabilityReason), text.Cell(a.Model), day(a.LastUsedAt),
-		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), text.Printable(a.Code))
+		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, text.Printable(a.Code))
+	return err
+}
+
+// source prints the program alone. A terminal gets what it can show; a file or a pipe gets the bytes.
+func (t *errand) source() error {
+	if len(t.args) < 2 {
+		return exitWith(ExitUsage, errors.New("--code needs a role and a method"))
+	}
+	var a artifactFields
+	if err := t.c.Get(t.ctx, client.MethodPath(t.args[0], t.args[1]), &a); err != nil {
+		return err
+	}
+	code := strings.TrimRight(a.Code, "\n")
+	if _, terminal := t.sh.terminal(t.sh.Stdout); terminal {
+		code = text.Printable(code)
+	}
+	_, err := fmt.Fprintf(t.sh.Stdout, "%s\n", code)
 	return err
 }
 
@@ -164,46 +195,6 @@ func (t *errand) lineage() error {
 }
 
 func short(checksum string) string { return checksum[:min(len(checksum), len("sha256:")+12)] }
-
-func (t *errand) diff() error {
-	var a artifactFields
-	path := client.MethodPath(t.args[0], t.args[1])
-	if err := t.c.Get(t.ctx, path, &a); err != nil {
-		return err
-	}
-	var all generations
-	if err := t.c.Get(t.ctx, path+"/generations", &all); err != nil {
-		return err
-	}
-	to := all.find(a.Current)
-	if len(t.args) == 4 {
-		to = all.find(t.args[3])
-	}
-	var from *agent.Generation
-	switch {
-	case len(t.args) > 2:
-		from = all.find(t.args[2])
-	case to != nil && to.ParentID != nil:
-		from = all.find(*to.ParentID)
-	}
-	if from == nil || to == nil {
-		return exitWith(ExitUsage, fmt.Errorf("%s.%s keeps no two such generations; tools lineage lists them", a.Role, a.MethodName))
-	}
-	lines := diffLines(strings.Split(text.Printable(from.Code), "\n"), strings.Split(text.Printable(to.Code), "\n"))
-	if !t.out.human() {
-		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines})
-	}
-	colours := t.out.colours()
-	for i, l := range lines {
-		switch l[0] {
-		case '-':
-			lines[i] = colours.Paint(text.Bad, l)
-		case '+':
-			lines[i] = colours.Paint(text.Good, l)
-		}
-	}
-	return t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, text.Cell(from.Trigger), to.ID, text.Cell(to.Trigger), strings.Join(lines, "\n"))
-}
 
 func (t *errand) scorecards() error {
 	role, methods := t.args[0], t.args[1:]

@@ -101,8 +101,9 @@ func (t *errand) judge(j judgement, wait bool) error {
 		header.Set("Prefer", "wait=60")
 	}
 	data, answered, err := t.c.DoWith(t.ctx, http.MethodPost, path, header, j)
-	// The daemon says when it waits: a correction that the policy leaves to the next call is not waited for.
-	for err == nil && answered.Get("Preference-Applied") != "" && unfinished(data) {
+	// The daemon says when it waits: it does not for a correction that the policy leaves to the next call or to a person.
+	waited := err == nil && answered.Get("Preference-Applied") != ""
+	for err == nil && waited && unfinished(data) {
 		select {
 		case <-time.After(time.Second):
 			data, err = t.c.Do(t.ctx, http.MethodGet, path, nil)
@@ -114,7 +115,7 @@ func (t *errand) judge(j judgement, wait bool) error {
 		return err
 	}
 	v, err := t.judged(data)
-	if err != nil || !wait || v.Correction.State != agent.CorrectionFailed && v.Correction.State != agent.CorrectionBackingOff {
+	if err != nil || !waited || v.Correction.State != agent.CorrectionFailed && v.Correction.State != agent.CorrectionBackingOff {
 		return err
 	}
 	return exitWith(ExitFailed, errors.New("the correction failed; the old program goes on answering"))

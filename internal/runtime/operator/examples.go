@@ -148,13 +148,34 @@ func (r *ExampleRun) count() {
 	}
 }
 
-// RunExamples runs the method's active examples on the generation, the code, or, with neither, the current program.
-// Nothing is kept or counted.
-func (o *Operator) RunExamples(ctx context.Context, role, method, generation, code, owner string) (ExampleRun, error) {
+// ExampleQuery asks to run examples.
+type ExampleQuery struct {
+	Role, Method, Owner string
+	Code, Generation    string          // one of them, or neither: the current program
+	Examples            []agent.Example // nil: the method's active ones
+}
+
+// RunExamples runs the examples on the program. Nothing is kept or counted. Given examples replay the effects of the kept
+// ones whose id and input they have; results are in their order.
+func (o *Operator) RunExamples(ctx context.Context, q ExampleQuery) (ExampleRun, error) {
 	run := ExampleRun{Results: []runtime.ExampleResult{}}
-	p, err := o.program(ctx, role, method, generation, code, owner)
+	if err := agent.CheckExamples(q.Examples); err != nil {
+		return run, err
+	}
+	p, err := o.program(ctx, q.Role, q.Method, q.Generation, q.Code, q.Owner)
 	if err != nil {
 		return run, err
+	}
+	if q.Examples != nil {
+		with := agent.Artifact{Role: q.Role, MethodName: q.Method}
+		if p.Artifact != nil {
+			with = *p.Artifact
+		}
+		with.Examples = make([]agent.Example, 0, len(q.Examples))
+		for _, x := range q.Examples {
+			with.Examples = append(with.Examples, o.completed(p.Artifact, x, q.Owner))
+		}
+		p.Artifact = &with
 	}
 	run.Results = o.calls.CheckExamples(ctx, p)
 	run.count()
@@ -244,7 +265,10 @@ func (o *Operator) program(ctx context.Context, role, method, generation, code, 
 	if generation != "" {
 		p.Generation = a.Find(generation)
 	}
-	if p.Generation == nil {
+	switch {
+	case p.Generation == nil && generation == "":
+		return p, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept yet", Hint: "its first call has one forged, which must hold the method's examples"}
+	case p.Generation == nil:
 		return p, &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: "that generation is not kept", Hint: "GET .../generations lists the kept ones"}
 	}
 	return p, nil

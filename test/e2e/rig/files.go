@@ -15,10 +15,19 @@ var Update = flag.Bool("update", false, "write golden files")
 func WriteFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
+	WriteAt(t, path, text)
+	return path
+}
+
+// WriteAt writes the file of that path, with the directories above it.
+func WriteAt(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 // Files reads all files below a directory by their slashed path.
