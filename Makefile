@@ -68,9 +68,10 @@ race: ## all tests under the race detector; needs a C compiler
 bench: ## all benchmarks, one second each, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
-diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones of each kind, from a new seed
+diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones of each kind, and 500 over HTTP, from a new seed
 	@seed=$${DIFF_SEED:-$$(date +%s)}; echo "DIFF_SEED=$$seed"; DIFF_SEED=$$seed DIFF_PROGRAMS=$${DIFF_PROGRAMS:-10000} YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} \
-		$(GO) test -count 1 -timeout 6h -run 'Diff' ./internal/runtime/gate/...
+		$(GO) test -count 1 -timeout 6h -run 'Diff' ./internal/runtime/gate/... && \
+		HTTP_SEED=$$seed HTTP_PROGRAMS=$${HTTP_PROGRAMS:-500} $(GO) test -count 1 -timeout 2h -run 'TestGeneratedPrograms' ./test/e2e/programs
 
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./test/...

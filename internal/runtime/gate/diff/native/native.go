@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -168,7 +169,7 @@ func runJobs(binary string, count int) ([]Result, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
-		late := time.AfterFunc(jobLimit, func() { _ = cmd.Process.Kill() })
+		late := time.AfterFunc(jobLimit, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // it says where it is
 		d := json.NewDecoder(pipe)
 		for {
 			var r Result
