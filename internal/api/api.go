@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -115,13 +116,14 @@ type Options struct {
 	OpenAPI []byte // served at /openapi.yaml
 	MaxBody int64  // bytes of a request's body; of a refused one up to four times as much is read and thrown away
 
+	MaxBodies  int64         // bytes of bodies over 64 KiB being read, or with calls under way, at once
 	MaxReplies int64         // bytes of large replies being written at once; as many may wait for their turn
 	Stall      time.Duration // a client that does not take 64 KiB of a reply in that time is cut off
 }
 
 // DefaultOptions returns the options of a daemon, but for what is required.
 func DefaultOptions() Options {
-	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second}
+	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, MaxBodies: 64 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second}
 }
 
 func (o Options) validate() error {
@@ -130,6 +132,8 @@ func (o Options) validate() error {
 		return errors.New("api: Runtime, Metrics and Registry are required")
 	case o.MaxBody < 1:
 		return errors.New("api: MaxBody must be at least 1")
+	case o.MaxBodies < o.MaxBody+smallBody:
+		return errors.New("api: MaxBodies must hold one body, and 65536 bytes more")
 	case o.MaxReplies < largeReply || o.Stall <= 0:
 		return errors.New("api: MaxReplies must be at least 65536, and Stall be set")
 	case len(o.OpenAPI) == 0:
@@ -153,6 +157,7 @@ type server struct {
 	problems map[string]prometheus.Counter // by code
 	fixed    fixedHeaders
 	replies  *replies
+	bodies   *semaphore.Weighted // of MaxBodies
 
 	requestPrefix string // of request ids made here
 	requests      atomic.Uint64
@@ -178,7 +183,7 @@ func newServer(o Options) (*server, error) {
 		return nil, err
 	}
 	s := &server{o: o, run: o.Runtime, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
-		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn),
+		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), bodies: semaphore.NewWeighted(o.MaxBodies),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"}, newline: []byte("\n")}}
 	for _, h := range o.Hosts {
 		s.hosts[canonicalHost(h)] = true

@@ -55,6 +55,7 @@ const (
 	codeExampleConflict = "example_conflict"
 	codeQueueFull       = "queue_full"
 	codeInternal        = "internal"
+	codeBodiesFull      = "bodies_full"
 	codeRepliesFull     = "replies_full"
 	codeDraining        = "draining"
 	codeReadOnly        = "read_only"
@@ -115,6 +116,7 @@ func problemKinds() []problemKind {
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},
+		{codeBodiesFull, 503, "Too many large requests are under way", "Try again later, with fewer large requests at once.", "1"},
 		{codeRepliesFull, 503, "Too many large replies wait for their readers", "Read replies as they come; try again later.", "1"},
 		{codeDraining, 503, "The daemon is shutting down", "Try again once it has started anew.", "5"},
 		{codeReadOnly, 503, "The daemon cannot write now", "Its disk is full or has failed; reading still works.", "10"},
@@ -267,7 +269,7 @@ func (s *server) fail(w *reply, r *http.Request, err error) {
 	}
 	s.drain(r)
 	p := problemOf(err)
-	if p.Status >= 500 && p.Code != codeRepliesFull {
+	if p.Status >= 500 && p.Code != codeRepliesFull && p.Code != codeBodiesFull {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Str("code", p.Code).Msg("request failed")
 	}
 	s.write(w, r, p)

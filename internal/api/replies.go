@@ -58,6 +58,7 @@ type reply struct {
 	http.ResponseWriter
 	stall     time.Duration // how long a client may take for a piece
 	status    int           // 0 until the header is written
+	held      held          // of the request's body
 	requestID string        // echoed or made
 	owner     string        // the token's name, "local" without tokens
 }

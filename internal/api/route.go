@@ -58,7 +58,8 @@ func (s *server) route(pattern, method string, h handler, traits ...trait) http.
 	return func(hw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		m.Begin()
-		w := &reply{ResponseWriter: hw, stall: s.o.Stall}
+		w := &reply{ResponseWriter: hw, stall: s.o.Stall, held: held{budget: s.bodies}}
+		defer w.held.release()
 		defer s.finish(w, r, m, pattern, start)
 		w.extend() // for "100 Continue"
 		s.identify(w, r)
@@ -206,21 +207,23 @@ func (s *server) tooLarge() error {
 
 // readBody returns the whole body. What it returns is the caller's own.
 func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
-	const trusted = 64 << 10 // what a client may have set aside by merely claiming it
 	// Without w, which would have the connection closed: fail reads on.
 	limited := http.MaxBytesReader(nil, r.Body, s.o.MaxBody)
 	var err error
 	var data []byte
-	if n := r.ContentLength; n >= 0 && n <= trusted {
+	if n := r.ContentLength; n >= 0 && n <= smallBody {
 		data = make([]byte, n)
 		_, err = io.ReadFull(limited, data)
 	} else {
 		var b bytes.Buffer
-		_, err = b.ReadFrom(limited)
+		_, err = b.ReadFrom(&counted{body: limited, held: &w.held})
 		data = b.Bytes()
 	}
 	var large *http.MaxBytesError
+	var full *Problem
 	switch {
+	case errors.As(err, &full):
+		return nil, full
 	case errors.As(err, &large):
 		return nil, s.tooLarge()
 	case err != nil:

@@ -133,6 +133,7 @@ func limits() [][3]string {
 		{"request header", size(app.MaxHeaderBytes), "431"},
 		{"request body", size(int(web.MaxBody)), "413 `body_too_large`"},
 		{"body of a refused request that is read before the answer", size(4 * int(web.MaxBody)), "the answer comes at once, and the connection is closed"},
+		{"bodies over 64 KiB being read, or with calls under way, at once", size(int(web.MaxBodies)), "503 `bodies_full`; nothing was done"},
 		{"replies of 64 KiB and more being written at once", size(int(web.MaxReplies)) + "; as much waits, at most 5s", "503 `replies_full`; the call itself has ended, `GET /v1/calls/{id}` has its outcome"},
 		{"a reply, or a stream, whose client reads slowly", "64 KiB in " + web.Stall.String() + "; 10s for an event", "the connection is closed"},
 		{"nesting of a body", fmt.Sprintf("%d levels", strict.MaxDepth), "400"},
