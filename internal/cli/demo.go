@@ -21,6 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
 func demoCommand(sh Shell) *cobra.Command {
@@ -29,7 +30,7 @@ func demoCommand(sh Shell) *cobra.Command {
 		Short: "Show the whole loop, offline, in a few seconds",
 		Long: `Start a daemon on a temporary directory with the embedded recording, make calls to it over HTTP,
 and show what happens: a program is forged, answers again, remembers, calls another tool, fails
-and is repaired. Nothing is left behind.
+and is repaired, answers wrong and is corrected. Nothing is left behind.
 
 ` + exitsOfAll,
 		Example: "  recurgentd demo",
@@ -90,7 +91,7 @@ func (t *story) play(ctx context.Context) (err error) {
 	if t.session, err = t.c.CreateSession(ctx, "calculator"); err != nil {
 		return err
 	}
-	for _, chapter := range []func(context.Context) error{t.forging, t.memory, t.tools, t.repair, t.history} {
+	for _, chapter := range []func(context.Context) error{t.forging, t.memory, t.tools, t.repair, t.correction, t.history} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -225,8 +226,34 @@ func (t *story) repair(ctx context.Context) error {
 	return nil
 }
 
+func (t *story) correction(ctx context.Context) error {
+	t.title(5, "An answer can be wrong. A person says so, and the model corrects the program.")
+	wrong, err := t.call(ctx, "tax", "net", 1000)
+	if err != nil {
+		return err
+	}
+	body := judgement{Verdict: agent.VerdictWrong, Expected: json.RawMessage("700"), Note: "the tax is 30 percent, not 40"}
+	data, _, err := t.c.DoWith(ctx, http.MethodPost, client.VerdictPath(wrong.CallID), http.Header{"Prefer": {"wait=60"}}, body)
+	if err != nil {
+		return err
+	}
+	var v operator.JudgedCall
+	if err := json.Unmarshal(data, &v); err != nil {
+		return fmt.Errorf("the verdict is not what a recurgentd answers: %w", err)
+	}
+	if v.Correction.State != agent.CorrectionAdopted {
+		return fmt.Errorf("the correction is %s", describeCorrection(v.Correction))
+	}
+	fmt.Fprintf(t.out, "     a person: wrong, expected %s: %s\n", v.Expected, v.Note)
+	if _, err := t.call(ctx, "tax", "net", 1000); err != nil {
+		return err
+	}
+	_, err = t.call(ctx, "tax", "net", 2000)
+	return err
+}
+
 func (t *story) history(ctx context.Context) error {
-	t.title(5, "Every call left one record, which later programs can read. Values are not in it.")
+	t.title(6, "Every call left one record, which later programs can read. Values are not in it.")
 	if _, err := t.call(ctx, "calculator", "recap"); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestDemo(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s\n%s", code, errs, out)
 	}
-	for _, part := range []string{"generated", "persisted", "repaired", "calculator.add(2, 3)", "= 5", "= 42", `{"x":6}`, "invoice.total", "calculator.multiply", `"AL"`, " serve ", " call calculator add 2 3"} {
+	for _, part := range []string{"generated", "persisted", "repaired", "calculator.add(2, 3)", "= 5", "= 42", `{"x":6}`, "invoice.total", "calculator.multiply", `"AL"`, "tax.net(1000) = 600", "a person: wrong, expected 700", "tax.net(1000) = 700", " serve ", " call calculator add 2 3"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("the demo does not show %q:\n%s", part, out)
 		}
@@ -64,7 +64,7 @@ func comparePicture(t *testing.T, printed string) {
 
 // pictured is the part of the demo that the picture shows: the chapters before the last one, under the command.
 func pictured(printed string) []string {
-	story, _, _ := strings.Cut(printed, "\n5. ")
+	story, _, _ := strings.Cut(printed, "\n6. ")
 	return append([]string{"$ recurgentd demo"}, strings.Split(strings.TrimRight(story, "\n"), "\n")...)
 }
 
