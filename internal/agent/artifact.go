@@ -90,6 +90,7 @@ type Artifact struct {
 	Verdicts   []Verdict   `json:"verdicts,omitempty"`   // what people said of calls, newest first, at most 256
 	Correction *Correction `json:"correction,omitempty"` // nil: nothing was ever corrected
 	Failures   []Failure   `json:"failures,omitempty"`   // evidence for the next program, newest first, at most 3
+	Drifts     []Drift     `json:"drifts,omitempty"`     // sources that changed, newest first, at most 16
 
 	Revision int64 `json:"revision"`
 }
@@ -147,7 +148,8 @@ type Generation struct {
 
 	Answered []string `json:"answered,omitempty"` // hashes of inputs that it answered ok from a source, oldest first, at most 64
 
-	Shapes   map[string]string `json:"shapes,omitempty"` // of fetched bodies at the last ok run, by URL without query
+	Shapes   map[string]string `json:"shapes,omitempty"`   // of fetched bodies at the last ok run, by URL without query
+	Outlines map[string]string `json:"outlines,omitempty"` // the same in words, for models
 	Fixtures []Fixture         `json:"fixtures,omitempty"`
 }
 
@@ -181,6 +183,7 @@ type Rejection struct {
 	CodeChecksum string    `json:"code_checksum"`
 	Stage        string    `json:"stage"` // validation, execution, outcome_policy, proof
 	Reason       string    `json:"reason"`
+	Hint         string    `json:"hint,omitempty"`    // for models only
 	Fixture      string    `json:"fixture,omitempty"` // the call id of the fixture that broke
 }
 

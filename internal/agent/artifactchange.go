@@ -31,6 +31,7 @@ type ArtifactChange struct {
 	Rejected     *Rejection        `json:"rejected,omitempty"`
 	Fixture      *Fixture          `json:"fixture,omitempty"`
 	Shapes       map[string]string `json:"shapes,omitempty"`
+	Outlines     map[string]string `json:"outlines,omitempty"` // beside Shapes
 
 	// Aside adopts Generation without displacing the current one, where there is one: it answered a call under a switch.
 	Aside bool `json:"aside,omitempty"`
@@ -38,6 +39,9 @@ type ArtifactChange struct {
 	// ok from a source.
 	Drifting bool   `json:"drifting,omitempty"`
 	Answered string `json:"answered,omitempty"`
+
+	// Drifted are the sources whose change Generation was written for: effects recorded from them before At bind nobody.
+	Drifted []string `json:"drifted,omitempty"`
 
 	// What people say of answers, and what follows from it.
 	Examples    *[]Example  `json:"examples,omitempty"` // from now on, instead of all there were
@@ -96,6 +100,7 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	if c.State != "" {
 		next.move(c.ResultOf, c.State)
 	}
+	next.settleCorrection()
 	next.flatten()
 	return next
 }
@@ -122,6 +127,7 @@ func (a *Artifact) adopt(c ArtifactChange) {
 	a.number(&g)
 	a.ForceRegenerate = ""
 	a.Scorecard = Scorecard{}
+	a.noteDrift(c.Drifted, c.At)
 	switch {
 	case strings.HasPrefix(g.Trigger, "repair:"):
 		a.RepairCountSinceRegen++
@@ -264,7 +270,7 @@ func (a *Artifact) count(c ArtifactChange) {
 		g.Fixtures = append(slices.Clip(g.Fixtures), *c.Fixture)
 	}
 	if c.Shapes != nil {
-		g.Shapes = c.Shapes
+		g.Shapes, g.Outlines = c.Shapes, c.Outlines
 	}
 }
 

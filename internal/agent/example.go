@@ -28,7 +28,7 @@ type Example struct {
 	Kwargs    json.RawMessage   `json:"kwargs"`
 	Context   json.RawMessage   `json:"context,omitempty"` // of the session, an object
 	Expect    Expectation       `json:"expect"`
-	Tolerance float64           `json:"tolerance,omitempty"` // absolute, of numbers; 0: within 1e-9 relative
+	Tolerance float64           `json:"tolerance,omitempty"` // absolute, of numbers; 0: 1e-9 relative
 	Note      string            `json:"note,omitempty"`
 	State     string            `json:"state"`
 	By        string            `json:"by,omitempty"` // who fixed it
@@ -38,6 +38,15 @@ type Example struct {
 	CallID    string          `json:"call_id,omitempty"`
 	SessionID string          `json:"session_id,omitempty"`
 	Effects   json.RawMessage `json:"effects,omitempty"`
+	TakenAt   time.Time       `json:"taken_at,omitzero"` // when the effects were recorded
+}
+
+// Recorded is when the example's effects were recorded.
+func (x *Example) Recorded() time.Time {
+	if x.TakenAt.IsZero() {
+		return x.CreatedAt // of a file that does not have it
+	}
+	return x.TakenAt
 }
 
 // Expectation is what an example demands: exactly one of its members is set.

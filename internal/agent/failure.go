@@ -26,8 +26,8 @@ type Source struct {
 	Status      int    `json:"status"` // 0 without an answer
 	ContentType string `json:"content_type,omitempty"`
 	Bytes       int    `json:"bytes,omitempty"`
-	Sample      string `json:"sample,omitempty"` // the first 2 KiB of the body
-	Shape       string `json:"shape,omitempty"`
+	Sample      string `json:"sample,omitempty"`    // the first 2 KiB of the body
+	Shape       string `json:"shape,omitempty"`     // in words where it has some
 	WasShape    string `json:"was_shape,omitempty"` // at the last ok run, where it was another
 }
 
@@ -41,10 +41,35 @@ func (a *Artifact) forgetEvidence(session string) {
 	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool { return x.SessionID == session })
 	a.Verdicts = slices.DeleteFunc(slices.Clone(a.Verdicts), func(v Verdict) bool { return v.SessionID == session })
 	a.Failures = slices.DeleteFunc(slices.Clone(a.Failures), func(f Failure) bool { return f.SessionID == session })
+	a.Rejections = slices.Clone(a.Rejections)
+	for i := range a.Rejections {
+		a.Rejections[i].Hint = "" // it may quote the session
+	}
 	for _, g := range a.Generations {
 		if slices.ContainsFunc(g.ChangedAnswers, func(c ChangedAnswer) bool { return c.SessionID == session }) {
 			g2 := a.change(g.ID)
 			g2.ChangedAnswers = slices.DeleteFunc(slices.Clone(g.ChangedAnswers), func(c ChangedAnswer) bool { return c.SessionID == session })
 		}
 	}
+}
+
+// Drift is the change of a source, as a repair that was adopted for it shows.
+type Drift struct {
+	Source string    `json:"source"` // its URL without query and fragment
+	At     time.Time `json:"at"`     // of the call that was repaired
+}
+
+const maxDrifts = 16
+
+func (a *Artifact) noteDrift(sources []string, at time.Time) {
+	for _, s := range sources {
+		a.Drifts = slices.DeleteFunc(slices.Clone(a.Drifts), func(d Drift) bool { return d.Source == s })
+		a.Drifts = append([]Drift{{s, at}}, a.Drifts...)
+		a.Drifts = a.Drifts[:min(len(a.Drifts), maxDrifts)]
+	}
+}
+
+// DriftedSince reports whether one of the sources has changed since then.
+func (a *Artifact) DriftedSince(sources []string, then time.Time) bool {
+	return a != nil && slices.ContainsFunc(a.Drifts, func(d Drift) bool { return then.Before(d.At) && slices.Contains(sources, d.Source) })
 }

@@ -59,19 +59,32 @@ func (a *Artifact) Verdict(callID string) *Verdict {
 // Doubted reports whether an active verdict calls an answer of the generation wrong.
 func (a *Artifact) Doubted(generation string) bool {
 	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool {
-		return v.Generation == generation && v.Verdict == VerdictWrong && v.State == ExampleActive
+		return v.Generation == generation && v.Wrong()
 	})
 }
 
-// Corrections returns the active wrong verdicts that the generation has not been corrected for, newest first.
+// Corrections returns the active wrong verdicts that the current generation was not held to when it was adopted, newest
+// first: those on its own answers, and those given since it was written.
 func (a *Artifact) Corrections() []Verdict {
+	g := a.Current()
+	if g == nil {
+		return nil
+	}
 	var out []Verdict
 	for _, v := range a.Verdicts {
-		if v.Generation == a.CurrentID && v.Verdict == VerdictWrong && v.State == ExampleActive {
+		if v.Wrong() && (v.Generation == g.ID || v.At.After(g.CreatedAt)) {
 			out = append(out, v)
 		}
 	}
 	return out
+}
+
+// Wrong reports whether the verdict is in force and calls an answer wrong.
+func (v *Verdict) Wrong() bool { return v.Verdict == VerdictWrong && v.State == ExampleActive }
+
+// CalledWrong reports whether an active verdict calls what was answered to that input wrong.
+func (a *Artifact) CalledWrong(args []json.RawMessage, kwargs json.RawMessage) bool {
+	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool { return v.Wrong() && SameInput(v.Args, v.Kwargs, args, kwargs) })
 }
 
 // putVerdict records the verdict in the place of an earlier one on the same call, newest first.
@@ -158,7 +171,7 @@ func (a *Artifact) judge(c ArtifactChange) {
 	}
 	if v := c.Verdict; v != nil {
 		a.putVerdict(*v)
-		if v.Verdict == VerdictWrong && v.State == ExampleActive {
+		if v.Wrong() {
 			a.dropFixtures(v.Args, v.Kwargs)
 		}
 	}
@@ -170,6 +183,14 @@ func (a *Artifact) judge(c ArtifactChange) {
 	}
 }
 
+// settleCorrection ends a correction that nothing asks for any more: its verdict was taken back or replaced, or a person
+// put another program in the place of the one that was judged.
+func (a *Artifact) settleCorrection() {
+	if a.Correction.Pending() && a.ForceRegenerate == "" && len(a.Corrections()) == 0 {
+		a.Correction = &Correction{State: CorrectionNone}
+	}
+}
+
 // UnexplainedWrongs returns the active wrong verdicts without an expectation whose input no example covers.
 func (a *Artifact) UnexplainedWrongs() []Verdict {
 	if a == nil {
@@ -178,7 +199,7 @@ func (a *Artifact) UnexplainedWrongs() []Verdict {
 	var out []Verdict
 	for _, v := range a.Verdicts {
 		covered := slices.ContainsFunc(a.Examples, func(x Example) bool { return x.State == ExampleActive && x.SameInput(v.Args, v.Kwargs) })
-		if v.Verdict == VerdictWrong && v.State == ExampleActive && v.Expected == nil && v.ExpectedErrorType == "" && v.Got != nil && !covered {
+		if v.Wrong() && v.Expected == nil && v.ExpectedErrorType == "" && (v.Got != nil || v.GotErrorType != "") && !covered {
 			out = append(out, v)
 		}
 	}

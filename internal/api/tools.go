@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -221,11 +222,13 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 // of sessions, and only their number is told.
 type artifactView struct {
 	*agent.Artifact
-	Generations []generationView `json:"history"`
-	Displaced   *struct{}        `json:"displaced,omitempty"` // hides what is kept for an undo only
-	Examples    *struct{}        `json:"examples,omitempty"`  // they have a path of their own
-	Verdicts    *struct{}        `json:"verdicts,omitempty"`  // so have they
-	Failures    *struct{}        `json:"failures,omitempty"`  // samples of what was fetched are for models only
+	Generations []generationView  `json:"history"`
+	Displaced   *struct{}         `json:"displaced,omitempty"`  // hides what is kept for an undo only
+	Examples    *struct{}         `json:"examples,omitempty"`   // they have a path of their own
+	Verdicts    *struct{}         `json:"verdicts,omitempty"`   // so have they
+	Failures    *struct{}         `json:"failures,omitempty"`   // samples of what was fetched are for models only
+	Rejections  []agent.Rejection `json:"rejections,omitempty"` // without hints
+	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
 
 	Correction     agent.Correction `json:"correction"`
 	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
@@ -236,6 +239,7 @@ type generationView struct {
 	Fixtures     *struct{} `json:"fixtures,omitempty"` // hides the generation's own
 	FixtureCount int       `json:"fixture_count"`
 	Answered     *struct{} `json:"answered,omitempty"` // hides hashes of inputs
+	Outlines     *struct{} `json:"outlines,omitempty"` // and what is for models only
 }
 
 func generationViews(a *agent.Artifact) []generationView {
@@ -246,13 +250,22 @@ func generationViews(a *agent.Artifact) []generationView {
 	return views
 }
 
+// rejections leaves out what only models see.
+func rejections(a *agent.Artifact) []agent.Rejection {
+	out := slices.Clone(a.Rejections)
+	for i := range out {
+		out[i].Hint = ""
+	}
+	return out
+}
+
 func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
 	return s.sendOperated(w, status, a, nil)
 }
 
 // sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
 func (s *server) sendOperated(w *reply, status int, a *agent.Artifact, broken []string) error {
-	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken}
+	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken, Rejections: rejections(a)}
 	if a.Correction != nil {
 		view.Correction = *a.Correction
 	}
@@ -300,7 +313,7 @@ func (s *server) listGenerations(w *reply, r *http.Request) error {
 	if err != nil {
 		return noArtifact(err, role, method)
 	}
-	return s.send(w, http.StatusOK, generationList{generationViews(a), a.Rejections, nil})
+	return s.send(w, http.StatusOK, generationList{generationViews(a), rejections(a), nil})
 }
 
 func (s *server) putProgram(w *reply, r *http.Request) error {

@@ -16,7 +16,7 @@ type adoption struct {
 	attempt   judged
 }
 
-// keepUnapproved stores the candidate without running it: a person has to approve it first. Until then what ran before
+// keepUnapproved stores the candidate: a person has to approve it before it answers calls. Until then what ran before
 // answers: failed is its attempt for this call, where there was one.
 func (rec *recovery) keepUnapproved(cand *candidate, failed judged) agent.Outcome {
 	if !rec.held() {
@@ -87,10 +87,15 @@ func (a *answered) adopt() (CallResult, error) {
 	}
 	g.Fixtures, g.ChangedAnswers = cand.proof.kept, cand.proof.changed
 	g.ForgeUsage = a.trail.usage
-	change.Generation, a.generation = &g, g.ID
+	if change.Generation = &g; a.source != agent.SourcePersisted { // else what ran before answered, and this one waits
+		a.generation = g.ID
+	}
 	change.Aside = a.decision.Reason == ReasonReadDisabled || a.decision.Reason == ReasonNotCanary
-	if a.decision.Reason == ReasonCorrection {
-		change.Correction = corrected(now.Correction, g.ID, len(g.ChangedAnswers))
+	if a.drifted != nil {
+		change.Drifted = a.drifted
+	}
+	if now.Correction.Pending() && !change.Aside { // it holds what the correction was to hold
+		change.Correction = corrected(now.Correction, &g, a.policy)
 	}
 	a.changes = append(a.changes, change)
 	res, err := a.persist()
@@ -104,7 +109,7 @@ func (a *answered) adopt() (CallResult, error) {
 func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
 	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
-		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes}
+		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines}
 	if a.outcome.OK() {
 		change.Fixture, change.Answered = a.fixture(&a.adopting.candidate.generation, *j), a.answeredInput(*j)
 	} else {

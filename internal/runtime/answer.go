@@ -30,6 +30,9 @@ type answered struct {
 	trail    trail
 	stages   telemetry.Stages
 	leaves   []func() // flights to leave after the commit
+
+	adaptive bool     // the stored program failed because an external response changed shape
+	drifted  []string // and these are the sources that changed
 }
 
 // A trail is what was tried for a call.

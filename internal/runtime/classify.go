@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -88,29 +89,68 @@ func drifted(e Evidence) bool {
 }
 
 // shapeKey names a source: its URL without query and fragment.
-func shapeKey(f sandbox.Fetch) string {
-	for i, r := range f.URL {
-		if r == '?' || r == '#' {
-			return f.URL[:i]
+func shapeKey(f sandbox.Fetch) string { return withoutQuery(f.URL) }
+
+func withoutQuery(url string) string {
+	if i := strings.IndexAny(url, "?#"); i >= 0 {
+		return url[:i]
+	}
+	return url
+}
+
+// changedSources lists the sources whose change a failing run may come of, as they were asked for and as they answered: of
+// those that the program used to answer from the ones with another shape, or all where none has.
+func changedSources(e Evidence) (out []string) {
+	var used []string
+	for _, f := range e.Fetches {
+		was, known := e.Shapes[shapeKey(f)]
+		if !known || !good(f) {
+			continue
+		}
+		names := []string{shapeKey(f), withoutQuery(f.Asked)}
+		used = append(used, names...)
+		if was != f.Shape {
+			out = append(out, names...)
 		}
 	}
-	return f.URL
+	if out == nil {
+		out = used
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// maxShapes bounds what is remembered of the sources of one run.
+const maxShapes = 16
+
+// outlinesOf are the shapes of what was fetched, in words.
+func outlinesOf(fetches []sandbox.Fetch) map[string]string {
+	var out map[string]string
+	for _, f := range fetches {
+		if f.Outline == "" || !good(f) || len(out) >= maxShapes {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[shapeKey(f)] = f.Outline
+	}
+	return out
 }
 
 // shapesOf remembers the shapes of an ok run, at most 16 of them; nil when nothing came in.
 func shapesOf(fetches []sandbox.Fetch, nested map[string]string) map[string]string {
-	const most = 16
 	if len(fetches) == 0 && len(nested) == 0 {
 		return nil
 	}
 	out := map[string]string{}
 	for _, f := range fetches {
-		if len(out) < most && good(f) {
+		if len(out) < maxShapes && good(f) {
 			out[shapeKey(f)] = f.Shape
 		}
 	}
 	for tool, shape := range nested {
-		if len(out) < most {
+		if len(out) < maxShapes {
 			out[tool] = shape
 		}
 	}

@@ -26,102 +26,170 @@ type corrector struct {
 
 type pendingCorrection struct {
 	actor string
-	again bool          // something was judged while it ran: it runs once more
-	tried chan struct{} // closed when the attempt under way has ended
+	wake  chan struct{} // of capacity 1: something was judged or changed, so the next attempt begins at once
+	next  chan struct{} // closed when the next attempt that begins has ended
 }
 
-// Correct has a correction of the method forged in the background, in the name of the person who asked. It returns a
-// channel that is closed when the first attempt has ended.
+// Correct has a correction of the method forged in the background, in the name of the person who asked, without regard
+// to earlier failures. It returns a channel that is closed when an attempt that began after this has ended.
 func (r *Runtime) Correct(role, method, actor string) (tried <-chan struct{}) {
 	k := methodKey{role, method}
 	c := &r.corrects
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p := c.pending[k]; p != nil {
-		p.again, p.actor = true, actor
-		return p.tried
+		p.actor = actor
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+		return p.next
 	}
-	p := &pendingCorrection{actor: actor, tried: make(chan struct{})}
+	p := &pendingCorrection{actor: actor, wake: make(chan struct{}, 1), next: make(chan struct{})}
+	if r.life.Err() != nil {
+		close(p.next) // it goes on after the restart
+		return p.next
+	}
 	if c.pending == nil {
 		c.pending = map[methodKey]*pendingCorrection{}
 	}
 	c.pending[k] = p
+	tried = p.next
 	r.flights.under.Go(func() { r.runCorrection(k, p) })
-	return p.tried
+	return tried
 }
 
 // runCorrection tries until a correction is adopted, waits for approval or is given up, or the daemon stops.
 func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection) {
+	c := &r.corrects
 	for {
-		next := r.tryCorrection(r.life, k, p.actor)
-		c := &r.corrects
 		c.mu.Lock()
-		close(p.tried)
-		if !p.again && next.IsZero() {
+		actor, tried := p.actor, p.next
+		p.next = make(chan struct{})
+		select {
+		case <-p.wake: // this attempt is the one that was asked for
+		default:
+		}
+		c.mu.Unlock()
+		next := r.tryCorrection(r.life, k, actor)
+		c.mu.Lock()
+		close(tried)
+		if next.IsZero() && len(p.wake) == 0 {
 			delete(c.pending, k)
 			c.mu.Unlock()
 			return
 		}
-		again := p.again
-		p.again, p.tried = false, make(chan struct{})
 		c.mu.Unlock()
-		if again {
+		if len(p.wake) > 0 {
 			continue
 		}
-		timer := time.NewTimer(max(0, next.Sub(r.o.Now())))
-		select {
-		case <-timer.C:
-		case <-r.life.Done():
-			timer.Stop()
+		if !r.waitCorrection(p, next) {
 			c.mu.Lock()
-			close(p.tried)
+			close(p.next)
 			delete(c.pending, k)
 			c.mu.Unlock()
 			return
 		}
 	}
+}
+
+// waitCorrection waits until the correction is to be tried again; false when the daemon stops first.
+func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
+	timer := time.NewTimer(max(0, until.Sub(r.o.Now())))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.wake:
+	case <-r.life.Done():
+		return false
+	}
+	return true
 }
 
 // tryCorrection forges one correction. It returns when to try again, zero for never.
 func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) time.Time {
 	a, err := r.store.Artifact(ctx, k.role, k.method)
 	if err != nil || !a.Correction.Pending() || len(a.Corrections()) == 0 || a.Quarantined || a.Pinned {
+		return time.Time{} // a release or an unpin asks again
+	}
+	was := *a.Correction
+	rec, err := r.correcting(ctx, k, a)
+	if err != nil {
+		return r.correctionFailed(ctx, k, &was, agent.Failed(agent.ErrResourceExhausted, err.Error()))
+	}
+	if done := rec.heldAlready(ctx); done != nil {
+		r.setCorrection(ctx, k, done)
 		return time.Time{}
 	}
-	attempts := a.Correction.Attempts + 1
-	r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning, Attempts: attempts})
-	cand, failure := r.forgeCorrection(ctx, k, a)
+	r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning, Attempts: was.Attempts + 1})
+	cand, failure := rec.forgeCorrection(ctx, correctionRequest(a.Current(), a.Corrections()[0]))
 	switch {
 	case failure == nil:
-		r.adoptCorrection(k, cand, actor, attempts)
-		return time.Time{}
+		return r.adoptCorrection(k, cand, actor, &was)
 	case ctx.Err() != nil: // interrupted: it goes on after the restart
-		r.setCorrection(context.WithoutCancel(ctx), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: attempts - 1})
+		r.setCorrection(context.WithoutCancel(ctx), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return time.Time{}
 	}
-	message := Clip(failure.ErrorType+": "+failure.ErrorMessage, 400)
-	if attempts >= maxCorrections {
-		r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionFailed, Attempts: attempts, LastError: &message})
-		return time.Time{}
+	return r.correctionFailed(ctx, k, &was, *failure)
+}
+
+// correctionFailed records a failed attempt at the method, and returns when to try again. An outage of the provider shows
+// nothing of the method: it does not count against the attempts.
+func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.Correction, failure agent.Outcome) time.Time {
+	next := r.o.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
+	c := failedCorrection(was, failure, next)
+	if failure.ErrorType == agent.ErrProvider {
+		c.Attempts = was.Attempts
 	}
-	next := r.o.Now().Add(max(time.Second, delayOf(attempts-1, r.policy.Load().Backoff)))
-	r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionBackingOff, Attempts: attempts, LastError: &message, NextTryAt: &next})
+	if c.Attempts >= maxCorrections {
+		c.State, c.NextTryAt, next = agent.CorrectionFailed, nil, time.Time{}
+	}
+	r.setCorrection(ctx, k, c)
 	return next
 }
 
-// forgeCorrection has a model correct the current program and proves what it wrote. It returns a proved candidate, or the
-// failure. The judged call's input stands in for a caller's.
-func (r *Runtime) forgeCorrection(ctx context.Context, k methodKey, a *agent.Artifact) (*candidate, *agent.Outcome) {
+// failedCorrection is the state after one more failed attempt.
+func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *agent.Correction {
+	message := Clip(o.ErrorType+": "+o.ErrorMessage, 400)
+	if raw, _ := o.Metadata["raw_error_message"].(string); raw != "" { // the caller was told less
+		message = Clip(o.ErrorType+": "+raw, 400)
+	}
+	c := &agent.Correction{State: agent.CorrectionBackingOff, Attempts: 1, LastError: &message, NextTryAt: &next}
+	if was.Pending() {
+		c.Attempts = was.Attempts + 1
+	}
+	return c
+}
+
+// correcting is a pseudo-call of the method: the judged call's input stands in for a caller's.
+func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact) (*recovery, error) {
 	v := a.Corrections()[0]
 	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs}, agent.Session{ID: v.SessionID, Role: k.role})
 	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection, Generation: a.Current()}}
 	var err error
-	if s.terms, err = c.resolveTerms(ctx); err != nil {
-		o := agent.Failed(agent.ErrResourceExhausted, err.Error())
-		return nil, &o
+	s.terms, err = c.resolveTerms(ctx)
+	return &recovery{answered: &answered{selected: s}, budgets: budgets{s.policy.GuardrailRecoveryBudget, s.policy.ExecutionRepairBudget, s.policy.OutcomeRepairBudget}}, err
+}
+
+// heldAlready returns how the correction ends without a model where what was judged was the answer of an earlier program
+// and the current one holds what people expect; nil when a correction is needed.
+func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
+	g := rec.artifact.Current()
+	if rec.artifact.Doubted(g.ID) {
+		return nil
 	}
-	rec := &recovery{answered: &answered{selected: s}, budgets: budgets{s.policy.GuardrailRecoveryBudget, s.policy.ExecutionRepairBudget, s.policy.OutcomeRepairBudget}}
-	q := correctionRequest(a.Current(), v)
+	if broken := rec.proveExamples(ctx, &candidate{generation: *g}, false); broken != nil {
+		return nil
+	}
+	if rec.policy.ApprovalRequired && !g.Approved {
+		return &agent.Correction{State: agent.CorrectionAwaitingApproval, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers)}
+	}
+	return &agent.Correction{State: agent.CorrectionNone}
+}
+
+// forgeCorrection has a model correct the current program and proves what it wrote. It returns a proved candidate, or the
+// failure.
+func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*candidate, *agent.Outcome) {
 	for {
 		cand, out := rec.obtain(ctx, q)
 		for _, leave := range rec.leaves {
@@ -131,13 +199,13 @@ func (r *Runtime) forgeCorrection(ctx context.Context, k methodKey, a *agent.Art
 		if cand == nil {
 			return nil, out
 		}
-		broken := s.prove(ctx, cand, false, true)
+		broken := rec.prove(ctx, cand, false, true)
 		if broken == nil {
 			cand.generation.ForgeUsage = rec.trail.usage
 			return cand, nil
 		}
 		rec.note(*broken)
-		r.noteRejected(ctx, c, cand, broken)
+		rec.r.noteRejected(ctx, rec.opened, cand, broken)
 		if broken.class != agent.ClassIntrinsic || !rec.spend(broken.stage) {
 			return nil, &broken.outcome
 		}
@@ -154,48 +222,45 @@ func correctionRequest(g *agent.Generation, v agent.Verdict) forgeRequest {
 
 // noteRejected keeps what a discarded candidate did wrong for the next attempt.
 func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, broken *judged) {
-	reason := broken.outcome.ErrorType + ": " + broken.outcome.ErrorMessage
-	if broken.hint != "" {
-		reason += ". " + broken.hint
-	}
-	change := agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.o.Now(), Rejected: &agent.Rejection{At: r.o.Now(), CallID: c.id,
-		Trigger: cand.generation.Trigger, CodeChecksum: cand.generation.CodeChecksum, Stage: broken.stage, Reason: Clip(reason, 400)}}
-	r.change(ctx, change, nil)
+	r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.o.Now(),
+		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.o.Now())}, nil)
 }
 
-// adoptCorrection makes the candidate the current generation, unless a person changed what it was proved by.
-func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, attempts int) {
+// adoptCorrection makes the candidate the current generation, unless a person changed what it was proved by. It returns
+// when to try again.
+func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, was *agent.Correction) time.Time {
 	ctx := context.WithoutCancel(r.life)
 	unlock := r.adoption.lock(k)
 	defer unlock()
 	now, err := r.store.Artifact(ctx, k.role, k.method)
-	if err != nil || heldMeanwhile(&agent.Artifact{CurrentID: cand.predecessor.ID, Generations: []*agent.Generation{cand.predecessor}}, now) {
-		return // a person's operation counts for more
+	if err != nil {
+		return time.Time{}
 	}
-	if examplesDigest(now) != cand.proof.examples {
-		r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: attempts})
-		r.Correct(k.role, k.method, actor)
-		return
+	proved := &agent.Artifact{CurrentID: cand.predecessor.ID, Generations: []*agent.Generation{cand.predecessor}}
+	if heldMeanwhile(proved, now) || examplesDigest(now) != cand.proof.examples || now.CurrentID != cand.predecessor.ID {
+		r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
+		return r.o.Now() // for what there is now; a person's operation counts for more
 	}
 	g := cand.generation
 	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
 	g.Fixtures, g.ChangedAnswers = cand.proof.kept, cand.proof.changed
-	done := corrected(&agent.Correction{Attempts: attempts}, g.ID, len(g.ChangedAnswers))
-	if r.policy.Load().ApprovalRequired {
-		done.State = agent.CorrectionAwaitingApproval
-	}
+	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
 	entry := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: "artifact.correct", Target: k.role + "." + k.method,
 		Reason: "a person called an answer wrong"}
 	entry.Undo = "POST /v1/maintenance/audit/" + entry.ID + "/undo"
 	r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Generation: &g, Correction: done}, &entry)
 	r.backoffs.clearMethod(k)
+	return time.Time{}
 }
 
-// corrected is the state of a correction that was adopted.
-func corrected(was *agent.Correction, generation string, changed int) *agent.Correction {
-	next := &agent.Correction{State: agent.CorrectionAdopted, Generation: &generation, ChangedAnswers: changed}
+// corrected is the state of a correction once the generation is adopted.
+func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *agent.Correction {
+	next := &agent.Correction{State: agent.CorrectionAdopted, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers), Attempts: 1}
 	if was != nil {
 		next.Attempts = max(1, was.Attempts)
+	}
+	if p.ApprovalRequired {
+		next.State = agent.CorrectionAwaitingApproval
 	}
 	return next
 }

@@ -26,13 +26,19 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	if len(d.context) > 0 && json.Unmarshal(d.context, &memory) != nil {
 		return nil, false
 	}
+	var given sandbox.Given
+	if memory == nil {
+		given = sandbox.Journalled(d.effects)
+		memory = given.Context
+	}
 	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof}
-	h := &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true}
+	h := &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied}
 	a.result = c.r.box.Run(ctx, sandbox.Request{
 		Program: programOf(g), Owner: c.owner, Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
 		Args: d.args, Kwargs: d.kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
-		Recorded: d.effects, NoFetch: d.denied,
+		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied,
 	}, h)
+	a.denied = h.refused
 	switch res := a.result; {
 	case ctx.Err() != nil && res.Value == nil:
 		a.outcome, a.class = interrupt.Outcome(ctx)
@@ -64,8 +70,10 @@ func (h *host) dryCall(ctx context.Context, role, method string, args []json.Raw
 	case s.decision.Fallback != nil:
 		g = s.decision.Fallback
 	case s.decision.Decision != agent.DecideRun:
+		h.refused = true
 		return agent.Failed(agent.ErrDenied, "no program serves "+role+"."+method+", and none is forged for a dry run")
 	}
 	a, _ := s.dryRun(ctx, g, dryRun{id: n.id, callID: n.id, args: n.args, kwargs: n.kwargs, denied: h.denied})
+	h.refused = h.refused || a.denied
 	return n.named(a.outcome)
 }

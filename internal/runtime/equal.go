@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 )
 
-// sameValue compares JSON values: numbers within tolerance (absolute; 0: 1e-9 relative), the rest exactly.
+// sameValue compares JSON values: numbers within tolerance (absolute; 0: 1e-9 relative, and integers beyond
+// 2^53 by their digits), the rest exactly.
 func sameValue(want, got json.RawMessage, tolerance float64) bool {
 	if bytes.Equal(want, got) {
 		return true
@@ -49,7 +51,16 @@ func same(x, y any, tolerance float64) bool {
 	return x == y
 }
 
-func whole(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
+// large reports whether the number is an integer that a float64 cannot hold exactly: an identifier, or arithmetic that
+// was meant to be exact. Two of them are equal by their digits only.
+func large(n json.Number) bool {
+	const exact = 1 << 53
+	if strings.ContainsAny(n.String(), ".eE") {
+		return false
+	}
+	i, err := strconv.ParseInt(n.String(), 10, 64)
+	return err != nil || i > exact || i < -exact
+}
 
 // relative is how far two numbers may lie apart where an example gives no tolerance.
 const relative = 1e-9
@@ -58,8 +69,8 @@ func sameNumber(x, y json.Number, tolerance float64) bool {
 	if x == y {
 		return true
 	}
-	if whole(x) && whole(y) && tolerance == 0 {
-		return false // whole numbers are exact, and these have other digits
+	if tolerance == 0 && large(x) && large(y) {
+		return false
 	}
 	f, errF := x.Float64()
 	g, errG := y.Float64()

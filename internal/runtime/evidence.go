@@ -1,8 +1,12 @@
 package runtime
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
@@ -17,82 +21,172 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class, ErrorType: j.outcome.ErrorType,
 		Message: Clip(j.outcome.ErrorMessage, 400)}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
-		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: got.Shape}
-		if was, known := g.Shapes[shapeKey(got)]; known && was != got.Shape {
-			s.WasShape = was
+		s := agent.Source{URL: c.maskURL(got.URL), Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: orElse(got.Outline, got.Shape)}
+		key := shapeKey(got)
+		if was, known := g.Shapes[key]; known && (was != got.Shape || g.Outlines[key] != "" && g.Outlines[key] != got.Outline) {
+			s.WasShape = orElse(g.Outlines[key], was)
 		}
 		if !c.masked {
-			s.Sample = history.MaskText(got.Sample, c.policy.RedactKeys)
+			s.Sample = c.mask(got.Sample)
 		}
 		f.Sources = append(f.Sources, s)
 	}
 	return f
 }
 
-// maxEvidence bounds the evidence that a request shows, in bytes.
-const maxEvidence = 12 << 10
-
-// evidence tells the model what is known beside the failed code: what was fetched in the failing run, the last failures,
-// why the last candidate was discarded, and what people said. It is data, and gives no orders.
-func (c *selected) evidence(q forgeRequest) string {
-	var b strings.Builder
-	add := func(format string, args ...any) {
-		if line := fmt.Sprintf(format, args...); b.Len()+len(line) < maxEvidence {
-			b.WriteString(line + "\n")
-		}
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
 	}
-	if q.basis.attempt.id != "" && q.basis.attempt.program != nil {
-		describeFailure(add, "the failing run", c.failureOf(q.basis.attempt.program, q.basis.attempt))
-	}
-	a := c.artifact
-	if a == nil {
-		return b.String()
-	}
-	for _, v := range a.Verdicts {
-		if v.State == agent.ExampleActive && v.Verdict == agent.VerdictWrong {
-			describeVerdict(add, v)
-		}
-	}
-	for i := range a.Failures {
-		if f := &a.Failures[i]; f.CallID != c.id {
-			describeFailure(add, "an earlier failure", f)
-		}
-	}
-	if len(a.Rejections) > 0 {
-		r := a.Rejections[0]
-		add("the last program that was written and discarded (%s): %s", r.Stage, r.Reason)
-	} else if last, known := c.r.backoffs.last(backoffKey{methodKey{c.role, c.method}, c.terms.checked}); known {
-		add("the last program that was written and discarded: %s: %s", last.errorType, last.message)
-	}
-	return b.String()
+	return s
 }
 
-func describeFailure(add func(string, ...any), what string, f *agent.Failure) {
-	add("%s ended in %s: %s", what, f.ErrorType, f.Message)
+// maskURL hides the values of secret query parameters.
+func (c *opened) maskURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.RawQuery == "" {
+		return address
+	}
+	q, changed := u.Query(), false
+	for key, values := range q {
+		if _, secret := history.Mask(agent.Encoded(map[string]string{key: "x"}), c.policy.RedactKeys); secret {
+			for i := range values {
+				values[i] = history.Masked
+			}
+			changed = true
+		}
+	}
+	if !changed {
+		return address
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// Bounds of the parts of the evidence that a request shows, in bytes: 12 KiB in all.
+const (
+	maxReasons   = 1 << 10
+	maxVerdicts  = 3 << 10
+	maxFailing   = 4 << 10
+	maxEarlier   = 2 << 10
+	maxDiscarded = 1 << 10
+	maxRemarks   = 1<<10 - 16
+)
+
+// An evidenceText collects lines, secrets masked, in parts that are bounded each: none crowds out another.
+type evidenceText struct {
+	c    *opened
+	all  strings.Builder
+	left int // of the part, in bytes
+}
+
+func (e *evidenceText) part(most int) { e.left = most }
+
+func (e *evidenceText) add(format string, args ...any) {
+	line := e.c.mask(strings.ToValidUTF8(fmt.Sprintf(format, args...), "")) + "\n"
+	if len(line) > e.left {
+		cut := max(0, e.left-len("…\n"))
+		for cut > 0 && !utf8.RuneStart(line[cut]) {
+			cut--
+		}
+		if e.left = 0; cut < 40 {
+			return
+		}
+		line = line[:cut] + "…\n"
+	} else {
+		e.left -= len(line)
+	}
+	e.all.WriteString(line)
+}
+
+// evidence tells the model what is known beside the failed code: why people want another program, what they said of
+// answers, what was fetched in the failing run, the last failures, why the last candidate was discarded, which answers were
+// weak, and what callers asked again. It is data, and gives no orders.
+func (c *selected) evidence(ctx context.Context, q forgeRequest) string {
+	e := &evidenceText{c: c.opened}
+	a := c.artifact
+	e.part(maxReasons)
+	c.describeReasons(ctx, e)
+	e.part(maxVerdicts)
+	if a != nil {
+		for i := range a.Verdicts {
+			if v := &a.Verdicts[i]; v.Wrong() {
+				e.verdict(v)
+			}
+		}
+	}
+	e.part(maxFailing)
+	failing := q.basis.attempt
+	if failing.id != "" && failing.program != nil {
+		e.failure("the failing run", c.failureOf(failing.program, failing), maxSample)
+	}
+	e.part(maxEarlier)
+	if a != nil {
+		for i := range a.Failures {
+			if f := &a.Failures[i]; f.CallID != c.id {
+				e.failure("an earlier failure", f, maxEarlierSample)
+			}
+		}
+	}
+	e.part(maxDiscarded)
+	c.describeDiscarded(e)
+	e.part(maxRemarks)
+	if a != nil {
+		c.describeRemarks(ctx, e)
+	}
+	return e.all.String()
+}
+
+// Bounds of samples of responses, in characters.
+const (
+	maxSample        = 2 << 10
+	maxEarlierSample = 300
+)
+
+// describeDiscarded tells why the last program that was written did not serve.
+func (c *selected) describeDiscarded(e *evidenceText) {
+	if a := c.artifact; a != nil && len(a.Rejections) > 0 {
+		r := a.Rejections[0]
+		e.add("the last program that was written and discarded (%s): %s", r.Stage, r.Reason)
+		if r.Hint != "" {
+			e.add("  %s", r.Hint)
+		}
+	} else if last, known := c.r.backoffs.last(backoffKey{methodKey{c.role, c.method}, c.terms.checked}); known {
+		e.add("the last program that was written and discarded: %s: %s", last.errorType, last.message)
+	}
+}
+
+func (e *evidenceText) failure(what string, f *agent.Failure, sample int) {
+	e.add("%s ended in %s: %s", what, f.ErrorType, f.Message)
 	for _, s := range f.Sources {
-		add("  it fetched %s: status %d, %s, %d bytes", s.URL, s.Status, s.ContentType, s.Bytes)
+		e.add("  it fetched %s: status %d, %s, %d bytes", s.URL, s.Status, s.ContentType, s.Bytes)
 		if s.WasShape != "" {
-			add("  the shape of the response changed since the last good run: %s, was %s", s.Shape, s.WasShape)
+			e.add("  the shape of the response is now %s; at the last good run it was %s", s.Shape, s.WasShape)
 		}
 		if s.Sample != "" {
-			add("  the response begins: %s", s.Sample)
+			e.add("  the response begins: %s", Clip(s.Sample, sample))
 		}
 	}
 }
 
-func describeVerdict(add func(string, ...any), v agent.Verdict) {
-	got := string(v.Got)
-	if v.GotErrorType != "" {
-		got = "the error " + v.GotErrorType
-	}
-	add("a person called an answer wrong: args %s kwargs %s were answered with %s", Clip(string(rawArray(v.Args)), 600), Clip(string(v.Kwargs), 600), Clip(got, 600))
+func (e *evidenceText) verdict(v *agent.Verdict) {
+	e.add("a person called an answer wrong: args %s kwargs %s were answered with %s", Clip(string(rawArray(v.Args)), 300), Clip(string(v.Kwargs), 300),
+		Clip(answerText(v.Got, v.GotErrorType), 300))
 	switch {
 	case v.Expected != nil:
-		add("  the right answer is %s", Clip(string(v.Expected), 600))
+		e.add("  the right answer is %s", Clip(string(v.Expected), 300))
 	case v.ExpectedErrorType != "":
-		add("  the right answer is an error of the type %s", v.ExpectedErrorType)
+		e.add("  the right answer is an error of the type %s", v.ExpectedErrorType)
 	}
 	if v.Note != "" {
-		add("  the person's note: %s", Clip(v.Note, 1000))
+		e.add("  the person's note: %s", Clip(v.Note, 800))
 	}
+}
+
+// answerText is an answer in words: the value, or the type of the error.
+func answerText(value json.RawMessage, errorType string) string {
+	if errorType != "" {
+		return "the error " + errorType
+	}
+	return string(value)
 }

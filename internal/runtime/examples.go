@@ -9,6 +9,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // Results of an example.
@@ -26,17 +28,26 @@ type ExampleResult struct {
 	ErrorType  string          `json:"error_type"` // "" with a value
 	DurationMs float64         `json:"duration_ms"`
 
-	attempt *judged
+	attempt *judged // nil when it was not run
+}
+
+// exampleRun is how examples are run.
+type exampleRun struct {
+	adaptive bool // a source has just changed: what was fetched before shows nothing
+	denied   bool // live fetches are denied: nobody has approved the program yet
 }
 
 // runExample runs the generation on the example and compares.
-func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent.Example) ExampleResult {
+func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent.Example, how exampleRun) ExampleResult {
 	began := c.r.o.Now()
-	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context, effects: x.Effects}
+	r := ExampleResult{ID: x.ID, Result: ExampleSkipped}
+	if c.outdated(x, how.adaptive) {
+		return r
+	}
+	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context, effects: x.Effects, denied: how.denied}
 	if x.CallID != "" {
 		d.callID = x.CallID
 	}
-	r := ExampleResult{ID: x.ID, Result: ExampleSkipped}
 	a, ok := c.dryRun(ctx, g, d)
 	r.DurationMs = agent.Milliseconds(c.r.o.Now().Sub(began))
 	if !ok {
@@ -44,7 +55,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 	}
 	r.attempt, r.Got, r.ErrorType = a, a.outcome.Value, a.outcome.ErrorType
 	switch {
-	case a.class == agent.ClassNone, skips(a):
+	case a.class == agent.ClassNone, skips(a, x.Effects == nil):
 	case meets(a.outcome, x):
 		r.Result = ExamplePassed
 	default:
@@ -53,14 +64,29 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 	return r
 }
 
-// skips reports whether a run shows nothing of the program: it asked for effects that were not recorded, an external
-// source failed, or an effect was denied.
-func skips(a *judged) bool {
-	if diverged(a.result) {
+// outdated reports whether the example rests on what was recorded from a source that has changed since.
+func (c *selected) outdated(x *agent.Example, adaptive bool) bool {
+	if x.Effects == nil {
+		return false
+	}
+	sources := sandbox.Journalled(x.Effects).Fetched
+	for i := range sources {
+		sources[i] = withoutQuery(sources[i])
+	}
+	return adaptive && len(sources) > 0 || c.artifact.DriftedSince(sources, x.Recorded())
+}
+
+// skips reports whether a run shows nothing of the program: it asked for effects that were not recorded, or, live, an
+// external source failed or an effect was denied.
+func skips(a *judged, live bool) bool {
+	if diverged(&a.result) {
 		return true
 	}
-	if a.outcome.OK() {
+	if a.outcome.OK() || !live {
 		return false
+	}
+	if a.denied {
+		return true
 	}
 	for _, f := range a.result.Effects.Fetches {
 		if outsideFailed(f) || f.ErrorKind == "denied" {
@@ -86,38 +112,53 @@ func meets(o agent.Outcome, x *agent.Example) bool {
 }
 
 // proveExamples holds the candidate to every active example, and to every answer that a person called wrong without
-// saying what is right: the same answer again is wrong again. The first that breaks goes back to the model.
-func (c *selected) proveExamples(ctx context.Context, cand *candidate) *judged {
+// saying what is right: the same answer again is wrong again, and so is none. The first that breaks goes back to the
+// model.
+func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judged {
+	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired}
 	active := c.artifact.ActiveExamples()
 	cand.proof.examples = examplesDigest(c.artifact)
 	for i := range active {
 		x := &active[i]
-		r := c.runExample(ctx, &cand.generation, x)
+		r := c.runExample(ctx, &cand.generation, x, how)
 		if r.attempt != nil && r.attempt.class == agent.ClassNone && ctx.Err() != nil {
 			return r.attempt
 		}
 		if r.Result == ExampleFailed {
-			return brokenExample(r.attempt, x)
+			return c.brokenExample(r.attempt, x)
 		}
 	}
 	for _, v := range c.artifact.UnexplainedWrongs() {
 		x := agent.Example{ID: v.CallID, CallID: v.CallID, Args: v.Args, Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
-		if r := c.runExample(ctx, &cand.generation, &x); r.Result == ExamplePassed {
-			a := brokenExample(r.attempt, &x)
-			a.hint = fmt.Sprintf("for args %s kwargs %s it still answers %s, which a person called wrong. %s",
-				Clip(string(rawArray(v.Args)), 300), Clip(string(v.Kwargs), 300), Clip(string(v.Got), 300), v.Note)
+		if v.Got == nil {
+			x.Expect.ErrorType = v.GotErrorType
+		}
+		r := c.runExample(ctx, &cand.generation, &x, how)
+		if r.Result == ExamplePassed || r.Result == ExampleFailed && r.attempt.result.Failure != nil {
+			got := answerOf(r.attempt)
+			a := c.brokenExample(r.attempt, &x)
+			a.hint = c.mask(fmt.Sprintf("for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
+				Clip(string(rawArray(v.Args)), 300), Clip(string(v.Kwargs), 300), Clip(got, 300), Clip(x.Expect.String(), 300), v.Note))
 			return a
 		}
 	}
 	return nil
 }
 
-// brokenExample is the attempt that broke an example, with what to say about it to the model only.
-func brokenExample(a *judged, x *agent.Example) *judged {
-	got := string(a.outcome.Value)
-	if !a.outcome.OK() {
-		got = a.outcome.ErrorType + ": " + a.outcome.ErrorMessage
+// mask hides values of secret keys in text for a model.
+func (c *opened) mask(text string) string { return history.MaskText(text, c.policy.RedactKeys) }
+
+// answerOf is what an attempt answered, in words.
+func answerOf(a *judged) string {
+	if a.outcome.OK() {
+		return string(a.outcome.Value)
 	}
+	return a.outcome.ErrorType + ": " + a.outcome.ErrorMessage
+}
+
+// brokenExample is the attempt that broke an example, with what to say about it to the model only.
+func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
+	got := answerOf(a)
 	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"), agent.ClassIntrinsic
 	a.outcome.Metadata = map[string]any{"example": x.ID}
 	a.hint = fmt.Sprintf("for args %s kwargs %s the answer must be %s, it is %s",
@@ -125,6 +166,7 @@ func brokenExample(a *judged, x *agent.Example) *judged {
 	if x.Note != "" {
 		a.hint += ". " + x.Note
 	}
+	a.hint = c.mask(a.hint)
 	return a
 }
 

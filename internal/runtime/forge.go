@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -63,10 +64,10 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	if cand == nil {
 		return rec.noRepair(ctx, g, why, out)
 	}
-	if rec.policy.ApprovalRequired {
+	j := rec.tryCandidate(ctx, cand)
+	if j.id == "" {
 		return rec.keepUnapproved(cand, why.attempt)
 	}
-	j := rec.tryCandidate(ctx, cand)
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
 	if j.served() {
 		return rec.adoptRepair(cand, j)
@@ -117,13 +118,18 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 	if rec.artifact == nil {
 		return
 	}
-	o := r.attempt.outcome
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed, Rejected: &agent.Rejection{At: rec.started,
-		CallID: rec.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(o.ErrorType+": "+o.ErrorMessage, 400), Fixture: brokenFixture(r.attempt)}}
-	if policyBreach(o.ErrorType) {
+	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed, Rejected: rec.rejection(r, rec.started)}
+	if policyBreach(r.attempt.outcome.ErrorType) {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates look at it
 	}
 	rec.changes = append(rec.changes, change)
+}
+
+// rejection is what an artifact keeps of the program. Only models see the hint, which may hold what other sessions said.
+func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
+	o := r.attempt.outcome
+	return &agent.Rejection{At: at, CallID: c.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(o.ErrorType+": "+o.ErrorMessage, 400),
+		Hint: Clip(r.attempt.hint, 1200), Fixture: brokenFixture(r.attempt)}
 }
 
 func (rec *recovery) repairFailed(r rejected) {
@@ -153,10 +159,11 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		case cand.existing != nil:
 			rec.selected = rec.of(cand.existing) // this call may have arguments that the other one had not
 			return rec.follow(ctx)
-		case rec.policy.ApprovalRequired:
-			return rec.keepUnapproved(cand, judged{})
 		}
 		j := rec.tryCandidate(ctx, cand)
+		if j.id == "" {
+			return rec.keepUnapproved(cand, judged{})
+		}
 		rec.ranCandidate(agent.SourceGenerated, cand, j)
 		if j.served() {
 			return rec.adoptOrDrop(cand, j)
@@ -206,10 +213,14 @@ func (rec *recovery) askedByPerson() bool {
 	return rec.decision.Reason == ReasonRequested || rec.decision.Reason == ReasonCorrection
 }
 
-// tryCandidate runs a candidate, once it has proved that it answers as its predecessor did.
+// tryCandidate runs a candidate, once it has proved that it holds what people expect and answers as its predecessor did.
+// It returns no attempt when the candidate has to wait for a person's approval first.
 func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
-	if broken := rec.prove(ctx, cand, rec.drifted, rec.askedByPerson()); broken != nil {
+	if broken := rec.prove(ctx, cand, rec.adaptive, rec.askedByPerson()); broken != nil {
 		return *broken
+	}
+	if rec.policy.ApprovalRequired {
+		return judged{}
 	}
 	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
 	return rec.try(ctx, &cand.generation)

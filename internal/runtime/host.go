@@ -29,6 +29,7 @@ type host struct {
 	recorded  bool                       // the run is a replay: nothing may happen
 	dry       bool                       // nothing is kept: nested calls run what serves
 	denied    bool                       // of a dry run: fetches are denied
+	refused   bool                       // of a dry run: a nested call was denied
 	shapes    map[string]string          // of nested values, by role.method
 	delegated map[string]*agent.Contract // by role
 	warnings  []string

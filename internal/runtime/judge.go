@@ -21,8 +21,10 @@ type judged struct {
 	checked   bool                // the value was held against a contract
 	violation *contract.Violation // and broke it
 	shapes    map[string]string   // of what came in, when the outcome is ok
+	outlines  map[string]string   // the same in words
 	hint      string              // a correction for the model
 	drifting  bool                // it may come of a source that changed
+	denied    bool                // of a dry run: a nested call was denied
 }
 
 // served reports whether the attempt answers the call: an ok value, an authored error, an interruption, or an outage that
@@ -55,7 +57,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		s.check(&j)
 	}
 	if j.outcome.OK() {
-		j.class, j.shapes = agent.ClassOK, shapesOf(res.Effects.Fetches, a.nested)
+		j.class, j.shapes, j.outlines = agent.ClassOK, shapesOf(res.Effects.Fetches, a.nested), outlinesOf(res.Effects.Fetches)
 		return j
 	}
 	e.ErrorType = j.outcome.ErrorType

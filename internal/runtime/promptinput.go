@@ -19,7 +19,7 @@ import (
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
 	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextShapes(c.memory),
-		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish(), Evidence: c.evidence(o), Examples: c.shownExamples()}
+		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish(), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)
@@ -164,8 +164,13 @@ func (c *selected) shownExamples() []prompt.Example {
 		if len(out) == maxShownExamples {
 			break
 		}
+		if c.outdated(&x, false) {
+			continue // what it rests on is not there any more
+		}
 		args, kwargs, _ := maskCall(x.Args, x.Kwargs, c.policy.RedactKeys)
-		out = append(out, prompt.Example{Args: rawArray(args), Kwargs: kwargs, Context: x.Context, Expect: agent.Encoded(x.Expect), Note: x.Note})
+		expect, _ := history.Mask(agent.Encoded(x.Expect), c.policy.RedactKeys)
+		memory, _ := history.Mask(x.Context, c.policy.RedactKeys)
+		out = append(out, prompt.Example{Args: rawArray(args), Kwargs: kwargs, Context: memory, Expect: expect, Note: c.mask(x.Note)})
 	}
 	return out
 }

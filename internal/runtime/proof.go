@@ -33,7 +33,8 @@ func (c *selected) fixture(g *agent.Generation, a judged) *agent.Fixture {
 		return nil
 	}
 	facts := a.result.Facts
-	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(g.Fixtures, c.args, c.kwargs) {
+	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(g.Fixtures, c.args, c.kwargs) ||
+		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(c.args, c.kwargs) {
 		return nil
 	}
 	f := &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Args: c.args, Kwargs: c.kwargs, Value: a.outcome.Value, Effects: a.result.Effects.Journal}
@@ -79,7 +80,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	if p.done {
 		return p.broken
 	}
-	broken := c.proveExamples(ctx, cand)
+	broken := c.proveExamples(ctx, cand, adaptive)
 	if broken == nil {
 		broken = c.proveFixtures(ctx, cand, adaptive, mayChange)
 	}
@@ -102,7 +103,7 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 		}
 		broken, reproduced := c.rerun(ctx, cand, f, i)
 		switch {
-		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange:
+		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange && broken.result.Failure == nil:
 			p.changed = append(p.changed, changedAnswer(f, broken))
 		case broken != nil:
 			return broken
@@ -113,13 +114,19 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 	return nil
 }
 
-// binding reports whether a successor must reproduce the fixture: not when the contract of today rejects its value, and
-// not when an external response changed shape that it rests on.
+// binding reports whether a successor must reproduce the fixture: not when the contract of today rejects its value, not
+// when an external response changed shape that it rests on, and not when a person expects another answer.
 func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
-	if adaptive && len(f.Effects) > 0 {
+	if adaptive && len(f.Effects) > 0 || c.artifact.CalledWrong(f.Args, f.Kwargs) || c.contradicted(f) {
 		return false
 	}
 	return c.terms.schema == nil || c.terms.schema.Check(f.Value) == nil
+}
+
+// contradicted reports whether an example demands another answer than the fixture has.
+func (c *selected) contradicted(f agent.Fixture) bool {
+	was := agent.Outcome{Status: agent.StatusOK, Value: f.Value}
+	return slices.ContainsFunc(c.artifact.ActiveExamples(), func(x agent.Example) bool { return x.SameInput(f.Args, f.Kwargs) && !meets(was, &x) })
 }
 
 // changedAnswer records how a fixture is answered now.
@@ -152,7 +159,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, 
 	switch res := a.result; {
 	case a.class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
 		return a, false
-	case diverged(res):
+	case diverged(&res):
 		return nil, false // it asks for something else: the journal cannot show whether it answers well
 	case res.Failure != nil:
 		got = res.Failure.Type + ": " + res.Failure.Message
@@ -171,7 +178,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, 
 	return a, false
 }
 
-func diverged(res sandbox.Result) bool {
+func diverged(res *sandbox.Result) bool {
 	return res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged
 }
 

@@ -15,7 +15,6 @@ import (
 type recovery struct {
 	*answered
 	budgets budgets
-	drifted bool // the stored program failed because an external response changed shape
 	outage  bool // the provider failed, which says nothing of the method
 }
 
@@ -61,12 +60,19 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 // service by a repair, a regeneration or a correction that has not succeeded. o is the answer without one.
 func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcome {
 	g := rec.decision.Fallback
-	if g == nil || rec.adopting != nil || o.OK() || ctx.Err() != nil || rec.class == agent.ClassAuthored {
+	waits := rec.policy.ApprovalRequired // an adopted candidate did not answer: it waits for a person
+	if g == nil || o.OK() || ctx.Err() != nil || rec.adopting != nil && !waits {
 		return o
 	}
 	j := rec.try(ctx, g)
-	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(g, j)
+	if rec.adopting == nil && rec.class == agent.ClassAuthored {
+		if !j.outcome.OK() {
+			return o // the error of the candidate is as honest as any
+		}
+		rec.forgeFailed(o) // where the old program has a value, the new one is no better
+	}
+	rec.ran(agent.SourcePersisted, g, j)
 	if !j.served() {
 		rec.note(j)
 	}
@@ -96,7 +102,10 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 		return rec.keep(j)
 	}
 	rec.note(j)
-	rec.drifted = j.class == agent.ClassAdaptive
+	if j.class == agent.ClassAdaptive {
+		rec.drifted = changedSources(Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes})
+		rec.adaptive = true
+	}
 	if rec.artifact.Pinned || rec.decision.Reason == ReasonApprovalRequired { // a newer program waits already
 		return rec.keep(j)
 	}
@@ -149,9 +158,22 @@ func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
 	case rec.adopting != nil && rec.adopting.attempt.served():
 		rec.r.backoffs.clear(rec.backoffKey())
 	case failing && !o.OK():
-		rec.r.backoffs.failed(rec.backoffKey(), o, rec.r.o.Now(), rec.policy.Backoff)
+		rec.forgeFailed(o)
 	}
 	return o
+}
+
+// forgeFailed delays the next attempt at a program. What a person asked for shows at the method how it failed.
+func (rec *recovery) forgeFailed(o agent.Outcome) {
+	until := rec.r.backoffs.failed(rec.backoffKey(), o, rec.r.o.Now(), rec.policy.Backoff)
+	if !rec.askedByPerson() || rec.artifact == nil {
+		return
+	}
+	c := failedCorrection(rec.artifact.Correction, o, until)
+	if rec.decision.Reason == ReasonCorrection && c.Attempts >= maxCorrections {
+		c.State, c.NextTryAt = agent.CorrectionFailed, nil
+	}
+	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, Correction: c})
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, or it fails too often.
@@ -169,7 +191,7 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 		if rec.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(rec.artifact.LastFailureClass)
 		}
-		rec.drifted = rec.artifact.LastFailureClass == agent.ClassAdaptive
+		rec.adaptive = rec.artifact.LastFailureClass == agent.ClassAdaptive
 	}
 	return rec.repair(ctx, g, why)
 }
@@ -185,7 +207,7 @@ func (rec *recovery) count(g *agent.Generation, j judged) {
 		change.Answered = rec.answeredInput(j)
 		change.Fixture = rec.fixture(g, j)
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
-			change.Shapes = j.shapes
+			change.Shapes, change.Outlines = j.shapes, j.outlines
 		}
 	} else {
 		change.ErrorType, change.Reason = j.outcome.ErrorType, Clip(j.outcome.ErrorMessage, 400)

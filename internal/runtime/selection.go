@@ -123,35 +123,43 @@ func (in *SelectInput) serves(a *agent.Artifact, g *agent.Generation) bool {
 // selectApproved selects while the current generation waits for a person's approval: the newest approved healthy
 // generation that keeps the contract answers, else the newest approved one that may run, else nothing runs.
 func selectApproved(in SelectInput, a *agent.Artifact, d Decision) Decision {
-	run := func(g *agent.Generation) Decision {
+	if g := in.approved(a); g != nil {
 		return Decision{Decision: agent.DecideRun, Reason: ReasonApprovalRequired, Generation: g}
-	}
-	fits := func(g *agent.Generation) bool {
-		return in.CheckedFingerprint == agent.FingerprintNone || g.CheckedFingerprint == in.CheckedFingerprint
-	}
-	var any *agent.Generation
-	for _, g := range a.Generations {
-		if !g.Approved || g.Aside || forgeReason(in, a, g) != "" {
-			continue
-		}
-		if fits(g) && !Degraded(g, in.Policy.Degraded) {
-			return run(g)
-		}
-		if any == nil {
-			any = g
-		}
-	}
-	if any != nil {
-		return run(any)
 	}
 	d.Decision, d.Reason = agent.DecideRefuse, ReasonApprovalRequired
 	return d
 }
 
+// approved returns the newest approved healthy generation that keeps the contract, else the newest approved one that may
+// run, else nil.
+func (in *SelectInput) approved(a *agent.Artifact) *agent.Generation {
+	fits := func(g *agent.Generation) bool {
+		return in.CheckedFingerprint == agent.FingerprintNone || g.CheckedFingerprint == in.CheckedFingerprint
+	}
+	var any *agent.Generation
+	for _, g := range a.Generations {
+		if !g.Approved || g.Aside || runnable(*in, a, g) != "" {
+			continue
+		}
+		if fits(g) && !Degraded(g, in.Policy.Degraded) {
+			return g
+		}
+		if any == nil {
+			any = g
+		}
+	}
+	return any
+}
+
 // fallback is the generation that answers when no new program can be had for that reason, or nil: one that may run, but
 // for which a person or the evidence wants another.
 func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason string) *agent.Generation {
-	if reason != ReasonRequested && reason != ReasonCorrection || g == nil || runnable(in, a, g) != "" || in.Policy.ApprovalRequired && !g.Approved {
+	switch {
+	case reason != ReasonRequested && reason != ReasonCorrection:
+		return nil
+	case in.Policy.ApprovalRequired:
+		return in.approved(a)
+	case runnable(in, a, g) != "":
 		return nil
 	}
 	return g

@@ -40,7 +40,7 @@ func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []ExampleResult {
 	s := r.selection(p)
 	out := []ExampleResult{}
 	for _, x := range p.Artifact.ActiveExamples() {
-		out = append(out, s.runExample(ctx, p.Generation, &x))
+		out = append(out, s.runExample(ctx, p.Generation, &x, exampleRun{}))
 	}
 	return out
 }

@@ -64,7 +64,7 @@ func (o *Operator) PutExamples(ctx context.Context, role, method string, list []
 func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) agent.Example {
 	if a != nil && x.ID != "" {
 		if old := a.Example(x.ID); old != nil && old.SameInput(x.Args, x.Kwargs) {
-			x.CallID, x.SessionID, x.Effects, x.CreatedAt, x.By = old.CallID, old.SessionID, old.Effects, old.CreatedAt, old.By
+			x.CallID, x.SessionID, x.Effects, x.TakenAt, x.CreatedAt, x.By = old.CallID, old.SessionID, old.Effects, old.TakenAt, old.CreatedAt, old.By
 		}
 	}
 	if x.ID == "" {
@@ -107,6 +107,9 @@ func (o *Operator) DecideExample(ctx context.Context, role, method, id string, a
 		}
 		active := *x
 		active.State = agent.ExampleActive
+		if err := fits(a, active); err != nil {
+			return agent.ArtifactChange{}, err
+		}
 		change := agent.ArtifactChange{Example: &active}
 		if i := slices.IndexFunc(a.Verdicts, func(v agent.Verdict) bool { return v.ExampleID == id }); i >= 0 {
 			v := a.Verdicts[i]
@@ -121,8 +124,9 @@ func (o *Operator) DecideExample(ctx context.Context, role, method, id string, a
 	if err != nil {
 		return nil, err
 	}
-	if accept && a.Correction.Pending() && o.calls.Policy().Correction == agent.CorrectBackground {
-		o.calls.Correct(role, method, actor)
+	if accept {
+		o.calls.ForgetFailures(role, method)
+		o.correct(a, actor)
 	}
 	return a.Examples, nil
 }

@@ -102,12 +102,24 @@ func (o *Operator) Operate(ctx context.Context, role, method string, op Operatio
 	defer unlock()
 	entry := o.audit(op.Actor, onArtifacts+op.Action, role+"."+method, op.Reason)
 	o.calls.ForgetFailures(role, method)
-	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+	a, err := o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
 		return op.on(a)
 	})
+	if err == nil {
+		o.correct(a, op.Actor)
+	}
+	return a, err
+}
+
+// correct has a correction that is pending forged at once. It returns when the attempt has ended, nil where none begins.
+func (o *Operator) correct(a *agent.Artifact, actor string) (tried <-chan struct{}) {
+	if !a.Correction.Pending() || len(a.Corrections()) == 0 || o.calls.Policy().Correction != agent.CorrectBackground {
+		return nil
+	}
+	return o.calls.Correct(a.Role, a.MethodName, actor)
 }
 
 // on is the change that the act makes of the artifact.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -68,6 +69,11 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 		if a == nil && x == nil {
 			return agent.ArtifactChange{}, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept", Hint: "say what is expected: an example is kept"}
 		}
+		if x != nil {
+			if err := fits(a, *x); err != nil {
+				return agent.ArtifactChange{}, err
+			}
+		}
 		change := agent.ArtifactChange{Verdict: &verdict, Example: x}
 		verdict.Dropped = a.FixturesOf(verdict.Args, verdict.Kwargs)
 		if o.corrects(a, &verdict) {
@@ -84,11 +90,28 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	if !same {
 		o.o.Metrics.Verdict(j.Verdict)
 		o.calls.ForgetFailures(call.Log.Role, call.Log.Method)
-		if a.Correction.Pending() && o.calls.Policy().Correction == agent.CorrectBackground {
-			tried = o.calls.Correct(call.Log.Role, call.Log.Method, j.Actor)
-		}
+		tried = o.correct(a, j.Actor)
 	}
 	return judgedCall(a, a.Verdict(callID)), tried, nil
+}
+
+// fits reports why the example that follows from a verdict cannot be kept beside the others: a method has its bounds for
+// active ones, and the same for proposed ones.
+func fits(a *agent.Artifact, x agent.Example) error {
+	list := []agent.Example{x}
+	if a != nil {
+		for _, other := range a.Apply(agent.ArtifactChange{Example: &x}).Examples {
+			if other.State == x.State && other.ID != x.ID {
+				list = append(list, other)
+			}
+		}
+	}
+	err := agent.CheckExamples(list)
+	var bad *agent.InputError
+	if errors.As(err, &bad) {
+		bad.Pointer, bad.Hint = "/expected", "drop examples that are not needed: PUT .../examples"
+	}
+	return err
 }
 
 // errUnchanged ends a change that would change nothing.
@@ -123,7 +146,7 @@ func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Ca
 		return call, &agent.InputError{Code: "no_program", Detail: "no program answered this call", Hint: "judge a call that a program answered"}
 	case e.ReplayableReason == runtime.ReasonMasked:
 		return call, &agent.InputError{Code: "masked_input", Detail: "the call had secrets among its arguments, which are not kept", Hint: "put an example with arguments of your own"}
-	case call.Outcome == nil && e.OutcomeStatus == agent.StatusOK, e.Args == nil:
+	case call.Outcome == nil, e.Args == nil:
 		return call, store.ErrGone
 	case verdict == agent.VerdictRight && e.OutcomeStatus != agent.StatusOK && !e.OutcomeAuthored:
 		return call, &agent.InputError{Code: "invalid_verdict", Pointer: "/verdict", Detail: "the program did not answer: it failed with " + e.OutcomeErrorType,
@@ -144,7 +167,13 @@ func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *age
 		v.Got = call.Outcome.Value
 	}
 	x := agent.Example{ID: agent.NewID("ex"), Args: e.Args, Kwargs: e.Kwargs, Note: j.Note, State: v.State, By: j.Actor, CreatedAt: v.At,
-		CallID: e.CallID, SessionID: e.SessionID, Effects: call.Effects}
+		CallID: e.CallID, SessionID: e.SessionID, Effects: call.Effects, TakenAt: v.At}
+	if at, err := time.Parse(time.RFC3339, e.Timestamp); err == nil {
+		x.TakenAt = at
+	}
+	if len(x.Effects) > agent.MaxExamplesBytes/4 {
+		x.Effects = nil // too much to keep: it runs live
+	}
 	switch {
 	case j.Verdict == agent.VerdictRight && e.OutcomeStatus == agent.StatusOK:
 		x.Expect.Value = v.Got
@@ -161,10 +190,10 @@ func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *age
 	return v, &x
 }
 
-// corrects reports whether the verdict wants another program: it is active, and about the program that serves.
+// corrects reports whether the verdict wants another program. One about a program that does not serve any more does, too:
+// the one that serves may answer as wrong.
 func (o *Operator) corrects(a *agent.Artifact, v *agent.Verdict) bool {
-	return a != nil && v.Verdict == agent.VerdictWrong && v.State == agent.ExampleActive && v.Generation == a.CurrentID && a.Current() != nil &&
-		o.calls.Policy().Correction != agent.CorrectManual
+	return a != nil && v.Wrong() && a.Current() != nil && o.calls.Policy().Correction != agent.CorrectManual
 }
 
 func judgedCall(a *agent.Artifact, v *agent.Verdict) JudgedCall {

@@ -99,6 +99,7 @@ func deny(format string, args ...any) *fetchError {
 // is denied; what failed on the way keeps its kind in the note and is told as fetch_failed.
 func (f *fetcher) fetch(ctx context.Context, q recurgent.Request) (*recurgent.Response, Fetch, *recurgent.Failure) {
 	note := Fetch{URL: wire.BoundText([]byte(safeURL(q.URL)), maxURL), Mode: "live"}
+	note.Asked = note.URL
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	response, final, err := f.attempt(ctx, q)

@@ -89,7 +89,10 @@ type Fetch struct {
 	Shape     string `json:"shape,omitempty"` // a fingerprint of the body's form (JSON kinds and keys, HTML, CSV header ...)
 	Mode      string `json:"mode"`            // live or recorded
 
+	Asked string `json:"-"` // the URL that the program asked for, where redirects led to another one
+
 	// Evidence for the model, never sent anywhere else.
+	Outline     string `json:"-"` // the shape in words
 	ContentType string `json:"-"`
 	Bytes       int    `json:"-"` // of the body
 	Sample      string `json:"-"` // the body's first 2 KiB, valid UTF-8
@@ -101,7 +104,7 @@ const maxSample = 2 << 10
 // describe fills in what the response tells of itself.
 func (f *Fetch) describe(r *recurgent.Response) {
 	f.Status, f.FetchedAt, f.ContentType, f.Bytes = r.Status, r.FetchedAt, r.Header["Content-Type"], len(r.Body)
-	f.Shape = shapeOf(f.ContentType, r.Body)
+	f.Shape, f.Outline = describeShape(f.ContentType, r.Body)
 	f.Sample = strings.ToValidUTF8(r.Body[:min(len(r.Body), maxSample)], "")
 }
 

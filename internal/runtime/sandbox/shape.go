@@ -15,26 +15,65 @@ import (
 // line. Two bodies of one form have equal shapes; a program that cannot read a new shape meets drift, not a fault
 // of its own.
 func shapeOf(contentType, body string) string {
+	shape, _ := describeShape(contentType, body)
+	return shape
+}
+
+// maxOutline bounds an outline, in bytes.
+const maxOutline = 400
+
+// describeShape returns the shape and an outline of it that a model can read: JSON as keys with kinds (n number, s string, b
+// boolean, 0 null), HTML and XML as element and class names, CSV as its first line.
+func describeShape(contentType, body string) (shape, outline string) {
+	shape, outline = shapeAndOutline(contentType, body)
+	return shape, strings.ToValidUTF8(outline[:min(len(outline), maxOutline)], "")
+}
+
+func shapeAndOutline(contentType, body string) (shape, outline string) {
 	trimmed := strings.TrimSpace(body)
 	if trimmed == "" {
-		return "empty"
+		return "empty", ""
 	}
 	contentType = strings.ToLower(contentType)
 	var v any
 	switch {
 	case (trimmed[0] == '{' || trimmed[0] == '[' || strings.Contains(contentType, "json")) && json.Unmarshal([]byte(trimmed), &v) == nil:
-		return "json:" + shortHash(jsonShape(v, 4))
+		text := jsonShape(v, 4)
+		return "json:" + shortHash(text), text
 	case trimmed[0] == '<':
 		kind := "xml:"
 		if strings.Contains(contentType, "html") || strings.Contains(strings.ToLower(trimmed[:min(len(trimmed), 512)]), "<html") {
 			kind = "html:"
 		}
-		return kind + shortHash(strings.Join(elementNames(trimmed), " "))
+		names := strings.Join(elementNames(trimmed), " ")
+		return kind + shortHash(names), "elements " + names + "; classes " + strings.Join(classNames(trimmed), " ")
 	case strings.Contains(contentType, "csv"):
 		line, _, _ := strings.Cut(trimmed, "\n")
-		return "csv:" + shortHash(strings.TrimSpace(line))
+		return "csv:" + shortHash(strings.TrimSpace(line)), strings.TrimSpace(line)
 	}
-	return "text"
+	return "text", ""
+}
+
+// classNames lists the different class names of a markup text, in the order in which they appear, at most 32.
+func classNames(s string) []string {
+	var names []string
+	for len(names) < 32 {
+		_, rest, ok := strings.Cut(s, `class="`)
+		if !ok {
+			break
+		}
+		value, after, ok := strings.Cut(rest, `"`)
+		if !ok {
+			break
+		}
+		for _, n := range strings.Fields(value) {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+		s = after
+	}
+	return names
 }
 
 func shortHash(s string) string {
@@ -106,6 +145,7 @@ func recordedFetch(params json.RawMessage, e *journalEntry) Fetch {
 	note := Fetch{Mode: "recorded"}
 	if json.Unmarshal(params, &q) == nil {
 		note.URL = safeURL(q.URL)
+		note.Asked = note.URL
 	}
 	if e.Error != nil {
 		note.ErrorKind = fetchNetwork
