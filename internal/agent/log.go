@@ -132,6 +132,8 @@ type LogEntry struct {
 	UserCorrectionReferenceCallID string   `json:"user_correction_reference_call_id,omitempty"`
 	CorrectedBy                   string   `json:"corrected_by,omitempty"` // the re-ask; the store puts it in when the entry is read
 
+	Verdict string `json:"verdict,omitempty"` // what a person said of the answer, right or wrong; put in when the entry is read
+
 	Usage            Usage           `json:"usage"`
 	SandboxLevel     string          `json:"sandbox_level"`
 	Replayable       bool            `json:"replayable"`
@@ -167,4 +169,5 @@ type PatternEvent struct {
 	Status       string   `json:"status"`
 	WeakSuccess  bool     `json:"weak_success,omitempty"`
 	Corrected    string   `json:"corrected,omitempty"` // the call id of the re-ask
+	Verdict      string   `json:"verdict,omitempty"`   // what a person said of the answer; put in when the event is read
 }

@@ -35,12 +35,12 @@ func (f *fake) PatternReport(_ context.Context, role string) (operator.PatternRe
 }
 
 func (f *fake) HistoryUsage(context.Context) (operator.HistoryUsage, error) {
-	u := operator.Usage{Calls: 1, WithAccess: 1, Share: 1, Tags: map[string]int{"count": 1}}
+	u := operator.Usage{Calls: 1, WithAccess: 1, Share: 1, Tags: map[string]int{"count": 1}, Verdicts: map[string]int{}}
 	return operator.HistoryUsage{Usage: u, Roles: []operator.RoleUsage{{Role: "r", Usage: u}}}, f.note("HistoryUsage")
 }
 
 func (f *fake) Trends(_ context.Context, w time.Duration) (operator.Trends, error) {
-	t := operator.Trend{Since: agent.FormatTime(at), Until: agent.FormatTime(at), ProgramSource: map[string]int{"persisted": 1}, FailureClass: map[string]int{}, ErrorType: map[string]int{}}
+	t := operator.Trend{Since: agent.FormatTime(at), Until: agent.FormatTime(at), ProgramSource: map[string]int{"persisted": 1}, FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
 	return operator.Trends{Window: w.String(), Total: t, Buckets: []operator.Trend{t}}, f.note("Trends")
 }
 

@@ -51,13 +51,11 @@ func same(x, y any, tolerance float64) bool {
 	return x == y
 }
 
-// large reports whether the number is an integer that a float64 cannot hold exactly: an identifier, or arithmetic that
-// was meant to be exact. Two of them are equal by their digits only.
+func whole(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
+
+// large reports whether an integer is beyond what a float64 holds exactly: it is an identifier, or was meant to be exact.
 func large(n json.Number) bool {
 	const exact = 1 << 53
-	if strings.ContainsAny(n.String(), ".eE") {
-		return false
-	}
 	i, err := strconv.ParseInt(n.String(), 10, 64)
 	return err != nil || i > exact || i < -exact
 }
@@ -69,7 +67,7 @@ func sameNumber(x, y json.Number, tolerance float64) bool {
 	if x == y {
 		return true
 	}
-	if tolerance == 0 && large(x) && large(y) {
+	if tolerance == 0 && whole(x) && whole(y) && (large(x) || large(y)) {
 		return false
 	}
 	f, errF := x.Float64()

@@ -13,6 +13,9 @@ import (
 const other = "other"
 
 // The closed label sets. Where a value may come from a person or a program, the set ends with other.
+// signalVerdict is the signal of a correction that a person made by calling an answer wrong.
+const signalVerdict = "verdict"
+
 var (
 	callSources  = [...]string{agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone}
 	callStatuses = [...]string{agent.StatusOK, agent.StatusError}
@@ -27,7 +30,7 @@ var (
 	mismatches = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}
 	// The statuses are those of the default policy: an operator's own ones are other.
 	weakReasons       = append(slices.Clone(agent.DefaultPolicy().WeakSuccess.Statuses), emptyArray, other)
-	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", "temporal_reask_no_tooling", other}
+	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", "temporal_reask_no_tooling", signalVerdict, other}
 	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
 
 	engines = []string{"ssa", "yaegi"}

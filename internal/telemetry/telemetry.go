@@ -140,7 +140,7 @@ func (m *Metrics) newQuality(f factory) {
 	m.contractChecks = f.set("recurgent_contract_checks_total", "Values checked against a contract.", "result", results)
 	m.mismatches = f.set("recurgent_contract_violations_total", "Contract violations by mismatch.", "mismatch", mismatches)
 	m.weak = f.set("recurgent_weak_successes_total", "Ok values that say of themselves that they achieved little, by reason; a value with two reasons counts under both.", "reason", weakReasons)
-	m.corrections = f.set("recurgent_user_corrections_total", "Questions asked again soon after a weak or wrong answer, by signal.", "signal", correctionSignals)
+	m.corrections = f.set("recurgent_user_corrections_total", "Corrections by users: questions asked again soon after a weak or wrong answer, and answers called wrong, by signal.", "signal", correctionSignals)
 	m.historyAppends = f.set("recurgent_history_appends_total", "Calls that ended, by whether their history record was appended.", "result", results)
 	m.historySize = f.histogram("recurgent_history_size_records", "Records in the session's history after a call.", []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000})
 	m.historyAccess = f.counter("recurgent_history_access_total", "Calls whose program reads the conversation history.")
@@ -258,8 +258,13 @@ func (m *Metrics) ObserveRepair(ok bool) { m.repairs.inc(result(ok)) }
 // ObserveRegeneration counts a program forged anew over an earlier generation.
 func (m *Metrics) ObserveRegeneration() { m.regenerations.Inc() }
 
-// Verdict counts what a person said of a call: right or wrong.
-func (m *Metrics) Verdict(verdict string) { m.verdicts.inc(verdict) }
+// Verdict counts what a person said of a call: right or wrong. A wrong one is a user's correction, too.
+func (m *Metrics) Verdict(verdict string) {
+	m.verdicts.inc(verdict)
+	if verdict == agent.VerdictWrong {
+		m.corrections.inc(signalVerdict)
+	}
+}
 
 // Guardrail counts a program that a guardrail refused.
 func (m *Metrics) Guardrail(kind string) { m.guardrails.inc(kind) }

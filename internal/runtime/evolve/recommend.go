@@ -37,7 +37,8 @@ type Call struct {
 	Authored    bool
 	Class       agent.Class // of a failure on the way, mended or not
 	Weak        []string    // reasons
-	CorrectedBy string      // the call that asked again, or ""
+	CorrectedBy string      // the call that asked again, "verdict" where a person called the answer wrong, or ""
+	Wrong       bool        // a person called the answer wrong, and no program was written for it yet
 }
 
 // Method is the evidence on one role's method. Calls are oldest first.
@@ -111,7 +112,7 @@ func Collect(entries []agent.LogEntry, value func(callID string) json.RawMessage
 			groups[key] = m
 		}
 		m.Calls = append(m.Calls, Call{CallID: e.CallID, Status: e.OutcomeStatus, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: failureOf(&e),
-			Weak: e.WeakSuccessReasons, CorrectedBy: corrected[e.CallID]})
+			Weak: e.WeakSuccessReasons, CorrectedBy: correctedBy(&e, corrected), Wrong: e.Verdict == agent.VerdictWrong})
 	}
 	out := make([]Method, 0, len(groups))
 	for _, m := range groups {
@@ -120,6 +121,14 @@ func Collect(entries []agent.LogEntry, value func(callID string) json.RawMessage
 	}
 	slices.SortFunc(out, func(a, b Method) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method)) })
 	return out
+}
+
+// correctedBy says how users corrected the call: a verdict is a correction as a re-ask is.
+func correctedBy(e *agent.LogEntry, reasked map[string]string) string {
+	if by := reasked[e.CallID]; by != "" || e.Verdict != agent.VerdictWrong {
+		return by
+	}
+	return "verdict"
 }
 
 // failureOf is the class of the failure that the call met: its own, or that of the stored program which failed first and
@@ -365,9 +374,11 @@ func simulate(m Method, trials []trial) []*Simulation {
 // reforge recommends a new program where the present one keeps failing by its own fault, or keeps saying itself that it
 // achieved little, in words that no constraint can catch.
 func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
-	var failed, little tally
+	var failed, little, wrong tally
 	for _, c := range m.Calls {
 		switch {
+		case c.Wrong:
+			wrong.add(c)
 		case c.Class == agent.ClassIntrinsic || c.Class == agent.ClassAdaptive:
 			failed.add(c)
 		case c.Status == agent.StatusOK && onlyStatus(c.Weak), c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
@@ -386,6 +397,11 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 		reasons = append(reasons, fmt.Sprintf("%d of %d calls achieved little by the program's own word, and %d of them were asked again", len(little.ids), n, little.corrected))
 		all.corrected += little.corrected
 		all.ids = append(all.ids, little.ids...)
+	}
+	if len(wrong.ids) >= p.Corrections {
+		reasons = append(reasons, fmt.Sprintf("people called the answers of %d of %d calls wrong", len(wrong.ids), n))
+		all.corrected += wrong.corrected
+		all.ids = append(all.ids, wrong.ids...)
 	}
 	if len(reasons) == 0 {
 		return nil

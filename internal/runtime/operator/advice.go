@@ -90,6 +90,10 @@ func (o *Operator) evaluate(ctx context.Context, verdicts map[string]verdict, ex
 		return nil, err
 	}
 	entries = sinceApplied(entries, verdicts)
+	judged := o.verdictsOf()
+	for i := range entries {
+		entries[i].Verdict = judged.open(ctx, &entries[i])
+	}
 	e := o.evidence(ctx, entries)
 	if !exact {
 		e.value = nil
@@ -170,7 +174,7 @@ func (o *Operator) evidence(ctx context.Context, entries []agent.LogEntry) evide
 	own, session := map[string]bool{}, map[methodKey]string{}
 	for _, e := range entries {
 		k := methodKey{e.Role, e.Method}
-		if e.ContractSource == contract.SourceHash || e.ContractSource == contract.SourceMerged {
+		if e.Depth == 0 && (e.ContractSource == contract.SourceHash || e.ContractSource == contract.SourceMerged) { // the registry's method wins over delegations
 			own[e.CallID] = true
 			if session[k] == "" {
 				session[k] = e.SessionID // the newest

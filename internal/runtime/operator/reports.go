@@ -37,10 +37,11 @@ func (o *Operator) PatternReport(ctx context.Context, role string) (PatternRepor
 		report.Events = []agent.PatternEvent{}
 		return report, nil
 	}
+	judged := o.verdictsOf()
 	for i := range report.Events {
 		e := &report.Events[i]
 		if c, err := o.store.Call(ctx, e.CallID); err == nil { // an entry that retention dropped tells nothing
-			e.Corrected = c.Log.CorrectedBy
+			e.Corrected, e.Verdict = c.Log.CorrectedBy, judged.on(ctx, &c.Log)
 		}
 		if e.Capabilities == nil {
 			e.Capabilities = []string{}
@@ -63,6 +64,7 @@ type Usage struct {
 	WithAccess int            `json:"with_access"` // ran a program that names the history
 	Share      float64        `json:"share"`       // 0 to 1
 	Tags       map[string]int `json:"tags"`        // calls by query pattern: filter, map, slice, count, group
+	Verdicts   map[string]int `json:"verdicts"`    // calls that a person judged: right, wrong
 }
 
 // RoleUsage is the usage of one role.
@@ -71,6 +73,8 @@ type RoleUsage struct {
 	Usage
 }
 
+func newUsage() Usage { return Usage{Tags: map[string]int{}, Verdicts: map[string]int{}} }
+
 func (u *Usage) add(e *agent.LogEntry) {
 	u.Calls++
 	if e.HistoryAccessDetected {
@@ -78,6 +82,9 @@ func (u *Usage) add(e *agent.LogEntry) {
 	}
 	for _, tag := range e.HistoryQueryPatterns {
 		u.Tags[tag]++
+	}
+	if e.Verdict != "" {
+		u.Verdicts[e.Verdict]++
 	}
 	u.Share = float64(u.WithAccess) / float64(u.Calls)
 }
@@ -88,10 +95,11 @@ func (o *Operator) HistoryUsage(ctx context.Context) (HistoryUsage, error) {
 	if err != nil {
 		return HistoryUsage{}, err
 	}
-	report := HistoryUsage{Usage: Usage{Tags: map[string]int{}}, Roles: []RoleUsage{}}
-	roles := map[string]*RoleUsage{}
+	report := HistoryUsage{Usage: newUsage(), Roles: []RoleUsage{}}
+	roles, judged := map[string]*RoleUsage{}, o.verdictsOf()
 	for i := range entries {
 		e := &entries[i]
+		e.Verdict = judged.on(ctx, e)
 		if e.ProgramSource == agent.SourceNone {
 			continue
 		}
@@ -101,7 +109,7 @@ func (o *Operator) HistoryUsage(ctx context.Context) (HistoryUsage, error) {
 		report.Since = e.Timestamp
 		report.add(e)
 		if roles[e.Role] == nil {
-			roles[e.Role] = &RoleUsage{Role: e.Role, Usage: Usage{Tags: map[string]int{}}}
+			roles[e.Role] = &RoleUsage{Role: e.Role, Usage: newUsage()}
 		}
 		roles[e.Role].add(e)
 	}
@@ -127,14 +135,15 @@ type Trend struct {
 	Calls         int            `json:"calls"`
 	Errors        int            `json:"errors"`
 	WeakSuccesses int            `json:"weak_successes"`
-	Corrections   int            `json:"corrections"`
+	Corrections   int            `json:"corrections"` // asked again, or called wrong
 	ProgramSource map[string]int `json:"program_source"`
 	FailureClass  map[string]int `json:"failure_class"` // failures on the way too, those that were mended
 	ErrorType     map[string]int `json:"error_type"`
+	Verdicts      map[string]int `json:"verdicts"` // of people on these calls: right, wrong
 }
 
 func newTrend(since, until time.Time) Trend {
-	return Trend{Since: agent.FormatTime(since), Until: agent.FormatTime(until), ProgramSource: map[string]int{}, FailureClass: map[string]int{}, ErrorType: map[string]int{}}
+	return Trend{Since: agent.FormatTime(since), Until: agent.FormatTime(until), ProgramSource: map[string]int{}, FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
 }
 
 func (t *Trend) add(e *agent.LogEntry) {
@@ -158,6 +167,12 @@ func (t *Trend) add(e *agent.LogEntry) {
 	if e.UserCorrectionDetected {
 		t.Corrections++
 	}
+	if e.Verdict != "" {
+		t.Verdicts[e.Verdict]++
+	}
+	if e.Verdict == agent.VerdictWrong {
+		t.Corrections++
+	}
 }
 
 // Trends counts the calls of the last window, in twelve buckets.
@@ -173,7 +188,9 @@ func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, er
 	for i := range time.Duration(trendBuckets) {
 		t.Buckets = append(t.Buckets, newTrend(since.Add(i*step), since.Add((i+1)*step)))
 	}
+	judged := o.verdictsOf()
 	for i := range entries {
+		entries[i].Verdict = judged.on(ctx, &entries[i])
 		at, err := time.Parse(time.RFC3339, entries[i].Timestamp)
 		if err != nil {
 			continue

@@ -29,7 +29,9 @@ func (o *Operator) CallView(ctx context.Context, callID string) (CallView, error
 	if got.Log.Code == "" && got.Log.CodeChecksum != "" {
 		got.Log.Code = o.codeOf(ctx, got.Log)
 	}
-	return CallView{LogEntry: filled(got.Log), Outcome: got.Outcome}, nil
+	view := CallView{LogEntry: filled(got.Log), Outcome: got.Outcome}
+	view.Verdict = o.verdictsOf().on(ctx, &view.LogEntry)
+	return view, nil
 }
 
 // codeOf joins the program to a log entry that holds its checksum only.
@@ -74,8 +76,10 @@ func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Lo
 		return slices.ContainsFunc(ended, func(d agent.LogEntry) bool { return d.CallID == e.CallID })
 	})
 	out = append(out, ended...)
+	judged := o.verdictsOf()
 	for i := range out {
 		out[i] = filled(out[i])
+		out[i].Verdict = judged.on(ctx, &out[i])
 	}
 	return out, nil
 }

@@ -1,0 +1,54 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// verdictsOf reads what people said of calls, one artifact a method. It is for one goroutine and one reply.
+func (o *Operator) verdictsOf() *judgedCalls {
+	return &judgedCalls{store: o.store, read: map[methodKey]*agent.Artifact{}}
+}
+
+type judgedCalls struct {
+	store store.Namespace
+	read  map[methodKey]*agent.Artifact
+}
+
+func (j *judgedCalls) artifact(ctx context.Context, e *agent.LogEntry) *agent.Artifact {
+	k := methodKey{e.Role, e.Method}
+	a, known := j.read[k]
+	if !known {
+		a, _ = j.store.Artifact(ctx, e.Role, e.Method) // without one nothing was judged
+		j.read[k] = a
+	}
+	return a
+}
+
+// on is the verdict in force on the call, "" without one.
+func (j *judgedCalls) on(ctx context.Context, e *agent.LogEntry) string {
+	a := j.artifact(ctx, e)
+	if a == nil {
+		return ""
+	}
+	if v := a.Verdict(e.CallID); v != nil && v.State == agent.ExampleActive {
+		return v.Verdict
+	}
+	return ""
+}
+
+// open is on, but "" for a wrong verdict that the current program was held to: it is no evidence against that one.
+func (j *judgedCalls) open(ctx context.Context, e *agent.LogEntry) string {
+	verdict := j.on(ctx, e)
+	if verdict != agent.VerdictWrong {
+		return verdict
+	}
+	for _, v := range j.artifact(ctx, e).Corrections() {
+		if v.CallID == e.CallID {
+			return verdict
+		}
+	}
+	return ""
+}
