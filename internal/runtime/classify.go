@@ -107,7 +107,10 @@ func changedSources(e Evidence) (out []string) {
 		if !known || !good(f) {
 			continue
 		}
-		names := []string{shapeKey(f), withoutQuery(f.Asked)}
+		names := []string{shapeKey(f)}
+		if f.Asked != "" {
+			names = append(names, withoutQuery(f.Asked))
+		}
 		used = append(used, names...)
 		if was != f.Shape {
 			out = append(out, names...)

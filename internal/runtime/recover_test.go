@@ -310,7 +310,7 @@ func TestChangedSource(t *testing.T) {
 		t.Errorf("the failure is kept as %+v", f)
 	}
 	for _, part := range []string{"the failing run ended in parse_failed: no item", "it fetched https://feed.example/rss?q=1: status 200, text/xml, 12 bytes",
-		"the shape of the response changed since the last good run: html, was rss", "the response begins: rss 2.0"} {
+		"the shape of the response is now html; at the last good run it was rss", "the response begins: rss 2.0"} {
 		if text := lastUser(model.Requests()[1]); !strings.Contains(text, part) {
 			t.Errorf("the request lacks %q:\n%s", part, text)
 		}
