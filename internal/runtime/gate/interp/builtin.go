@@ -40,6 +40,9 @@ func (c *compiler) builtin(b *ssa.Builtin, cc *ssa.CallCommon, v ssa.Value) op {
 		x, empty := args[0].off, isEmptyInterface(cc.Args[0].Type())
 		return func(m unsafe.Pointer) { panic(loadAny(unsafe.Add(m, x), empty)) }
 	case "recover":
+		if v == nil {
+			return lateRecover
+		}
 		return func(m unsafe.Pointer) { *at[any](m, d) = doRecover(m) }
 	case "print", "println":
 		return func(unsafe.Pointer) {} // a program has no standard error

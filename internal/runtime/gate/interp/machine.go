@@ -264,4 +264,11 @@ func doRecover(m unsafe.Pointer) any {
 	return p
 }
 
+// lateRecover is a deferred recover, as if the function that deferred it called it when it returns. Nobody calls it while that function panics.
+func lateRecover(m unsafe.Pointer) {
+	if !headOf(m).panicking {
+		doRecover(m)
+	}
+}
+
 type reflectType = reflect.Type
