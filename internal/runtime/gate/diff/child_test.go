@@ -104,7 +104,13 @@ func runTwice(g *gate.Gate, under pressure, source string) result {
 	return first
 }
 
-func runOnce(c *interp.Compiled) (r result) {
+// An engine is a compiled program of either engine.
+type engine interface {
+	Begin(now time.Time, seed uint64)
+	Run(*recurgent.Call) (any, error, *interp.Panic)
+}
+
+func runOnce(c engine) (r result) {
 	call, err := newCall("[]")
 	if err != nil {
 		return result{Panic: err.Error()}

@@ -285,24 +285,64 @@ func newCall(args string) (*recurgent.Call, error) {
 // runNatively compiles all programs into one binary of the Go toolchain and returns the results by call.
 func runNatively(t *testing.T, corpus []entry) map[string]result {
 	t.Helper()
-	dir := t.TempDir()
+	binary, err := buildNatively(t.TempDir(), corpus)
+	if err != nil {
+		t.Fatalf("the corpus does not compile natively: %v", err)
+	}
+	return runBinary(t, binary)
+}
+
+// runBinary runs what buildNatively has built and returns the results by call.
+func runBinary(t *testing.T, binary string) map[string]result {
+	t.Helper()
+	var stderr bytes.Buffer
+	run := exec.Command(binary)
+	run.Stderr = &stderr
+	data, err := run.Output()
+	if err != nil {
+		t.Fatalf("native run: %v\n%s", err, stderr.String())
+	}
+	out := map[string]result{}
+	for line := range bytes.Lines(data) {
+		var r result
+		if err := json.Unmarshal(line, &r); err != nil {
+			continue // printed by a program
+		}
+		out[r.Name] = asTool(r)
+	}
+	return out
+}
+
+var ownPath = regexp.MustCompile(`recurgent/p\d+`) // of a program's package, natively
+
+// asTool gives the program's package the path that it has here.
+func asTool(r result) result {
+	r.Value = ownPath.ReplaceAll(r.Value, []byte("tool"))
+	for _, s := range []*string{&r.Error, &r.Type, &r.Encode, &r.Panic} {
+		*s = ownPath.ReplaceAllString(*s, "tool")
+	}
+	return r
+}
+
+// buildNatively compiles all programs into one binary in dir, each a package of its own.
+func buildNatively(dir string, corpus []entry) (binary string, err error) {
 	write := func(name, text string) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o755)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o644)
 		}
 	}
 	version := strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go")
 	write("go.mod", "module recurgent\n\ngo "+version+"\n")
-	for _, name := range []string{"recurgent.go", "host.go"} {
-		text, err := os.ReadFile("../../recurgent/" + name)
+	for from, to := range map[string]string{"../../recurgent/recurgent.go": "recurgent.go", "../../recurgent/host.go": "host.go"} {
+		text, err := os.ReadFile(from)
 		if err != nil {
-			t.Fatal(err)
+			return "", err
 		}
-		write(name, string(text))
+		write(to, string(text))
 	}
 	write("driver/main.go", native.Driver)
 	var imports, table strings.Builder
@@ -314,29 +354,15 @@ func runNatively(t *testing.T, corpus []entry) map[string]result {
 		}
 	}
 	write("driver/table.go", "package main\n\nimport (\n"+imports.String()+")\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+"\t}\n}\n")
-	binary := filepath.Join(dir, "native")
+	if err != nil {
+		return "", err
+	}
+	binary = filepath.Join(dir, "native")
 	build := exec.Command("go", "build", "-trimpath", "-o", binary, "./driver")
 	build.Dir = dir
 	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off", "GOGC=", "GODEBUG=")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("the corpus does not compile natively: %v\n%s", err, out)
+		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	var stderr bytes.Buffer
-	run := exec.Command(binary)
-	run.Stderr = &stderr
-	data, err := run.Output()
-	if err != nil {
-		t.Fatalf("native run: %v\n%s", err, stderr.String())
-	}
-	out := map[string]result{}
-	own := regexp.MustCompile(`recurgent/p\d+`) // the path of a program's package
-	for line := range bytes.Lines(data) {
-		var r result
-		line = own.ReplaceAll(line, []byte("tool"))
-		if err := json.Unmarshal(line, &r); err != nil {
-			continue // printed by a program
-		}
-		out[r.Name] = r
-	}
-	return out
+	return binary, nil
 }

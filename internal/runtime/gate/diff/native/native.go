@@ -85,7 +85,7 @@ func Run(programs []generate.Program) ([]Result, error) {
 			kept = slices.Delete(kept, i, i+1)
 			continue
 		}
-		results, err := runJobs(binary, len(kept))
+		results, err := RunJobs(binary, len(kept))
 		if err != nil {
 			return nil, err
 		}
@@ -155,8 +155,8 @@ func (b *builder) run(tool string, args ...string) {
 	}
 }
 
-// runJobs runs all jobs of a native binary, which is started again behind a job of which it dies.
-func runJobs(binary string, count int) ([]Result, error) {
+// RunJobs runs all jobs of a native binary, which is started again behind a job of which it dies.
+func RunJobs(binary string, count int) ([]Result, error) {
 	var out []Result
 	for len(out) < count {
 		var stderr bytes.Buffer
