@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -63,55 +64,56 @@ func packagePath[T any]() string { return reflect.TypeFor[T]().PkgPath() + "." }
 // called them.
 const mostFrames = 64
 
-// faultOf returns where in the engine the panic under way came up that the engine itself has run into; "" for any other. It must be called
+// faultOf returns where in our own code the panic under way came up that this code itself has run into; "" for any other. It must be called
 // by a deferred function.
 func faultOf() string {
-	var pcs [mostFrames]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for more := true; more; { // to where the panic began
-		var f runtime.Frame
-		if f, more = frames.Next(); f.Function == "runtime.gopanic" {
-			break
-		}
-	}
-	var why cause // none for a panic that nobody but the runtime's caller has raised
-	library := false
-	for more := true; more; {
-		var f runtime.Frame
-		f, more = frames.Next()
-		name := f.Function
-		switch {
-		case strings.HasPrefix(name, enginePath):
-			return engineFault(name[len(enginePath):], why, library)
-		case strings.HasPrefix(name, programPath) && why > nilPointer, (strings.HasPrefix(name, clockPath) || strings.HasPrefix(name, daemonPath)) && why != 0:
-			return name[strings.LastIndexByte(name, '/')+1:]
-		case ofTheRuntime(name):
-			if why == 0 {
-				why = causeOf(name)
-			}
-		default:
-			library = true
-			if why == 0 {
-				why = operand
+	function, why, library := origin()
+	switch {
+	case why == 0: // its own word
+		return ""
+	case strings.HasPrefix(function, enginePath):
+		for _, part := range nameParts.FindAllString(function[len(enginePath):], -1) {
+			if library && callers[part] || !library && raises[part]&why != 0 {
+				return ""
 			}
 		}
+	case library, why == nilPointer && strings.HasPrefix(function, programPath):
+		return ""
 	}
-	return ""
+	return function[strings.LastIndexByte(function, '/')+1:]
 }
 
-// engineFault judges a panic by the innermost function of the engine under it: library tells whether there are functions of other packages in
-// between.
-func engineFault(function string, why cause, library bool) string {
-	if why == 0 {
-		return "" // the engine's own word
-	}
-	for _, part := range nameParts.FindAllString(function, -1) {
+// origin returns the innermost function of ours in which the panic under way came up, what the Go runtime panicked for, and whether functions of
+// other packages are in between. There is no cause when that function panicked itself, or there is none of ours within mostFrames.
+func origin() (function string, why cause, library bool) {
+	var pcs [mostFrames]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	panicked := false
+	for {
+		f, more := frames.Next()
 		switch {
-		case library && callers[part], !library && raises[part]&why != 0:
-			return ""
+		case !panicked:
+			panicked = f.Function == "runtime.gopanic"
+		case ours(f.Function):
+			return f.Function, why, library
+		case !ofTheRuntime(f.Function):
+			library, why = true, cmp.Or(why, operand)
+		default:
+			why = cmp.Or(why, causeOf(f.Function))
+		}
+		if !more {
+			return "", 0, false
 		}
 	}
-	return function
+}
+
+func ours(function string) bool {
+	for _, path := range []string{enginePath, programPath, clockPath, daemonPath} {
+		if strings.HasPrefix(function, path) {
+			return true
+		}
+	}
+	return false
 }
 
 // nameParts finds the names in that of a function: a closure's has those of the functions around it, inlined ones too.
@@ -138,5 +140,6 @@ func causeOf(name string) cause {
 
 // blame ends the run when the panic r, which a deferred function has recovered, is a bug of the engine's at that place.
 func (mc *machine) blame(r any, place string) {
+	mc.contain(r)
 	mc.abort(&Failure{fmt.Sprintf("%.1000v in %s", r, place)})
 }
