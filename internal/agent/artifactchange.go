@@ -223,105 +223,6 @@ func (a *Artifact) change(id string) *Generation {
 	return nil
 }
 
-func (a *Artifact) count(c ArtifactChange) {
-	if c.Result == ClassNone && c.Fixture == nil && c.Shapes == nil && c.ErrorType == "" {
-		return
-	}
-	a.Displaced = nil
-	g := a.change(c.ResultOf)
-	if g == nil {
-		g = &Generation{} // pruned meanwhile: the totals still count it
-	}
-	if c.At.After(a.LastUsedAt) {
-		a.LastUsedAt = c.At
-	}
-	switch c.Result {
-	case ClassOK:
-		a.SuccessCount++
-		g.SuccessCount++
-		if g.State == StateCandidate || g.State == "" && a.LifecycleState == StateCandidate {
-			g.State = StateProbation // the first ok
-		}
-		g.see('o')
-	case ClassIntrinsic:
-		a.IntrinsicFailureCount++
-		g.IntrinsicFailureCount++
-		g.see('i')
-	case ClassAdaptive:
-		a.AdaptiveFailureCount++
-		g.AdaptiveFailureCount++
-		g.see('a')
-	case ClassExtrinsic:
-		a.ExtrinsicFailureCount++
-		g.ExtrinsicFailureCount++
-	case ClassAuthored:
-		a.AuthoredErrorCount++
-		g.AuthoredErrorCount++
-	}
-	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
-	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
-		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result
-	}
-	g.streak(c)
-	if c.ResultOf == "" || c.ResultOf == a.CurrentID {
-		a.score(c)
-	}
-	if c.Fixture != nil && len(g.Fixtures) < MaxFixtures {
-		g.Fixtures = append(slices.Clip(g.Fixtures), *c.Fixture)
-	}
-	if c.Shapes != nil {
-		g.Shapes, g.Outlines = c.Shapes, c.Outlines
-	}
-}
-
-// maxAnswered bounds the inputs that a generation is known to have answered.
-const maxAnswered = 64
-
-// streak counts results in a row.
-func (g *Generation) streak(c ArtifactChange) {
-	switch {
-	case c.Result == ClassOK:
-		g.AuthoredStreak, g.DriftStreak = 0, 0
-	case c.Result == ClassAuthored:
-		g.AuthoredStreak++
-	}
-	if c.Drifting {
-		g.DriftStreak++
-	}
-	if c.Answered != "" && !slices.Contains(g.Answered, c.Answered) {
-		g.Answered = append(slices.Clip(g.Answered), c.Answered)
-		g.Answered = g.Answered[max(0, len(g.Answered)-maxAnswered):]
-	}
-}
-
-func (a *Artifact) score(c ArtifactChange) {
-	s := &a.Scorecard
-	if c.SessionID != "" && c.Result == ClassOK && len(s.Sessions) < maxSessions && !slices.Contains(s.Sessions, c.SessionID) {
-		s.Sessions = append(slices.Clip(s.Sessions), c.SessionID)
-	}
-	if c.Checked {
-		s.ContractChecked++
-		if c.CheckPassed {
-			s.ContractPassed++
-		}
-	}
-	switch c.ErrorType {
-	case ErrGuardrailExhausted:
-		s.GuardrailExhausted++
-	case ErrOutcomeRepairExhausted:
-		s.OutcomeRepairExhausted++
-	case ErrWrongToolBoundary:
-		s.WrongToolBoundary++
-	}
-}
-
-func (g *Generation) see(result byte) {
-	g.Window += string(result)
-	if len(g.Window) > Window {
-		g.Window = g.Window[len(g.Window)-Window:]
-	}
-}
-
 func (a *Artifact) operate(c ArtifactChange) {
 	if c.Quarantine != nil {
 		a.Quarantined, a.QuarantineReason = true, *c.Quarantine
@@ -355,16 +256,6 @@ func (a *Artifact) operate(c ArtifactChange) {
 	}
 	if c.ForgetSession != "" {
 		a.forget(c.ForgetSession)
-	}
-}
-
-func (a *Artifact) resetMetrics() {
-	a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount = 0, 0, 0, 0, 0, 0
-	a.LastFailureReason, a.LastFailureClass = "", ClassNone
-	a.Scorecard = Scorecard{}
-	if g := a.change(""); g != nil {
-		g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount, g.AuthoredErrorCount = 0, 0, 0, 0, 0
-		g.Window = ""
 	}
 }
 

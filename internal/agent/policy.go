@@ -184,7 +184,31 @@ func kindOfType(t reflect.Type) string {
 
 // Validate returns nil or a *PolicyError that names the first field out of range.
 func (p Policy) Validate() error {
-	ints := []struct {
+	if err := p.validateNumbers(); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{CorrectBackground, CorrectNextCall, CorrectManual}, p.Correction) {
+		return &PolicyError{"/correction", "must be background, next_call or manual"}
+	}
+	if err := p.validateShares(); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"archive", "delete"}, p.Maintenance.Mode) {
+		return &PolicyError{"/maintenance/mode", "must be archive or delete"}
+	}
+	for _, l := range []struct {
+		field string
+		names []string
+	}{{"/artifact_read_roles", p.ArtifactReadRoles}, {"/dispatch_methods", p.DispatchMethods}, {"/redact_keys", p.RedactKeys}, {"/weak_success/statuses", p.WeakSuccess.Statuses}} {
+		if len(l.names) > 1000 || slices.Contains(l.names, "") {
+			return &PolicyError{l.field, "must hold at most 1000 names, none of them empty"}
+		}
+	}
+	return nil
+}
+
+func (p Policy) validateNumbers() error {
+	for _, c := range []struct {
 		field         string
 		value, lo, hi int
 	}{
@@ -217,34 +241,22 @@ func (p Policy) Validate() error {
 		{"/recommendations/intrinsic_failures", p.Recommendations.IntrinsicFailures, 1, 1000},
 		{"/maintenance/interval_hours", p.Maintenance.IntervalHours, 0, 24 * 365},
 		{"/maintenance/stale_days", p.Maintenance.StaleDays, 0, 36500},
-	}
-	for _, c := range ints {
+	} {
 		if c.value < c.lo || c.value > c.hi {
 			return &PolicyError{c.field, fmt.Sprintf("must be %d to %d, got %d", c.lo, c.hi, c.value)}
 		}
 	}
-	if !slices.Contains([]string{CorrectBackground, CorrectNextCall, CorrectManual}, p.Correction) {
-		return &PolicyError{"/correction", "must be background, next_call or manual"}
-	}
-	shares := []struct {
+	return nil
+}
+
+func (p Policy) validateShares() error {
+	for _, c := range []struct {
 		field string
 		value float64
 	}{{"/degraded/rate", p.Degraded.Rate}, {"/user_correction/min_overlap", p.UserCorrection.MinOverlap},
-		{"/promotion/contract_pass", p.Promotion.ContractPass}, {"/recommendations/weak_rate", p.Recommendations.WeakRate}}
-	for _, c := range shares {
+		{"/promotion/contract_pass", p.Promotion.ContractPass}, {"/recommendations/weak_rate", p.Recommendations.WeakRate}} {
 		if !(c.value >= 0 && c.value <= 1) {
 			return &PolicyError{c.field, fmt.Sprintf("must be 0 to 1, got %v", c.value)}
-		}
-	}
-	if !slices.Contains([]string{"archive", "delete"}, p.Maintenance.Mode) {
-		return &PolicyError{"/maintenance/mode", "must be archive or delete"}
-	}
-	for _, l := range []struct {
-		field string
-		names []string
-	}{{"/artifact_read_roles", p.ArtifactReadRoles}, {"/dispatch_methods", p.DispatchMethods}, {"/redact_keys", p.RedactKeys}, {"/weak_success/statuses", p.WeakSuccess.Statuses}} {
-		if len(l.names) > 1000 || slices.Contains(l.names, "") {
-			return &PolicyError{l.field, "must hold at most 1000 names, none of them empty"}
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
@@ -23,86 +22,6 @@ type Truth interface {
 	RunExamples(ctx context.Context, q operator.ExampleQuery) (operator.ExampleRun, error)
 	Try(ctx context.Context, q operator.TryRequest) (operator.TryReport, error)
 	BrokenExamples(ctx context.Context, role, method, owner string) ([]string, error)
-}
-
-const maxNote = 4 << 10 // bytes of a note
-
-func noCall(err error, id string) error { return missing(err, "call "+strconv.Quote(id)) }
-
-// postVerdict records what a person says of a call. With Prefer: wait=N it waits for the first attempt at a correction.
-func (s *server) postVerdict(w *reply, r *http.Request) error {
-	id, ok := idParam(r, "call_id")
-	if !ok {
-		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
-	}
-	j := operator.Judgement{Actor: w.owner, MayOperate: true}
-	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
-		switch string(name) {
-		case "verdict":
-			f.text("/verdict", v, &j.Verdict)
-		case "expected":
-			j.Expected = append(json.RawMessage{}, v...) // null counts as given
-		case "expected_error_type":
-			f.short("/expected_error_type", v, &j.ExpectedErrorType, 64)
-		case "note":
-			f.short("/note", v, &j.Note, maxNote)
-		default:
-			f.unknown("", name, "verdict, expected, expected_error_type, note")
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if j.Verdict == "" {
-		return required("verdict", "right or wrong")
-	}
-	var wait time.Duration
-	if prefer := r.Header["Prefer"]; len(prefer) > 0 {
-		if _, wait, err = parsePrefer(prefer); err != nil {
-			return err
-		}
-	}
-	judged, tried, err := s.run.Judge(r.Context(), id, j)
-	if err != nil {
-		return noCall(err, id)
-	}
-	if tried != nil && wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-tried:
-		case <-timer.C:
-		case <-r.Context().Done():
-		}
-		if judged, err = s.run.Verdict(r.Context(), id); err != nil {
-			return noCall(err, id)
-		}
-		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait.Seconds())))
-	}
-	return s.send(w, http.StatusOK, judged)
-}
-
-func (s *server) getVerdict(w *reply, r *http.Request) error {
-	id, ok := idParam(r, "call_id")
-	if !ok {
-		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
-	}
-	v, err := s.run.Verdict(r.Context(), id)
-	if err != nil {
-		return missing(err, "verdict on the call "+strconv.Quote(id))
-	}
-	return s.send(w, http.StatusOK, v)
-}
-
-func (s *server) deleteVerdict(w *reply, r *http.Request) error {
-	id, ok := idParam(r, "call_id")
-	if !ok {
-		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
-	}
-	if err := s.run.DropVerdict(r.Context(), id, w.owner, true); err != nil {
-		return missing(err, "verdict on the call "+strconv.Quote(id))
-	}
-	return s.noContent(w)
 }
 
 // exampleList is the body of the examples of a method.

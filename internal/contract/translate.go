@@ -1,89 +1,14 @@
 package contract
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"net/url"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 )
-
-// kind is what a keyword's value must look like.
-type kind int
-
-const (
-	anything kind = iota
-	count         // a whole number from 0
-	number
-	positive // a number above 0
-	flag
-	pattern
-	names    // a list of distinct strings
-	nameMap  // an object of lists of strings
-	values   // a list that is not empty
-	types    // a type, or a list of types
-	schema   // one schema
-	schemas  // a list of schemas, not empty
-	patterns // an object of schemas by pattern
-	members  // an object of schemas by name
-)
-
-// keyword says how the translator treats a keyword of JSON Schema 2020-12. Keywords that it does not list only
-// annotate, and are left out.
-type keyword struct {
-	kind    kind
-	inPlace bool // its schemas look at the same value as the schema around it
-}
-
-func keywordOf(name string) (keyword, bool) {
-	switch name {
-	case "type":
-		return keyword{kind: types}, true
-	case "enum":
-		return keyword{kind: values}, true
-	case "const":
-		return keyword{kind: anything}, true
-	case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minContains", "maxContains":
-		return keyword{kind: count}, true
-	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
-		return keyword{kind: number}, true
-	case "multipleOf":
-		return keyword{kind: positive}, true
-	case "uniqueItems":
-		return keyword{kind: flag}, true
-	case "pattern":
-		return keyword{kind: pattern}, true
-	case "required":
-		return keyword{kind: names}, true
-	case "dependentRequired":
-		return keyword{kind: nameMap}, true
-	case "items", "additionalProperties", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties":
-		return keyword{kind: schema}, true
-	case "not", "if", "then", "else":
-		return keyword{kind: schema, inPlace: true}, true
-	case "allOf", "anyOf", "oneOf":
-		return keyword{kind: schemas, inPlace: true}, true
-	case "prefixItems":
-		return keyword{kind: schemas}, true
-	case "properties", "$defs", "definitions":
-		return keyword{kind: members}, true
-	case "patternProperties":
-		return keyword{kind: patterns}, true
-	case "dependentSchemas":
-		return keyword{kind: members, inPlace: true}, true
-	}
-	return keyword{}, false
-}
-
-// pairs are lower and upper bounds; a lower one above its upper one lets nothing through.
-func pairs() [][2]string {
-	return [][2]string{{"minItems", "maxItems"}, {"minLength", "maxLength"}, {"minProperties", "maxProperties"}, {"minContains", "maxContains"}, {"minimum", "maximum"}}
-}
 
 // translator turns a deliverable into a document that holds nothing but checked keywords. Schemas that a $ref names are
 // hoisted to $defs, so that references need no escaping and constraint paths can be told in the words of the original.
@@ -213,20 +138,20 @@ func (t *translator) keyword(m, out map[string]any, name, at string, depth int) 
 	if !ok {
 		return nil
 	}
-	reason, err := t.value(k, out, name, v, here, depth)
+	copied, reason, err := t.value(k, v, here, depth)
 	if err != nil {
 		return err
 	}
 	if reason != "" {
-		delete(out, name)
 		return t.problem(here, reason)
 	}
 	switch name {
 	case "$defs", "definitions":
-		delete(out, name) // what a $ref names of them is hoisted
+		return nil // what a $ref names of them is hoisted
 	case "contains", "propertyNames", "patternProperties", "unevaluatedItems", "unevaluatedProperties":
 		t.unbounded = true
 	}
+	out[name] = copied
 	return nil
 }
 
@@ -242,107 +167,6 @@ func (t *translator) reference(out map[string]any, name string, v any, here, at 
 	}
 	t.found = append(t.found, &reference{at: at, text: s, in: out})
 	return nil
-}
-
-// value checks and copies a keyword's value; reason is why it makes no sense.
-func (t *translator) value(k keyword, out map[string]any, name string, v any, here string, depth int) (reason string, err error) {
-	out[name] = v
-	switch k.kind {
-	case count:
-		n, ok := wholeNumber(v, t.tolerant)
-		if !ok {
-			return "must be a whole number from 0", nil
-		}
-		out[name] = n
-	case number, positive:
-		n, ok := v.(json.Number)
-		f := floatOf(v)
-		if !ok || math.IsInf(f, 0) || len(n) > 64 || oddNumber(n) || f != 0 && math.Abs(f) < 1e-300 {
-			return "must be a number", nil
-		}
-		if k.kind == positive && f <= 0 {
-			return "must be above 0", nil
-		}
-	case flag:
-		if _, ok := v.(bool); !ok {
-			return "must be true or false", nil
-		}
-	case pattern:
-		return t.pattern(v), nil
-	case names:
-		out[name], reason = stringList(v, t.tolerant)
-		return reason, nil
-	case nameMap:
-		return badNameMap(v), nil
-	case values:
-		if l, ok := v.([]any); !ok || len(l) == 0 {
-			return "must be a list with at least one value", nil
-		}
-		if t.nodes += len(v.([]any)); t.nodes > MaxNodes {
-			return "", &InvalidError{here, fmt.Sprintf("is too long: schemas and enumerated values together are at most %d", MaxNodes)}
-		}
-		return badNumbers(v), nil
-	case anything:
-		return badNumbers(v), nil
-	case types:
-		out[name], reason = typeList(v)
-		return reason, nil
-	default:
-		return t.nested(k, out, name, v, here, depth+1)
-	}
-	return "", nil
-}
-
-func (t *translator) nested(k keyword, out map[string]any, name string, v any, here string, depth int) (string, error) {
-	one := func(v any, at string) (any, error) {
-		switch v := v.(type) {
-		case map[string]any:
-			return t.schema(v, at, depth)
-		case bool:
-			t.places[at] = v
-			return v, nil
-		}
-		return true, t.problem(at, "must be a schema: an object, true or false")
-	}
-	var err error
-	switch k.kind {
-	case schema:
-		out[name], err = one(v, here)
-	case schemas:
-		l, ok := v.([]any)
-		if !ok || len(l) == 0 {
-			return "must be a list with at least one schema", nil
-		}
-		copied := make([]any, len(l))
-		for i := range l {
-			if copied[i], err = one(l[i], here+"/"+strconv.Itoa(i)); err != nil {
-				return "", err
-			}
-		}
-		out[name] = copied
-	default:
-		obj, ok := v.(map[string]any)
-		if !ok {
-			return "must be an object of schemas", nil
-		}
-		copied := make(map[string]any, len(obj))
-		for _, key := range sortedKeys(obj) {
-			at := here + "/" + escapeToken(key)
-			if k.kind == patterns {
-				if reason := t.pattern(key); reason != "" {
-					if err := t.problem(at, reason); err != nil {
-						return "", err
-					}
-					continue
-				}
-			}
-			if copied[key], err = one(obj[key], at); err != nil {
-				return "", err
-			}
-		}
-		out[name] = copied
-	}
-	return "", err
 }
 
 // minItems takes the seeds' min_items for minItems. Without a type beside it, it speaks of an array.
@@ -404,157 +228,6 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	sort.Strings(keys)
 	return keys
-}
-
-// wholeNumber returns v as a whole number from 0 to a billion; lenient also reads "3".
-func wholeNumber(v any, lenient bool) (json.Number, bool) {
-	n, ok := v.(json.Number)
-	if s, isText := v.(string); isText && lenient {
-		n, ok = json.Number(strings.TrimSpace(s)), true
-	}
-	if !ok || len(n) > 32 {
-		return "", false
-	}
-	f, err := strconv.ParseFloat(string(n), 64)
-	if err != nil || f < 0 || f > 1e9 || f != math.Trunc(f) {
-		return "", false
-	}
-	return json.Number(strconv.FormatInt(int64(f), 10)), true
-}
-
-func floatOf(v any) float64 {
-	n, ok := v.(json.Number)
-	if !ok {
-		return 0
-	}
-	f, err := strconv.ParseFloat(string(n), 64)
-	if err != nil {
-		return math.Inf(1)
-	}
-	return f
-}
-
-// pattern says why a pattern cannot be used, and counts it.
-func (t *translator) pattern(v any) string {
-	s, ok := v.(string)
-	if !ok {
-		return "must be a regular expression"
-	}
-	if _, known := t.patterns[s]; known {
-		return ""
-	}
-	n, err := patternCost(s)
-	if err != nil {
-		return "must be a regular expression (RE2): " + err.Error()
-	}
-	if t.size+n > MaxPatternSize {
-		return fmt.Sprintf("makes the patterns too large: all together they may have %d instructions, and a counted repeat has as many as it counts", MaxPatternSize)
-	}
-	if _, err := regexp.Compile(s); err != nil {
-		return "must be a regular expression (RE2): " + err.Error()
-	}
-	t.size += n
-	t.patterns[s] = n
-	return ""
-}
-
-// badNumbers says why a literal could not be compared: its numbers must be ordinary ones.
-func badNumbers(v any) string {
-	ok := true
-	walkNumbers(v, func(n json.Number) {
-		f := floatOf(n)
-		ok = ok && !math.IsInf(f, 0) && !oddNumber(n) && (f == 0 || math.Abs(f) > 1e-300)
-	})
-	if !ok {
-		return "holds a number that is out of range"
-	}
-	return ""
-}
-
-func walkNumbers(v any, f func(json.Number)) {
-	switch v := v.(type) {
-	case json.Number:
-		f(v)
-	case []any:
-		for _, e := range v {
-			walkNumbers(e, f)
-		}
-	case map[string]any:
-		for _, k := range sortedKeys(v) {
-			walkNumbers(v[k], f)
-		}
-	}
-}
-
-func stringList(v any, lenient bool) (any, string) {
-	l, ok := v.([]any)
-	if !ok {
-		return nil, "must be a list of keys"
-	}
-	out := make([]any, 0, len(l))
-	seen := map[string]bool{}
-	for _, e := range l {
-		s, ok := e.(string)
-		switch {
-		case !ok && lenient, ok && seen[s] && lenient:
-			continue
-		case !ok:
-			return nil, "must be a list of keys, each a string"
-		case seen[s]:
-			return nil, fmt.Sprintf("names %q twice", s)
-		}
-		seen[s] = true
-		out = append(out, s)
-	}
-	return out, ""
-}
-
-func badNameMap(v any) string {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return "must be an object of lists of keys"
-	}
-	for _, k := range sortedKeys(m) {
-		if _, reason := stringList(m[k], false); reason != "" {
-			return "/" + k + " " + reason
-		}
-	}
-	return ""
-}
-
-// typeList reads a type as the seeds do: in any letter case.
-func typeList(v any) (any, string) {
-	known := func(v any) (string, bool) {
-		s, _ := v.(string)
-		s = strings.ToLower(strings.TrimSpace(s))
-		return s, slices.Contains([]string{"object", "array", "string", "number", "integer", "boolean", "null"}, s)
-	}
-	const reason = "must be object, array, string, number, integer, boolean or null, or a list of these"
-	if l, ok := v.([]any); ok && len(l) > 0 {
-		out := []any{}
-		for _, e := range l {
-			s, ok := known(e)
-			if !ok {
-				return nil, reason
-			}
-			if !slices.Contains(out, any(s)) {
-				out = append(out, s)
-			}
-		}
-		return out, ""
-	}
-	s, ok := known(v)
-	if !ok {
-		return nil, reason
-	}
-	return s, ""
-}
-
-func allowsType(declared any, t string) bool {
-	if l, ok := declared.([]any); ok {
-		return slices.Contains(l, any(t))
-	}
-	return declared == t
 }
 
 func escapeToken(s string) string {

@@ -3,12 +3,9 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
 // Kinds of mismatch.
@@ -30,101 +27,6 @@ type Violation struct {
 	Mismatch string
 	Message  string
 	Metadata map[string]any
-}
-
-// leaf is one failure that the library found.
-type leaf struct {
-	at      []string // path of the failing value
-	keyword []string // path of the broken keyword in the translated document
-	text    string   // only where the library could not check at all
-}
-
-// firstLeaf picks, of all failures, the one nearest to the top; among equals by the order of keys, so that the choice
-// does not depend on the order in which a map was walked. What alternatives (anyOf, oneOf) found wrong is not looked at.
-func firstLeaf(e *jsonschema.ValidationError) leaf {
-	var best *leaf
-	var walk func(e *jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		keyword := pathOf(fragment(e.AbsoluteKeywordLocation))
-		last := ""
-		if len(keyword) > 0 {
-			last = keyword[len(keyword)-1]
-		}
-		if len(e.Causes) > 0 && (e.Message == "" || last != "anyOf" && last != "oneOf") {
-			for _, c := range e.Causes {
-				walk(c)
-			}
-			return
-		}
-		l := leaf{at: pathOf(e.InstanceLocation), keyword: keyword}
-		if best == nil || l.before(*best) {
-			best = &l
-		}
-	}
-	walk(e)
-	return *best
-}
-
-func (l leaf) before(o leaf) bool {
-	if d := len(l.at) - len(o.at); d != 0 {
-		return d < 0
-	}
-	for i := range l.at {
-		if d := compareTokens(l.at[i], o.at[i]); d != 0 {
-			return d < 0
-		}
-	}
-	if d := l.rank() - o.rank(); d != 0 {
-		return d < 0
-	}
-	return slices.Compare(l.keyword, o.keyword) < 0
-}
-
-// rank orders the keywords that fail at one value: first what it is, then what it lacks, then the rest.
-func (l leaf) rank() int {
-	switch l.last() {
-	case "type":
-		return 0
-	case "required":
-		return 1
-	case "minItems":
-		return 2
-	}
-	return 3
-}
-
-func (l leaf) last() string {
-	if len(l.keyword) == 0 {
-		return ""
-	}
-	return l.keyword[len(l.keyword)-1]
-}
-
-// compareTokens orders indexes by number and keys by text.
-func compareTokens(a, b string) int {
-	x, errX := strconv.Atoi(a)
-	y, errY := strconv.Atoi(b)
-	if errX == nil && errY == nil {
-		return x - y
-	}
-	return strings.Compare(a, b)
-}
-
-func fragment(u string) string {
-	_, f, _ := strings.Cut(u, "#")
-	return f
-}
-
-// pathOf splits a location of the library into its keys.
-func pathOf(location string) []string {
-	if location == "" {
-		return nil
-	}
-	tokens := strings.Split(strings.TrimPrefix(location, "/"), "/")
-	for i, t := range tokens {
-		tokens[i] = unescapeToken(t)
-	}
-	return tokens
 }
 
 func (s *Schema) violation(l leaf, v any) *Violation {

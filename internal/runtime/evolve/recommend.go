@@ -5,15 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
 // Kinds of recommendations.
@@ -204,171 +201,6 @@ func (t tally) score(of int) float64 {
 	corrected := float64(t.corrected) / float64(max(len(t.ids), 1))
 	s := 0.4*min(1, t.share(of)) + 0.4*corrected + 0.2*min(1, float64(len(t.ids))/10)
 	return math.Round(s*1000) / 1000
-}
-
-// strengthen recommends a constraint for every field that keeps coming back empty.
-func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
-	fields := map[string]*tally{} // by reason
-	ok := 0
-	for _, c := range m.Calls {
-		if c.Status != agent.StatusOK {
-			continue
-		}
-		ok++
-		for _, reason := range c.Weak {
-			if _, _, isEmpty := emptyField(reason); !isEmpty {
-				continue
-			}
-			if fields[reason] == nil {
-				fields[reason] = &tally{}
-			}
-			fields[reason].add(c)
-		}
-	}
-	var out []Recommendation
-	var trials []trial
-	for _, reason := range slices.Sorted(maps.Keys(fields)) {
-		t := fields[reason]
-		if !t.enough(ok, p) {
-			continue
-		}
-		key, whole, _ := emptyField(reason)
-		proposal, schema, err := constrain(m.Deliverable, key, whole)
-		if err != nil {
-			continue // the contract demands it already, or is none that could be added to
-		}
-		what := "the value"
-		if !whole {
-			what = fmt.Sprintf("%q", key)
-		}
-		out = append(out, Recommendation{Role: m.Role, Method: m.Method, Kind: StrengthenContract, Score: t.score(ok), Evidence: t.evidence(), Proposal: proposal,
-			Reason: fmt.Sprintf("%d of %d ok calls returned %s empty, and %d of them were asked again: let the contract demand at least one item", len(t.ids), ok, what, t.corrected)})
-		trials = append(trials, trial{reason, schema})
-	}
-	for i, s := range simulate(m, trials) {
-		out[i].Simulation = s
-	}
-	return out
-}
-
-// errAlready is for a deliverable that demands already what would be proposed.
-var errAlready = errors.New("the deliverable demands it already")
-
-// constrain adds min_items: 1 for a key, or for the whole value, to a deliverable, and compiles the result.
-func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, *contract.Schema, error) {
-	d := map[string]any{}
-	if raw := strings.TrimSpace(string(deliverable)); raw != "" && raw != "null" {
-		v, err := contract.Decode(deliverable)
-		if err != nil {
-			return Proposal{}, nil, err
-		}
-		object, ok := v.(map[string]any)
-		if !ok {
-			return Proposal{}, nil, errors.New("the deliverable is no object")
-		}
-		d = object
-	}
-	p := Proposal{Value: 1, Action: "put_contract"}
-	if whole {
-		constraints, _ := d["constraints"].(map[string]any)
-		if atLeastOne(d) || atLeastOne(constraints) {
-			return Proposal{}, nil, errAlready
-		}
-		demandOne(d)
-		p.Constraint = "deliverable.min_items"
-	} else {
-		properties := within(within(d, "constraints"), "properties")
-		field := within(properties, key)
-		declared, _ := d["properties"].(map[string]any)
-		schema, _ := declared[key].(map[string]any)
-		if atLeastOne(field) || atLeastOne(schema) {
-			return Proposal{}, nil, errAlready
-		}
-		demandOne(field)
-		if _, ok := d["type"]; !ok {
-			d["type"] = "object"
-		}
-		p.Constraint = "deliverable.constraints.properties." + key + ".min_items"
-	}
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return Proposal{}, nil, err
-	}
-	compiled, err := contract.Compile(raw)
-	if err != nil {
-		return Proposal{}, nil, err
-	}
-	p.Deliverable = raw
-	return p, compiled, nil
-}
-
-// demandOne adds the constraint. A type that is there stays: one that lets null through goes on to.
-func demandOne(schema map[string]any) {
-	if _, ok := schema["type"]; !ok {
-		schema["type"] = "array"
-	}
-	schema["min_items"] = 1
-}
-
-// within returns the object under a key, putting one there when there is none.
-func within(m map[string]any, key string) map[string]any {
-	if o, ok := m[key].(map[string]any); ok {
-		return o
-	}
-	o := map[string]any{}
-	m[key] = o
-	return o
-}
-
-func atLeastOne(schema map[string]any) bool {
-	for _, name := range []string{"min_items", "minItems"} {
-		if n, ok := schema[name].(json.Number); ok && n != "0" && !strings.HasPrefix(string(n), "-") {
-			return true
-		}
-	}
-	return false
-}
-
-// trial is a proposed deliverable, and the reason whose calls it is to catch.
-type trial struct {
-	reason string
-	schema *contract.Schema
-}
-
-// simulate applies each proposed deliverable to the method's recorded ok calls: by their value while it is kept, else by
-// what the detector noted of it. Each value is looked up once.
-func simulate(m Method, trials []trial) []*Simulation {
-	out := make([]*Simulation, len(trials))
-	for i := range out {
-		out[i] = &Simulation{}
-	}
-	for _, c := range m.Calls {
-		if c.Status != agent.StatusOK || len(trials) == 0 {
-			continue
-		}
-		var value json.RawMessage
-		if m.Value != nil {
-			value = m.Value(c.CallID)
-		}
-		for i, t := range trials {
-			s := out[i]
-			s.Calls++
-			fails := slices.Contains(c.Weak, t.reason)
-			if value != nil {
-				s.Checked++
-				fails = t.schema.Check(value) != nil
-			}
-			switch {
-			case fails && c.CorrectedBy != "":
-				s.WouldFail++
-				s.WouldFailReasked++
-			case fails:
-				s.WouldFail++
-				s.WouldFailAccepted++
-			}
-		}
-	}
-	return out
 }
 
 // reforge recommends a new program where the present one keeps failing by its own fault, or keeps saying itself that it

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -78,53 +79,80 @@ func probeLandlock(ready *wire.Ready) {
 	}
 }
 
+// A probe is one raw system call.
+type probe struct {
+	name string
+	nr   uintptr
+	args []uintptr
+}
+
+// aims are what probes name: things that do not exist, or that a runner must not reach.
+type aims struct {
+	texts
+	at, parent, self, page uintptr
+	passwd, tmp, nowhere   uintptr // paths
+	buf, lim               uintptr // memory to read from, and to write to
+}
+
+const (
+	readWrite = unix.PROT_READ | unix.PROT_WRITE
+	anonymous = unix.MAP_ANONYMOUS
+	none      = ^uintptr(0)
+)
+
 // probeAll runs when every layer is on.
 func probeAll(cfg *wire.Config, ready *wire.Ready) {
-	at := uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1)
-	parent := uintptr(cfg.Parent)
-	self := uintptr(os.Getpid())
-	page := uintptr(os.Getpagesize())
-	var t texts
-	str := t.str
 	scratch := new([512]byte) // on the heap: a stack moves when it grows
-	t.kept = append(t.kept, scratch[:])
-	buf := uintptr(unsafe.Pointer(scratch))
 	limit := &unix.Rlimit{Cur: 1 << 40, Max: 1 << 40}
-	lim := uintptr(unsafe.Pointer(limit))
-	const both, anonymous, none = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANONYMOUS, ^uintptr(0)
-	passwd, tmp, nowhere := str("/etc/passwd"), str("/nonexistent-recurgentd/x"), str("/nonexistent-recurgentd")
-	probes := []struct {
-		name string
-		nr   uintptr
-		args []uintptr
-	}{
-		{"file: read", unix.SYS_OPENAT, []uintptr{at, passwd, unix.O_RDONLY}},
-		{"file: environment of the daemon", unix.SYS_OPENAT, []uintptr{at, str(fmt.Sprintf("/proc/%d/environ", cfg.Parent)), unix.O_RDONLY}},
-		{"file: own memory", unix.SYS_OPENAT, []uintptr{at, str("/proc/self/mem"), unix.O_RDWR}},
-		{"file: create", unix.SYS_OPENAT, []uintptr{at, tmp, unix.O_CREAT | unix.O_WRONLY, 0o600}},
-		{"file: open how", unix.SYS_OPENAT2, []uintptr{at, passwd, buf, 24}},
-		{"file: by handle", unix.SYS_OPEN_BY_HANDLE_AT, []uintptr{at, buf, 0}},
-		{"file: status", unix.SYS_STATX, []uintptr{at, passwd, 0, 0x7ff, buf}},
-		{"file: link", unix.SYS_LINKAT, []uintptr{at, passwd, at, tmp, 0}},
-		{"file: symlink", unix.SYS_SYMLINKAT, []uintptr{passwd, at, tmp}},
-		{"file: rename", unix.SYS_RENAMEAT2, []uintptr{at, tmp, at, tmp, 0}},
-		{"file: unlink", unix.SYS_UNLINKAT, []uintptr{at, tmp, 0}},
-		{"file: mkdir", unix.SYS_MKDIRAT, []uintptr{at, tmp, 0o700}},
-		{"file: mknod", unix.SYS_MKNODAT, []uintptr{at, tmp, unix.S_IFIFO | 0o600, 0}},
-		{"file: chmod", unix.SYS_FCHMODAT, []uintptr{at, tmp, 0o600}},
-		{"file: chown", unix.SYS_FCHOWNAT, []uintptr{at, tmp, 0, 0, 0}},
-		{"file: truncate", unix.SYS_TRUNCATE, []uintptr{tmp, 0}},
-		{"file: chdir", unix.SYS_CHDIR, []uintptr{str("/")}},
-		{"file: chroot", unix.SYS_CHROOT, []uintptr{str("/")}},
-		{"file: access", unix.SYS_FACCESSAT, []uintptr{at, passwd, 4}},
-		{"file: list", unix.SYS_GETDENTS64, []uintptr{0, buf, 512}},
+	a := &aims{at: uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1), parent: uintptr(cfg.Parent), self: uintptr(os.Getpid()), page: uintptr(os.Getpagesize()),
+		buf: uintptr(unsafe.Pointer(scratch)), lim: uintptr(unsafe.Pointer(limit))}
+	a.passwd, a.tmp, a.nowhere = a.str("/etc/passwd"), a.str("/nonexistent-recurgentd/x"), a.str("/nonexistent-recurgentd")
+	for _, p := range slices.Concat(a.files(), a.network(), a.processes(), a.memory(), a.kernel()) {
+		ready.Probes[p.name] = outcome(call(p.nr, p.args...))
+	}
+	probeFork(ready)
+	probeMemory(cfg, ready)
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(scratch)
+	runtime.KeepAlive(limit)
+}
+
+// files reaches for files.
+func (a *aims) files() []probe {
+	return []probe{
+		{"file: read", unix.SYS_OPENAT, []uintptr{a.at, a.passwd, unix.O_RDONLY}},
+		{"file: environment of the daemon", unix.SYS_OPENAT, []uintptr{a.at, a.str(fmt.Sprintf("/proc/%d/environ", a.parent)), unix.O_RDONLY}},
+		{"file: own memory", unix.SYS_OPENAT, []uintptr{a.at, a.str("/proc/self/mem"), unix.O_RDWR}},
+		{"file: create", unix.SYS_OPENAT, []uintptr{a.at, a.tmp, unix.O_CREAT | unix.O_WRONLY, 0o600}},
+		{"file: open how", unix.SYS_OPENAT2, []uintptr{a.at, a.passwd, a.buf, 24}},
+		{"file: by handle", unix.SYS_OPEN_BY_HANDLE_AT, []uintptr{a.at, a.buf, 0}},
+		{"file: status", unix.SYS_STATX, []uintptr{a.at, a.passwd, 0, 0x7ff, a.buf}},
+		{"file: link", unix.SYS_LINKAT, []uintptr{a.at, a.passwd, a.at, a.tmp, 0}},
+		{"file: symlink", unix.SYS_SYMLINKAT, []uintptr{a.passwd, a.at, a.tmp}},
+		{"file: rename", unix.SYS_RENAMEAT2, []uintptr{a.at, a.tmp, a.at, a.tmp, 0}},
+		{"file: unlink", unix.SYS_UNLINKAT, []uintptr{a.at, a.tmp, 0}},
+		{"file: mkdir", unix.SYS_MKDIRAT, []uintptr{a.at, a.tmp, 0o700}},
+		{"file: mknod", unix.SYS_MKNODAT, []uintptr{a.at, a.tmp, unix.S_IFIFO | 0o600, 0}},
+		{"file: chmod", unix.SYS_FCHMODAT, []uintptr{a.at, a.tmp, 0o600}},
+		{"file: chown", unix.SYS_FCHOWNAT, []uintptr{a.at, a.tmp, 0, 0, 0}},
+		{"file: truncate", unix.SYS_TRUNCATE, []uintptr{a.tmp, 0}},
+		{"file: chdir", unix.SYS_CHDIR, []uintptr{a.str("/")}},
+		{"file: chroot", unix.SYS_CHROOT, []uintptr{a.str("/")}},
+		{"file: access", unix.SYS_FACCESSAT, []uintptr{a.at, a.passwd, 4}},
+		{"file: list", unix.SYS_GETDENTS64, []uintptr{0, a.buf, 512}},
 		{"file: watch", unix.SYS_INOTIFY_INIT1, nil},
-		{"file: in memory", unix.SYS_MEMFD_CREATE, []uintptr{str("x"), 0}},
+		{"file: in memory", unix.SYS_MEMFD_CREATE, []uintptr{a.str("x"), 0}},
 		{"file: in secret memory", unix.SYS_MEMFD_SECRET, []uintptr{0}},
-		{"file: mount", unix.SYS_MOUNT, []uintptr{str("none"), str("/"), str("no such type"), 0, 0}},
-		{"file: unmount", unix.SYS_UMOUNT2, []uintptr{str("/"), 0xffff}},
-		{"file: pivot", unix.SYS_PIVOT_ROOT, []uintptr{str("/"), str("/")}},
+		{"file: mount", unix.SYS_MOUNT, []uintptr{a.str("none"), a.str("/"), a.str("no such type"), 0, 0}},
+		{"file: unmount", unix.SYS_UMOUNT2, []uintptr{a.str("/"), 0xffff}},
+		{"file: pivot", unix.SYS_PIVOT_ROOT, []uintptr{a.str("/"), a.str("/")}},
 		{"file: splice", unix.SYS_TEE, []uintptr{0, 3, 1, 2}},
+	}
+}
+
+// network reaches for sockets.
+func (a *aims) network() []probe {
+	return []probe{
 		{"net: tcp", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_STREAM, 0}},
 		{"net: tcp6", unix.SYS_SOCKET, []uintptr{unix.AF_INET6, unix.SOCK_STREAM, 0}},
 		{"net: udp", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_DGRAM, 0}},
@@ -134,70 +162,81 @@ func probeAll(cfg *wire.Config, ready *wire.Ready) {
 		{"net: unix", unix.SYS_SOCKET, []uintptr{unix.AF_UNIX, unix.SOCK_STREAM, 0}},
 		{"net: netlink", unix.SYS_SOCKET, []uintptr{unix.AF_NETLINK, unix.SOCK_RAW, 0}},
 		{"net: vsock", unix.SYS_SOCKET, []uintptr{unix.AF_VSOCK, unix.SOCK_STREAM, 0}},
-		{"net: pair", unix.SYS_SOCKETPAIR, []uintptr{unix.AF_UNIX, unix.SOCK_STREAM, 0, buf}},
-		{"net: io_uring", unix.SYS_IO_URING_SETUP, []uintptr{1, buf}},
-		{"proc: exec", unix.SYS_EXECVE, []uintptr{nowhere, 0, 0}},
-		{"proc: exec at", unix.SYS_EXECVEAT, []uintptr{at, nowhere, 0, 0, 0}},
+		{"net: pair", unix.SYS_SOCKETPAIR, []uintptr{unix.AF_UNIX, unix.SOCK_STREAM, 0, a.buf}},
+		{"net: io_uring", unix.SYS_IO_URING_SETUP, []uintptr{1, a.buf}},
+	}
+}
+
+// processes reaches for processes, the daemon above all.
+func (a *aims) processes() []probe {
+	return []probe{
+		{"proc: exec", unix.SYS_EXECVE, []uintptr{a.nowhere, 0, 0}},
+		{"proc: exec at", unix.SYS_EXECVEAT, []uintptr{a.at, a.nowhere, 0, 0, 0}},
 		{"proc: new namespace", unix.SYS_UNSHARE, []uintptr{unix.CLONE_NEWUSER}},
 		{"proc: enter namespace", unix.SYS_SETNS, []uintptr{0, 0}},
-		{"proc: signal the daemon", unix.SYS_KILL, []uintptr{parent, 0}},
+		{"proc: signal the daemon", unix.SYS_KILL, []uintptr{a.parent, 0}},
 		{"proc: signal all", unix.SYS_KILL, []uintptr{^uintptr(0), 0}},
-		{"proc: signal a thread of the daemon", unix.SYS_TGKILL, []uintptr{parent + 1, parent + 1, 0}},
-		{"proc: queue a signal", unix.SYS_RT_SIGQUEUEINFO, []uintptr{parent, 0, buf}},
-		{"proc: trace the daemon", unix.SYS_PTRACE, []uintptr{unix.PTRACE_SEIZE, parent, 0, ^uintptr(0)}},
-		{"proc: read the daemon's memory", unix.SYS_PROCESS_VM_READV, []uintptr{parent, buf, 1, buf, 1, 0}},
-		{"proc: write the daemon's memory", unix.SYS_PROCESS_VM_WRITEV, []uintptr{parent, buf, 1, buf, 1, 0}},
-		{"proc: handle of the daemon", unix.SYS_PIDFD_OPEN, []uintptr{parent, 0}},
-		{"proc: limits of the daemon", unix.SYS_PRLIMIT64, []uintptr{parent, unix.RLIMIT_NOFILE, 0, buf}},
-		{"proc: raise a limit", unix.SYS_PRLIMIT64, []uintptr{0, unix.RLIMIT_DATA, lim, 0}},
-		{"proc: set a limit", unix.SYS_SETRLIMIT, []uintptr{unix.RLIMIT_DATA, lim}},
+		{"proc: signal a thread of the daemon", unix.SYS_TGKILL, []uintptr{a.parent + 1, a.parent + 1, 0}},
+		{"proc: queue a signal", unix.SYS_RT_SIGQUEUEINFO, []uintptr{a.parent, 0, a.buf}},
+		{"proc: trace the daemon", unix.SYS_PTRACE, []uintptr{unix.PTRACE_SEIZE, a.parent, 0, ^uintptr(0)}},
+		{"proc: read the daemon's memory", unix.SYS_PROCESS_VM_READV, []uintptr{a.parent, a.buf, 1, a.buf, 1, 0}},
+		{"proc: write the daemon's memory", unix.SYS_PROCESS_VM_WRITEV, []uintptr{a.parent, a.buf, 1, a.buf, 1, 0}},
+		{"proc: handle of the daemon", unix.SYS_PIDFD_OPEN, []uintptr{a.parent, 0}},
+		{"proc: limits of the daemon", unix.SYS_PRLIMIT64, []uintptr{a.parent, unix.RLIMIT_NOFILE, 0, a.buf}},
+		{"proc: raise a limit", unix.SYS_PRLIMIT64, []uintptr{0, unix.RLIMIT_DATA, a.lim, 0}},
+		{"proc: set a limit", unix.SYS_SETRLIMIT, []uintptr{unix.RLIMIT_DATA, a.lim}},
 		{"proc: outlive the daemon", unix.SYS_PRCTL, []uintptr{unix.PR_SET_PDEATHSIG, 0}},
 		{"proc: become dumpable", unix.SYS_PRCTL, []uintptr{unix.PR_SET_DUMPABLE, 1}},
 		{"proc: leave the group", unix.SYS_SETPGID, []uintptr{0, 0}},
 		{"proc: new session", unix.SYS_SETSID, nil},
-		{"proc: priority", unix.SYS_SETPRIORITY, []uintptr{99, parent, 0}},
+		{"proc: priority", unix.SYS_SETPRIORITY, []uintptr{99, a.parent, 0}},
 		{"proc: thread", unix.SYS_CLONE, []uintptr{unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_FS | unix.CLONE_NEWNS}},
 		{"proc: thread by the newer call", unix.SYS_CLONE3, []uintptr{0, 0}},
-		{"proc: scheduler", unix.SYS_SCHED_SETAFFINITY, []uintptr{self, 8, buf}},
-		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, page, unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | anonymous, none, 0}},
-		{"mem: shared mapping", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_SHARED | anonymous, none, 0}},
-		{"mem: validated shared mapping", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_SHARED_VALIDATE | anonymous, none, 0}},
-		{"mem: mapping that grows", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_PRIVATE | unix.MAP_GROWSDOWN | anonymous, none, 0}},
-		{"mem: mapping of huge pages", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_PRIVATE | unix.MAP_HUGETLB | anonymous, none, 0}},
-		{"mem: locked mapping", unix.SYS_MMAP, []uintptr{0, page, both, unix.MAP_PRIVATE | unix.MAP_LOCKED | anonymous, none, 0}},
-		{"mem: mapping of a file", unix.SYS_MMAP, []uintptr{0, page, unix.PROT_READ, unix.MAP_SHARED, 0, 0}},
+		{"proc: scheduler", unix.SYS_SCHED_SETAFFINITY, []uintptr{a.self, 8, a.buf}},
+	}
+}
+
+// memory asks for memory that no limit counts, or that can be executed.
+func (a *aims) memory() []probe {
+	return []probe{
+		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, a.page, unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | anonymous, none, 0}},
+		{"mem: shared mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_SHARED | anonymous, none, 0}},
+		{"mem: validated shared mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_SHARED_VALIDATE | anonymous, none, 0}},
+		{"mem: mapping that grows", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_PRIVATE | unix.MAP_GROWSDOWN | anonymous, none, 0}},
+		{"mem: mapping of huge pages", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_PRIVATE | unix.MAP_HUGETLB | anonymous, none, 0}},
+		{"mem: locked mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_PRIVATE | unix.MAP_LOCKED | anonymous, none, 0}},
+		{"mem: mapping of a file", unix.SYS_MMAP, []uintptr{0, a.page, unix.PROT_READ, unix.MAP_SHARED, 0, 0}},
 		{"mem: move a mapping", unix.SYS_MREMAP, []uintptr{1, 0, 0, 0, 0}},
-		{"mem: lock", unix.SYS_MLOCK, []uintptr{buf &^ (page - 1), page}},
+		{"mem: lock", unix.SYS_MLOCK, []uintptr{a.buf &^ (a.page - 1), a.page}},
 		{"mem: lock all", unix.SYS_MLOCKALL, []uintptr{0}},
 		{"mem: attach shared", unix.SYS_SHMAT, []uintptr{none, 0, 0}},
-		{"mem: make executable", unix.SYS_MPROTECT, []uintptr{buf &^ (page - 1), page, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC}},
+		{"mem: make executable", unix.SYS_MPROTECT, []uintptr{a.buf &^ (a.page - 1), a.page, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC}},
 		{"mem: protection keys", unix.SYS_PKEY_MPROTECT, []uintptr{0, 0, 0, 0}},
 		{"mem: faults", unix.SYS_USERFAULTFD, []uintptr{0}},
-		{"mem: shared", unix.SYS_SHMGET, []uintptr{0x7265637, page, 0}},
+		{"mem: shared", unix.SYS_SHMGET, []uintptr{0x7265637, a.page, 0}},
 		{"mem: messages", unix.SYS_MSGGET, []uintptr{0x7265637, 0}},
 		{"mem: semaphores", unix.SYS_SEMGET, []uintptr{0x7265637, 1, 0}},
-		{"mem: queue", unix.SYS_MQ_OPEN, []uintptr{str("recurgentd-none"), unix.O_RDWR, 0, 0}},
-		{"kernel: bpf", unix.SYS_BPF, []uintptr{0, buf, 48}},
-		{"kernel: perf", unix.SYS_PERF_EVENT_OPEN, []uintptr{buf, 0, ^uintptr(0), ^uintptr(0), 0}},
-		{"kernel: keys", unix.SYS_ADD_KEY, []uintptr{str("user"), str("x"), buf, 1, ^uintptr(2)}},
+		{"mem: queue", unix.SYS_MQ_OPEN, []uintptr{a.str("recurgentd-none"), unix.O_RDWR, 0, 0}},
+	}
+}
+
+// kernel reaches for what belongs to the whole machine.
+func (a *aims) kernel() []probe {
+	return []probe{
+		{"kernel: bpf", unix.SYS_BPF, []uintptr{0, a.buf, 48}},
+		{"kernel: perf", unix.SYS_PERF_EVENT_OPEN, []uintptr{a.buf, 0, ^uintptr(0), ^uintptr(0), 0}},
+		{"kernel: keys", unix.SYS_ADD_KEY, []uintptr{a.str("user"), a.str("x"), a.buf, 1, ^uintptr(2)}},
 		{"kernel: key control", unix.SYS_KEYCTL, []uintptr{0, ^uintptr(2), 1}},
 		{"kernel: become root", unix.SYS_SETRESUID, []uintptr{0, 0, 0}},
-		{"kernel: capabilities", unix.SYS_CAPSET, []uintptr{buf, buf}},
+		{"kernel: capabilities", unix.SYS_CAPSET, []uintptr{a.buf, a.buf}},
 		{"kernel: another filter", unix.SYS_SECCOMP, []uintptr{99, 0, 0}},
-		{"kernel: device control", unix.SYS_IOCTL, []uintptr{0, 0x541B, buf}},
-		{"kernel: host name", unix.SYS_SETHOSTNAME, []uintptr{str("x"), 1 << 20}},
-		{"kernel: clock", unix.SYS_CLOCK_SETTIME, []uintptr{0x7fffffff, buf}},
+		{"kernel: device control", unix.SYS_IOCTL, []uintptr{0, 0x541B, a.buf}},
+		{"kernel: host name", unix.SYS_SETHOSTNAME, []uintptr{a.str("x"), 1 << 20}},
+		{"kernel: clock", unix.SYS_CLOCK_SETTIME, []uintptr{0x7fffffff, a.buf}},
 		{"kernel: modules", unix.SYS_FINIT_MODULE, []uintptr{0, 0, 0}},
-		{"kernel: log", unix.SYS_SYSLOG, []uintptr{3, buf, 512}},
-		{"kernel: system", unix.SYS_UNAME, []uintptr{buf}},
+		{"kernel: log", unix.SYS_SYSLOG, []uintptr{3, a.buf, 512}},
+		{"kernel: system", unix.SYS_UNAME, []uintptr{a.buf}},
 	}
-	for _, p := range probes {
-		ready.Probes[p.name] = outcome(call(p.nr, p.args...))
-	}
-	probeFork(ready)
-	probeMemory(cfg, ready)
-	runtime.KeepAlive(&t)
-	runtime.KeepAlive(limit)
 }
 
 // probeFork tries to make a child. Were it allowed, the child would end at once.

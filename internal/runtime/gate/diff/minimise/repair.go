@@ -52,13 +52,40 @@ func repair(source string, keep func(string) bool, imp types.Importer) string {
 }
 
 func dropUnused(f *ast.File, unused map[token.Pos]bool) {
-	blank := func(e ast.Expr) (named bool) {
-		id, ok := e.(*ast.Ident)
-		if ok && unused[id.Pos()] {
-			id.Name = "_"
+	dropImports(f, unused)
+	d := dropper{unused}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			d.labels(n.List)
+		case *ast.CaseClause:
+			d.labels(n.Body)
+		case *ast.CommClause:
+			d.labels(n.Body)
+		case *ast.AssignStmt:
+			any := false
+			for _, e := range n.Lhs {
+				any = d.blank(e) || any
+			}
+			if n.Tok == token.DEFINE && !any {
+				n.Tok = token.ASSIGN
+			}
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				d.blank(id)
+			}
+		case *ast.RangeStmt:
+			d.rangeVariables(n)
+		case *ast.TypeSwitchStmt:
+			if a, ok := n.Assign.(*ast.AssignStmt); ok && unused[a.Lhs[0].Pos()] {
+				n.Assign = &ast.ExprStmt{X: a.Rhs[0]}
+			}
 		}
-		return e != nil && (!ok || id.Name != "_")
-	}
+		return true
+	})
+}
+
+func dropImports(f *ast.File, unused map[token.Pos]bool) {
 	var decls []ast.Decl
 	for _, d := range f.Decls {
 		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.IMPORT {
@@ -70,51 +97,39 @@ func dropUnused(f *ast.File, unused map[token.Pos]bool) {
 		decls = append(decls, d)
 	}
 	f.Decls = decls
-	unlabel := func(list []ast.Stmt) {
-		for i, s := range list {
-			if l, ok := s.(*ast.LabeledStmt); ok && unused[l.Pos()] {
-				list[i] = l.Stmt
-			}
+}
+
+// A dropper takes unused names out of statements.
+type dropper struct{ unused map[token.Pos]bool }
+
+// blank makes an unused variable blank, and reports whether the expression still names something.
+func (d dropper) blank(e ast.Expr) (named bool) {
+	id, ok := e.(*ast.Ident)
+	if ok && d.unused[id.Pos()] {
+		id.Name = "_"
+	}
+	return e != nil && (!ok || id.Name != "_")
+}
+
+func (d dropper) labels(list []ast.Stmt) {
+	for i, s := range list {
+		if l, ok := s.(*ast.LabeledStmt); ok && d.unused[l.Pos()] {
+			list[i] = l.Stmt
 		}
 	}
-	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BlockStmt:
-			unlabel(n.List)
-		case *ast.CaseClause:
-			unlabel(n.Body)
-		case *ast.CommClause:
-			unlabel(n.Body)
-		case *ast.AssignStmt:
-			any := false
-			for _, e := range n.Lhs {
-				any = blank(e) || any
-			}
-			if n.Tok == token.DEFINE && !any {
-				n.Tok = token.ASSIGN
-			}
-		case *ast.ValueSpec:
-			for _, id := range n.Names {
-				blank(id)
-			}
-		case *ast.RangeStmt:
-			named := blank(n.Key)
-			if v := n.Value; v != nil {
-				named = blank(v) || named
-				if id, ok := v.(*ast.Ident); ok && id.Name == "_" {
-					n.Value = nil
-				}
-			}
-			if n.Tok == token.DEFINE && !named {
-				n.Key, n.Value, n.Tok = nil, nil, token.ILLEGAL
-			}
-		case *ast.TypeSwitchStmt:
-			if a, ok := n.Assign.(*ast.AssignStmt); ok && unused[a.Lhs[0].Pos()] {
-				n.Assign = &ast.ExprStmt{X: a.Rhs[0]}
-			}
+}
+
+func (d dropper) rangeVariables(n *ast.RangeStmt) {
+	named := d.blank(n.Key)
+	if v := n.Value; v != nil {
+		named = d.blank(v) || named
+		if id, ok := v.(*ast.Ident); ok && id.Name == "_" {
+			n.Value = nil
 		}
-		return true
-	})
+	}
+	if n.Tok == token.DEFINE && !named {
+		n.Key, n.Value, n.Tok = nil, nil, token.ILLEGAL
+	}
 }
 
 // dropUnreachable removes what the kept functions do not reach, and reports whether there was such. A method is reached with its type.

@@ -1,0 +1,233 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+)
+
+// artifactSummary is an artifact in a list: without code, generations and scorecard.
+type artifactSummary struct {
+	Role                  string      `json:"role"`
+	MethodName            string      `json:"method_name"`
+	LifecycleState        string      `json:"lifecycle_state"`
+	CurrentGeneration     string      `json:"current_generation"`
+	CodeChecksum          string      `json:"code_checksum"`
+	ContractFingerprint   string      `json:"contract_fingerprint"`
+	SuccessCount          int64       `json:"success_count"`
+	FailureCount          int64       `json:"failure_count"`
+	RecentFailureRate     float64     `json:"recent_failure_rate"`
+	LastFailureClass      agent.Class `json:"last_failure_class"`
+	RepairCountSinceRegen int         `json:"repair_count_since_regen"`
+	Cacheable             bool        `json:"cacheable"`
+	Quarantined           bool        `json:"quarantined"`
+	Pinned                bool        `json:"pinned"`
+	CreatedAt             time.Time   `json:"created_at"`
+	LastUsedAt            time.Time   `json:"last_used_at"`
+	Revision              int64       `json:"revision"`
+}
+
+func (s *server) listArtifacts(w *reply, r *http.Request) error {
+	role, err := nameParam(r, "role")
+	if err != nil {
+		return err
+	}
+	q := readQuery(r)
+	limit, after := q.limit(), q.text("after")
+	if err := q.err(); err != nil {
+		return err
+	}
+	all, err := s.run.ListArtifacts(r.Context(), role)
+	if err != nil {
+		return noTool(err, role)
+	}
+	summaries := make([]artifactSummary, 0, min(len(all), limit+1))
+	for _, a := range all { // by method
+		if a.MethodName > after && len(summaries) <= limit {
+			summaries = append(summaries, artifactSummary{a.Role, a.MethodName, a.LifecycleState, a.CurrentID, a.CodeChecksum, a.ContractFingerprint,
+				a.SuccessCount, a.FailureCount, a.RecentFailureRate, a.LastFailureClass, a.RepairCountSinceRegen, a.Cacheable, a.Quarantined, a.Pinned,
+				a.CreatedAt, a.LastUsedAt, a.Revision})
+		}
+	}
+	return s.send(w, http.StatusOK, page(summaries, limit, func(a artifactSummary) string { return a.MethodName }))
+}
+
+// artifactView is an artifact as it is stored, but for the fixtures of its generations: they hold arguments and values
+// of sessions, and only their number is told.
+type artifactView struct {
+	*agent.Artifact
+	Generations []generationView  `json:"history"`
+	Displaced   *struct{}         `json:"displaced,omitempty"`  // hides what is kept for an undo only
+	Examples    *struct{}         `json:"examples,omitempty"`   // they have a path of their own
+	Verdicts    *struct{}         `json:"verdicts,omitempty"`   // so have they
+	Failures    *struct{}         `json:"failures,omitempty"`   // samples of what was fetched are for models only
+	Rejections  []agent.Rejection `json:"rejections,omitempty"` // without hints
+	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
+
+	Correction     agent.Correction `json:"correction"`
+	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
+}
+
+type generationView struct {
+	*agent.Generation
+	Fixtures     *struct{} `json:"fixtures,omitempty"` // hides the generation's own
+	FixtureCount int       `json:"fixture_count"`
+	Answered     *struct{} `json:"answered,omitempty"` // hides hashes of inputs
+	Outlines     *struct{} `json:"outlines,omitempty"` // and what is for models only
+}
+
+func generationViews(a *agent.Artifact) []generationView {
+	views := make([]generationView, len(a.Generations))
+	for i, g := range a.Generations {
+		views[i] = generationView{Generation: g, FixtureCount: len(g.Fixtures)}
+	}
+	return views
+}
+
+func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
+	return s.sendOperated(w, status, a, nil)
+}
+
+// sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
+func (s *server) sendOperated(w *reply, status int, a *agent.Artifact, broken []string) error {
+	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken, Rejections: rejections(a)}
+	if a.Correction != nil {
+		view.Correction = *a.Correction
+	}
+	return s.sendRevision(w, status, a.Revision, view)
+}
+
+// target returns the role and the method of the path.
+func target(r *http.Request) (role, method string, err error) {
+	if role, err = nameParam(r, "role"); err != nil {
+		return "", "", err
+	}
+	method, err = nameParam(r, "method")
+	return role, method, err
+}
+
+func noArtifact(err error, role, method string) error {
+	return missing(err, "artifact of "+strconv.Quote(role)+" "+strconv.Quote(method))
+}
+
+func (s *server) getArtifact(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	a, err := s.run.Artifact(r.Context(), role, method)
+	if err != nil {
+		return noArtifact(err, role, method)
+	}
+	return s.sendArtifact(w, http.StatusOK, a)
+}
+
+// generationList is all that is kept of an artifact's programs, and what was not let in.
+type generationList struct {
+	Data       []generationView  `json:"data"`
+	Rejections []agent.Rejection `json:"rejections,omitempty"`
+	NextCursor *string           `json:"next_cursor"` // always null: an artifact keeps few
+}
+
+func (s *server) listGenerations(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	a, err := s.run.Artifact(r.Context(), role, method)
+	if err != nil {
+		return noArtifact(err, role, method)
+	}
+	return s.send(w, http.StatusOK, generationList{generationViews(a), rejections(a), nil})
+}
+
+func (s *server) putProgram(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	var code, reason string
+	given := false
+	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "code":
+			given = !isNull(v)
+			f.text("/code", v, &code)
+		case "reason":
+			f.short("/reason", v, &reason, maxReason)
+		default:
+			f.unknown("", name, "code, reason")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if !given {
+		return required("code", "send the Go source of the program")
+	}
+	a, err := s.run.PutProgram(r.Context(), role, method, code, reason, w.owner)
+	if err != nil {
+		return err
+	}
+	broken, err := s.run.BrokenExamples(r.Context(), role, method, w.owner)
+	if err != nil {
+		return err
+	}
+	return s.sendOperated(w, http.StatusOK, a, broken)
+}
+
+func (s *server) deleteArtifact(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	reason, err := queryReason(r)
+	if err != nil {
+		return err
+	}
+	if err := s.run.ArchiveArtifact(r.Context(), role, method, reason, w.owner); err != nil {
+		return noArtifact(err, role, method)
+	}
+	return s.noContent(w)
+}
+
+// operate makes the handler of one operator's act (seed 001's playbook).
+func (s *server) operate(action string) handler {
+	return func(w *reply, r *http.Request) error {
+		role, method, err := target(r)
+		if err != nil {
+			return err
+		}
+		o := operator.Operation{Action: action, Actor: w.owner}
+		err = s.decode(w, r, true, func(f *fields, name, v []byte) {
+			switch string(name) {
+			case "reason":
+				f.short("/reason", v, &o.Reason, maxReason)
+			case "reset_metrics":
+				f.boolean("/reset_metrics", v, &o.ResetMetrics)
+			case "generation":
+				f.short("/generation", v, &o.Generation, 64)
+			default:
+				f.unknown("", name, "reason, reset_metrics, generation")
+			}
+		})
+		if err != nil {
+			return err
+		}
+		a, err := s.run.Operate(r.Context(), role, method, o)
+		if err != nil {
+			return noArtifact(err, role, method)
+		}
+		if action != "rollback" && action != "approve" {
+			return s.sendArtifact(w, http.StatusOK, a)
+		}
+		broken, err := s.run.BrokenExamples(r.Context(), role, method, w.owner)
+		if err != nil {
+			return err
+		}
+		return s.sendOperated(w, http.StatusOK, a, broken)
+	}
+}

@@ -1,0 +1,262 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// value checks and copies a keyword's value; reason is why it makes no sense.
+func (t *translator) value(k keyword, v any, here string, depth int) (copied any, reason string, err error) {
+	switch k.kind {
+	case count:
+		n, ok := wholeNumber(v, t.tolerant)
+		if !ok {
+			return nil, "must be a whole number from 0", nil
+		}
+		return n, "", nil
+	case number, positive:
+		n, ok := v.(json.Number)
+		f := floatOf(v)
+		if !ok || math.IsInf(f, 0) || len(n) > 64 || oddNumber(n) || f != 0 && math.Abs(f) < 1e-300 {
+			return nil, "must be a number", nil
+		}
+		if k.kind == positive && f <= 0 {
+			return nil, "must be above 0", nil
+		}
+		return v, "", nil
+	case flag:
+		if _, ok := v.(bool); !ok {
+			return nil, "must be true or false", nil
+		}
+		return v, "", nil
+	case pattern:
+		return v, t.pattern(v), nil
+	case names:
+		copied, reason = stringList(v, t.tolerant)
+		return copied, reason, nil
+	case nameMap:
+		return v, badNameMap(v), nil
+	case values:
+		l, ok := v.([]any)
+		if !ok || len(l) == 0 {
+			return nil, "must be a list with at least one value", nil
+		}
+		if t.nodes += len(l); t.nodes > MaxNodes {
+			return nil, "", &InvalidError{here, fmt.Sprintf("is too long: schemas and enumerated values together are at most %d", MaxNodes)}
+		}
+		return v, badNumbers(v), nil
+	case anything:
+		return v, badNumbers(v), nil
+	case types:
+		copied, reason = typeList(v)
+		return copied, reason, nil
+	}
+	return t.nested(k, v, here, depth+1)
+}
+
+// nested copies the schemas of a keyword that holds one, a list or an object of them.
+func (t *translator) nested(k keyword, v any, here string, depth int) (copied any, reason string, err error) {
+	one := func(v any, at string) (any, error) {
+		switch v := v.(type) {
+		case map[string]any:
+			return t.schema(v, at, depth)
+		case bool:
+			t.places[at] = v
+			return v, nil
+		}
+		return true, t.problem(at, "must be a schema: an object, true or false")
+	}
+	switch k.kind {
+	case schema:
+		copied, err = one(v, here)
+		return copied, "", err
+	case schemas:
+		l, ok := v.([]any)
+		if !ok || len(l) == 0 {
+			return nil, "must be a list with at least one schema", nil
+		}
+		list := make([]any, len(l))
+		for i := range l {
+			if list[i], err = one(l[i], here+"/"+strconv.Itoa(i)); err != nil {
+				return nil, "", err
+			}
+		}
+		return list, "", nil
+	}
+	obj, ok := v.(map[string]any)
+	if !ok {
+		return nil, "must be an object of schemas", nil
+	}
+	object := make(map[string]any, len(obj))
+	for _, key := range sortedKeys(obj) {
+		at := here + "/" + escapeToken(key)
+		if k.kind == patterns {
+			if reason := t.pattern(key); reason != "" {
+				if err := t.problem(at, reason); err != nil {
+					return nil, "", err
+				}
+				continue
+			}
+		}
+		if object[key], err = one(obj[key], at); err != nil {
+			return nil, "", err
+		}
+	}
+	return object, "", nil
+}
+
+// wholeNumber returns v as a whole number from 0 to a billion; lenient also reads "3".
+func wholeNumber(v any, lenient bool) (json.Number, bool) {
+	n, ok := v.(json.Number)
+	if s, isText := v.(string); isText && lenient {
+		n, ok = json.Number(strings.TrimSpace(s)), true
+	}
+	if !ok || len(n) > 32 {
+		return "", false
+	}
+	f, err := strconv.ParseFloat(string(n), 64)
+	if err != nil || f < 0 || f > 1e9 || f != math.Trunc(f) {
+		return "", false
+	}
+	return json.Number(strconv.FormatInt(int64(f), 10)), true
+}
+
+func floatOf(v any) float64 {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0
+	}
+	f, err := strconv.ParseFloat(string(n), 64)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return f
+}
+
+// pattern says why a pattern cannot be used, and counts it.
+func (t *translator) pattern(v any) string {
+	s, ok := v.(string)
+	if !ok {
+		return "must be a regular expression"
+	}
+	if _, known := t.patterns[s]; known {
+		return ""
+	}
+	n, err := patternCost(s)
+	if err != nil {
+		return "must be a regular expression (RE2): " + err.Error()
+	}
+	if t.size+n > MaxPatternSize {
+		return fmt.Sprintf("makes the patterns too large: all together they may have %d instructions, and a counted repeat has as many as it counts", MaxPatternSize)
+	}
+	if _, err := regexp.Compile(s); err != nil {
+		return "must be a regular expression (RE2): " + err.Error()
+	}
+	t.size += n
+	t.patterns[s] = n
+	return ""
+}
+
+// badNumbers says why a literal could not be compared: its numbers must be ordinary ones.
+func badNumbers(v any) string {
+	ok := true
+	walkNumbers(v, func(n json.Number) {
+		f := floatOf(n)
+		ok = ok && !math.IsInf(f, 0) && !oddNumber(n) && (f == 0 || math.Abs(f) > 1e-300)
+	})
+	if !ok {
+		return "holds a number that is out of range"
+	}
+	return ""
+}
+
+func walkNumbers(v any, f func(json.Number)) {
+	switch v := v.(type) {
+	case json.Number:
+		f(v)
+	case []any:
+		for _, e := range v {
+			walkNumbers(e, f)
+		}
+	case map[string]any:
+		for _, k := range sortedKeys(v) {
+			walkNumbers(v[k], f)
+		}
+	}
+}
+
+func stringList(v any, lenient bool) (any, string) {
+	l, ok := v.([]any)
+	if !ok {
+		return nil, "must be a list of keys"
+	}
+	out := make([]any, 0, len(l))
+	seen := map[string]bool{}
+	for _, e := range l {
+		s, ok := e.(string)
+		switch {
+		case !ok && lenient, ok && seen[s] && lenient:
+			continue
+		case !ok:
+			return nil, "must be a list of keys, each a string"
+		case seen[s]:
+			return nil, fmt.Sprintf("names %q twice", s)
+		}
+		seen[s] = true
+		out = append(out, s)
+	}
+	return out, ""
+}
+
+func badNameMap(v any) string {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return "must be an object of lists of keys"
+	}
+	for _, k := range sortedKeys(m) {
+		if _, reason := stringList(m[k], false); reason != "" {
+			return "/" + k + " " + reason
+		}
+	}
+	return ""
+}
+
+// typeList reads a type as the seeds do: in any letter case.
+func typeList(v any) (any, string) {
+	known := func(v any) (string, bool) {
+		s, _ := v.(string)
+		s = strings.ToLower(strings.TrimSpace(s))
+		return s, slices.Contains([]string{"object", "array", "string", "number", "integer", "boolean", "null"}, s)
+	}
+	const reason = "must be object, array, string, number, integer, boolean or null, or a list of these"
+	if l, ok := v.([]any); ok && len(l) > 0 {
+		out := []any{}
+		for _, e := range l {
+			s, ok := known(e)
+			if !ok {
+				return nil, reason
+			}
+			if !slices.Contains(out, any(s)) {
+				out = append(out, s)
+			}
+		}
+		return out, ""
+	}
+	s, ok := known(v)
+	if !ok {
+		return nil, reason
+	}
+	return s, ""
+}
+
+func allowsType(declared any, t string) bool {
+	if l, ok := declared.([]any); ok {
+		return slices.Contains(l, any(t))
+	}
+	return declared == t
+}

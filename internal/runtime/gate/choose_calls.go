@@ -1,0 +1,84 @@
+package gate
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+)
+
+// converts refuses conversions but those between int and float64, of strings, and of a character to a string.
+func converts(c *chooser, n *ast.CallExpr) bool {
+	fun := c.info.Types[n.Fun]
+	if !fun.IsType() {
+		return false
+	}
+	from, okFrom := c.info.TypeOf(n.Args[0]).Underlying().(*types.Basic)
+	to, okTo := fun.Type.Underlying().(*types.Basic)
+	if !okFrom || !okTo || c.constant(n) {
+		return true
+	}
+	return !(plainNumber(from) && plainNumber(to)) && !(isString(from) && isString(to)) && !(isString(to) && from.Kind() == types.Int32)
+}
+
+func callsValue(c *chooser, n *ast.CallExpr) bool {
+	if c.info.Types[n.Fun].IsType() {
+		return false
+	}
+	switch fun := n.Fun.(type) {
+	case *ast.Ident:
+		_, variable := c.info.ObjectOf(fun).(*types.Var)
+		return variable
+	case *ast.SelectorExpr:
+		return false
+	}
+	return true
+}
+
+func decodes(_ *chooser, n *ast.CallExpr) bool {
+	fun, ok := n.Fun.(*ast.SelectorExpr)
+	return ok && fun.Sel.Name == "Unmarshal"
+}
+
+func (c *chooser) callsBuiltin(n *ast.CallExpr, name string) bool {
+	fun, ok := n.Fun.(*ast.Ident)
+	return ok && c.info.Uses[fun] == types.Universe.Lookup(name)
+}
+
+func deletesInput(c *chooser, n *ast.CallExpr) bool {
+	return c.callsBuiltin(n, "delete") && !c.mayChange(n.Args[0])
+}
+
+func appendsSlice(c *chooser, n *ast.CallExpr) bool {
+	return c.callsBuiltin(n, "append") && !n.Ellipsis.IsValid() && slices.ContainsFunc(n.Args[1:], func(a ast.Expr) bool {
+		return types.Identical(c.info.TypeOf(n), c.info.TypeOf(a))
+	})
+}
+
+func passesBoxed(c *chooser, n *ast.CallExpr) bool {
+	sig, ok := c.info.TypeOf(n.Fun).Underlying().(*types.Signature)
+	if !ok {
+		return false // a conversion
+	}
+	for i, a := range n.Args {
+		if types.IsInterface(parameter(sig, i)) && !c.settled(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// parameter returns the type that argument i is given to.
+func parameter(sig *types.Signature, i int) types.Type {
+	last := sig.Params().Len() - 1
+	if sig.Variadic() && i >= last {
+		return sig.Params().At(last).Type().(*types.Slice).Elem() // what variadic means
+	}
+	return sig.Params().At(min(i, last)).Type()
+}
+
+func passesFunction(c *chooser, n *ast.CallExpr) bool {
+	return slices.ContainsFunc(n.Args, func(a ast.Expr) bool {
+		_, function := c.info.TypeOf(a).Underlying().(*types.Signature)
+		return function
+	})
+}

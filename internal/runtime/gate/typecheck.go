@@ -1,0 +1,146 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/types"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
+)
+
+// check type-checks the program against the packages that it imports.
+func (c *check) check() *Refusal {
+	c.local = map[string]Unit{}
+	c.typeCheck()
+	if len(c.errs) == 0 && len(c.unused) > 0 && len(c.info.Instances) > 0 {
+		// Any error, even of an unused variable, keeps go/types from looking for generic functions that instantiate
+		// themselves without end. With generics in play the variables are put to use.
+		c.useVariables()
+		c.typeCheck()
+		c.errs = append(c.errs, c.unused...)
+	}
+	if len(c.errs) > 0 {
+		return c.typeErrors()
+	}
+	if r := c.heldPolicy(); r != nil { // of the text as it is: calls that are moved are of no other types
+		return r
+	}
+	return c.reorder()
+}
+
+// reorder brings calls into the toolchain's order once the program is known to be right, so that messages speak of the text as it is.
+func (c *check) reorder() *Refusal {
+	lengths := c.rangeLengths()
+	if moved := c.orderCalls(); !moved && !lengths {
+		return nil
+	}
+	c.typeCheck()
+	if len(c.errs) == 0 {
+		c.moved = true
+		return nil
+	}
+	// A move that changed the meaning is a mistake of ours: the program is taken as it stands.
+	if r := c.parse(); r != nil {
+		return r
+	}
+	if r := c.syntaxPolicy(); r != nil {
+		return r
+	}
+	c.typeCheck()
+	if len(c.errs) > 0 {
+		return c.typeErrors()
+	}
+	return nil
+}
+
+func (c *check) typeCheck() {
+	c.info, c.errs, c.unused = newInfo(), nil, nil
+	conf := types.Config{
+		Importer: importerFunc(c.load), Sizes: types.SizesFor("gc", runtime.GOARCH), GoVersion: goversion.Name,
+		DisableUnusedImportCheck: true,
+		Error: func(err error) {
+			var te types.Error
+			switch {
+			case !errors.As(err, &te):
+			case te.Soft && strings.HasPrefix(te.Msg, "declared and not used"):
+				c.unused = append(c.unused, te) // the compiler insists, but nobody needs it
+			default:
+				c.errs = append(c.errs, te)
+			}
+		},
+	}
+	c.pkg, _ = conf.Check("tool", c.fset, []*ast.File{c.file}, c.info)
+}
+
+func (c *check) typeErrors() *Refusal {
+	slices.SortStableFunc(c.errs, func(a, b types.Error) int { return int(a.Pos) - int(b.Pos) })
+	r := &Refusal{Type: InvalidCode}
+	for _, e := range c.errs {
+		if strings.HasPrefix(e.Msg, "\t") { // more about the error before
+			continue
+		}
+		at := c.fset.PositionFor(e.Pos, false)
+		line := fmt.Sprintf("%s:%d:%d: %s", fileName, at.Line, at.Column, plainMessage(e))
+		if len(r.Errors) == 0 {
+			r.Line, r.Column, r.Message = at.Line, at.Column, "does not compile: "+clipLine(line)
+			r.Hint, r.Type = c.hintFor(e)
+		}
+		if len(r.Errors) < maxErrors {
+			r.Errors = append(r.Errors, clipLine(line))
+		}
+	}
+	if r.Message == "" {
+		r.Message = "does not compile: " + clipLine(c.errs[0].Error())
+	}
+	return r
+}
+
+// load imports for the type checker: a generic package with just what the program uses of it, any other from the library.
+func (c *check) load(path string) (*types.Package, error) {
+	lib := c.gate.lib
+	if u, ok := lib.units[path]; ok {
+		return u.Pkg, nil
+	}
+	if !lib.allowed[path].Source {
+		return lib.load(path)
+	}
+	if u, ok := c.local[path]; ok {
+		return u.Pkg, nil
+	}
+	u, err := lib.checkGeneric(c.fset, path, lib.source(path, c.usedNames(path)), importerFunc(c.load))
+	if err != nil {
+		return nil, err
+	}
+	c.local[path] = u
+	c.order = append(c.order, path)
+	return u.Pkg, nil
+}
+
+// usedNames returns the names by which the program selects from a package.
+func (c *check) usedNames(path string) map[string]bool {
+	names := map[string]bool{}
+	local := map[string]bool{}
+	for _, spec := range c.file.Imports {
+		if p, _ := strconv.Unquote(spec.Path.Value); p == path {
+			if spec.Name != nil {
+				local[spec.Name.Name] = true
+			} else {
+				local[c.gate.lib.allowed[path].Name()] = true
+			}
+		}
+	}
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && local[x.Name] {
+				names[s.Sel.Name] = true
+			}
+		}
+		return true
+	})
+	return names
+}

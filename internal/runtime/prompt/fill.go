@@ -1,0 +1,251 @@
+package prompt
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+)
+
+// filled is the user template's data: texts, bounded and escaped.
+type filled struct {
+	Kind, Role, Method, Args, Kwargs, Note string
+	Contract                               *filledContract
+	KnownTools                             []filledTool
+	Patterns                               []string
+	HistoryCount                           int
+	HistoryLatest                          []string
+	Turns                                  []string
+	ContextKeys                            []string
+	Wish                                   string
+	HistoryInput, OneOff                   bool
+	Feedback                               []string
+	Evidence                               string
+	Examples                               []string
+	FailedCode                             string
+	FailureClass                           string
+	FailureMessage                         string
+	FailedLines                            string
+	Earlier                                string
+	FailureMetadata                        string
+	FailureAdvice                          string
+}
+
+func fill(in Input) filled {
+	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000), Contract: fillContract(in.Contract),
+		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), HistoryInput: in.HistoryInput, OneOff: in.OneOff, Wish: plain(in.Wish, 800)}
+	if in.Kind == provider.KindForge && (len(in.Feedback) > 0 || in.Wish != "") {
+		f.Kind = KindRegenerate
+	}
+	args, kwargs := in.Args, in.Kwargs
+	if args == nil {
+		args = []json.RawMessage{}
+	}
+	if len(kwargs) == 0 {
+		kwargs = json.RawMessage("{}")
+	}
+	var cutArgs, cutKwargs bool
+	f.Args, cutArgs = preview(args, MaxArgs, "[]")
+	f.Kwargs, cutKwargs = preview(kwargs, MaxArgs, "{}")
+	f.Note = note(f.Args+f.Kwargs, cutArgs || cutKwargs)
+	if in.Depth >= 2 {
+		in.KnownTools = nil // a Worker is told to hand nothing on
+	}
+	for _, t := range in.KnownTools[:min(len(in.KnownTools), MaxTools)] {
+		known := fillTool(t)
+		if t.Role == in.Role {
+			// Its methods are siblings, not whom to call. Its contract stands above.
+			known = filledTool{Role: known.Role, Own: ", your own role", Methods: known.Methods}
+		}
+		f.KnownTools = append(f.KnownTools, known)
+	}
+	for _, p := range in.Patterns[:min(len(in.Patterns), maxPatterns)] {
+		f.Patterns = append(f.Patterns, plain(p, 200))
+	}
+	for _, r := range in.HistoryLatest[max(0, len(in.HistoryLatest)-3):] {
+		f.HistoryLatest = append(f.HistoryLatest, encoded(r, 1200))
+	}
+	for _, t := range in.Turns {
+		f.Turns = append(f.Turns, fillTurn(t))
+	}
+	f.Evidence = visible(strings.TrimSpace(in.Evidence), maxEvidence)
+	for _, x := range in.Examples {
+		f.Examples = append(f.Examples, fillExample(x))
+	}
+	earlier := news(in)
+	for _, text := range earlier[max(0, len(earlier)-maxFeedback):] {
+		f.Feedback = append(f.Feedback, plain(text, 800))
+	}
+	if in.Kind == provider.KindRepair {
+		fillFailure(&f, in)
+	} else {
+		f.Earlier = earlierProgram(in.Earlier)
+	}
+	return f
+}
+
+// fillExample renders an example in one line.
+func fillExample(x Example) string {
+	line := "args " + encoded(x.Args, 1200)
+	if len(x.Kwargs) > len("{}") {
+		line += " kwargs " + encoded(x.Kwargs, 1200)
+	}
+	if len(x.Context) > len("{}") {
+		line += " context " + encoded(x.Context, 1200)
+	}
+	line += " must give " + encoded(x.Expect, 1200)
+	if x.Note != "" {
+		line += " (" + plain(x.Note, 300) + ")"
+	}
+	return line
+}
+
+// fillTurn renders a turn in one line.
+func fillTurn(t Turn) string {
+	part := func(raw json.RawMessage) string {
+		text, err := json.Marshal(raw)
+		if err != nil {
+			return "..."
+		}
+		if utf8.RuneCount(text) > maxTurn {
+			text = []byte(string([]rune(string(text))[:maxTurn]) + "…")
+		}
+		return plain(string(text), 8*maxTurn)
+	}
+	line := plain(t.Method, 200) + " args " + part(t.Args)
+	if len(t.Kwargs) > len("{}") {
+		line += " kwargs " + part(t.Kwargs)
+	}
+	switch {
+	case t.Failure != "":
+		return line + " failed: " + plain(t.Failure, maxTurn)
+	case t.Value == nil:
+		return line + " gave a value that is not kept any more"
+	}
+	return line + " gave " + part(t.Value)
+}
+
+// earlierProgram is code that cannot make a forge look like a repair; else it is verbatim.
+func earlierProgram(code string) string {
+	code = cut(strings.TrimRight(code, "\n"), MaxFailedCode)
+	return regexp.MustCompile(`<(/?(?:failed|failure|earlier)_\w+>)`).ReplaceAllString(code, "&lt;$1")
+}
+
+// news is the feedback that the request does not tell elsewhere: the failure that a repair is about is told in full.
+func news(in Input) []string {
+	if len(in.Feedback) == 0 || in.Kind != provider.KindRepair {
+		return in.Feedback
+	}
+	const enough = 200 // the feedback may be clipped
+	message, _, _ := strings.Cut(strings.TrimSpace(in.FailureMessage), "\n")
+	last := len(in.Feedback) - 1
+	if message != "" && strings.Contains(in.Feedback[last], message[:min(len(message), enough)]) {
+		return in.Feedback[:last]
+	}
+	return in.Feedback
+}
+
+func fillFailure(f *filled, in Input) {
+	f.FailedCode = strings.TrimRight(in.FailedCode, "\n")
+	if len(f.FailedCode) > MaxFailedCode {
+		f.FailedCode = cut(f.FailedCode, MaxFailedCode) + "\n// ... the rest is left out"
+	}
+	if strings.TrimSpace(f.FailedCode) == "" {
+		f.FailedCode = "// no program"
+	}
+	f.FailureClass = plain(in.FailureClass, 100)
+	f.FailureMessage = visible(once(strings.TrimSpace(in.FailureMessage)), maxMessage)
+	f.FailedLines = pointed(in.FailureMessage, in.FailedCode)
+	if m := telling(in.FailureMetadata); len(m) > 0 {
+		f.FailureMetadata = encoded(m, maxMessage)
+	}
+	f.FailureAdvice = advice(in.FailureClass, in.FailureMetadata)
+}
+
+// once leaves out lines that repeat the end of the line before: a compiler's first error stands in the message and again
+// in the list of all of them.
+func once(message string) string {
+	lines := strings.Split(message, "\n")
+	kept := slices.Clone(lines[:1])
+	for i, line := range lines[1:] {
+		if text := strings.TrimSpace(line); text == "" || !strings.HasSuffix(lines[i], text) {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// pointed quotes the lines of the failed code that the message points at, with their numbers: models count badly.
+func pointed(message, code string) string {
+	lines := strings.Split(code, "\n")
+	var out []string
+	shown := map[int]bool{}
+	for _, m := range regexp.MustCompile(`program\.go:(\d{1,6})`).FindAllStringSubmatch(message, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n < 1 || n > len(lines) || shown[n] || len(out) == maxLines {
+			continue
+		}
+		shown[n] = true
+		if line := strings.TrimSpace(lines[n-1]); line != "" {
+			out = append(out, fmt.Sprintf("%d: %s", n, visible(line, 200)))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// telling is the metadata without what says nothing to a model.
+func telling(metadata map[string]any) map[string]any {
+	out := make(map[string]any, len(metadata))
+	for k, v := range metadata {
+		if list, ok := v.([]any); ok && len(list) == 0 || v == nil || k == "detail" || k == "fixture" || k == "example" {
+			continue
+		}
+		if list, ok := v.([]string); ok && len(list) == 0 {
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// advice says what the failure's class asks for, where the message alone may not.
+func advice(class string, metadata map[string]any) string {
+	if _, ok := metadata["mismatch"]; ok {
+		return "The returned value broke the deliverable. Make the program deliver what the contract asks for; where that is impossible for an input, return recurgent.Fail with the reason. Do not pad the value with invented data."
+	}
+	if _, ok := metadata["example"]; ok {
+		return "The program does not give the answer that a person fixed for an example. Every example must hold."
+	}
+	if _, ok := metadata["fixture"]; ok {
+		return "The program gives another answer to an earlier call than the one before it gave. Answer that call as before, in the same form, and repair what failed."
+	}
+	switch class {
+	case string(agent.ClassAdaptive):
+		return "The data from outside has changed its form. Read the new form, and the old one where that is easy."
+	case "stale":
+		return "The program worked under an earlier contract. Change what the new contract asks for, and nothing else."
+	case "degraded":
+		return "The program fails too often. Find what its failures have in common and repair that."
+	case "wrong_answer":
+		return "The program answers, but wrong. Answer as the person says, for this input and for all that are like it; keep the rest as it is."
+	}
+	return ""
+}
+
+func note(call string, shortened bool) string {
+	var notes []string
+	if strings.Contains(call, `"[masked]"`) {
+		notes = append(notes, `secrets are shown as "[masked]"; the program receives the true values`)
+	}
+	if shortened {
+		notes = append(notes, "long values are shortened here; the program receives them whole")
+	}
+	return strings.Join(notes, "; ")
+}

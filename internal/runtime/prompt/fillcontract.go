@@ -1,0 +1,62 @@
+package prompt
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+type filledContract struct{ Purpose, Deliverable, Acceptance, FailurePolicy, Signature string }
+
+type filledTool struct{ Role, Own, Purpose, Methods, Deliverable string }
+
+func fillContract(k *agent.Contract) *filledContract {
+	if k.Empty() {
+		return nil
+	}
+	return &filledContract{Purpose: plain(k.Purpose, maxPurpose), Deliverable: part(k.Deliverable), Acceptance: part(k.Acceptance),
+		FailurePolicy: part(k.FailurePolicy), Signature: part(k.Signature)}
+}
+
+// part renders a JSON part of a contract, or "" when it says nothing.
+func part(raw json.RawMessage) string {
+	if trimmed := strings.TrimSpace(string(raw)); trimmed == "" || trimmed == "null" {
+		return ""
+	}
+	return encoded(raw, maxContract)
+}
+
+func fillTool(t Tool) filledTool {
+	methods := make([]string, 0, 8)
+	for _, m := range t.Methods[:min(len(t.Methods), 8)] {
+		methods = append(methods, plain(m, 60))
+	}
+	if more := len(t.Methods) - len(methods); more > 0 {
+		methods = append(methods, fmt.Sprintf("%d more", more))
+	}
+	f := filledTool{Role: plain(t.Role, 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, ", ")}
+	if d := part(t.Deliverable); d != "" {
+		f.Deliverable = cut(d, 400)
+	}
+	return f
+}
+
+func contextKeys(shapes map[string]string) []string {
+	keys := make([]string, 0, len(shapes))
+	for k := range shapes {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var out []string
+	for _, k := range keys[:min(len(keys), maxKeys)] {
+		out = append(out, plain(k, 60)+": "+plain(shapes[k], maxShape))
+	}
+	if more := len(keys) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+package provider
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// OpenAIOptions configure an OpenAI provider. Start from DefaultOpenAIOptions.
+type OpenAIOptions struct {
+	Key           string        // sent as the bearer token; "" sends none
+	BaseURL       string        // up to and with /v1; "" is OpenAI's own
+	Timeout       time.Duration // of one request; a request that takes longer is not sent again
+	MaxTries      int           // requests made for one question, the first included
+	RetryBudget   time.Duration // no retry starts later than this after the first request
+	RetryInterval time.Duration // the first pause; it doubles, with jitter, unless the server says Retry-After
+	MaxReply      int64         // bytes read of a reply
+	HTTPClient    *http.Client  // nil for one of our own
+	// Observe, if set, is told of every request: operation (program or chat), outcome (ok, or a reason of Error) and how
+	// long it took. It is called concurrently.
+	Observe func(operation, outcome string, took time.Duration)
+}
+
+// DefaultOpenAIOptions returns options that need at most a key.
+func DefaultOpenAIOptions() OpenAIOptions {
+	return OpenAIOptions{Timeout: 120 * time.Second, MaxTries: 4, RetryBudget: 60 * time.Second, RetryInterval: 500 * time.Millisecond, MaxReply: 8 << 20}
+}
+
+func (o OpenAIOptions) validate() error {
+	if o.BaseURL != "" {
+		u, err := url.Parse(o.BaseURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			return errors.New("provider: BaseURL must be an http or https URL such as http://127.0.0.1:11434/v1")
+		}
+	}
+	switch {
+	case strings.ContainsFunc(o.Key, func(r rune) bool { return r < 0x21 || r > 0x7e }):
+		return errors.New("provider: Key must not contain white space, control characters or anything beyond ASCII")
+	case o.Timeout <= 0:
+		return errors.New("provider: Timeout must be above 0")
+	case o.MaxTries < 1:
+		return errors.New("provider: MaxTries must be at least 1")
+	case o.RetryBudget < 0:
+		return errors.New("provider: RetryBudget must not be negative")
+	case o.RetryInterval <= 0:
+		return errors.New("provider: RetryInterval must be above 0")
+	case o.MaxReply < 1<<10:
+		return errors.New("provider: MaxReply must be at least 1024")
+	}
+	return nil
+}

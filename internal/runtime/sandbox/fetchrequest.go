@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// ownHeader are the headers that are sent in any case.
+func ownHeader() http.Header {
+	return http.Header{"User-Agent": {"recurgentd"}, "Accept": {"*/*"}}
+}
+
+var errForbiddenHeader = map[string]bool{"Host": true, "Connection": true, "Content-Length": true, "Transfer-Encoding": true, "Te": true, "Trailer": true,
+	"Upgrade": true, "Keep-Alive": true, "Expect": true, "Accept-Encoding": true, "Proxy-Authorization": true, "Proxy-Connection": true}
+
+// checkRequest bounds what a program may send.
+func checkRequest(q *recurgent.Request) (method string, header http.Header, err error) {
+	method = strings.ToUpper(q.Method)
+	switch method {
+	case "":
+		method = http.MethodGet
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+	default:
+		return "", nil, deny("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+	}
+	if len(q.Body) > maxFetchBody {
+		return "", nil, deny("the request's body has more than %d bytes", maxFetchBody)
+	}
+	header = ownHeader()
+	sum := 0
+	for name, value := range q.Header {
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		sum += len(name) + len(value)
+		switch {
+		case errForbiddenHeader[canonical] || strings.HasPrefix(canonical, "Proxy-"):
+			return "", nil, deny("the header %s is not a program's to set", canonical)
+		case len(q.Header) > maxFetchHeaders || sum > maxFetchHeaderSum:
+			return "", nil, deny("the request has too many headers")
+		}
+		header.Set(name, value) // net/http refuses what is no header
+	}
+	return method, header, nil
+}
+
+func redirectTarget(at *url.URL, answer *http.Response) (*url.URL, bool) {
+	switch answer.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, false
+	}
+	location := answer.Header.Get("Location")
+	if location == "" || len(location) > maxURL {
+		return nil, false
+	}
+	next, err := at.Parse(location)
+	return next, err == nil
+}
+
+// safeURL is the address without user info, for notes and logs.
+func safeURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "(unreadable address)"
+	}
+	u.User = nil
+	u.Fragment = ""
+	return u.String()
+}

@@ -1,0 +1,165 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// spawn starts a runner and waits until it is confined. A failure is ours, never the program's.
+func (p *Pool) spawn(ctx context.Context) (*runner, *Failure) {
+	var last error
+	for try := range 3 {
+		if try > 0 {
+			// EAGAIN and EMFILE pass; waiting a little is all that helps.
+			t := time.NewTimer(time.Duration(try) * 50 * time.Millisecond)
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				return nil, interrupted(ctx)
+			case <-p.stop.Done():
+				t.Stop()
+				return nil, interrupted(p.stop)
+			}
+		}
+		r, err := p.spawnOnce()
+		if err == nil {
+			return r, nil
+		}
+		last = err
+		if errors.Is(err, errShutdown) || p.stop.Err() != nil { // what Close ended half-way is no fault
+			return nil, interrupted(p.stop)
+		}
+		p.opts.Log.Error().Err(err).Msg("a runner could not be started")
+	}
+	kind := agent.ErrRunnerCrash
+	if exhausted(last) {
+		kind = agent.ErrResourceExhausted
+	}
+	return nil, &Failure{Type: kind, Detail: "spawn", Ours: true, Message: "no runner could be started: " + last.Error()}
+}
+
+func (p *Pool) spawnOnce() (*runner, error) {
+	r, err := p.start()
+	if err != nil {
+		return nil, err
+	}
+	ready, err := r.setup(p.childConfig(false), p.readyTimeout)
+	if err == nil {
+		err = missingLayer(p.layers, ready)
+	}
+	if err != nil {
+		r.bury("spawn")
+		return nil, fmt.Errorf("%w %s", err, wire.BoundText(r.diary.text(), 500))
+	}
+	return r, nil
+}
+
+// start starts a process and registers it until its end.
+func (p *Pool) start() (*runner, error) {
+	if err := p.reserve(); err != nil {
+		return nil, err
+	}
+	c, err := p.spawner.start()
+	if err != nil {
+		p.mu.Lock()
+		p.starting--
+		p.mu.Unlock()
+		p.work.Done()
+		return nil, err
+	}
+	r := adopt(&p.opts, c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starting--
+	p.live[r] = true
+	p.spawned++
+	go r.reap(p.forget) // only now: it may be dead already
+	if p.closed {
+		r.kill("shutdown")
+		return nil, errShutdown
+	}
+	return r, nil
+}
+
+// reserve takes a place among the processes that the system allows, that of the least recently used idle runner where all are taken.
+func (p *Pool) reserve() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed && len(p.live)+p.starting >= p.most {
+		if len(p.warm) == 0 {
+			return fmt.Errorf("%w: %d are running", errMostRunners, len(p.live))
+		}
+		old := p.warm[0]
+		p.warm = append(p.warm[:0], p.warm[1:]...)
+		p.mu.Unlock()
+		old.bury("evicted")
+		p.mu.Lock()
+	}
+	if p.closed {
+		return errShutdown
+	}
+	p.starting++
+	p.work.Add(1)
+	return nil
+}
+
+// forget runs when a process has been reaped. Whoever holds the runner notices at its next read.
+func (p *Pool) forget(r *runner) {
+	p.mu.Lock()
+	delete(p.live, r)
+	reason := "died"
+	if why := r.reason.Load(); why != nil {
+		reason = *why
+	}
+	p.killed[reason]++
+	idle := remove(&p.blank, r) || remove(&p.warm, r)
+	if idle && !p.closed {
+		p.refill()
+	}
+	p.mu.Unlock()
+	r.in.Close()
+	r.out.Close()
+	if r.usage != nil {
+		r.usage.Close()
+	}
+	p.work.Done()
+}
+
+func remove(list *[]*runner, r *runner) bool {
+	for i, e := range *list {
+		if e == r {
+			*list = append((*list)[:i], (*list)[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// refill starts what is missing of the blank runners. The caller holds mu. A runner that cannot be started is not tried again until
+// somebody needs one: a machine without processes is not helped by more attempts.
+func (p *Pool) refill() {
+	for !p.closed && len(p.blank)+p.spawning < p.opts.Blank && len(p.live)+p.spawning < p.most {
+		p.spawning++
+		p.work.Add(1)
+		go func() {
+			defer p.work.Done()
+			r, failure := p.spawn(p.stop)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.spawning--
+			switch {
+			case failure != nil:
+			case p.closed:
+				r.kill("shutdown")
+			default:
+				p.blank = append(p.blank, r)
+			}
+		}()
+	}
+}
