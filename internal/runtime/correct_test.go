@@ -1,0 +1,283 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// wrongly makes a method that answers 1, and a person's verdict that 2 is right; expected "" is a verdict without.
+func wrongly(t *testing.T, box *runtimetest.Box, programs []string, expected string, change func(*Options)) (*Runtime, *runtimetest.Model, Reply) {
+	t.Helper()
+	r, model := scripted(t, box, map[string][]string{"r.m": programs}, change)
+	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	first := call("m", 7)
+	wantReply(t, "first", first, "1 generated")
+	v := agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Note: "too small",
+		Args: texts("7"), Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
+	c := agent.ArtifactChange{Role: "r", MethodName: "m", Verdict: &v, Correction: &agent.Correction{State: agent.CorrectionQueued}}
+	if expected != "" {
+		x := example("ex_1", expected, "7")
+		v.Expected, v.ExampleID, c.Example = x.Expect.Value, x.ID, &x
+	}
+	operate(t, r, c)
+	return r, model, first
+}
+
+func corrections(extra map[string]runtimetest.Run) *runtimetest.Box {
+	box := &runtimetest.Box{Programs: scriptedPrograms()}
+	for k, p := range extra {
+		box.Programs[k] = p
+	}
+	return box
+}
+
+// How a correction ends that needs one attempt.
+func TestCorrections(t *testing.T) {
+	yes, reason := true, "odd"
+	tests := []struct {
+		name     string
+		programs []string
+		expected string
+		policy   string
+		before   agent.ArtifactChange // what a person does before it is forged
+		state    string
+		current  string
+		requests int // of the model, the first program's included
+	}{
+		{"adopted", []string{"one", "two"}, "2", "", agent.ArtifactChange{}, agent.CorrectionAdopted, "two", 2},
+		{"adopted at the second program", []string{"one", "one", "two"}, "2", "", agent.ArtifactChange{}, agent.CorrectionAdopted, "two", 3},
+		{"adopted, nobody said what is right", []string{"one", "one", "two"}, "", "", agent.ArtifactChange{}, agent.CorrectionAdopted, "two", 3},
+		{"no program holds the example", []string{"one"}, "2", "", agent.ArtifactChange{}, agent.CorrectionBackingOff, "one", 3},
+		{"no recovery is left", []string{"one"}, "2", `{"outcome_repair_budget": 0}`, agent.ArtifactChange{}, agent.CorrectionBackingOff, "one", 2},
+		{"it waits for approval", []string{"one", "two"}, "2", `{"approval_required": true}`, agent.ArtifactChange{}, agent.CorrectionAwaitingApproval, "two", 2},
+		{"quarantined", []string{"one", "two"}, "2", "", agent.ArtifactChange{Quarantine: &reason}, agent.CorrectionQueued, "one", 1},
+		{"pinned", []string{"one", "two"}, "2", "", agent.ArtifactChange{Pin: &yes}, agent.CorrectionQueued, "one", 1},
+		{"the verdict was taken back", []string{"one", "two"}, "2", "", agent.ArtifactChange{DropVerdict: "the first"}, agent.CorrectionQueued, "one", 1},
+		{"it is none any more", []string{"one", "two"}, "2", "", agent.ArtifactChange{Correction: &agent.Correction{State: agent.CorrectionNone}}, agent.CorrectionNone, "one", 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, model, first := wrongly(t, corrections(nil), tt.programs, tt.expected, nil)
+			if tt.policy != "" {
+				patchPolicy(t, r, tt.policy)
+			}
+			change := tt.before
+			change.Role, change.MethodName = "r", "m"
+			if change.DropVerdict != "" {
+				change.DropVerdict = first.CallID
+			}
+			operate(t, r, change)
+			<-r.Correct("r", "m", "ada")
+			a := artifactOf(t, r, "r", "m")
+			if a.Correction.State != tt.state || a.Code != tt.current && tt.state != agent.CorrectionAwaitingApproval {
+				t.Errorf("the correction is %s, %s serves; want %s, %s", agent.Encoded(a.Correction), a.Code, tt.state, tt.current)
+			}
+			if n := model.Count("r.m", ""); n != tt.requests {
+				t.Errorf("%d requests, want %d", n, tt.requests)
+			}
+			switch c := a.Correction; tt.state {
+			case agent.CorrectionAdopted, agent.CorrectionAwaitingApproval:
+				if c.Attempts != 1 || c.Generation == nil || *c.Generation != "gen-2" || *a.Find("gen-2").ParentID != "gen-1" || a.Find("gen-2").Trigger != ReasonOfCorrection {
+					t.Errorf("the correction is %s", agent.Encoded(c))
+				}
+				if n := a.Find("gen-2").ForgeUsage.ModelRequests; n != tt.requests-1 {
+					t.Errorf("it cost %d requests, want %d", n, tt.requests-1)
+				}
+				audit, err := r.store.Audit(t.Context(), "", 1)
+				if err != nil || len(audit) != 1 {
+					t.Fatalf("audit %+v, %v", audit, err)
+				}
+				if e := audit[0]; e.Action != "artifact.correct" || e.Actor != "ada" || e.Undo == "" || len(e.Before) == 0 || string(e.Before) == string(e.After) {
+					t.Errorf("audit %+v", e)
+				}
+			case agent.CorrectionBackingOff:
+				if c.Attempts != 1 || c.LastError == nil || !strings.HasPrefix(*c.LastError, "execution: ") || c.NextTryAt == nil || len(a.Rejections) != tt.requests-1 ||
+					!strings.Contains(a.Rejections[0].Reason, "the answer must be 2, it is 1") || a.Rejections[0].Stage != stageProof {
+					t.Errorf("the correction is %s, rejections %+v", agent.Encoded(c), a.Rejections)
+				}
+			}
+		})
+	}
+}
+
+// A correction that fails is tried again with growing delays, as often as it is worth, and then left to people. Each
+// delay is that of the policy.
+func TestCorrectionIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model, _ := wrongly(t, corrections(nil), []string{"one"}, "2", nil)
+		patchPolicy(t, r, `{"backoff": {"base_seconds": 10, "max_seconds": 100}, "outcome_repair_budget": 0}`)
+		began := time.Now()
+		<-r.Correct("r", "m", "ada")
+		for _, want := range []time.Duration{10, 20, 40, 80, 100, 100, 100} {
+			a := artifactOf(t, r, "r", "m")
+			if next := a.Correction.NextTryAt; next == nil || next.Sub(time.Now()) != want*time.Second {
+				t.Fatalf("attempt %d is followed after %v, want %v", a.Correction.Attempts, next, want*time.Second)
+			}
+			r.corrects.mu.Lock()
+			tried := r.corrects.pending[methodKey{"r", "m"}].tried
+			r.corrects.mu.Unlock()
+			<-tried
+		}
+		r.flights.under.Wait()
+		a := artifactOf(t, r, "r", "m")
+		if c := a.Correction; c.State != agent.CorrectionFailed || c.Attempts != maxCorrections || c.LastError == nil {
+			t.Errorf("the correction is %s", agent.Encoded(c))
+		}
+		if n := model.Count("r.m", ""); n != 1+maxCorrections || time.Since(began) != 450*time.Second {
+			t.Errorf("%d requests in %v", n, time.Since(began))
+		}
+		if len(r.corrects.pending) != 0 {
+			t.Error("it is still pending")
+		}
+	})
+}
+
+// A verdict that comes while a correction is forged makes it run once more.
+func TestVerdictDuringCorrection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model, _ := wrongly(t, corrections(map[string]runtimetest.Run{"three": runtimetest.Returns("3")}), []string{"one", "two", "three"}, "2", nil)
+		model.Block = make(chan struct{})
+		tried := r.Correct("r", "m", "ada")
+		synctest.Wait() // the model is asked
+		again := r.Correct("r", "m", "bob")
+		if tried != again {
+			t.Error("two corrections of a method at once")
+		}
+		x := example("ex_1", "3", "7")
+		operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x, Correction: &agent.Correction{State: agent.CorrectionQueued}})
+		close(model.Block)
+		<-tried
+		r.flights.under.Wait()
+		a := artifactOf(t, r, "r", "m")
+		if a.Correction.State != agent.CorrectionAdopted || a.Code != "three" {
+			t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
+		}
+	})
+}
+
+// What people expect may change between the proof and the adoption: then the correction starts anew. An operation of a
+// person's on the artifact ends it.
+func TestCorrectionOvertaken(t *testing.T) {
+	reason := "odd"
+	x := example("ex_2", "2", "8")
+	tests := []struct {
+		name    string
+		change  agent.ArtifactChange
+		state   string
+		current string
+	}{
+		{"another example", agent.ArtifactChange{Example: &x}, agent.CorrectionAdopted, "two"},
+		{"quarantined", agent.ArtifactChange{Quarantine: &reason}, agent.CorrectionRunning, "one"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var r *Runtime
+			var done bool
+			box := corrections(map[string]runtimetest.Run{"two": func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
+				if !done {
+					done = true
+					change := tt.change
+					change.Role, change.MethodName = "r", "m"
+					operate(t, r, change)
+				}
+				return runtimetest.Value("2")
+			}})
+			r, _, _ = wrongly(t, box, []string{"one", "two"}, "2", nil)
+			<-r.Correct("r", "m", "ada")
+			r.flights.under.Wait()
+			a := artifactOf(t, r, "r", "m")
+			if a.Correction.State != tt.state || a.Code != tt.current {
+				t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
+			}
+		})
+	}
+}
+
+// A correction that a shutdown interrupts is queued again, and resumed after the next start.
+func TestCorrectionInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := store.NewMemory(store.Options{})
+		over := func(o *Options) { o.Store = held }
+		r, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", over)
+		model.Block = make(chan struct{})
+		tried := r.Correct("r", "m", "ada")
+		synctest.Wait()
+		r.end(interrupt.ErrShutdown)
+		<-tried
+		a := artifactOf(t, r, "r", "m")
+		if c := a.Correction; c.State != agent.CorrectionQueued || c.Attempts != 0 {
+			t.Fatalf("the correction is %s", agent.Encoded(c))
+		}
+		next, model := scripted(t, corrections(nil), map[string][]string{"r.m": {"two"}}, over)
+		patchPolicy(t, next, `{"correction": "manual"}`)
+		if err := next.ResumeCorrections(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if synctest.Wait(); model.Count("r.m", "") != 0 {
+			t.Error("a manual correction was resumed")
+		}
+		patchPolicy(t, next, `{"correction": "background"}`)
+		if err := next.ResumeCorrections(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		next.flights.under.Wait()
+		if a := artifactOf(t, next, "r", "m"); a.Correction.State != agent.CorrectionAdopted || a.Code != "two" {
+			t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
+		}
+	})
+}
+
+// A correction that waits for its next attempt ends with the daemon.
+func TestCorrectionWaitsNoLongerThanTheDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _, _ := wrongly(t, corrections(nil), []string{"one"}, "2", nil)
+		<-r.Correct("r", "m", "ada")
+		synctest.Wait()
+		began := time.Now()
+		if err := r.Stop(t.Context()); err != nil || time.Since(began) != 0 {
+			t.Errorf("the shutdown took %v: %v", time.Since(began), err)
+		}
+		if len(r.corrects.pending) != 0 {
+			t.Error("it is still pending")
+		}
+	})
+}
+
+// Corrections with the next call: the call forges what a person wants, lists what it changed, and answers with the old
+// program while that fails.
+func TestCorrectionByNextCall(t *testing.T) {
+	t.Parallel()
+	r, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", nil)
+	patchPolicy(t, r, `{"correction": "next_call"}`)
+	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	call("m", 9) // forged
+	a := artifactOf(t, r, "r", "m")
+	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" || a.Current().Trigger != ReasonOfCorrection {
+		t.Errorf("the correction is %s, the trigger %s", agent.Encoded(a.Correction), a.Current().Trigger)
+	}
+	for _, part := range []string{"a person called an answer wrong: args [7] kwargs {} were answered with 1", "the right answer is 2", "the person's note: too small"} {
+		if text := lastUser(model.Requests()[1]); !strings.Contains(text, part) {
+			t.Errorf("the request lacks %q:\n%s", part, text)
+		}
+	}
+	r, _, _ = wrongly(t, corrections(nil), []string{"one"}, "2", nil)
+	patchPolicy(t, r, `{"correction": "next_call"}`)
+	_, call = conversation(t, r, SessionRequest{Role: "r"})
+	got := call("m", 9)
+	wantReply(t, "no program corrects it", got, "1 persisted")
+	if !got.Program.Doubted {
+		t.Error("the old program is not doubted")
+	}
+}

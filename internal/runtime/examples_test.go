@@ -1,0 +1,175 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+func TestMeets(t *testing.T) {
+	value := func(v string) agent.Outcome { return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(v)} }
+	expect := func(v string) agent.Expectation { return agent.Expectation{Value: json.RawMessage(v)} }
+	number := agent.Expectation{Schema: json.RawMessage(`{"type":"number"}`)}
+	tests := []struct {
+		name   string
+		expect agent.Expectation
+		within float64
+		got    agent.Outcome
+		want   bool
+	}{
+		{"the value", expect("1"), 0, value("1"), true},
+		{"another value", expect("1"), 0, value("2"), false},
+		{"a value within the tolerance", expect("1"), 1, value("2"), true},
+		{"an error instead of the value", expect("1"), 0, agent.Failed("none", ""), false},
+		{"the error", agent.Expectation{ErrorType: "none"}, 0, agent.Failed("none", ""), true},
+		{"another error", agent.Expectation{ErrorType: "none"}, 0, agent.Failed("other", ""), false},
+		{"a value instead of the error", agent.Expectation{ErrorType: "none"}, 0, value("1"), false},
+		{"of the schema", number, 0, value("1"), true},
+		{"not of the schema", number, 0, value(`"1"`), false},
+		{"of a schema that makes no sense", agent.Expectation{Schema: json.RawMessage(`{"type":7}`)}, 0, value("1"), false},
+		{"an error instead of the schema", number, 0, agent.Failed("none", ""), false},
+	}
+	for _, tt := range tests {
+		if got := meets(tt.got, &agent.Example{Expect: tt.expect, Tolerance: tt.within}); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// What examples and fixtures say of a program, without anything being kept. An example shows nothing while a source is
+// down or where the program asks for what was not recorded.
+func TestDryRuns(t *testing.T) {
+	t.Parallel()
+	by := func(q sandbox.Request) string { return strings.Trim(string(rawArray(q.Args)), "[]") }
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{
+		"one": runtimetest.Returns("1"),
+		"new": func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
+			switch by(q) {
+			case "1":
+				return runtimetest.Value("1")
+			case "2":
+				return fetched("", 503, runtimetest.Raises("unavailable", ""))(ctx, q, h)
+			case "3":
+				res := runtimetest.Raises("denied", "")(ctx, q, h)
+				res.Effects.Fetches = []sandbox.Fetch{{ErrorKind: "denied"}}
+				return res
+			case "4":
+				return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrExecution, Detail: sandbox.DetailDiverged}}
+			case "5":
+				return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrResourceExhausted, Ours: true}}
+			case "6":
+				return fetched("", 503, runtimetest.Returns("1"))(ctx, q, h)
+			case "7":
+				return runtimetest.Failure(agent.ErrExecution, "boom")
+			case "8":
+				return fetched("", 404, runtimetest.Raises("none", ""))(ctx, q, h)
+			}
+			return runtimetest.Value(string(q.Context["k"]))
+		},
+	}}
+	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
+	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	var examples []agent.Example
+	for i := range 8 {
+		n := string(rune('1' + i))
+		call("m", i+1)
+		examples = append(examples, example("ex_"+n, "1", n))
+	}
+	broken := example("ex_9", "1", "9")
+	broken.Context = json.RawMessage("[]")
+	context := example("ex_c", "1", "9")
+	context.Context = json.RawMessage(`{"k":1}`)
+	proposed := example("ex_p", "5", "1")
+	proposed.State = agent.ExampleProposed
+	examples = append(examples, broken, context, proposed)
+	a := operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Examples: &examples})
+	g := &agent.Generation{ID: "gen-2", Code: "new", CodeChecksum: agent.Checksum("new")}
+	got := map[string]string{}
+	for _, x := range r.CheckExamples(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a, Generation: g}) {
+		got[x.ID] = x.Result + " " + string(x.Got) + x.ErrorType
+	}
+	want := map[string]string{"ex_1": "passed 1", "ex_2": "skipped unavailable", "ex_3": "skipped denied", "ex_4": "skipped execution", "ex_5": "skipped resource_exhausted",
+		"ex_6": "passed 1", "ex_7": "failed execution", "ex_8": "failed none", "ex_9": "skipped ", "ex_c": "passed 1"}
+	for id, result := range want {
+		if got[id] != result {
+			t.Errorf("%s: got %q, want %q", id, got[id], result)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d results, want %d", len(got), len(want))
+	}
+
+	same, changed := r.CompareFixtures(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a, Generation: g})
+	errors := []string{}
+	for _, ch := range changed {
+		errors = append(errors, string(ch.Was)+" "+string(ch.Now)+ch.Error)
+	}
+	if same != 2 || strings.Join(errors, ",") != "1 unavailable,1 denied,1 execution,1 none" {
+		t.Errorf("%d are answered the same, changed %q", same, errors)
+	}
+	if same, changed := r.CompareFixtures(t.Context(), DryRun{Generation: g}); same != 0 || changed == nil {
+		t.Errorf("without an artifact: %d, %v", same, changed)
+	}
+
+	records := len(historyOf(t, r, id))
+	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Args: texts("9"), Context: json.RawMessage(`{"k":5}`), Owner: "ada", NoFetch: true}); string(o.Value) != "5" || o.ToolRole != "r" {
+		t.Errorf("a dry run: %+v", o)
+	}
+	runs := box.Runs("new")
+	if q := runs[len(runs)-1]; q.Owner != "ada" || !q.NoFetch || q.Recorded != nil {
+		t.Errorf("it ran as %+v", q)
+	}
+	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Context: json.RawMessage("[]")}); o.ErrorType != agent.ErrInvalidInput {
+		t.Errorf("a context that is no object: %+v", o)
+	}
+	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Args: texts("8")}); o.ErrorType != "none" || !o.Authored {
+		t.Errorf("an error of the program's own: %+v", o)
+	}
+	if len(historyOf(t, r, id)) != records || artifactOf(t, r, "r", "m").Revision != a.Revision {
+		t.Error("a dry run left something")
+	}
+}
+
+// What the model is told of an example that a program broke.
+func TestBrokenExample(t *testing.T) {
+	x := example("ex_1", "2", "7")
+	x.Note = "twice"
+	a := brokenExample(&judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
+	if a.hint != "for args [7] kwargs {} the answer must be 2, it is 1. twice" || a.outcome.Metadata["example"] != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
+		t.Errorf("got %q, %+v", a.hint, a.outcome)
+	}
+	x.Note = ""
+	a = brokenExample(&judged{outcome: agent.Failed("none", "there is none")}, &x)
+	if a.hint != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
+		t.Errorf("got %q", a.hint)
+	}
+}
+
+// A candidate is told apart from the examples of its proof by their digest.
+func TestExamplesDigest(t *testing.T) {
+	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"), Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
+	with := func(examples []agent.Example, verdicts ...agent.Verdict) string {
+		return examplesDigest(artifact(func(a *agent.Artifact) { a.Examples, a.Verdicts = examples, verdicts }))
+	}
+	one, other := example("ex_1", "1", "7"), example("ex_1", "2", "7")
+	proposed := one
+	proposed.State = agent.ExampleProposed
+	if with(nil) != "" || examplesDigest(nil) != "" || with([]agent.Example{proposed}) != "" {
+		t.Error("nothing has a digest")
+	}
+	all := map[string]bool{}
+	for _, d := range []string{with([]agent.Example{one}), with([]agent.Example{other}), with([]agent.Example{one, other}), with(nil, wrong)} {
+		all[d] = true
+	}
+	if len(all) != 4 || all[""] {
+		t.Errorf("%d digests of four", len(all))
+	}
+	if with([]agent.Example{one}) != with([]agent.Example{one, proposed}) {
+		t.Error("a proposed example counts")
+	}
+}
