@@ -137,14 +137,16 @@ func TestDryRuns(t *testing.T) {
 
 // What the model is told of an example that a program broke.
 func TestBrokenExample(t *testing.T) {
+	p := agent.DefaultPolicy()
+	c := &opened{policy: &p}
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
-	a := brokenExample(&judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
+	a := c.brokenExample(&judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
 	if a.hint != "for args [7] kwargs {} the answer must be 2, it is 1. twice" || a.outcome.Metadata["example"] != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
 		t.Errorf("got %q, %+v", a.hint, a.outcome)
 	}
 	x.Note = ""
-	a = brokenExample(&judged{outcome: agent.Failed("none", "there is none")}, &x)
+	a = c.brokenExample(&judged{outcome: agent.Failed("none", "there is none")}, &x)
 	if a.hint != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
 		t.Errorf("got %q", a.hint)
 	}
