@@ -51,6 +51,7 @@ const (
 	codeNotReady        = "not_ready"
 	codeProvider        = "provider"
 	codeUnfitting       = "unfitting_reply"
+	codeTimedOut        = "timeout"
 )
 
 // problemKind is one row of the table of problems.
@@ -105,6 +106,7 @@ func problemKinds() []problemKind {
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},
+		{codeTimedOut, 504, "It did not end in its time", "Try again later; calls and predictions of one session run in order.", "1"},
 		{codeBodiesFull, 503, "Too many large requests are under way", "Try again later, with fewer large requests at once.", "1"},
 		{codeRepliesFull, 503, "Too many large replies wait for their readers", "Read replies as they come; try again later.", "1"},
 		{codeDraining, 503, "The daemon is shutting down", "Try again once it has started anew.", "5"},

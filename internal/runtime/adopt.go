@@ -49,7 +49,7 @@ func (rec *recovery) held() bool {
 // artifact or the attempt shows nothing of its worth.
 func (rec *recovery) adoptOrDrop(cand *candidate, j judged) agent.Outcome {
 	proven := len(cand.proof.kept) > 0
-	worth := j.class == agent.ClassOK || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
+	worth := j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	if worth && !rec.held() {
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
 	}

@@ -20,7 +20,8 @@ type attempted struct {
 	id       string // call id, dot, number; "" when nothing ran
 	program  *agent.Generation
 	result   sandbox.Result
-	nested   map[string]string // shapes of nested values, by role.method
+	nested   map[string]string      // shapes of nested values, by role.method
+	failed   map[string]agent.Class // of nested calls that failed by no fault of the program's, by error type
 	warnings []string
 }
 
@@ -38,7 +39,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		s.r.metrics.EngineRun(engine)
 	}
 	a.result.Context = withoutHistory(a.result.Context)
-	a.nested, a.warnings = h.shapes, h.warnings
+	a.nested, a.failed, a.warnings = h.shapes, h.failed, h.warnings
 	return a
 }
 

@@ -68,7 +68,7 @@ func (c *opened) perform(ctx context.Context, timeout time.Duration) (CallResult
 		return CallResult{}, err // nothing was recorded
 	}
 	if err != nil {
-		return c.commit(c.interrupted(ctx))
+		return c.commit(c.neverStarted(ctx))
 	}
 	defer r.sessions.leave(c.session.ID)
 	turn := r.o.Now()
@@ -103,10 +103,13 @@ func (c *opened) set(key string) *answered {
 	return done
 }
 
-// interrupted answers a call that ended from outside before a program was selected.
-func (c *opened) interrupted(ctx context.Context) *answered {
+// neverStarted answers a call that ended from outside while it waited for its session's turn.
+func (c *opened) neverStarted(ctx context.Context) *answered {
 	done := &answered{selected: selected{opened: c}}
 	done.outcome, done.class = interrupt.Outcome(ctx)
+	done.outcome.ErrorMessage = interrupt.NeverStarted + ": " + done.outcome.ErrorMessage
+	done.outcome.Metadata = map[string]any{"started": false}
+	done.outcome.Retriable = true
 	return done
 }
 

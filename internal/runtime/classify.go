@@ -14,8 +14,9 @@ import (
 type Evidence struct {
 	Authored     bool
 	ErrorType    string
-	Interrupted  bool // the daemon's doing: client gone, shutdown, spawn failure
-	WaitingEnded bool // a timeout whose time went into waiting for the outside
+	Interrupted  bool        // the daemon's doing: client gone, shutdown, spawn failure
+	WaitingEnded bool        // a timeout whose time went into waiting for the outside
+	PassedOn     agent.Class // of a nested call's failure that the program returned and is not to blame for
 	Fetches      []sandbox.Fetch
 	Nested       map[string]string // shapes of nested values, by role.method
 	Shapes       map[string]string // of fetched bodies and nested values at the last ok run, by shapeKey
@@ -29,7 +30,7 @@ func Classify(e Evidence) agent.Class {
 	switch {
 	case e.Interrupted:
 		return agent.ClassNone
-	case slices.ContainsFunc(e.Fetches, outsideFailed):
+	case slices.ContainsFunc(e.Fetches, outsideFailed), e.PassedOn == agent.ClassExtrinsic:
 		return agent.ClassExtrinsic
 	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
 		return agent.ClassExtrinsic
@@ -70,8 +71,12 @@ func good(f sandbox.Fetch) bool { return f.Status >= 200 && f.Status < 300 }
 // outsideFailed reports a fetch without an answer, or one answered 429 or 5xx. A fetch that policy denied is the
 // program's own doing.
 func outsideFailed(f sandbox.Fetch) bool {
-	return f.Status == 0 && f.ErrorKind != "denied" && f.ErrorKind != "too_large" || f.Status == 429 || f.Status >= 500
+	return f.Status == 0 && f.ErrorKind != "denied" || f.Status == 429 || f.Status >= 500
 }
+
+// overLimit reports a fetch that ran into its time or size limit. An error that a program returns over it is not the
+// program's own.
+func overLimit(f sandbox.Fetch) bool { return f.ErrorKind == "timeout" || f.ErrorKind == "too_large" }
 
 // drifted reports whether something that came in well has another shape than at the last ok run.
 func drifted(e Evidence) bool {

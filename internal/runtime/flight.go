@@ -21,6 +21,32 @@ type candidate struct {
 	adopted string // the ID of the generation it became; guarded by mu
 }
 
+// A meter counts what the requests of a flight have cost so far. One that was sent counts before it is answered: the call
+// that started the flight may end before it.
+type meter struct {
+	mu    sync.Mutex
+	usage agent.Usage // guarded by mu
+}
+
+// sent counts a request; the returned function puts what it cost in its place.
+func (m *meter) sent() (answered func(agent.Usage)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.usage.ModelRequests++
+	return func(u agent.Usage) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.usage.ModelRequests--
+		m.usage.Add(u)
+	}
+}
+
+func (m *meter) read() agent.Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.usage
+}
+
 // forgeResult is how a flight ended: a candidate, or why there is none.
 type forgeResult struct {
 	candidate    *candidate
@@ -46,6 +72,7 @@ type flights struct {
 }
 
 type flight struct {
+	spent  meter
 	users  int // guarded by flights.mu
 	done   chan struct{}
 	result forgeResult // set before done is closed
@@ -55,7 +82,7 @@ type flight struct {
 // join finds the flight of that key or starts one with forge, in a goroutine of its own: a leader that is canceled
 // does not end it for the others. leave must be called when the result is not needed any more; when the last user
 // leaves a flight that is still under way, its context ends.
-func (f *flights) join(life context.Context, key string, forge func(context.Context) forgeResult) (fl *flight, leader bool, leave func()) {
+func (f *flights) join(life context.Context, key string, forge func(context.Context, *meter) forgeResult) (fl *flight, leader bool, leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.all == nil {
@@ -70,7 +97,7 @@ func (f *flights) join(life context.Context, key string, forge func(context.Cont
 		f.under.Go(func() {
 			defer close(fl.done)
 			defer cancel(nil)
-			fl.result = forge(ctx)
+			fl.result = forge(ctx, &fl.spent)
 		})
 	}
 	fl.users++

@@ -18,7 +18,7 @@ func TestLeaveFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fs flights
 		var ended error
-		forge := func(ctx context.Context) forgeResult {
+		forge := func(ctx context.Context, _ *meter) forgeResult {
 			<-ctx.Done()
 			ended = context.Cause(ctx)
 			return forgeResult{last: "left"}
@@ -59,7 +59,7 @@ func TestWaitForFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fs flights
 		life, end := context.WithCancelCause(t.Context())
-		fl, _, leave := fs.join(life, "key", func(ctx context.Context) forgeResult {
+		fl, _, leave := fs.join(life, "key", func(ctx context.Context, _ *meter) forgeResult {
 			<-ctx.Done()
 			return forgeResult{last: context.Cause(ctx).Error()}
 		})

@@ -31,6 +31,7 @@ type host struct {
 	denied    bool                       // of a dry run: fetches are denied
 	refused   bool                       // of a dry run: a nested call was denied
 	shapes    map[string]string          // of nested values, by role.method
+	failed    map[string]agent.Class     // of nested calls that failed by no fault of the program's, by error type
 	delegated map[string]*agent.Contract // by role
 	warnings  []string
 	acts      int64 // calls and delegations so far: they change what there is to see

@@ -25,6 +25,7 @@ type judged struct {
 	hint      string              // a correction for the model
 	drifting  bool                // it may come of a source that changed
 	denied    bool                // of a dry run: a nested call was denied
+	passedOn  bool                // the program returned the failure of a nested call for which it is not to blame
 }
 
 // served reports whether the attempt answers the call: an ok value, an authored error, an interruption, or an outage that
@@ -51,8 +52,10 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		e.Interrupted, e.WaitingEnded = res.Failure.Ours, res.Failure.Waiting
 	case res.Authored != nil:
 		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
-		j.outcome.Authored = true
+		j.outcome.Authored = !slices.ContainsFunc(res.Effects.Fetches, overLimit)
 		e.Authored = true
+		e.PassedOn = a.failed[res.Authored.Type]
+		j.passedOn = e.PassedOn != agent.ClassNone
 	default:
 		s.check(&j)
 	}

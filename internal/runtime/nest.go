@@ -20,7 +20,28 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 		return agent.Failed(agent.ErrCanceled, err.Error())
 	}
 	defer n.r.leave(n)
-	return n.commitNested(n.answer(ctx))
+	done := n.answer(ctx)
+	if class := done.blames(); class != agent.ClassNone {
+		if h.failed == nil {
+			h.failed = map[string]agent.Class{}
+		}
+		h.failed[done.outcome.ErrorType] = class
+	}
+	return n.commitNested(done)
+}
+
+// blames is the class of a failure for which the call's caller is not to blame: one of its own program, of the model, of an
+// external source, or of a person who has not approved its program yet. It is none otherwise: an error that a program
+// authored may well be about what its caller passed.
+func (a *answered) blames() agent.Class {
+	switch {
+	case a.outcome.OK():
+	case a.decision.Decision == agent.DecideRefuse:
+		return agent.ClassExtrinsic
+	case a.class == agent.ClassExtrinsic || a.class == agent.ClassIntrinsic || a.class == agent.ClassAdaptive:
+		return a.class
+	}
+	return agent.ClassNone
 }
 
 // openNested opens a nested call within the budget. It returns nil and an outcome when the call is not made.

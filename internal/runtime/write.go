@@ -28,6 +28,9 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 	for {
 		res, leader, ok := rec.fly(ctx, q, span)
 		if !ok {
+			if leader {
+				rec.trail.usage.Add(res.usage)
+			}
 			var out agent.Outcome
 			out, rec.class = interrupt.Outcome(ctx)
 			return nil, &out
@@ -50,7 +53,8 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 	}
 }
 
-// fly joins or starts the flight for the request and waits for its result; false when ctx ends first.
+// fly joins or starts the flight for the request and waits for its result; false, and what it cost so far, when ctx ends
+// first.
 func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Span) (res forgeResult, leader, ok bool) {
 	key := rec.role + "\x00" + rec.method + "\x00" + rec.terms.checked + "\x00" + q.kind + "\x00" + q.basis.checksum
 	if q.alone {
@@ -58,9 +62,14 @@ func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Sp
 	}
 	rec.progress.Add(progress.Forging, map[string]any{"kind": q.kind, "trigger": q.trigger})
 	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span}
-	fl, leader, leave := rec.r.flights.join(rec.r.life, key, func(fctx context.Context) forgeResult { return w.write(fctx, q) })
+	fl, leader, leave := rec.r.flights.join(rec.r.life, key, func(fctx context.Context, spent *meter) forgeResult {
+		w.spent = spent
+		return w.write(fctx, q)
+	})
 	rec.leaves = append(rec.leaves, leave)
-	res, ok = fl.wait(ctx)
+	if res, ok = fl.wait(ctx); !ok {
+		res.usage = fl.spent.read()
+	}
 	return res, leader, ok
 }
 
@@ -91,6 +100,7 @@ type writer struct {
 	guardrails int                    // recoveries left
 	earlier    []agent.AttemptFailure // shown to the model
 	span       *telemetry.Span        // of the forge
+	spent      *meter
 	res        forgeResult
 }
 
@@ -162,11 +172,13 @@ func (w *writer) ask(ctx context.Context, kind string, messages []provider.Messa
 	for try := 1; ; try++ {
 		began := w.r.o.Now()
 		question := w.span.Ask(w.model(), began)
+		answered := w.spent.sent()
 		reply, err := w.r.model.Program(ctx, provider.Request{Kind: kind, Role: w.role, Method: w.method, Model: w.model(),
 			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID)})
 		res.requested++
 		outcome, usage := provider.Answered(err, reply.Usage)
 		res.usage.Add(usage)
+		answered(usage)
 		ended := w.r.o.Now()
 		question.Answered(outcome, reply.Model, usage, ended)
 		w.r.metrics.ObserveProvider(outcome, ended.Sub(began), usage, w.traceID)

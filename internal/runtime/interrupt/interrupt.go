@@ -17,6 +17,9 @@ var (
 	ErrCanceled    = errors.New("the call was canceled")
 )
 
+// NeverStarted begins the message of what ended while it waited for its session's turn: nothing ran.
+const NeverStarted = "the call never started, since calls of one session run in order and an earlier one was still under way"
+
 // Outcome returns the outcome and the failure class of a call whose context has ended. A cause that is none of the above
 // means that the client went away.
 func Outcome(ctx context.Context) (agent.Outcome, agent.Class) {

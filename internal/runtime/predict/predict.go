@@ -67,7 +67,8 @@ type Result struct {
 // maxRepeat bounds how much of an unfitting reply is shown to the model again.
 const maxRepeat = 16 << 10
 
-// Run asks the model. Errors are *agent.InputError (nothing was asked), *ReplyError, *provider.Error, or the context's cause.
+// Run asks the model. Errors are *agent.InputError (nothing was asked), *ReplyError, *provider.Error, or the context's cause:
+// then the result holds the usage of what was sent.
 func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 	messages, err := Messages(r)
 	if err != nil {
@@ -77,10 +78,12 @@ func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 	reason := ""
 	for result.Attempts = 1; result.Attempts <= 2; result.Attempts++ {
 		reply, err := ask(ctx, p, r, result.Messages)
-		result.Usage.Add(reply.Usage)
 		if err != nil {
-			return Result{}, addUsage(err, result.Usage)
+			err = addUsage(err, result.Usage)
+			result.Usage.Add(reply.Usage)
+			return Result{Usage: result.Usage}, err
 		}
+		result.Usage.Add(reply.Usage)
 		result.Model = reply.Model
 		result.Messages = append(slices.Clip(result.Messages), provider.Message{Role: "assistant", Content: reply.Content})
 		if result.Outputs, reason = Read(r.Signature, reply.Content); reason == "" {

@@ -27,12 +27,17 @@ const maxTurnBytes = 256 << 10
 // ErrModel means that the model gave no answer, or none that fits. *Failure says more.
 var ErrModel = errors.New("the model gave no answer that fits")
 
-// codeUnfitting is the code of a Failure whose replies did not fit the signature.
-const codeUnfitting = "unfitting_reply"
+// Codes of a Failure, as problems have them.
+const (
+	codeProvider  = "provider"
+	codeUnfitting = "unfitting_reply"
+	codeTimeout   = "timeout"
+	codeDraining  = "draining"
+)
 
 // Failure says how a prediction failed after the model was asked.
 type Failure struct {
-	Code   string // provider, or unfitting_reply
+	Code   string // provider, unfitting_reply, timeout, or draining when the daemon stops
 	Detail string
 	Usage  agent.Usage
 }
@@ -134,6 +139,9 @@ func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error)
 	svc.o.Metrics.ObserveProvider(outcome, ended.Sub(began), usage, q.TraceID)
 	if err != nil {
 		span.EndFailed(outcome, ended)
+		if outcome == "canceled" {
+			return Answer{}, interrupted(ctx, "the model was still being asked", usage)
+		}
 		return Answer{}, fault(err)
 	}
 	span.End(ended)
@@ -163,9 +171,19 @@ func fault(err error) error {
 	case errors.As(err, &odd):
 		return &Failure{Code: codeUnfitting, Detail: odd.Error(), Usage: odd.Usage}
 	case errors.As(err, &failed):
-		return &Failure{Code: "provider", Detail: failed.Message, Usage: failed.Usage}
+		return &Failure{Code: codeProvider, Detail: failed.Message, Usage: failed.Usage}
 	}
 	return err
+}
+
+// interrupted is the Failure of a prediction whose context ended; during says what it was doing.
+func interrupted(ctx context.Context, during string, usage agent.Usage) *Failure {
+	o, _ := interrupt.Outcome(ctx)
+	f := &Failure{Code: codeTimeout, Detail: during + ": " + o.ErrorMessage, Usage: usage}
+	if errors.Is(context.Cause(ctx), interrupt.ErrShutdown) {
+		f.Code = codeDraining
+	}
+	return f
 }
 
 // inSession takes the session's turn, so that turns of a session follow each other.
@@ -178,6 +196,9 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 		p.Model = session.Model
 	}
 	leave, err := svc.o.Calls.Turn(ctx, session.ID)
+	if err != nil && ctx.Err() != nil {
+		return Answer{}, interrupted(ctx, interrupt.NeverStarted, agent.Usage{})
+	}
 	if err != nil {
 		return Answer{}, err
 	}

@@ -59,13 +59,14 @@ func (svc *Service) failed(ctx context.Context, t turn, failure error) error {
 	}
 	o, _ := interrupt.Outcome(ctx)
 	var failed *Failure
-	if errors.As(failure, &failed) {
-		o = agent.Failed(agent.ErrProvider, failed.Detail)
-		if failed.Code == codeUnfitting {
-			o = agent.Failed(agent.ErrParseFailed, failed.Detail)
-		}
-	} else {
+	if !errors.As(failure, &failed) {
 		failed = &Failure{}
+	}
+	switch failed.Code {
+	case codeProvider:
+		o = agent.Failed(agent.ErrProvider, failed.Detail)
+	case codeUnfitting:
+		o = agent.Failed(agent.ErrParseFailed, failed.Detail)
 	}
 	commit, err := svc.turnCommit(t, o, failed.Usage)
 	if err == nil {

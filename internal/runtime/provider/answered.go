@@ -7,7 +7,7 @@ import (
 )
 
 // Answered names how a request to the model ended ("ok", the reason of an *Error, or "canceled"), for metrics and traces,
-// and returns what it cost: usage, or the error's own.
+// and returns what it cost: usage, or the error's own. A request that was sent counts, answered or not.
 func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	var failed *Error
 	switch {
@@ -16,5 +16,5 @@ func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	case errors.As(err, &failed):
 		return failed.Reason, failed.Usage
 	}
-	return "canceled", agent.Usage{}
+	return "canceled", usage
 }

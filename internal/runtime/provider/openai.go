@@ -86,7 +86,7 @@ func (p *OpenAI) Program(ctx context.Context, r Request) (Reply, error) {
 	withTools.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: submitName}}
 	response, usage, err := p.withFallback(ctx, question{operation: "program", capability: capTools, model: r.Model, trace: r.TraceParent, rich: withTools, plain: request})
 	if err != nil {
-		return Reply{}, err
+		return Reply{Usage: usage}, err
 	}
 	reply, reason := readProgram(response)
 	if reason != "" {
@@ -109,7 +109,7 @@ func (p *OpenAI) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	}
 	response, usage, err := p.withFallback(ctx, question{operation: "chat", capability: capSchema, model: r.Model, trace: r.TraceParent, rich: request, plain: plain})
 	if err != nil {
-		return ChatReply{}, err
+		return ChatReply{Usage: usage}, err
 	}
 	content := ""
 	if len(response.Choices) > 0 {
@@ -173,6 +173,9 @@ func (p *OpenAI) ask(ctx context.Context, operation, trace string, request opena
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.Multiplier, pause.MaxInterval = p.opts.RetryInterval, 2, 16*p.opts.RetryInterval
 	response, err := backoff.Retry(ctx, func() (openai.ChatCompletionResponse, error) {
+		if ctx.Err() != nil { // nothing is sent any more
+			return openai.ChatCompletionResponse{}, backoff.Permanent(context.Cause(ctx))
+		}
 		usage.ModelRequests++
 		started := time.Now()
 		response, retryAfter, err := p.send(ctx, trace, request)

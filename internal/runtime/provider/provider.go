@@ -55,7 +55,8 @@ type ChatReply struct {
 	Usage   agent.Usage
 }
 
-// Provider is safe for concurrent use. Errors are *Error, or the context's cause.
+// Provider is safe for concurrent use. Errors are *Error, or the context's cause: then the reply holds the usage of what
+// was sent.
 type Provider interface {
 	Program(ctx context.Context, r Request) (Reply, error)
 	Chat(ctx context.Context, r ChatRequest) (ChatReply, error)

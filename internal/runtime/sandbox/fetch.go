@@ -95,7 +95,8 @@ func deny(format string, args ...any) *fetchError {
 }
 
 // fetch performs the request. The note says what happened, also when there is no answer. What was refused by policy
-// is denied; what failed on the way keeps its kind in the note and is told as fetch_failed.
+// is denied; an answer beyond the size limit is resource_exhausted; what else failed on the way is fetch_failed. The note
+// has the exact kind.
 func (f *fetcher) fetch(ctx context.Context, q recurgent.Request) (*recurgent.Response, Fetch, *recurgent.Failure) {
 	note := Fetch{URL: wire.BoundText([]byte(safeURL(q.URL)), maxURL), Mode: "live"}
 	note.Asked = note.URL
@@ -109,9 +110,12 @@ func (f *fetcher) fetch(ctx context.Context, q recurgent.Request) (*recurgent.Re
 	if err != nil {
 		e := classifyFetch(err)
 		note.ErrorKind = e.kind
-		failure := &recurgent.Failure{Type: agent.ErrDenied, Message: "fetch: " + e.message}
-		if e.kind != fetchDenied {
-			failure.Type = "fetch_failed"
+		failure := &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + e.message}
+		switch e.kind {
+		case fetchDenied:
+			failure.Type = agent.ErrDenied
+		case fetchTooLarge:
+			failure.Type = agent.ErrResourceExhausted
 		}
 		return nil, note, failure
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -149,8 +150,11 @@ func recordedFetch(params json.RawMessage, e *journalEntry) Fetch {
 	}
 	if e.Error != nil {
 		note.ErrorKind = fetchNetwork
-		if e.Error.Type == "denied" {
+		switch e.Error.Type {
+		case agent.ErrDenied:
 			note.ErrorKind = fetchDenied
+		case agent.ErrResourceExhausted:
+			note.ErrorKind = fetchTooLarge
 		}
 		return note
 	}
