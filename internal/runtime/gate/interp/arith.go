@@ -271,7 +271,11 @@ func reader[T integer](off uintptr) func(unsafe.Pointer) int64 {
 }
 
 func (c *compiler) unop(in *ssa.UnOp) op {
-	d, x := c.off(in), c.off(in.X)
+	x := c.off(in.X)
+	if unread(in) {
+		return func(m unsafe.Pointer) { nilCheck(*at[unsafe.Pointer](m, x)) }
+	}
+	d := c.off(in)
 	switch in.Op {
 	case token.MUL:
 		if isLoopState(in.X) {

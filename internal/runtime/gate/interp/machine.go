@@ -35,8 +35,11 @@ type machine struct {
 	impls    map[implKey]unsafe.Pointer // itabs; nil: does not implement
 	dyn      map[dynKey]*target
 	closures map[reflectType]closureHead
-	natives  map[string]any
-	work     *meter // nil but in tests
+
+	instructions map[reflectType]func(*compiler, ssa.Instruction) op // by go/ssa's type
+
+	natives map[string]any
+	work    *meter // nil but in tests
 
 	orders   map[unsafe.Pointer]*keyOrder // by map; nil when there are none
 	ranged   [mostOrders]uintptr          // maps ranged over lately
