@@ -20,8 +20,11 @@ BUILD    := $(GO) build -trimpath
 PACKAGES := ./...
 TIMEOUT  := 25m
 
+# What make race-ci runs. The gate's packages are too slow for it, and have no goroutines.
+RACED := $(addprefix ./internal/,runtime store/... api/... app/... telemetry/... agent/... client/...)
+
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-image lint vulncheck fuzz race bench diff crash dist generate docs image clean
+.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench diff crash dist generate docs image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -46,6 +49,13 @@ test-ops: ## suites that need Debian or npm packages, which it installs
 	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./test/... ./deploy
 	cd deploy/check && $(GO) vet ./... && $(GO) test -count 1 -timeout $(TIMEOUT) ./...
 
+test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated programs, crash rounds, everything under the race detector. make test and make test-ops run a sample of each
+	$(MAKE) mutate
+	$(MAKE) fuzz
+	$(MAKE) diff
+	$(MAKE) crash
+	$(MAKE) race
+
 test-image: ## build the Dockerfile and run the image, by buildah, which it installs
 	@scripts/ops-install buildah
 	@scripts/test-image
@@ -59,11 +69,26 @@ lint: ## gofmt, go vet, module checksums, and golangci-lint (built once, then ca
 vulncheck: ## look for known vulnerabilities by govulncheck; scripts/vulncheck exits with 69 where it cannot be had or its database not reached
 	@scripts/vulncheck
 
+cover: ## fail when the tests of internal/runtime, those without processes, run less than 80 % of it
+	@mkdir -p $(CACHE)
+	@$(GO) test -count 1 -tags scripted -timeout $(TIMEOUT) -coverprofile $(CACHE)/runtime.cover ./internal/runtime
+	@$(GO) tool cover -func $(CACHE)/runtime.cover | awk '/^total:/ { print "internal/runtime: " $$3; exit $$3+0 < 80 }'
+
+mutate: ## make small faults in the core and count those that its tests notice: docs/mutants.md
+	@scripts/mutate
+
+mutate-check: ## the same faults made by gremlins, which it installs, to check make mutate; half an hour for internal/contract
+	@scripts/gremlins $${PACKAGE:-./internal/contract}
+
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	@FUZZTIME=$${FUZZTIME:-10s} scripts/each-fuzz
 
 race: ## all tests under the race detector; needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(PACKAGES)
+
+race-ci: ## the packages with concurrency of their own under the race detector; installs a C compiler
+	@scripts/ops-install gcc
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(RACED)
 
 bench: ## all benchmarks, one second each, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)

@@ -314,11 +314,11 @@ func TestCloseLeavesNothing(t *testing.T) {
 		}
 	}
 	g, f := goruntime.NumGoroutine(), descriptors()
-	for range 1000 { // a goroutine that has said that it is done may still be ending
+	for range 100_000 { // a goroutine that has said that it is done may still be ending
 		if g, f = goruntime.NumGoroutine(), descriptors(); g <= goroutines && f <= files {
 			break
 		}
-		time.Sleep(time.Millisecond)
+		goruntime.Gosched()
 	}
 	if g > goroutines || f > files {
 		t.Errorf("goroutines %d, then %d; descriptors %d, then %d", goroutines, g, files, f)
@@ -339,7 +339,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	loop := make(chan Result, 1)
 	go func() { loop <- p.Run(context.Background(), request("loop"), &fakeHost{}) }()
 	for p.Stats().Busy < 1 {
-		time.Sleep(time.Millisecond)
+		goruntime.Gosched()
 	}
 	p.Close()
 	<-done
