@@ -59,7 +59,9 @@ func TestBaked(t *testing.T) {
 
 func TestFactsCache(t *testing.T) {
 	var c factsCache
-	g := func(checksum, facts string) *agent.Generation { return &agent.Generation{CodeChecksum: checksum, Facts: json.RawMessage(facts)} }
+	g := func(checksum, facts string) *agent.Generation {
+		return &agent.Generation{CodeChecksum: checksum, Facts: json.RawMessage(facts)}
+	}
 	first := c.of(g("a", `{"uses_fetch":true}`))
 	if !first.UsesFetch || first.UsesArgs || c.of(g("a", "")) != first {
 		t.Errorf("facts %+v", first)
