@@ -17,29 +17,29 @@ func TestCacheability(t *testing.T) {
 	purpose := &agent.Contract{Purpose: "adds"}
 	tests := []struct {
 		name     string
-		call     opened
+		call     *opened
 		contract *agent.Contract
 		facts    report.Facts
 		want     bool
 		why      string
 	}{
-		{"it uses its arguments", opened{args: texts("7")}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}}, true, CacheStable},
-		{"there are none", opened{}, nil, report.Facts{}, true, CacheStable},
-		{"it ignores them", opened{args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
-		{"it ignores keywords", opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false, cacheIgnored},
-		{"an argument stands in it", opened{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}}, false, cacheBaked},
-		{"a keyword's value stands in it", opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{Literals: []string{"7"}}, false, cacheBaked},
-		{"a dispatch method", opened{method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
-		{"delegated with a contract", opened{depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
-		{"delegated without", opened{depth: 1}, nil, report.Facts{}, true, CacheStable},
-		{"a contract of a client's", opened{}, purpose, report.Facts{}, true, CacheStable},
+		{"it uses its arguments", &opened{args: texts("7")}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}}, true, CacheStable},
+		{"there are none", &opened{}, nil, report.Facts{}, true, CacheStable},
+		{"it ignores them", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
+		{"it ignores keywords", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false, cacheIgnored},
+		{"an argument stands in it", &opened{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}}, false, cacheBaked},
+		{"a keyword's value stands in it", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{Literals: []string{"7"}}, false, cacheBaked},
+		{"a dispatch method", &opened{method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
+		{"delegated with a contract", &opened{depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
+		{"delegated without", &opened{depth: 1}, nil, report.Facts{}, true, CacheStable},
+		{"a contract of a client's", &opened{}, purpose, report.Facts{}, true, CacheStable},
 	}
 	for _, tt := range tests {
 		tt.call.policy = &p
 		if tt.call.kwargs == nil {
 			tt.call.kwargs = json.RawMessage("{}")
 		}
-		s := &selected{opened: &tt.call, terms: terms{contract: tt.contract}}
+		s := &selected{opened: tt.call, terms: terms{contract: tt.contract}}
 		if got, why := s.cacheability(&tt.facts); got != tt.want || why != tt.why {
 			t.Errorf("%s: %v (%s), want %v (%s)", tt.name, got, why, tt.want, tt.why)
 		}

@@ -146,7 +146,7 @@ func operate(t *testing.T, r *Runtime, change agent.ArtifactChange) *agent.Artif
 		revision = a.Revision
 	}
 	change.At = r.o.Now()
-	a, err = r.store.ChangeArtifact(t.Context(), revision, change, &agent.AuditEntry{ID: agent.NewID("aud"), Action: "artifact.test"})
+	a, err = r.store.ChangeArtifact(t.Context(), revision, change, &agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(change.At), Action: "artifact.test"})
 	if err != nil {
 		t.Fatal(err)
 	}

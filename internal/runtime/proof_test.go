@@ -1,0 +1,178 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// Which calls become proofs for successors. Each row spoils one thing of a call that does.
+func TestFixture(t *testing.T) {
+	type call struct {
+		p       *agent.Policy
+		s       *selected
+		g       *agent.Generation
+		attempt judged
+	}
+	tests := []struct {
+		name  string
+		spoil func(c *call)
+		want  bool
+	}{
+		{"nothing", func(*call) {}, true},
+		{"fixtures off", func(c *call) { c.p.FixturesEnabled = false }, false},
+		{"masked inputs", func(c *call) { c.s.masked = true }, false},
+		{"one fixture fewer than the most", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures-1) }, true},
+		{"the most fixtures", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures) }, false},
+		{"effects cut", func(c *call) { c.attempt.result.Effects.Truncated = true }, false},
+		{"a history input", func(c *call) { c.s.inputHistory = json.RawMessage("{}") }, false},
+		{"no facts", func(c *call) { c.attempt.result.Facts = nil }, false},
+		{"it reads the history", func(c *call) { c.attempt.result.Facts.HistoryAccess = true }, false},
+		{"it names the history", func(c *call) { c.attempt.result.Facts.ContextReads = []string{historyKey} }, false},
+		{"it reads kept results", func(c *call) { c.attempt.result.Facts.UsesContent = true }, false},
+		{"not cacheable", func(c *call) { c.g.Cacheable = false }, false},
+		{"the same input", func(c *call) { c.g.Fixtures = []agent.Fixture{{Args: texts("7"), Kwargs: json.RawMessage("{}")}} }, false},
+		{"another input", func(c *call) { c.g.Fixtures = []agent.Fixture{{Args: texts("7", "8"), Kwargs: json.RawMessage("{}")}} }, true},
+		{"other keywords", func(c *call) { c.g.Fixtures = []agent.Fixture{{Args: texts("7"), Kwargs: json.RawMessage(`{"a":1}`)}} }, true},
+	}
+	make1 := func() *call {
+		p := agent.DefaultPolicy()
+		c := &call{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
+		c.s = &selected{opened: &opened{id: "call_1", policy: &p, args: texts("7"), kwargs: json.RawMessage("{}")}, artifact: artifact(nil)}
+		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
+		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true}, Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
+		return c
+	}
+	for _, tt := range tests {
+		c := make1()
+		tt.spoil(c)
+		if got := c.s.fixture(c.g, c.attempt); (got != nil) != tt.want {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+	c := make1()
+	c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
+	if f := c.s.fixture(c.g, c.attempt); f.Context != nil || string(f.Value) != "14" || string(f.Effects) != `["e"]` || f.CallID != "call_1" {
+		t.Errorf("a program that does not look at the context: %+v", f)
+	}
+	for _, facts := range []report.Facts{{ContextReads: []string{"k"}}, {ContextWrites: []string{"k"}}} {
+		c.attempt.result.Facts = &facts
+		if f := c.s.fixture(c.g, c.attempt); string(f.Context) != `{"k":1}` {
+			t.Errorf("a program that looks at the context: %+v", f)
+		}
+	}
+	c.s.memory = nil
+	if f := c.s.fixture(c.g, c.attempt); f.Context != nil {
+		t.Errorf("an empty context: %s", f.Context)
+	}
+	// Everything counts towards the size: kwargs, value, effects, arguments and context.
+	size := func(c *call, memory int) int {
+		return len(c.s.kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.result.Effects.Journal) + len(c.s.args[0]) + memory
+	}
+	fill := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
+	for _, more := range []int{0, 1} {
+		c := make1()
+		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
+		if f := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
+			t.Errorf("%d bytes: %v", size(c, 0), f != nil)
+		}
+		c = make1()
+		c.attempt.result.Facts.ContextReads = []string{"k"}
+		c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
+		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
+		if f := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
+			t.Errorf("%d bytes with the context: %v", size(c, len(`{"k":1}`)), f != nil)
+		}
+	}
+}
+
+// Which fixtures a successor must reproduce.
+func TestBinding(t *testing.T) {
+	number, err := contract.Compile(json.RawMessage(`{"type":"number"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := agent.Fixture{Args: texts("7"), Kwargs: json.RawMessage("{}"), Value: json.RawMessage("1")}
+	read := f
+	read.Effects = json.RawMessage(`[1]`)
+	text := f
+	text.Value = json.RawMessage(`"one"`)
+	expects := func(v string) []agent.Example { return []agent.Example{example("ex_1", v, "7")} }
+	tests := []struct {
+		name     string
+		f        agent.Fixture
+		schema   *contract.Schema
+		adaptive bool
+		examples []agent.Example
+		want     bool
+	}{
+		{"as a rule", f, nil, false, nil, true},
+		{"it keeps the contract", f, number, false, nil, true},
+		{"it breaks the contract of today", text, number, false, nil, false},
+		{"a source changed", read, nil, true, nil, false},
+		{"a source changed that it does not rest on", f, nil, true, nil, true},
+		{"it rests on a source", read, nil, false, nil, true},
+		{"a person expects the same", f, nil, false, expects("1"), true},
+		{"a person expects something else", f, nil, false, expects("2"), false},
+		{"a person expects something else of another input", f, nil, false, []agent.Example{example("ex_1", "2", "8")}, true},
+	}
+	for _, tt := range tests {
+		s := &selected{opened: &opened{}, terms: terms{schema: tt.schema}, artifact: artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
+		if got := s.binding(tt.f, tt.adaptive); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A proof is done once for all who share the candidate; one that was interrupted is done again by the next.
+func TestProofIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	ctx, cut := context.WithCancel(t.Context())
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"), "new": func(ctx context.Context, _ sandbox.Request, _ sandbox.Host) sandbox.Result {
+		if ran++; ran == 1 {
+			cut()
+			return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}}
+		}
+		return runtimetest.Value("2")
+	}}}
+	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
+	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	call("m", 7)
+	call("m", 8)
+	a := artifactOf(t, r, "r", "m")
+	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
+	cand := &candidate{generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
+	if broken := s.prove(ctx, cand, false, false); broken == nil || broken.class != agent.ClassNone || broken.outcome.ErrorType != agent.ErrCanceled || cand.proof.done {
+		t.Fatalf("interrupted: %+v", broken)
+	}
+	broken := s.prove(t.Context(), cand, false, false)
+	if broken == nil || broken.class != agent.ClassIntrinsic || brokenFixture(*broken) == "" || !strings.HasSuffix(broken.id, ".f1") || broken.hint != "for args [7] kwargs {} the answer was 1, now it is 2" {
+		t.Fatalf("broken: %+v", broken)
+	}
+	if again := s.prove(t.Context(), cand, false, false); again != broken || ran != 2 {
+		t.Errorf("the proof was done again: %d runs", ran)
+	}
+	cand.proof.turn <- struct{}{} // another call is at it
+	if waited := s.prove(ctx, cand, false, false); waited == nil || waited.class != agent.ClassNone || waited.stage != stageProof {
+		t.Errorf("a call that was interrupted while it waited: %+v", waited)
+	}
+	<-cand.proof.turn
+	// A person asked for the change: then the differences are listed, and failures break it all the same.
+	may := &candidate{generation: cand.generation, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
+	if broken := s.prove(t.Context(), may, false, true); broken != nil || len(may.proof.changed) != 2 || len(may.proof.kept) != 0 {
+		t.Errorf("%d changed, %d kept, broken %+v", len(may.proof.changed), len(may.proof.kept), broken)
+	}
+	box.Programs["boom"] = runtimetest.Breaks(agent.ErrExecution, "boom")
+	boom := &candidate{generation: agent.Generation{Code: "boom", CodeChecksum: agent.Checksum("boom")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
+	if broken := s.prove(t.Context(), boom, false, true); broken == nil || !strings.HasSuffix(broken.hint, "now it is execution: boom") {
+		t.Errorf("a failure: %+v", broken)
+	}
+}

@@ -1,0 +1,128 @@
+package runtime
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// What the model is told of weak answers and of questions asked again: of this method only, the newest, as many as are fit.
+func TestRemarks(t *testing.T) {
+	t.Parallel()
+	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": runtimetest.Returns(`{"status":"empty","token":"hunter2"}`), "one": runtimetest.Returns("1")}}
+	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}, "r.other": {"weak"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	call("other", "elsewhere in the world")
+	call("m", "rain in Spain")
+	call("m", "rain in Spain")
+	for _, q := range []string{"alpha", "beta", "gamma"} {
+		clock = clock.Add(time.Hour)
+		call("m", q)
+	}
+	reason := "nicer"
+	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
+	call("m", "delta")
+	text := lastUser(model.Requests()[2])
+	if n := strings.Count(text, "a weak answer ("); n != toldRemarks {
+		t.Errorf("%d weak answers are told, want the newest %d:\n%s", n, toldRemarks, text)
+	}
+	for part, want := range map[string]bool{
+		`args ["gamma"] were answered with {"status":"empty","token":"[masked]"}`:             true,
+		`args ["alpha"] were answered with`:                                                   true,
+		`after an answer to args ["rain in Spain"] the caller asked again: ["rain in Spain"]`: true,
+		"elsewhere": false, "hunter2": false,
+	} {
+		if strings.Contains(text, part) != want {
+			t.Errorf("the request has %q: %v\n%s", part, !want, text)
+		}
+	}
+	if n := strings.Count(text, "asked again"); n != 1 {
+		t.Errorf("%d questions asked again are told", n)
+	}
+}
+
+// Why people asked for another program is told once it is newer than the program, and of this method only.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
+	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	audit := func(action, target, reason, after string) {
+		t.Helper()
+		e := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(clock), Action: action, Target: target, Reason: reason, After: json.RawMessage(after)}
+		if err := r.store.AppendAudit(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	audit("artifact.regenerate", "r.m", "before the program", "")
+	clock = clock.Add(time.Hour)
+	call("m")
+	clock = clock.Add(time.Hour)
+	audit("artifact.regenerate", "r.m", "the first of four", "")
+	audit("artifact.regenerate", "r.m", "too slow", "")
+	audit("artifact.regenerate", "r.n", "of another method", "")
+	audit("artifact.quarantine", "r.m", "odd", "")
+	audit("recommendation.apply", "rec_1", "as advised", `{"role":"r","method":"m"}`)
+	audit("recommendation.apply", "rec_2", "as advised elsewhere", `{"role":"r","method":"n"}`)
+	audit("artifact.regenerate", "r.m", "", "")
+	audit("artifact.regenerate", "r.m", "too vague", "")
+	reason := RegenerateRequested
+	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
+	call("m")
+	text := lastUser(model.Requests()[1])
+	for part, want := range map[string]bool{"too vague": true, "as advised\n": true, "too slow": true, "the first of four": false, "before the program": false,
+		"of another method": false, "odd": false, "elsewhere": false, "<operator_reason>": false} {
+		if strings.Contains(text, part) != want {
+			t.Errorf("the request has %q: %v\n%s", part, !want, text)
+		}
+	}
+}
+
+// After a restart the call before is read from the session's records: as long ago as a correction may be, and no longer.
+func TestCorrectionAcrossRestart(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	window := time.Duration(agent.DefaultPolicy().UserCorrection.WindowSeconds) * time.Second
+	for _, tt := range []struct {
+		name   string
+		answer string
+		after  time.Duration
+		args   string
+		want   string
+	}{
+		{"a weak answer", `{"status":"empty"}`, window, "rain in Spain", evolve.SignalReask},
+		{"too long ago", `{"status":"empty"}`, window + time.Second, "rain in Spain", ""},
+		{"a good answer", `1`, window, "rain in Spain", ""},
+		{"another question", `{"status":"empty"}`, window, "action movies", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			clock, held := began, store.NewMemory(store.Options{})
+			start := func() (*Runtime, *runtimetest.Model) {
+				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"p": runtimetest.Returns(tt.answer)}}
+				return scripted(t, box, map[string][]string{"r.m": {"p"}}, func(o *Options) { o.Store, o.Now = held, func() time.Time { return clock } })
+			}
+			r, _ := start()
+			id, call := conversation(t, r, SessionRequest{Role: "r"})
+			first := call("m", "rain in Spain")
+			clock = clock.Add(tt.after)
+			r, _ = start()
+			res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "m", Args: texts(string(agent.Encoded(tt.args)))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := logOf(t, r, res.CallID)
+			if e.UserCorrectionSignal != tt.want || (e.UserCorrectionReferenceCallID == first.CallID) != (tt.want != "") {
+				t.Errorf("the signal is %q of %q, want %q", e.UserCorrectionSignal, e.UserCorrectionReferenceCallID, tt.want)
+			}
+		})
+	}
+}
