@@ -208,21 +208,6 @@ func (a *Artifact) prune() {
 	a.Generations = kept
 }
 
-// change gives the generation's copy that may be written, putting it in the place of the shared one.
-func (a *Artifact) change(id string) *Generation {
-	if id == "" {
-		id = a.CurrentID
-	}
-	for i, g := range a.Generations {
-		if g.ID == id {
-			g2 := *g
-			a.Generations[i] = &g2
-			return &g2
-		}
-	}
-	return nil
-}
-
 func (a *Artifact) operate(c ArtifactChange) {
 	if c.Quarantine != nil {
 		a.Quarantined, a.QuarantineReason = true, *c.Quarantine

@@ -58,12 +58,12 @@ type Runtime interface {
 
 	Tool(ctx context.Context, role string) (agent.Tool, error)
 	ListTools(ctx context.Context, after string, limit int) ([]agent.Tool, error)
-	PutTool(ctx context.Context, role string, c agent.Contract, methods map[string]agent.Contract, revision int64, actor string) (t agent.Tool, created bool, err error)
+	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
 	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
 	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
-	PutProgram(ctx context.Context, role, method, source, reason, actor string) (*agent.Artifact, error)
+	PutProgram(ctx context.Context, q operator.ProgramPut) (*agent.Artifact, error)
 	Operate(ctx context.Context, role, method string, o operator.Operation) (*agent.Artifact, error)
 
 	Stale(ctx context.Context, days int) ([]store.Target, error)

@@ -168,7 +168,7 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	if !given {
 		return required("code", "send the Go source of the program")
 	}
-	a, err := s.run.PutProgram(r.Context(), role, method, code, reason, w.owner)
+	a, err := s.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code, Reason: reason, Actor: w.owner})
 	if err != nil {
 		return err
 	}

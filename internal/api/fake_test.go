@@ -189,9 +189,9 @@ func (f *fake) ListTools(_ context.Context, _ string, _ int) ([]agent.Tool, erro
 	return []agent.Tool{aTool("calculator")}, f.note("ListTools")
 }
 
-func (f *fake) PutTool(_ context.Context, role string, c agent.Contract, methods map[string]agent.Contract, revision int64, _ string) (agent.Tool, bool, error) {
-	f.put, f.wanted = agent.Tool{Role: role, Contract: c, Methods: methods}, revision
-	return aTool(role), revision == 0, f.note("PutTool")
+func (f *fake) PutTool(_ context.Context, q operator.ToolPut) (agent.Tool, bool, error) {
+	f.put, f.wanted = agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods}, q.Revision
+	return aTool(q.Role), q.Revision == 0, f.note("PutTool")
 }
 
 func (f *fake) ArchiveTool(_ context.Context, role, _, _ string) error {
@@ -218,9 +218,9 @@ func (f *fake) ArchiveArtifact(_ context.Context, role, _, _, _ string) error {
 	return f.known("ArchiveArtifact", role, "calculator")
 }
 
-func (f *fake) PutProgram(_ context.Context, role, method, source, _, _ string) (*agent.Artifact, error) {
-	f.program = source
-	return anArtifact(role, method), f.note("PutProgram")
+func (f *fake) PutProgram(_ context.Context, q operator.ProgramPut) (*agent.Artifact, error) {
+	f.program = q.Source
+	return anArtifact(q.Role, q.Method), f.note("PutProgram")
 }
 
 func (f *fake) Operate(_ context.Context, role, method string, o operator.Operation) (*agent.Artifact, error) {
@@ -384,8 +384,8 @@ func (f *fake) PutExamples(_ context.Context, _, _ string, list []agent.Example,
 	return list, errors.Join(agent.CheckExamples(list), f.note("PutExamples"))
 }
 
-func (f *fake) DecideExample(_ context.Context, _, _, id string, _ bool, _ string) ([]agent.Example, error) {
-	return []agent.Example{}, f.known("DecideExample", id, "ex_known")
+func (f *fake) DecideExample(_ context.Context, q operator.ExampleDecision) ([]agent.Example, error) {
+	return []agent.Example{}, f.known("DecideExample", q.ID, "ex_known")
 }
 
 func (f *fake) RunExamples(context.Context, operator.ExampleQuery) (operator.ExampleRun, error) {

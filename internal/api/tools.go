@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -72,7 +73,7 @@ func (s *server) putTool(w *reply, r *http.Request) error {
 		}
 		revision = store.AnyRevision
 	}
-	t, created, err := s.run.PutTool(r.Context(), role, c, methods, revision, w.owner)
+	t, created, err := s.run.PutTool(r.Context(), operator.ToolPut{Role: role, Contract: c, Methods: methods, Revision: revision, Actor: w.owner})
 	if err != nil {
 		return preconditionOf(err, revision)
 	}

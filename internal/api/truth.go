@@ -18,7 +18,7 @@ type Truth interface {
 	DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error
 	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
 	PutExamples(ctx context.Context, role, method string, list []agent.Example, actor string) ([]agent.Example, error)
-	DecideExample(ctx context.Context, role, method, id string, accept bool, actor string) ([]agent.Example, error)
+	DecideExample(ctx context.Context, q operator.ExampleDecision) ([]agent.Example, error)
 	RunExamples(ctx context.Context, q operator.ExampleQuery) (operator.ExampleRun, error)
 	Try(ctx context.Context, q operator.TryRequest) (operator.TryReport, error)
 	BrokenExamples(ctx context.Context, role, method, owner string) ([]string, error)
@@ -155,7 +155,7 @@ func (s *server) decideExample(accept bool) handler {
 		if !ok {
 			return fault(codeNotFound, "there is no proposed example "+strconv.Quote(param(r, "id")), "")
 		}
-		all, err := s.run.DecideExample(r.Context(), role, method, id, accept, w.owner)
+		all, err := s.run.DecideExample(r.Context(), operator.ExampleDecision{Role: role, Method: method, ID: id, Accept: accept, Actor: w.owner})
 		if err != nil {
 			return missing(err, "proposed example "+strconv.Quote(id))
 		}

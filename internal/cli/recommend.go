@@ -45,7 +45,7 @@ with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and
 				if id == "" {
 					return exitWith(ExitUnreachable, printAdvice(ctx, out, c, status))
 				}
-				return exitWith(ExitUnreachable, decide(ctx, out, c, verb, id, map[string]any{"reason": reason, "undo": undo}))
+				return exitWith(ExitUnreachable, decide(ctx, out, c, url.PathEscape(id)+"/"+verb, map[string]any{"reason": reason, "undo": undo}))
 			})
 		},
 	}
@@ -102,8 +102,8 @@ func describeAdvice(a operator.Advice) string {
 	return b.String()
 }
 
-func decide(ctx context.Context, out *output, c *client.Client, verb, id string, body map[string]any) error {
-	data, err := c.Do(ctx, http.MethodPost, "/v1/recommendations/"+url.PathEscape(id)+"/"+verb, body)
+func decide(ctx context.Context, out *output, c *client.Client, path string, body map[string]any) error {
+	data, err := c.Do(ctx, http.MethodPost, "/v1/recommendations/"+path, body)
 	if err != nil {
 		return err
 	}

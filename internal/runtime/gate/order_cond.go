@@ -170,25 +170,6 @@ func (o *orderer) mixed(list ...ast.Expr) bool {
 // address is taken or may be, for a method; and the labels that goto statements jump to.
 func (o *orderer) survey() {
 	o.shared, o.jumps = map[*ast.Object]bool{}, map[string]bool{}
-	root := func(e ast.Expr) {
-		for {
-			switch x := e.(type) {
-			case *ast.ParenExpr:
-				e = x.X
-			case *ast.SelectorExpr:
-				e = x.X
-			case *ast.IndexExpr:
-				e = x.X
-			case *ast.Ident:
-				if x.Obj != nil {
-					o.shared[x.Obj] = true
-				}
-				return
-			default:
-				return
-			}
-		}
-	}
 	var lits []*ast.FuncLit
 	var walk func(n ast.Node) bool
 	walk = func(n ast.Node) bool {
@@ -204,13 +185,13 @@ func (o *orderer) survey() {
 			}
 		case *ast.UnaryExpr:
 			if n.Op == token.AND {
-				root(n.X)
+				o.share(n.X)
 			}
 		case *ast.SliceExpr:
-			root(n.X)
+			o.share(n.X)
 		case *ast.CallExpr:
 			if s, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok {
-				root(s.X)
+				o.share(s.X)
 			}
 		case *ast.Ident:
 			if n.Obj != nil && n.Obj.Kind == ast.Var && len(lits) > 0 && (n.Obj.Pos() < lits[len(lits)-1].Pos() || n.Obj.Pos() > lits[len(lits)-1].End()) {
@@ -230,5 +211,26 @@ func (o *orderer) survey() {
 			}
 		}
 		ast.Inspect(d, walk)
+	}
+}
+
+// share notes that the variable in which the place e lies may be reached by other names.
+func (o *orderer) share(e ast.Expr) {
+	for {
+		switch x := e.(type) {
+		case *ast.ParenExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.Ident:
+			if x.Obj != nil {
+				o.shared[x.Obj] = true
+			}
+			return
+		default:
+			return
+		}
 	}
 }

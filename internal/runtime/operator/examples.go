@@ -83,16 +83,24 @@ func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) a
 	return x
 }
 
+// An ExampleDecision is what a person makes of a proposed example.
+type ExampleDecision struct {
+	Role, Method, ID string
+	Accept           bool // or reject
+	Actor            string
+}
+
 // DecideExample accepts a proposed example, with the verdict that made it, or rejects it. store.ErrNotFound when there is
 // no proposal of that id.
-func (o *Operator) DecideExample(ctx context.Context, role, method, id string, accept bool, actor string) ([]agent.Example, error) {
+func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agent.Example, error) {
+	role, method, id := q.Role, q.Method, q.ID
 	unlock := o.calls.HoldAdoption(role, method)
 	defer unlock()
 	action := opExampleReject
-	if accept {
+	if q.Accept {
 		action = opExampleAccept
 	}
-	entry := o.audit(actor, action, role+"."+method, id)
+	entry := o.audit(q.Actor, action, role+"."+method, id)
 	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples"
 	a, err := o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
@@ -102,7 +110,7 @@ func (o *Operator) DecideExample(ctx context.Context, role, method, id string, a
 		if x == nil || x.State != agent.ExampleProposed {
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
-		if !accept {
+		if !q.Accept {
 			return agent.ArtifactChange{DropExample: id}, nil
 		}
 		active := *x
@@ -124,9 +132,9 @@ func (o *Operator) DecideExample(ctx context.Context, role, method, id string, a
 	if err != nil {
 		return nil, err
 	}
-	if accept {
+	if q.Accept {
 		o.calls.ForgetFailures(role, method)
-		o.correct(a, actor)
+		o.correct(a, q.Actor)
 	}
 	return a.Examples, nil
 }
@@ -166,7 +174,7 @@ func (o *Operator) RunExamples(ctx context.Context, q ExampleQuery) (ExampleRun,
 	if err := agent.CheckExamples(q.Examples); err != nil {
 		return run, err
 	}
-	p, err := o.program(ctx, q.Role, q.Method, q.Generation, q.Code, q.Owner)
+	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)
 	if err != nil {
 		return run, err
 	}
@@ -236,7 +244,7 @@ type FixtureSummary struct {
 // counted; nested calls run what serves without a commit and never forge; writes are denied.
 func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
 	var report TryReport
-	p, err := o.program(ctx, q.Role, q.Method, q.Generation, q.Code, q.Owner)
+	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)
 	if err != nil {
 		return report, err
 	}
@@ -249,19 +257,18 @@ func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
 	return report, nil
 }
 
-// program finds the program of a dry run: code through the gate, or a kept generation.
-func (o *Operator) program(ctx context.Context, role, method, generation, code, owner string) (runtime.DryRun, error) {
-	p := runtime.DryRun{Role: role, Method: method, Owner: owner}
-	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+// program completes a dry run with its program: code through the gate, or a kept generation.
+func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, code string) (runtime.DryRun, error) {
+	if err := errors.Join(agent.CheckName("role", p.Role), agent.CheckName("method", p.Method)); err != nil {
 		return p, err
 	}
-	a, err := o.store.Artifact(ctx, role, method)
+	a, err := o.store.Artifact(ctx, p.Role, p.Method)
 	if err != nil && (!errors.Is(err, store.ErrNotFound) || code == "") {
 		return p, err
 	}
 	p.Artifact = a
 	if code != "" {
-		g, err := o.gated(ctx, code, owner)
+		g, err := o.gated(ctx, code, p.Owner)
 		p.Generation = g
 		return p, err
 	}

@@ -2,15 +2,11 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime"
-	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -22,42 +18,6 @@ func (o *Operator) Tool(ctx context.Context, role string) (agent.Tool, error) {
 // ListTools returns registry entries by role, after the role after.
 func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]agent.Tool, error) {
 	return o.store.ListTools(ctx, after, limit)
-}
-
-// PutTool registers the role or changes its contract; created tells which. revision is store.AnyRevision or the one
-// that the tool must have (0: none yet).
-func (o *Operator) PutTool(ctx context.Context, role string, k agent.Contract, methods map[string]agent.Contract, revision int64, actor string) (t agent.Tool, created bool, err error) {
-	if err := agent.CheckName("role", role); err != nil {
-		return agent.Tool{}, false, err
-	}
-	if err := contract.CheckTerms(&k, ""); err != nil {
-		return agent.Tool{}, false, err
-	}
-	if len(methods) > contract.MaxMethods {
-		return agent.Tool{}, false, &agent.InputError{Code: "too_large", Pointer: "/methods", Detail: fmt.Sprintf("%d methods, at most %d have a contract of their own", len(methods), contract.MaxMethods)}
-	}
-	for name, m := range methods {
-		if err := agent.CheckName("method", name); err != nil {
-			return agent.Tool{}, false, err
-		}
-		if err := contract.CheckTerms(&m, "/methods/"+name); err != nil {
-			return agent.Tool{}, false, err
-		}
-	}
-	was, err := o.store.Tool(ctx, role)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return agent.Tool{}, false, err
-	}
-	created = err != nil
-	entry := o.audit(actor, opToolPut, role, "")
-	next := agent.Tool{Role: role, Contract: k, Methods: methods, ByPerson: true, CreatedAt: o.o.Now().UTC()}
-	if !created {
-		next.CreatedAt, next.LastUsedAt, next.UsageCount = was.CreatedAt, was.LastUsedAt, was.UsageCount
-		entry.Before = agent.Encoded(was)
-	}
-	entry.After = agent.Encoded(next)
-	t, err = o.store.PutTool(ctx, next, revision, &entry)
-	return t, created, err
 }
 
 // Artifact returns the artifact, store.ErrNotFound when there is none.
@@ -179,48 +139,6 @@ func rollbackTarget(a *agent.Artifact, want string) (string, error) {
 		return *cur.ParentID, nil
 	}
 	return refuse("there is no earlier generation to go back to")
-}
-
-// PutProgram makes an operator's own code the current generation, through the gate. An *agent.InputError with the code
-// invalid_code carries the gate's words.
-func (o *Operator) PutProgram(ctx context.Context, role, method, source, reason, actor string) (*agent.Artifact, error) {
-	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
-		return nil, err
-	}
-	loaded, err := o.gated(ctx, source, actor)
-	if err != nil {
-		return nil, err
-	}
-	unlock := o.calls.HoldAdoption(role, method)
-	defer unlock()
-	var ofRole, ofMethod agent.Contract
-	if t, err := o.store.Tool(ctx, role); err == nil {
-		ofRole, ofMethod = t.Contract, t.Methods[method]
-	}
-	k := o.contracts.Resolve(contract.Layers{Role: &ofRole, Method: &ofMethod})
-	g := *loaded
-	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+orElse(reason, "put"), k.Fingerprint, k.Checked
-	entry := o.audit(actor, opPut, role+"."+method, reason)
-	o.calls.ForgetFailures(role, method)
-	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
-		if a == nil {
-			a = &agent.Artifact{} // the first program of that name
-		}
-		yes, next := true, g
-		next.ID = a.NextGenerationID()
-		return agent.ArtifactChange{Generation: &next, Approve: &yes}, nil
-	})
-}
-
-// gated passes code through the gate and returns it as a generation of a person's.
-func (o *Operator) gated(ctx context.Context, code, actor string) (*agent.Generation, error) {
-	checksum := agent.Checksum(code)
-	facts, refused := o.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, actor)
-	if refused != nil {
-		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
-	}
-	return &agent.Generation{Code: code, CodeChecksum: checksum, Dependencies: facts.Imports, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: runtime.ModelOperator, CreatedAt: o.o.Now(), Facts: runtime.EncodeFacts(facts), Cacheable: true, CacheabilityReason: runtime.CacheStable}, nil
 }
 
 func orElse(s, otherwise string) string {

@@ -1,0 +1,79 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// noteRejected keeps what a discarded candidate did wrong for the next attempt.
+func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, broken *judged) {
+	r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.o.Now(),
+		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.o.Now())}, nil)
+}
+
+// adoptCorrection makes the candidate the current generation, unless a person changed what it was proved by. It returns
+// when to try again.
+func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, was *agent.Correction) time.Time {
+	ctx := context.WithoutCancel(r.life)
+	unlock := r.adoption.lock(k)
+	defer unlock()
+	now, err := r.store.Artifact(ctx, k.role, k.method)
+	if err != nil {
+		return time.Time{}
+	}
+	proved := &agent.Artifact{CurrentID: cand.predecessor.ID, Generations: []*agent.Generation{cand.predecessor}}
+	if heldMeanwhile(proved, now) || examplesDigest(now) != cand.proof.examples || now.CurrentID != cand.predecessor.ID {
+		r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
+		return r.o.Now() // for what there is now; a person's operation counts for more
+	}
+	g := cand.generation
+	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
+	g.Fixtures, g.ChangedAnswers = cand.proof.kept, cand.proof.changed
+	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
+	entry := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: "artifact.correct", Target: k.role + "." + k.method,
+		Reason: "a person called an answer wrong"}
+	entry.Undo = "POST /v1/maintenance/audit/" + entry.ID + "/undo"
+	r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Generation: &g, Correction: done}, &entry)
+	r.backoffs.clearMethod(k)
+	return time.Time{}
+}
+
+// corrected is the state of a correction once the generation is adopted.
+func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *agent.Correction {
+	next := &agent.Correction{State: agent.CorrectionAdopted, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers), Attempts: 1}
+	if was != nil {
+		next.Attempts = max(1, was.Attempts)
+	}
+	if p.ApprovalRequired {
+		next.State = agent.CorrectionAwaitingApproval
+	}
+	return next
+}
+
+func (r *Runtime) setCorrection(ctx context.Context, k methodKey, c *agent.Correction) {
+	r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Correction: c}, nil)
+}
+
+// change applies a change to an artifact beside calls. An audit entry gets how the artifact stood before and after.
+func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry *agent.AuditEntry) {
+	for {
+		a, err := r.store.Artifact(ctx, change.Role, change.MethodName)
+		if err == nil && entry != nil {
+			entry.Before, entry.After = agent.Encoded(a.Standing()), agent.Encoded(a.Apply(change).Standing())
+		}
+		if err == nil {
+			_, err = r.store.ChangeArtifact(ctx, a.Revision, change, entry)
+		}
+		if errors.Is(err, store.ErrConflict) {
+			continue // calls count on it all the time
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			r.o.Logger.Warn().Err(err).Str("role", change.Role).Str("method", change.MethodName).Msg("a correction could not be recorded")
+		}
+		return
+	}
+}

@@ -1,0 +1,108 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// A ToolPut is what the registry shall say of a role.
+type ToolPut struct {
+	Role     string
+	Contract agent.Contract            // of all its methods
+	Methods  map[string]agent.Contract // of single ones, beside it
+	Revision int64                     // that the tool must have; store.AnyRevision, or 0 for none yet
+	Actor    string
+}
+
+// PutTool registers the role or changes its contract; created tells which.
+func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t agent.Tool, created bool, err error) {
+	if err := agent.CheckName("role", q.Role); err != nil {
+		return agent.Tool{}, false, err
+	}
+	if err := contract.CheckTerms(&q.Contract, ""); err != nil {
+		return agent.Tool{}, false, err
+	}
+	if len(q.Methods) > contract.MaxMethods {
+		return agent.Tool{}, false, &agent.InputError{Code: "too_large", Pointer: "/methods", Detail: fmt.Sprintf("%d methods, at most %d have a contract of their own", len(q.Methods), contract.MaxMethods)}
+	}
+	for name, m := range q.Methods {
+		if err := agent.CheckName("method", name); err != nil {
+			return agent.Tool{}, false, err
+		}
+		if err := contract.CheckTerms(&m, "/methods/"+name); err != nil {
+			return agent.Tool{}, false, err
+		}
+	}
+	was, err := o.store.Tool(ctx, q.Role)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return agent.Tool{}, false, err
+	}
+	created = err != nil
+	entry := o.audit(q.Actor, opToolPut, q.Role, "")
+	next := agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods, ByPerson: true, CreatedAt: o.o.Now().UTC()}
+	if !created {
+		next.CreatedAt, next.LastUsedAt, next.UsageCount = was.CreatedAt, was.LastUsedAt, was.UsageCount
+		entry.Before = agent.Encoded(was)
+	}
+	entry.After = agent.Encoded(next)
+	t, err = o.store.PutTool(ctx, next, q.Revision, &entry)
+	return t, created, err
+}
+
+// A ProgramPut is a program of an operator's own.
+type ProgramPut struct {
+	Role, Method  string
+	Source        string
+	Reason, Actor string // Reason may be empty
+}
+
+// PutProgram makes an operator's own code the current generation, through the gate. An *agent.InputError with the code
+// invalid_code carries the gate's words.
+func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifact, error) {
+	role, method := q.Role, q.Method
+	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
+		return nil, err
+	}
+	loaded, err := o.gated(ctx, q.Source, q.Actor)
+	if err != nil {
+		return nil, err
+	}
+	unlock := o.calls.HoldAdoption(role, method)
+	defer unlock()
+	var ofRole, ofMethod agent.Contract
+	if t, err := o.store.Tool(ctx, role); err == nil {
+		ofRole, ofMethod = t.Contract, t.Methods[method]
+	}
+	k := o.contracts.Resolve(contract.Layers{Role: &ofRole, Method: &ofMethod})
+	g := *loaded
+	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+orElse(q.Reason, "put"), k.Fingerprint, k.Checked
+	entry := o.audit(q.Actor, opPut, role+"."+method, q.Reason)
+	o.calls.ForgetFailures(role, method)
+	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+		if a == nil {
+			a = &agent.Artifact{} // the first program of that name
+		}
+		yes, next := true, g
+		next.ID = a.NextGenerationID()
+		return agent.ArtifactChange{Generation: &next, Approve: &yes}, nil
+	})
+}
+
+// gated passes code through the gate and returns it as a generation of a person's.
+func (o *Operator) gated(ctx context.Context, code, actor string) (*agent.Generation, error) {
+	checksum := agent.Checksum(code)
+	facts, refused := o.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, actor)
+	if refused != nil {
+		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
+	}
+	return &agent.Generation{Code: code, CodeChecksum: checksum, Dependencies: facts.Imports, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
+		Interpreter: facts.Engine, Model: runtime.ModelOperator, CreatedAt: o.o.Now(), Facts: runtime.EncodeFacts(facts), Cacheable: true, CacheabilityReason: runtime.CacheStable}, nil
+}

@@ -1,0 +1,179 @@
+package predict
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+)
+
+// Messages renders the conversation: a system message, the demos, the history, the current request. It returns an
+// *agent.InputError when the request is wrong.
+func Messages(r Request) ([]provider.Message, error) {
+	if !slices.Contains([]string{"", AdapterLines, AdapterJSON, AdapterJSONSchema}, r.Adapter) {
+		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/adapter", Detail: "must be lines, json or json_schema"}
+	}
+	if r.Limits == (history.Limits{}) {
+		r.Limits = history.DefaultLimits()
+	}
+	field := r.Signature.HistoryField()
+	if err := checkInputs(r, field); err != nil {
+		return nil, err
+	}
+	turns, err := history.Parse(r.Inputs[field], field, &r.Signature, r.Limits)
+	if err != nil {
+		return nil, moved(err, "/inputs/"+field)
+	}
+	demos, err := demoTurns(&r.Signature, r.Demos, r.Limits)
+	if err != nil {
+		return nil, err
+	}
+	messages := []provider.Message{{Role: "system", Content: system(r)}}
+	messages = append(messages, history.Messages(demos, &r.Signature)...)
+	messages = append(messages, history.Messages(turns, &r.Signature)...)
+	current := history.Turn{}
+	for k, v := range r.Inputs {
+		if k != field && agent.Kind(v) != "null" {
+			current[k] = v
+		}
+	}
+	return append(messages, provider.Message{Role: "user", Content: history.Render(current, ordinary(r.Signature))}), nil
+}
+
+func moved(err error, at string) error {
+	var e *history.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &agent.InputError{Code: e.Code, Pointer: at + e.Pointer, Detail: e.Detail, Meta: e.Meta}
+}
+
+func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limits) ([]history.Turn, error) {
+	if len(demos) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(map[string]any{"messages": demos})
+	if err != nil {
+		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects"}
+	}
+	turns, err := history.Parse(raw, "demos", s, lim)
+	if err == nil {
+		return turns, checkTurns(s, turns)
+	}
+	var e *history.Error
+	if !errors.As(err, &e) {
+		return nil, err
+	}
+	code := CodeInvalidInput
+	if e.Code == history.CodeTooLarge {
+		code = e.Code
+	}
+	return nil, &agent.InputError{Code: code, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"), Detail: e.Detail, Meta: e.Meta}
+}
+
+// ordinary are the inputs but the history.
+func ordinary(s contract.Signature) []contract.Field {
+	return slices.DeleteFunc(slices.Clone(s.Inputs), func(f contract.Field) bool { return f.Type == contract.TypeHistory })
+}
+
+// system renders the system message. It is the same with and without a history field.
+func system(r Request) string {
+	var b strings.Builder
+	if text := strings.TrimSpace(r.Signature.Instructions); text != "" {
+		b.WriteString(text + "\n\n")
+	}
+	b.WriteString("You are given:\n")
+	for _, f := range ordinary(r.Signature) {
+		b.WriteString("- " + describe(f) + "\n")
+	}
+	b.WriteString("You answer with:\n")
+	for _, f := range r.Signature.Outputs {
+		b.WriteString("- " + describe(f) + "\n")
+	}
+	b.WriteString("\n" + form(r))
+	return b.String()
+}
+
+func describe(f contract.Field) string {
+	text := history.Label(f.Name) + " (" + f.Type + ")"
+	if f.Description != "" {
+		text += ": " + strings.Join(strings.Fields(f.Description), " ")
+	}
+	if len(f.Schema) > 0 {
+		text += "; keeps the JSON Schema " + string(f.Schema)
+	}
+	return text
+}
+
+// form says how the answer is to be written.
+func form(r Request) string {
+	if r.Adapter == AdapterJSON || r.Adapter == AdapterJSONSchema {
+		names := make([]string, len(r.Signature.Outputs))
+		for i, f := range r.Signature.Outputs {
+			name, _ := json.Marshal(f.Name) // a string always encodes
+			names[i] = string(name) + ": " + f.Type
+		}
+		return "Write the answer as one JSON object and nothing else: {" + strings.Join(names, ", ") + "}"
+	}
+	lines := make([]string, len(r.Signature.Outputs))
+	for i, f := range r.Signature.Outputs {
+		value := "<" + f.Type + ">"
+		if f.Type != contract.TypeString {
+			value = "<" + f.Type + ", as JSON>"
+		}
+		lines[i] = history.Label(f.Name) + ": " + value
+	}
+	return "Write the answer in this form and nothing else:\n" + strings.Join(lines, "\n")
+}
+
+// Schema gives the outputs as JSON Schema, for servers that hold a reply to it.
+func Schema(s contract.Signature) json.RawMessage {
+	properties, required := map[string]any{}, make([]string, 0, len(s.Outputs))
+	for _, f := range s.Outputs {
+		properties[f.Name] = fieldSchema(f)
+		required = append(required, f.Name)
+	}
+	raw, err := json.Marshal(map[string]any{"type": "object", "required": required, "properties": properties, "additionalProperties": false})
+	if err != nil {
+		return nil // cannot be: strings, lists and maps only
+	}
+	return raw
+}
+
+// fieldSchema is the schema of one output. A schema with references of its own would point elsewhere in the midst of
+// another: then the server learns the type alone, and the whole is checked when the reply is read.
+func fieldSchema(f contract.Field) map[string]any {
+	schema := map[string]any{}
+	if len(f.Schema) > 0 && !bytes.Contains(f.Schema, []byte(`"$`)) {
+		_ = json.Unmarshal(f.Schema, &schema) // ParseSignature took it: an object
+	}
+	if _, has := schema["type"]; !has && f.Type != contract.TypeAny {
+		schema["type"] = f.Type
+	}
+	if f.Description != "" {
+		schema["description"] = f.Description
+	}
+	return schema
+}
+
+func object(fields []contract.Field, values map[string]json.RawMessage) json.RawMessage {
+	b := []byte{'{'}
+	for i, f := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, _ := json.Marshal(f.Name) // a string always encodes
+		b = append(append(append(b, name...), ':'), values[f.Name]...)
+	}
+	return append(b, '}')
+}
+
+func escape(token string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
+}

@@ -1,0 +1,95 @@
+package internal_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Limits of what a reader has to hold in mind at once, tests aside.
+const (
+	maxFileLines     = 300
+	maxFunctionLines = 60
+	maxParameters    = 5
+)
+
+// large names what is over a limit all the same, by file or "file function", with the reason.
+var large = map[string]string{
+	"internal/api/api.go router":                       "the one list of all routes",
+	"internal/runtime/recurgent/recurgent.go":          "the whole host package on one page, as authors of programs read it",
+	"internal/runtime/host.go Refuse":                  "the method of sandbox.Host that mirrors Call",
+	"internal/runtime/gate/interp/iface.go typeAssert": "two closures that run for each assertion, and the constants that they capture",
+}
+
+// Files and functions stay small, and a function with many parameters takes a struct. An exception that is none any more is an error, too.
+func TestNothingIsLarge(t *testing.T) {
+	met := map[string]bool{}
+	report := func(name, format string, args ...any) {
+		met[name] = true
+		if large[name] == "" {
+			t.Errorf(name+": "+format, args...)
+		}
+	}
+	for _, top := range []string{"cmd", "internal", "api"} {
+		err := filepath.WalkDir(filepath.Join("..", top), func(file string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && (d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test")) {
+				return filepath.SkipDir // packages named so hold tests that others run
+			}
+			if strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") {
+				checkSize(t, file, report)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for name := range large {
+		if !met[name] {
+			t.Errorf("%s is within the limits; drop its exception", name)
+		}
+	}
+}
+
+func checkSize(t *testing.T, file string, report func(name, format string, args ...any)) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, data, parser.ParseComments)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if ast.IsGenerated(parsed) {
+		return
+	}
+	name := strings.TrimPrefix(filepath.ToSlash(file), "../")
+	if n := bytes.Count(data, []byte("\n")); n > maxFileLines {
+		report(name, "%d lines, at most %d are wanted", n, maxFileLines)
+	}
+	for _, d := range parsed.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		function := name + " " + fn.Name.Name
+		if n := files.Position(fn.End()).Line - files.Position(fn.Pos()).Line + 1; n > maxFunctionLines {
+			report(function, "%d lines, at most %d are wanted", n, maxFunctionLines)
+		}
+		if n := fn.Type.Params.NumFields(); n > maxParameters {
+			report(function, "%d parameters, at most %d are wanted", n, maxParameters)
+		}
+	}
+}
