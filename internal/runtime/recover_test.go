@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -355,5 +356,93 @@ func TestBrokenContract(t *testing.T) {
 	}
 	if _, err := r.store.Artifact(t.Context(), "r", "never"); err == nil {
 		t.Error("a program that never served is stored")
+	}
+}
+
+// A program that a person asked for and that could not be had leaves the old one serving; the method shows why, and the
+// next calls wait out the delay.
+func TestFallBack(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, next string
+		arg        string
+		want       string // reply of the call that forges
+		state      string // of the correction afterwards
+		last       string // its error
+	}{
+		{"it fails", "boom", "fine", "1 persisted", agent.CorrectionBackingOff, "outcome_repair_retry_exhausted: it broke an earlier call that was right"},
+		{"it is refused", "refused", "fine", "1 persisted", agent.CorrectionBackingOff, "guardrail_retry_exhausted: os"},
+		{"an honest error, where the old one has a value", "grumpy", "fine", "1 persisted", agent.CorrectionBackingOff, "no_such_thing: there is none"},
+		{"an honest error, where the old one fails", "grumpy", "bad", "no_such_thing generated", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			box := &runtimetest.Box{Programs: scriptedPrograms(), Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrDependencyPolicy, Message: "os"}}}
+			box.Programs["grumpy"] = runtimetest.Raises("no_such_thing", "there is none")
+			r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", tt.next}}, nil)
+			if tt.next == "grumpy" {
+				patchPolicy(t, r, `{"fixtures_enabled": false}`)
+			}
+			_, call := conversation(t, r, SessionRequest{Role: "r"})
+			call("m", "fine")
+			reason := "nicer"
+			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
+			wantReply(t, "forging fails", call("m", tt.arg), tt.want)
+			a := artifactOf(t, r, "r", "m")
+			if tt.state == "" {
+				if a.Correction != nil {
+					t.Errorf("the correction is %s", agent.Encoded(a.Correction))
+				}
+				return
+			}
+			if c := a.Correction; c == nil || c.State != tt.state || c.LastError == nil || *c.LastError != tt.last || c.Attempts != 1 {
+				t.Errorf("the correction is %s", agent.Encoded(c))
+			}
+			asked := model.Count("r.m", "")
+			wantReply(t, "during the delay", call("m", "fine"), "1 persisted")
+			if n := model.Count("r.m", ""); n != asked || a.Code != "fickle" {
+				t.Errorf("%d requests more, %s serves", n-asked, a.Code)
+			}
+		})
+	}
+}
+
+// Refused programs are repaired from the budget for guardrails, and each is told in the log once.
+func TestGuardrails(t *testing.T) {
+	t.Parallel()
+	for budget, want := range map[int]string{0: "invalid_code none", 1: "invalid_code none", 2: "1 generated", 3: "1 generated"} {
+		box := &runtimetest.Box{Programs: scriptedPrograms(), Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrInvalidCode, Message: "undefined: x"}}}
+		r, model := scripted(t, box, map[string][]string{"r.m": {"refused", "refused", "one"}}, nil)
+		patchPolicy(t, r, fmt.Sprintf(`{"guardrail_recovery_budget": %d}`, budget))
+		_, call := conversation(t, r, SessionRequest{Role: "r"})
+		got := call("m")
+		wantReply(t, fmt.Sprint("budget ", budget), got, want)
+		used := min(budget, 2)
+		e := logOf(t, r, got.CallID)
+		refused := min(budget+1, 2)
+		if e.GuardrailRecoveryAttempts != used || len(e.AttemptFailures) != refused || e.RetryFeedbackInjected != (used > 0) || model.Count("r.m", "") != used+1 {
+			t.Errorf("budget %d: %d recoveries, %d refusals, feedback %v, %d requests", budget, e.GuardrailRecoveryAttempts, len(e.AttemptFailures), e.RetryFeedbackInjected, model.Count("r.m", ""))
+		}
+	}
+}
+
+// A call's log holds the first of its failures.
+func TestFailuresAreBounded(t *testing.T) {
+	t.Parallel()
+	box := &runtimetest.Box{Programs: scriptedPrograms()}
+	r, _ := scripted(t, box, map[string][]string{"r.m": {"boom"}}, nil)
+	patchPolicy(t, r, `{"execution_repair_budget": 10}`)
+	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	got := call("m")
+	e := logOf(t, r, got.CallID)
+	if len(e.AttemptFailures) != maxAttemptFailures || e.AttemptFailures[0].AttemptID != got.CallID+".1" || e.ExecutionRepairAttempts != 10 || got.Attempts != 11 || e.AttemptID != got.CallID+".11" {
+		t.Errorf("%d failures of %d attempts are logged, the last attempt is %s", len(e.AttemptFailures), got.Attempts, e.AttemptID)
+	}
+	var failures []agent.AttemptFailure
+	for i, want := range []int{5, 8, 8} {
+		if failures = appendBounded(failures, make([]agent.AttemptFailure, 5)); len(failures) != want {
+			t.Errorf("%d times five: %d failures, want %d", i+1, len(failures), want)
+		}
 	}
 }

@@ -188,3 +188,102 @@ func TestDecisionMatrix(t *testing.T) {
 		}
 	}
 }
+
+// The edges of what degrades a generation, and the figures of a decision.
+func TestDegradedAtItsEdges(t *testing.T) {
+	p := agent.DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: 5}
+	for window, want := range map[string]bool{"oiii": true, "ooii": false, "oii": false, "oooiii": false, "ooiii": false, "ooiiaa": true, "oiaiiooiii": false, "iioiiioiii": true} {
+		g := generation("gen-1", "k", window, nil)
+		if got := Degraded(g, p); got != want {
+			rate, _ := g.RecentRate(p.Window)
+			t.Errorf("%s (recent rate %.2f): %v, want %v", window, rate, got, want)
+		}
+	}
+	a := artifact(func(a *agent.Artifact) { a.RepairCountSinceRegen = 2 }, generation("gen-1", "k", "ooiia", nil))
+	f := figures(a, a.Current())
+	if f != (Figures{RecentFailureRate: 0.6, Counted: 5, Successes: 2, Failures: 3, Repairs: 2}) {
+		t.Errorf("figures %+v", f)
+	}
+	for _, tt := range []struct {
+		d       Decision
+		figures bool
+	}{{Decision{Decision: agent.DecideRun, Generation: a.Current(), Figures: f}, false}, {Decision{Decision: agent.DecideRepair, Generation: a.Current(), Figures: f}, true}, {Decision{Decision: agent.DecideForge}, false}} {
+		s := tt.d.selection()
+		if (s.Figures != nil) != tt.figures || (s.Generation != "") != (tt.d.Generation != nil) || s.Decision != tt.d.Decision {
+			t.Errorf("%+v is reported as %+v", tt.d, s)
+		}
+		if tt.figures && (s.Figures["counted"] != 5 || s.Figures["failures"] != int64(3) || s.Figures["repairs_since_regen"] != 2) {
+			t.Errorf("figures %v", s.Figures)
+		}
+	}
+}
+
+// A generation that never answered with a value is repaired after the second authored error in a row.
+func TestUnproven(t *testing.T) {
+	for streak, want := range map[int]string{0: agent.DecideRun, 1: agent.DecideRun, 2: agent.DecideRepair, 3: agent.DecideRepair} {
+		p := agent.DefaultPolicy()
+		a := artifact(nil, generation("gen-1", "k", "", func(g *agent.Generation) { g.AuthoredStreak = streak }))
+		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: "k", Policy: &p, ImportAllowed: func(string) bool { return true }, IgnoresArgs: (&Runtime{}).ignoresArgs})
+		if d.Decision != want {
+			t.Errorf("after %d: %s (%s), want %s", streak, d.Decision, d.Reason, want)
+		}
+	}
+}
+
+// With promotion enforced the generation that has come furthest runs, among those of the call's contract; of equals the
+// current one.
+func TestPromotedRuns(t *testing.T) {
+	in := func(state string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = state } }
+	tests := []struct {
+		name    string
+		checked string
+		others  []*agent.Generation // below the current one, a candidate of contract k
+		want    string
+	}{
+		{"a durable one", "k", []*agent.Generation{generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-1"},
+		{"the better of two", "k", []*agent.Generation{generation("gen-2", "k", "o", in(agent.StateProbation)), generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-1"},
+		{"the newer of equals", "k", []*agent.Generation{generation("gen-2", "k", "o", in(agent.StateDurable)), generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-2"},
+		{"an equal one", "k", []*agent.Generation{generation("gen-1", "k", "o", in(agent.StateCandidate))}, "gen-3"},
+		{"a durable one of another contract", "k", []*agent.Generation{generation("gen-1", "other", "o", in(agent.StateDurable))}, "gen-3"},
+		{"a call without a contract, a durable one of the current one's", agent.FingerprintNone, []*agent.Generation{generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-1"},
+		{"a call without a contract, a durable one of another", agent.FingerprintNone, []*agent.Generation{generation("gen-1", "other", "o", in(agent.StateDurable))}, "gen-3"},
+		{"a degraded one", "k", []*agent.Generation{generation("gen-1", "k", "iiii", in(agent.StateDurable))}, "gen-3"},
+	}
+	for _, tt := range tests {
+		p := agent.DefaultPolicy()
+		p.Promotion.Enforce = true
+		a := artifact(nil, append([]*agent.Generation{generation("gen-3", "k", "o", in(agent.StateCandidate))}, tt.others...)...)
+		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: tt.checked, Policy: &p, ImportAllowed: func(string) bool { return true }, IgnoresArgs: (&Runtime{}).ignoresArgs})
+		if d.Decision != agent.DecideRun || d.Generation == nil || d.Generation.ID != tt.want {
+			t.Errorf("%s: %s (%s) of %+v, want %s", tt.name, d.Decision, d.Reason, d.Generation, tt.want)
+		}
+	}
+}
+
+// While the current generation waits for approval the newest approved one that fits answers, else one that may run.
+func TestApprovedRuns(t *testing.T) {
+	yes := func(g *agent.Generation) { g.Approved = true }
+	tests := []struct {
+		name   string
+		others []*agent.Generation
+		want   string // "" is a refusal
+	}{
+		{"none is approved", []*agent.Generation{generation("gen-1", "k", "o", nil)}, ""},
+		{"the newest", []*agent.Generation{generation("gen-2", "k", "o", yes), generation("gen-1", "k", "o", yes)}, "gen-2"},
+		{"one that keeps the contract", []*agent.Generation{generation("gen-2", "other", "o", yes), generation("gen-1", "k", "o", yes)}, "gen-1"},
+		{"one that is healthy", []*agent.Generation{generation("gen-2", "k", "iiii", yes), generation("gen-1", "k", "o", yes)}, "gen-1"},
+		{"the newest of those that do not fit", []*agent.Generation{generation("gen-2", "other", "o", yes), generation("gen-1", "k", "iiii", yes)}, "gen-2"},
+		{"not one that was put aside", []*agent.Generation{generation("gen-1", "k", "o", func(g *agent.Generation) { g.Approved, g.Aside = true, true })}, ""},
+		{"not one that cannot run", []*agent.Generation{generation("gen-1", "k", "o", func(g *agent.Generation) { g.Approved, g.RuntimeVersion = true, "abi-0" })}, ""},
+	}
+	for _, tt := range tests {
+		p := agent.DefaultPolicy()
+		p.ApprovalRequired = true
+		a := artifact(nil, append([]*agent.Generation{generation("gen-3", "k", "o", nil)}, tt.others...)...)
+		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: "k", Policy: &p, ImportAllowed: func(string) bool { return true }, IgnoresArgs: (&Runtime{}).ignoresArgs})
+		switch {
+		case tt.want == "" && d.Decision != agent.DecideRefuse, tt.want != "" && (d.Decision != agent.DecideRun || d.Generation.ID != tt.want), d.Reason != ReasonApprovalRequired:
+			t.Errorf("%s: %s (%s) of %+v, want %q", tt.name, d.Decision, d.Reason, d.Generation, tt.want)
+		}
+	}
+}
