@@ -41,7 +41,7 @@ func TestLimits(t *testing.T) {
 		if _, err := Compile(json.RawMessage(`{"maximum":` + small + `}`)); (err == nil) != taken {
 			t.Errorf("maximum %s: %v", small, err)
 		}
-		if _, err := Compile(json.RawMessage(`{"const":[` + small + `]}`)); (err == nil) != taken && small != "1e-300" && small != "-1e-300" {
+		if _, err := Compile(json.RawMessage(`{"const":[` + small + `]}`)); (err == nil) != (taken && !strings.HasSuffix(small, "1e-300")) {
 			t.Errorf("const %s: %v", small, err)
 		}
 	}
@@ -258,9 +258,9 @@ func TestCacheGenerations(t *testing.T) {
 	if _, kept := c.old[""]; kept || len(c.young)+len(c.old) > 4 {
 		t.Errorf("%d young, %d old", len(c.young), len(c.old))
 	}
-	for name, l := range map[string]Layers{"role": {Role: &agent.Contract{Purpose: "p"}}, "method": {Method: &agent.Contract{Purpose: "p"}}, "delegated": {Delegated: &agent.Contract{Purpose: "p"}},
-		"session": {Session: &agent.Contract{Purpose: "p"}}, "call": {Call: &agent.Contract{Purpose: "p"}}} {
-		if r := c.Resolve(l); r.Contract == nil || r.Contract.Purpose != "p" {
+	k := &agent.Contract{Purpose: "p", Deliverable: json.RawMessage(`{"type":"number"}`)}
+	for name, l := range map[string]Layers{"role": {Role: k}, "method": {Method: k}, "delegated": {Delegated: k}, "session": {Session: k}, "call": {Call: k}} {
+		if r := c.Resolve(l); r.Contract == nil || r.Contract.Purpose != "p" || string(r.Contract.Deliverable) != string(k.Deliverable) || r.Schema.Empty() {
 			t.Errorf("%s: resolved to %+v", name, r.Contract)
 		}
 	}
@@ -295,5 +295,88 @@ func TestCacheBytes(t *testing.T) {
 	mine, theirs := r(), r()
 	if c.keep("same", mine) != mine || c.keep("same", theirs) != mine {
 		t.Error("the second of two that compiled the same does not get the first's")
+	}
+}
+
+// A walk through a document comes by every schema below a node, and says where each looks.
+func TestChildren(t *testing.T) {
+	t.Parallel()
+	node := map[string]any{"type": "object", "properties": map[string]any{"b": true, "a/b": true}, "prefixItems": []any{true, true}, "items": true, "allOf": []any{true, true},
+		"patternProperties": map[string]any{"^x": true}, extItems: true, extAdditional: map[string]any{}, "x-other": true}
+	var steps []string
+	if err := children(node, func(step string, _ any) error { steps = append(steps, step); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"", "", anyStep, anyStep, "/0", "/1", "/a~1b", "/b", anyStep, anyStep}
+	if !slices.Equal(steps, want) {
+		t.Errorf("steps %q, want %q", steps, want)
+	}
+	stop := errors.New("stop")
+	for name, sub := range node {
+		met := 0
+		err := children(map[string]any{name: sub, "zz": true, "then": true}, func(string, any) error { met++; return stop })
+		if err != stop || met != 1 {
+			t.Errorf("%s: %v after %d schemas", name, err, met)
+		}
+	}
+	many, list := map[string]any{}, make([]any, MaxNodes)
+	for i := range list {
+		many[strconv.Itoa(i)], list[i] = true, true
+	}
+	for name, sub := range map[string]any{"properties": many, "allOf": list} {
+		if err := (&expansion{}).schema(map[string]any{name: sub}, nil); err == nil {
+			t.Errorf("%s: one schema too many is taken", name)
+		}
+	}
+	o := origins{hoisted: map[string]string{"d1": "/items"}}
+	if got := o.pointer([]string{"$defs", "d1"}); got != "/items" {
+		t.Errorf("the origin of a definition is %q", got)
+	}
+	if got := o.pointer([]string{"$defs"}); got != "/$defs" {
+		t.Errorf("the origin of all definitions is %q", got)
+	}
+}
+
+// Contracts that say the same have the same fingerprint, also in places and with numbers that its form cannot express.
+func TestSameFingerprint(t *testing.T) {
+	t.Parallel()
+	of := func(deliverable string) *agent.Contract {
+		return &agent.Contract{Deliverable: json.RawMessage(deliverable)}
+	}
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{`{"const":{"b":1e999,"a":1}}`, `{"const":{"a":1,"b":1e999}}`, true},
+		{`{"const":1e999}`, `{"const":2e999}`, false},
+	} {
+		if same := Fingerprint(of(tt.a)) == Fingerprint(of(tt.b)); same != tt.same {
+			t.Errorf("%s and %s have the same fingerprint: %v", tt.a, tt.b, same)
+		}
+	}
+	a, b := of(`{"items":{"description":"an item","type":"number"},"properties":{"k":{"title":"K"}}}`), of(`{"items":{"type":"number"},"properties":{"k":{}}}`)
+	if CheckedFingerprint(a) != CheckedFingerprint(b) {
+		t.Error("descriptions count among what is checked")
+	}
+}
+
+// What makes no sense in a contract that was taken earlier is listed, as much of it as is fit to show.
+func TestManyProblems(t *testing.T) {
+	t.Parallel()
+	var bad []string
+	for i := range 40 {
+		bad = append(bad, fmt.Sprintf(`"k%d":{"type":7}`, i))
+	}
+	_, problems, err := CompileTolerant(json.RawMessage(`{"properties":{` + strings.Join(bad, ",") + `}}`))
+	if err != nil || len(problems) != 32 {
+		t.Errorf("%d problems are listed, %v", len(problems), err)
+	}
+	if _, err := Compile(json.RawMessage(`{"type":[]}`)); err == nil {
+		t.Error("a list of no types is taken")
+	}
+	for want, e := range map[string]*InvalidError{"deliverable /a is odd": {"/a", "is odd"}, "deliverable is odd": {"", "is odd"}} {
+		if e.Error() != want {
+			t.Errorf("a problem reads %q, want %q", e.Error(), want)
+		}
 	}
 }
