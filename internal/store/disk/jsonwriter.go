@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -167,6 +168,8 @@ func (w *jsonWriter) field(v reflect.Value) {
 		w.buf = strconv.AppendInt(w.buf, v.Int(), 10)
 	case reflect.Bool:
 		w.buf = strconv.AppendBool(w.buf, v.Bool())
+	case reflect.Float64:
+		w.float(v)
 	case reflect.Slice:
 		w.slice(v)
 	default:
@@ -180,6 +183,8 @@ func (w *jsonWriter) slice(v reflect.Value) {
 		w.buf = append(w.buf, "null"...)
 	case v.Type() == rawMessage:
 		w.compactRaw(v.Bytes())
+	case v.Len() == 0 && v.Type().Elem().Kind() != reflect.Uint8: // bytes are a string
+		w.buf = append(w.buf, '[', ']')
 	case v.Type().Elem() == rawMessage || v.Type().Elem().Kind() == reflect.String:
 		w.buf = append(w.buf, '[')
 		for i := range v.Len() {
@@ -194,8 +199,19 @@ func (w *jsonWriter) slice(v reflect.Value) {
 	}
 }
 
+// float appends a number as encoding/json does. Very large and very small ones, and what is none, it leaves to that package.
+func (w *jsonWriter) float(v reflect.Value) {
+	f := v.Float()
+	if size := math.Abs(f); f != 0 && !(1e-6 <= size && size < 1e21) {
+		w.marshal(v)
+		return
+	}
+	w.buf = strconv.AppendFloat(w.buf, f, 'f', -1, 64)
+}
+
+// marshal appends the value, by its address: an interface with the value itself would hold a copy on the heap.
 func (w *jsonWriter) marshal(v reflect.Value) {
-	text, err := json.Marshal(v.Interface())
+	text, err := json.Marshal(v.Addr().Interface())
 	w.err = errors.Join(w.err, err)
 	w.buf = append(w.buf, text...)
 }

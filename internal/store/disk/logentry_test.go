@@ -3,6 +3,7 @@ package disk
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"testing"
 
@@ -69,6 +70,22 @@ func TestAppendLog(t *testing.T) {
 		}
 		if again, _ := json.Marshal(back); string(again) != string(want) {
 			t.Errorf("%s: the short form %s reads as %s, want %s", name, short, again, want)
+		}
+	}
+}
+
+// Numbers are written as encoding/json writes them, and what is none is an error.
+func TestAppendFloat(t *testing.T) {
+	type number struct {
+		N float64 `json:"n"`
+	}
+	code := codeOf(reflect.TypeFor[number]())
+	for _, f := range []float64{0, math.Copysign(0, -1), 1, -1.5, 0.1, 123456789.25, 1e-6, 9.9e-7, -1e-9, 1e20, 1e21, -1e21, 1.7e308, 5e-324, math.NaN(), math.Inf(1)} {
+		want, wantErr := json.Marshal(number{f})
+		w := jsonWriter{}
+		code.append(&w, reflect.ValueOf(&number{f}).Elem(), true)
+		if (w.err != nil) != (wantErr != nil) || wantErr == nil && string(w.buf) != string(want) {
+			t.Errorf("%v: got %s, %v, want %s, %v", f, w.buf, w.err, want, wantErr)
 		}
 	}
 }

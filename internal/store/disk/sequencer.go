@@ -22,6 +22,7 @@ type sequencer struct {
 	closed  bool // guarded by mu, as all below
 	journal *wal.Log
 	frame   wal.Batch
+	head    []byte       // of the entry that is being put into the frame
 	changed []*namespace // by the batch in turn
 
 	waiting locks.Mutex
@@ -135,8 +136,8 @@ func (s *sequencer) prepare(c *commit) (err error) {
 		return err
 	}
 	if c.tail != nil {
-		var buf [160]byte
-		s.frame.Add(c.entry.appendHead(buf[:0]), c.tail)
+		s.head = c.entry.appendHead(s.head[:0])
+		s.frame.Add(s.head, c.tail)
 		return nil
 	}
 	text, err := json.Marshal(c.entry)
