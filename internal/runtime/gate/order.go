@@ -86,6 +86,10 @@ func (o *orderer) stmt(s ast.Stmt) (moved []ast.Stmt) {
 		if call, ok := ast.Unparen(s.X).(*ast.CallExpr); ok && o.risky(0, call) {
 			o.operands(call, &moved)
 		}
+	case *ast.DeferStmt: // the function and its operands are evaluated now
+		if o.risky(0, s.Call) {
+			o.operands(s.Call, &moved)
+		}
 	case *ast.SendStmt:
 		if o.risky(0, s.Chan, s.Value) {
 			o.move(&s.Chan, &moved)

@@ -19,7 +19,7 @@ func (o *orderer) operands(call *ast.CallExpr, moved *[]ast.Stmt) {
 		o.move(&call.Fun, moved)
 	}
 	if len(call.Args) == 1 && o.movable(call) {
-		if inner, ok := ast.Unparen(call.Args[0]).(*ast.CallExpr); ok {
+		if inner, ok := ast.Unparen(call.Args[0]).(*ast.CallExpr); ok && !o.readsBeside(call, inner) {
 			o.operands(inner, moved)
 			return
 		}
@@ -27,6 +27,21 @@ func (o *orderer) operands(call *ast.CallExpr, moved *[]ast.Stmt) {
 	for i := range call.Args {
 		o.move(&call.Args[i], moved)
 	}
+}
+
+// readsBeside reports whether a call has, besides its only argument, operands that read, and the argument is one value.
+func (o *orderer) readsBeside(call, arg *ast.CallExpr) bool {
+	if _, several := o.c.info.TypeOf(arg).(*types.Tuple); several {
+		return false
+	}
+	switch f := ast.Unparen(call.Fun).(type) {
+	case *ast.SelectorExpr:
+		_, plain := f.X.(*ast.Ident)
+		return !plain
+	case *ast.IndexExpr:
+		return !o.c.info.Types[f.Index].IsType()
+	}
+	return false
 }
 
 // move replaces what the toolchain evaluates in order, calls above all, by variables.

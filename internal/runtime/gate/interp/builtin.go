@@ -65,7 +65,7 @@ func (c *compiler) wrapNilCheck(cc *ssa.CallCommon, d uintptr, args []argument) 
 		p := *at[unsafe.Pointer](m, args[0].off)
 		if p == nil {
 			typ := *at[string](m, args[1].off)
-			panic(wrapError(fmt.Sprintf("value method %s.%s called using nil *%s pointer",
+			panic(plainText(fmt.Sprintf("value method %s.%s called using nil *%s pointer",
 				typ, *at[string](m, args[2].off), typ[strings.LastIndexByte(typ, '.')+1:])))
 		}
 		*at[unsafe.Pointer](m, d) = p

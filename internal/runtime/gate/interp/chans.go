@@ -19,7 +19,7 @@ func (c *compiler) makeChan(in *ssa.MakeChan) op {
 	return func(m unsafe.Pointer) {
 		k := n(m)
 		if k < 0 || k > 1<<40/int64(max(elem.Size(), 1)) {
-			panic(plainError("makechan: size out of range"))
+			panic(errMakeChan())
 		}
 		ch := reflect.MakeChan(reflect.ChanOf(reflect.BothDir, elem), int(k))
 		*at[unsafe.Pointer](m, d) = ch.UnsafePointer()

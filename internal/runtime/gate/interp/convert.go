@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"fmt"
 	"go/types"
 	"reflect"
 	"unsafe"
@@ -60,7 +59,7 @@ func (c *compiler) elemKind(t types.Type) reflect.Kind {
 // checkArrayLen panics as a conversion of a slice to an array does.
 func checkArrayLen(have, want int) {
 	if have < want {
-		panic(plainError(fmt.Sprintf("runtime error: cannot convert slice with length %d to array or pointer to array with length %d", have, want)))
+		panic(boundsLike(errConvert(), uint64(want), have))
 	}
 }
 

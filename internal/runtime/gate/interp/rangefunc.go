@@ -51,7 +51,7 @@ func (c *compiler) loopPanic(in *ssa.Panic) func(unsafe.Pointer) *codeBlock {
 		}
 	case "iterator call did not preserve panic":
 		return func(unsafe.Pointer) *codeBlock {
-			panic(plainError("runtime error: range function recovered a loop body panic and did not resume panicking"))
+			panic(errLoopPanicLost())
 		}
 	}
 	return nil
@@ -81,14 +81,14 @@ func checkedState(b *ssa.BasicBlock) ssa.Value {
 func calledLate(x uintptr) func(unsafe.Pointer) *codeBlock {
 	return func(m unsafe.Pointer) *codeBlock {
 		state := *at[*int](m, x)
-		text := "function for loop body returned false"
+		err := errLoopLeft
 		switch *state {
 		case loopBusy:
-			text = "loop body panic"
+			err = errLoopPanicked
 		case loopExhausted:
-			text = "whole loop exit"
+			err = errLoopOver
 		}
 		*state = loopBusy
-		panic(plainError("runtime error: range function continued iteration after " + text))
+		panic(err())
 	}
 }

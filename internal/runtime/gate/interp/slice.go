@@ -1,10 +1,8 @@
 package interp
 
 import (
-	"fmt"
 	"go/types"
 	"math"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/tools/go/ssa"
@@ -71,13 +69,6 @@ func (b *bound) of(m unsafe.Pointer) int { return int(b.read(m)) }
 
 func (b *bound) negative(u uint64) bool { return b != nil && !b.unsigned && int64(u) < 0 }
 
-func (b *bound) print(u uint64) string {
-	if b.negative(u) {
-		return strconv.FormatInt(int64(u), 10)
-	}
-	return strconv.FormatUint(u, 10)
-}
-
 // reslice slices s, the whole of an array when fixed.
 func (b bounds) reslice(m unsafe.Pointer, s sliceHeader, size uintptr, fixed bool) sliceHeader {
 	l, h, k := 0, s.len, s.cap
@@ -118,18 +109,12 @@ func (b bounds) outOfRange(m unsafe.Pointer, length, capacity int, fixed bool) {
 	}
 	read(lo, &l)
 	read(hi, &h)
-	if mx == nil && fixed {
-		text := fmt.Sprintf("[:%s]", hi.print(h))
-		switch {
-		case hi != nil && h > uint64(length) && !hi.negative(h):
-			text += fmt.Sprintf(" with length %d", length)
-		case hi != nil && hi.negative(h):
-		case lo.negative(l):
-			text = fmt.Sprintf("[%s:]", lo.print(l))
-		default:
-			text = fmt.Sprintf("[%s:%d]", lo.print(l), h)
+	if mx == nil && fixed && h > uint64(length) && !hi.negative(h) {
+		like := errSliceLen
+		if !signed {
+			like = errSliceLenU
 		}
-		panic(plainError("runtime error: slice bounds out of range " + text))
+		panic(boundsLike(like(), h, length))
 	}
 	ghost := make([]struct{}, length, capacity)
 	if mx == nil {
@@ -141,13 +126,17 @@ func (b bounds) outOfRange(m unsafe.Pointer, length, capacity int, fixed bool) {
 	k := uint64(0)
 	read(mx, &k)
 	if fixed && k > uint64(capacity) && !mx.negative(k) {
-		panic(plainError(fmt.Sprintf("runtime error: slice bounds out of range [::%s] with length %d", mx.print(k), length)))
+		like := errSliceMaxLen
+		if !signed {
+			like = errSliceMaxLenU
+		}
+		panic(boundsLike(like(), k, length))
 	}
 	if signed {
 		_ = ghost[int(l):int(h):int(k)]
 	}
 	_ = ghost[l:h:k]
-	panic(plainError("runtime error: slice bounds out of range")) // whatever else, never go on with such bounds
+	fail("slice bounds out of range") // whatever else, never go on with such bounds
 }
 
 // makeConstant is make with a constant capacity, which go/ssa writes as a slice of a new array.
@@ -156,9 +145,9 @@ func makeConstant(d, x uintptr, capacity int, length *bound) op {
 		n := length.of(m)
 		switch {
 		case n < 0 && !length.unsigned:
-			panic(plainError("runtime error: makeslice: len out of range"))
+			panic(errMakeLen())
 		case uint(n) > uint(capacity):
-			panic(plainError("runtime error: makeslice: cap out of range"))
+			panic(errMakeCap())
 		}
 		*at[sliceHeader](m, d) = sliceHeader{*at[unsafe.Pointer](m, x), n, capacity}
 	}
@@ -176,9 +165,9 @@ func (c *compiler) makeSlice(in *ssa.MakeSlice) op {
 		l, h := n(m), k(m)
 		switch {
 		case l < 0 || l > limit:
-			panic(plainError("runtime error: makeslice: len out of range"))
+			panic(errMakeLen())
 		case h < l || h > limit:
-			panic(plainError("runtime error: makeslice: cap out of range"))
+			panic(errMakeCap())
 		}
 		*at[sliceHeader](m, d) = sliceHeader{unsafeNewArray(rt, int(h)), int(l), int(h)}
 	}

@@ -112,6 +112,17 @@ func interfaceForm(t *types.Interface, signature func(*types.Signature) string, 
 	return "interface { " + strings.Join(list, "; ") + " }"
 }
 
+// namedLike reports whether the toolchain takes an embedded field's name for that of its type. It does not for predeclared types, names
+// that stand for other types, and instances of generic ones.
+func namedLike(f *types.Var) bool {
+	t := types.Unalias(f.Type())
+	if p, ok := t.(*types.Pointer); ok {
+		t = types.Unalias(p.Elem())
+	}
+	n, ok := t.(*types.Named)
+	return ok && n.Obj().Pkg() != nil && n.Obj().Name() == f.Name() && n.TypeArgs().Len() == 0
+}
+
 // structForm writes a struct type: where pkg is not nil, unexported names stand with their package.
 func structForm(t *types.Struct, name func(types.Type) string, pkg func(*types.Var) string) string {
 	list := make([]string, t.NumFields())
@@ -121,7 +132,10 @@ func structForm(t *types.Struct, name func(types.Type) string, pkg func(*types.V
 		if !f.Embedded() {
 			list[i] = f.Name() + " " + list[i]
 		}
-		if pkg != nil && !f.Exported() && !f.Embedded() {
+		if pkg != nil && f.Embedded() && !namedLike(f) {
+			list[i] = f.Name() + " = " + list[i]
+		}
+		if pkg != nil && !f.Exported() && strings.HasPrefix(list[i], f.Name()+" ") {
 			list[i] = pkg(f) + "." + list[i]
 		}
 		if tag := t.Tag(i); tag != "" {
