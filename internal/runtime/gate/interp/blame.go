@@ -42,7 +42,7 @@ var raises = map[string]cause{
 	"nilPanic": nilPointer, "load": nilPointer, "store": nilPointer,
 	"intOps": division, "numOps": division,
 	"shiftCount": shiftCount,
-	"indexPanic": outOfBounds, "readIndex": outOfBounds, "boundsPanic": outOfBounds,
+	"indexPanic": outOfBounds, "readIndex": outOfBounds, "outOfRange": outOfBounds,
 	"equal": operand, "lookup": operand, "mapUpdate": operand, "noteKey": operand, "builtin": operand,
 	"appendOp": operand, "appendTo": operand, "makeSlice": operand, "makeChan": operand, "send": operand, "selectInstr": operand,
 }

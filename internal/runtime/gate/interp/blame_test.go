@@ -1,6 +1,11 @@
 package interp
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -156,6 +161,31 @@ func TestFaultsOfProgramsAreTheirs(t *testing.T) {
 		c = compile(t, faultTypes+"func body(call *recurgent.Call) (any, error) { "+body+" }\n", `return fmt.Sprint(try(func() { body(call) })), nil`)
 		if v, _, p := c.Run(newCall(t)); p != nil || !strings.Contains(v.(string), want) {
 			t.Errorf("%s: recovered %v, %+v, want %q", body, v, p, want)
+		}
+	}
+}
+
+// The functions in which programs' faults come up are known by their names, which nothing but this test holds together.
+func TestBlamedFunctionsExist(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := map[string]bool{}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				functions[fn.Name.Name] = true
+			}
+		}
+	}
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(raises)), slices.Sorted(maps.Keys(callers))) {
+		if !functions[name] {
+			t.Errorf("there is no function %s: its panics end runs as failures of the engine", name)
 		}
 	}
 }
