@@ -26,10 +26,11 @@ type answered struct {
 	changes  []agent.ArtifactChange
 	adopting *adoption // nil when no candidate is to be adopted
 
-	attempts int // programs run or refused, for attempt ids
-	trail    trail
-	stages   telemetry.Stages
-	leaves   []func() // flights to leave after the commit
+	attempts  int // programs run or refused, for attempt ids
+	trail     trail
+	predicted agent.Usage // by its programs
+	stages    telemetry.Stages
+	leaves    []func() // flights to leave after the commit
 
 	adaptive bool     // the stored program failed because an external response changed shape
 	drifted  []string // and these are the sources that changed

@@ -21,8 +21,11 @@ type attempted struct {
 	program  *agent.Generation
 	result   sandbox.Result
 	nested   map[string]string      // shapes of nested values, by role.method
-	failed   map[string]agent.Class // of nested calls that failed by no fault of the program's, by error type
+	failed   map[string]agent.Class // of failures that are not the program's fault, of nested calls and of the model, by error type
 	warnings []string
+
+	predicted   agent.Usage // what the program's questions to the model cost
+	modelFailed bool        // one of them had no answer
 }
 
 // run runs the generation, a stored one or a candidate's, for the call.
@@ -40,6 +43,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	}
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.warnings = h.shapes, h.failed, h.warnings
+	a.predicted, a.modelFailed = h.predicted, h.modelFailed
 	return a
 }
 

@@ -16,7 +16,8 @@ type Evidence struct {
 	ErrorType    string
 	Interrupted  bool        // the daemon's doing: client gone, shutdown, spawn failure
 	WaitingEnded bool        // a timeout whose time went into waiting for the outside
-	PassedOn     agent.Class // of a nested call's failure that the program returned and is not to blame for
+	PassedOn     agent.Class // of a failure that the program returned and is not to blame for
+	ModelFailed  bool        // the model gave the program no answer that fits
 	Fetches      []sandbox.Fetch
 	Nested       map[string]string // shapes of nested values, by role.method
 	Shapes       map[string]string // of fetched bodies and nested values at the last ok run, by shapeKey
@@ -30,7 +31,7 @@ func Classify(e Evidence) agent.Class {
 	switch {
 	case e.Interrupted:
 		return agent.ClassNone
-	case slices.ContainsFunc(e.Fetches, outsideFailed), e.PassedOn == agent.ClassExtrinsic:
+	case slices.ContainsFunc(e.Fetches, outsideFailed), e.ModelFailed, e.PassedOn == agent.ClassExtrinsic:
 		return agent.ClassExtrinsic
 	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
 		return agent.ClassExtrinsic

@@ -96,9 +96,16 @@ func (a *answered) countSaved() {
 	}
 }
 
+// own is what the model was asked for the call itself: to write programs, and by programs.
+func (a *answered) own() agent.Usage {
+	total := a.trail.usage
+	total.Add(a.predicted)
+	return total
+}
+
 // usage is what the model was asked for the call and for the nested calls below it, whose sum the root call reports.
 func (a *answered) usage() agent.Usage {
-	total := a.trail.usage
+	total := a.own()
 	if a.depth == 0 {
 		total.Add(a.tree.usage)
 	}

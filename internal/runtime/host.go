@@ -29,12 +29,16 @@ type host struct {
 	recorded  bool                       // the run is a replay: nothing may happen
 	dry       bool                       // nothing is kept: nested calls run what serves
 	denied    bool                       // of a dry run: fetches are denied
-	refused   bool                       // of a dry run: a nested call was denied
+	refused   bool                       // of a dry run: a nested call or a question to the model was denied
 	shapes    map[string]string          // of nested values, by role.method
-	failed    map[string]agent.Class     // of nested calls that failed by no fault of the program's, by error type
+	failed    map[string]agent.Class     // of failures that are not the program's fault, of nested calls and of the model, by error type
+	predicted agent.Usage                // what asking the model cost
 	delegated map[string]*agent.Contract // by role
 	warnings  []string
-	acts      int64 // calls and delegations so far: they change what there is to see
+
+	modelFailed bool // the model gave no answer, or none that fits
+
+	acts int64 // calls and delegations so far: they change what there is to see
 }
 
 // RecordedHost answers the host calls of a replay of a call of the session: reads are answered, nothing is changed.

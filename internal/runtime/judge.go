@@ -39,7 +39,7 @@ func (j *judged) served() bool {
 func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j := judged{attempted: a, stage: stageExecution}
 	res := &a.result
-	e := Evidence{Fetches: res.Effects.Fetches, Nested: a.nested, Shapes: a.program.Shapes}
+	e := Evidence{ModelFailed: a.modelFailed, Fetches: res.Effects.Fetches, Nested: a.nested, Shapes: a.program.Shapes}
 	switch {
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
@@ -52,7 +52,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		e.Interrupted, e.WaitingEnded = res.Failure.Ours, res.Failure.Waiting
 	case res.Authored != nil:
 		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
-		j.outcome.Authored = !slices.ContainsFunc(res.Effects.Fetches, overLimit)
+		j.outcome.Authored = !a.modelFailed && !slices.ContainsFunc(res.Effects.Fetches, overLimit)
 		e.Authored = true
 		e.PassedOn = a.failed[res.Authored.Type]
 		j.passedOn = e.PassedOn != agent.ClassNone

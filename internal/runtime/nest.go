@@ -22,10 +22,7 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	defer n.r.leave(n)
 	done := n.answer(ctx)
 	if class := done.blames(); class != agent.ClassNone {
-		if h.failed == nil {
-			h.failed = map[string]agent.Class{}
-		}
-		h.failed[done.outcome.ErrorType] = class
+		h.excuse(done.outcome.ErrorType, class)
 	}
 	return n.commitNested(done)
 }
@@ -84,7 +81,7 @@ func (c *opened) commitNested(a *answered) agent.Outcome {
 		c.r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("a nested call could not be committed")
 		return agent.Failed(agent.ErrResourceExhausted, "the call could not be committed")
 	}
-	c.tree.usage.Add(a.trail.usage)
+	c.tree.usage.Add(a.own())
 	return a.outcome
 }
 

@@ -43,10 +43,11 @@ type opened struct {
 	maskedKwargs json.RawMessage
 	masked       bool // something was masked: the call cannot be replayed and makes no fixture
 
-	tree     *tree
-	cancel   context.CancelCauseFunc
-	progress progress.Log
-	span     *telemetry.Span // nil without traces
+	tree      *tree
+	questions atomic.Int32 // of its programs to the model
+	cancel    context.CancelCauseFunc
+	progress  progress.Log
+	span      *telemetry.Span // nil without traces
 }
 
 // A tree is what a root call and the nested calls below it share. Its calls run one after another, so only the counters

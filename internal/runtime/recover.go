@@ -83,6 +83,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 func (rec *recovery) try(ctx context.Context, g *agent.Generation) judged {
 	rec.attempts++
 	a := rec.run(ctx, rec.id+"."+strconv.Itoa(rec.attempts), g)
+	rec.predicted.Add(a.predicted)
 	rec.stages.Gate += a.result.Timing.Gate
 	rec.stages.Run += a.result.Timing.Run
 	began := rec.r.o.Now()

@@ -133,7 +133,7 @@ func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error)
 	question := span.Ask(p.Model, began)
 	p.TraceParent = telemetry.TraceParent(question, q.TraceID)
 	res, err := Run(ctx, svc.o.Provider, p)
-	outcome, usage := answered(err, res.Usage)
+	outcome, usage := Answered(err, res.Usage)
 	ended := svc.o.Now()
 	question.Answered(outcome, "", usage, ended)
 	svc.o.Metrics.ObserveProvider(outcome, ended.Sub(began), usage, q.TraceID)
@@ -154,8 +154,8 @@ func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error)
 	return reply, nil
 }
 
-// answered names how the model answered, for metrics and traces, and returns what that cost.
-func answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
+// Answered names how the model answered, for metrics and traces, and returns what that cost.
+func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	var odd *ReplyError
 	if errors.As(err, &odd) {
 		return "invalid_payload", odd.Usage

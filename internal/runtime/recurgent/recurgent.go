@@ -186,6 +186,36 @@ func (c *Call) Content(ref string) any {
 	return out
 }
 
+// Predict asks the daemon's model for the outputs of a signature, by field name. It is for judgement of free text; what a
+// program can work out it works out itself. A call may ask a few times (the operator's predict_budget); an error means
+// that there is no answer: resource_exhausted when that number or the size of the inputs is used up, provider or
+// unfitting_reply when the model failed, invalid_signature when signature or inputs make no sense.
+func (c *Call) Predict(sig Signature, inputs map[string]any) (map[string]any, error) {
+	if inputs == nil {
+		inputs = map[string]any{}
+	}
+	params := struct {
+		Signature Signature      `json:"signature"`
+		Inputs    map[string]any `json:"inputs"`
+	}{sig, inputs}
+	var out map[string]any
+	if err := c.host.Ask("predict", params, &out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Ask is Predict with one input and an answer in text.
+func (c *Call) Ask(instructions string, input any) (string, error) {
+	sig := Signature{Instructions: instructions, Inputs: []Field{{Name: "input"}}, Outputs: []Field{{Name: "answer"}}}
+	out, err := c.Predict(sig, map[string]any{"input": input})
+	if err != nil {
+		return "", err
+	}
+	answer, _ := out["answer"].(string) // the daemon checked that it is a text
+	return answer, nil
+}
+
 // ask is for questions whose only failure is that the call is over: the runner is then about to be ended.
 func (c *Call) ask(op string, params, result any) {
 	if err := c.host.Ask(op, params, result); err != nil {
@@ -254,6 +284,22 @@ type Contract struct {
 	Deliverable   map[string]any   `json:"deliverable,omitempty"`    // machine-checked
 	Acceptance    []map[string]any `json:"acceptance,omitempty"`     // prose for the model
 	FailurePolicy map[string]any   `json:"failure_policy,omitempty"` // prose for the model
+}
+
+// Signature declares what a model is given and what it answers with.
+type Signature struct {
+	Instructions string  `json:"instructions,omitempty"`
+	Inputs       []Field `json:"inputs"`
+	Outputs      []Field `json:"outputs"`
+}
+
+// Field is one input or output of a signature. Type is string, number, integer, boolean, object, array or any; where it is
+// empty, any for an input and string for an output, or the type of Schema.
+type Field struct {
+	Name        string         `json:"name"`
+	Type        string         `json:"type,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Schema      map[string]any `json:"schema,omitempty"` // JSON Schema that a value must keep
 }
 
 // ToolInfo is what the registry knows of a tool.

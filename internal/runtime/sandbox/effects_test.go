@@ -159,6 +159,7 @@ func replayed() map[string]string {
 		"nested":  program("o := call.Tool(\"adder\").Call(\"add\", 1, 2)\nreturn o.Value, nil"),
 		"refused": program("o := call.Delegate(\"bad\", recurgent.Contract{}).Call(\"x\")\nreturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)"),
 		"denied":  program("_, err := call.Fetch(\"https://127.0.0.1/\")\nreturn nil, err"),
+		"asked":   program("a, err := call.Ask(\"is it?\", call.Args[0])\n_, down := call.Predict(recurgent.Signature{Inputs: []recurgent.Field{{Name: \"q\"}}, Outputs: []recurgent.Field{{Name: \"a\", Schema: map[string]any{\"enum\": []any{\"x\"}}}}}, map[string]any{\"q\": \"down\"})\nreturn []any{a, err, down.Error()}, nil"),
 		"content": program("return call.Content(\"a\"), nil"),
 		"input":   program("return call.InputHistory(), nil"),
 		"failing": program("var m map[string]int\nm[\"x\"] = 1\nreturn m, nil"),
@@ -245,6 +246,10 @@ type refusingHost struct {
 
 func (h *refusingHost) Call(context.Context, string, string, []json.RawMessage, json.RawMessage) agent.Outcome {
 	panic("a replay made a real call")
+}
+
+func (h *refusingHost) Predict(context.Context, json.RawMessage, json.RawMessage) (json.RawMessage, *AuthoredError) {
+	panic("a replay asked the model")
 }
 
 func (h *refusingHost) Delegate(context.Context, string, json.RawMessage) *AuthoredError {

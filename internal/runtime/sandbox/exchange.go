@@ -145,6 +145,8 @@ func (x *exchange) perform(ctx context.Context, op string, params json.RawMessag
 		return x.call(ctx, params)
 	case wire.OpFetch:
 		return x.fetch(ctx, params)
+	case wire.OpPredict:
+		return x.predict(ctx, params)
 	}
 	ctx, cancel := context.WithDeadline(ctx, x.until)
 	defer cancel()
@@ -237,16 +239,6 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 		return nil, refusal
 	}
 	return plain(json.Marshal(response))
-}
-
-// wait waits for another program or for the network. Meanwhile the program's clock stands still and its place among the
-// running ones is free for others.
-func (x *exchange) wait(outside func()) {
-	began := time.Now()
-	x.pool.admission.pause(x.req)
-	outside()
-	x.pool.admission.resume(x.req)
-	x.host += time.Since(began)
 }
 
 // result makes the Result of an answer.

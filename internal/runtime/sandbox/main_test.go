@@ -110,6 +110,16 @@ type fakeHost struct {
 	revision  int64
 }
 
+func (h *fakeHost) Predict(_ context.Context, signature, inputs json.RawMessage) (json.RawMessage, *AuthoredError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = append(h.calls, "predict "+string(signature)+" "+string(inputs))
+	if strings.Contains(string(inputs), "down") {
+		return nil, &AuthoredError{Type: agent.ErrProvider, Message: "no answer"}
+	}
+	return json.RawMessage(`{"answer":"yes"}`), nil
+}
+
 func (h *fakeHost) Revision(context.Context, string) int64 { return h.revision }
 
 func (h *fakeHost) note(s string) {

@@ -119,6 +119,8 @@ type Host interface {
 	Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome
 	// Delegate registers or reuses the role with the contract; an error is told to the program.
 	Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError
+	// Predict asks the model for the outputs of a signature; an error is told to the program.
+	Predict(ctx context.Context, signature, inputs json.RawMessage) (json.RawMessage, *AuthoredError)
 	Tools(ctx context.Context) (json.RawMessage, error)
 	// History answers recurgent.Call's three history methods: an array of records, oldest first.
 	History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error)

@@ -55,6 +55,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 - Package variables live for one call.
 - Ranges over maps visit keys in sorted order. A select takes the first case that is ready. What would block for ever ends the run.
 - The clock stands still during a run, but for time.Sleep, which moves it. Chance comes from a seed. Both are noted, so that a call can be repeated.
+- The model is asked through call.Ask and call.Predict alone, a few times a call, and what it answered is noted too.
 - fmt.Print and its kin print nowhere; there is no standard input.
 - ` + "`%T`" + ` and the like name types of the program as of package tool.
 - Source is at most 64 KiB, nested at most 150 brackets deep; calls are nested at most 40,000 deep.

@@ -1018,18 +1018,20 @@ func pathTable() map[string]any {
 
 func recurgentTable() map[string]any {
 	return map[string]any{
-		"Call":     reflect.TypeFor[pkg_recurgent.Call](),
-		"Contract": reflect.TypeFor[pkg_recurgent.Contract](),
-		"Fail":     pkg_recurgent.Fail,
-		"Failure":  reflect.TypeFor[pkg_recurgent.Failure](),
-		"Host":     reflect.TypeFor[pkg_recurgent.Host](),
-		"Input":    reflect.TypeFor[pkg_recurgent.Input](),
-		"Outcome":  reflect.TypeFor[pkg_recurgent.Outcome](),
-		"Record":   reflect.TypeFor[pkg_recurgent.Record](),
-		"Request":  reflect.TypeFor[pkg_recurgent.Request](),
-		"Response": reflect.TypeFor[pkg_recurgent.Response](),
-		"Tool":     reflect.TypeFor[pkg_recurgent.Tool](),
-		"ToolInfo": reflect.TypeFor[pkg_recurgent.ToolInfo](),
+		"Call":      reflect.TypeFor[pkg_recurgent.Call](),
+		"Contract":  reflect.TypeFor[pkg_recurgent.Contract](),
+		"Fail":      pkg_recurgent.Fail,
+		"Failure":   reflect.TypeFor[pkg_recurgent.Failure](),
+		"Field":     reflect.TypeFor[pkg_recurgent.Field](),
+		"Host":      reflect.TypeFor[pkg_recurgent.Host](),
+		"Input":     reflect.TypeFor[pkg_recurgent.Input](),
+		"Outcome":   reflect.TypeFor[pkg_recurgent.Outcome](),
+		"Record":    reflect.TypeFor[pkg_recurgent.Record](),
+		"Request":   reflect.TypeFor[pkg_recurgent.Request](),
+		"Response":  reflect.TypeFor[pkg_recurgent.Response](),
+		"Signature": reflect.TypeFor[pkg_recurgent.Signature](),
+		"Tool":      reflect.TypeFor[pkg_recurgent.Tool](),
+		"ToolInfo":  reflect.TypeFor[pkg_recurgent.ToolInfo](),
 	}
 }
 

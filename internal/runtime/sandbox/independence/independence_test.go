@@ -258,5 +258,8 @@ func (host) Tools(context.Context) (json.RawMessage, error) { return json.RawMes
 func (host) History(context.Context, bool, bool, int, int) (json.RawMessage, error) {
 	return json.RawMessage("[]"), nil
 }
+func (host) Predict(context.Context, json.RawMessage, json.RawMessage) (json.RawMessage, *sandbox.AuthoredError) {
+	return nil, nil
+}
 func (host) Revision(context.Context, string) int64                   { return -1 }
 func (host) Content(context.Context, string) (json.RawMessage, error) { return nil, nil }

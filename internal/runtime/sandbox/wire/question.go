@@ -13,6 +13,7 @@ const (
 	OpDelegate = "delegate"
 	OpFetch    = "fetch"
 	OpContent  = "content"
+	OpPredict  = "predict"
 )
 
 // Repeatable reports whether a runner may keep the answer: it stays the same as long as the host says so.

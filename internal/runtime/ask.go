@@ -1,0 +1,106 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// maxAsked bounds what a program gives to the model at once, in bytes: a model reads text, not files.
+const maxAsked = 128 << 10
+
+// Types of the errors that a program gets in the place of the model's answer, beside provider, denied and
+// resource_exhausted.
+const (
+	errSignature = "invalid_signature" // signature or inputs make no sense
+	errUnfitting = "unfitting_reply"   // the model's replies did not fit
+)
+
+// Predict asks the model for the program, within the budget of the call. Values of secret keys are masked before they are
+// sent. Where nothing real may happen nothing is asked: a journal answers before it comes to this.
+func (h *host) Predict(ctx context.Context, signature, inputs json.RawMessage) (json.RawMessage, *sandbox.AuthoredError) {
+	if h.recorded || h.dry {
+		h.refused = true
+		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "the model is not asked in a run of which nothing is kept"}
+	}
+	q, refused := h.question(signature, inputs)
+	if refused != nil {
+		return nil, refused
+	}
+	c := h.call
+	began := c.r.o.Now()
+	span := c.span.Ask(q.Model, began)
+	q.TraceParent = telemetry.TraceParent(span, c.traceID)
+	res, err := predict.Run(ctx, c.r.model, q)
+	outcome, cost := predict.Answered(err, res.Usage)
+	ended := c.r.o.Now()
+	span.Answered(outcome, res.Model, cost, ended)
+	c.r.metrics.ObserveProvider(outcome, ended.Sub(began), cost, c.traceID)
+	h.predicted.Add(cost)
+	if err != nil {
+		return nil, h.unasked(err)
+	}
+	return res.JSON, nil
+}
+
+// question reads what the program asks and takes it from the call's budget.
+func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sandbox.AuthoredError) {
+	c := h.call
+	q := predict.Request{Model: c.model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements, Bytes: maxAsked}}
+	var err error
+	if q.Signature, err = contract.ParseSignature(signature); err != nil {
+		return q, &sandbox.AuthoredError{Type: errSignature, Message: err.Error()}
+	}
+	masked, _ := history.Mask(inputs, c.policy.RedactKeys)
+	if err := json.Unmarshal(masked, &q.Inputs); err != nil {
+		return q, &sandbox.AuthoredError{Type: errSignature, Message: "the inputs are no object: " + err.Error()}
+	}
+	if _, err := predict.Messages(q); err != nil {
+		return q, h.unasked(err)
+	}
+	switch most := c.policy.PredictBudget; {
+	case most == 0:
+		return q, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "programs may not ask the model here (policy predict_budget)"}
+	case c.questions.Add(1) > int32(most):
+		return q, &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: fmt.Sprintf("a call may ask the model %d times (policy predict_budget): put everything into one question", most)}
+	}
+	return q, nil
+}
+
+// unasked is the error that the program gets for a question without an answer. That the model failed is nobody's fault here.
+func (h *host) unasked(err error) *sandbox.AuthoredError {
+	var bad *agent.InputError
+	var odd *predict.ReplyError
+	var failed *provider.Error
+	out := &sandbox.AuthoredError{Type: agent.ErrCanceled, Message: "the call ended while the model was asked"}
+	switch {
+	case errors.As(err, &bad) && bad.Code == history.CodeTooLarge:
+		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the model is given too much: " + bad.Pointer + " " + bad.Detail}
+	case errors.As(err, &bad):
+		return &sandbox.AuthoredError{Type: errSignature, Message: bad.Pointer + " " + bad.Detail}
+	case errors.As(err, &odd):
+		out = &sandbox.AuthoredError{Type: errUnfitting, Message: odd.Error()}
+	case errors.As(err, &failed):
+		out = &sandbox.AuthoredError{Type: agent.ErrProvider, Message: failed.Message}
+	}
+	h.modelFailed = true
+	h.excuse(out.Type, agent.ClassExtrinsic)
+	return out
+}
+
+// excuse notes an error type that the program may pass on without being to blame for it.
+func (h *host) excuse(errorType string, class agent.Class) {
+	if h.failed == nil {
+		h.failed = map[string]agent.Class{}
+	}
+	h.failed[errorType] = class
+}
