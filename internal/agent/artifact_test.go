@@ -22,6 +22,7 @@ func adopt(id, trigger, checked string) agent.ArtifactChange {
 
 // Failures are the sum of their classes, whatever happened; extrinsic and authored never touch health.
 func TestCounters(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	classes := []agent.Class{agent.ClassOK, agent.ClassAuthored, agent.ClassIntrinsic, agent.ClassAdaptive, agent.ClassExtrinsic, agent.ClassNone}
 	var a *agent.Artifact
@@ -55,6 +56,7 @@ func TestCounters(t *testing.T) {
 
 // Repairs count up and a regeneration starts anew; three generations are kept with their parents.
 func TestGenerations(t *testing.T) {
+	t.Parallel()
 	var a *agent.Artifact
 	for i, trigger := range []string{"initial_forge", "repair:execution", "repair:execution", "regenerate:budget_exhausted", "repair:execution"} {
 		a = a.Apply(adopt(nextID(a), trigger, "none"))
@@ -80,6 +82,7 @@ func TestGenerations(t *testing.T) {
 
 // Beyond the latest three, the healthy one of each recent contract is kept.
 func TestGenerationsOfContracts(t *testing.T) {
+	t.Parallel()
 	var a *agent.Artifact
 	for _, k := range []string{"k1", "k2", "k3", "k3", "k3"} {
 		a = a.Apply(adopt(nextID(a), "repair:contract_changed", k))
@@ -102,6 +105,7 @@ func nextID(a *agent.Artifact) string {
 
 // What operators do.
 func TestOperators(t *testing.T) {
+	t.Parallel()
 	var a *agent.Artifact
 	a = a.Apply(adopt("gen-1", "initial_forge", "none"))
 	a = a.Apply(adopt("gen-2", "repair:execution", "none"))

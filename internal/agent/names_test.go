@@ -7,6 +7,7 @@ import (
 )
 
 func TestCheckName(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"add", "value=", "responds?", "movie finder", "ö<t>h\"er", "名前", "имя", "نام", "😀", "a\u0301", "x\u00a0y", strings.Repeat("ö", MaxName)} {
 		if err := CheckName("method", name); err != nil {
 			t.Errorf("%q: %v", name, err)
@@ -27,6 +28,7 @@ func TestCheckName(t *testing.T) {
 
 // Names that nobody can tell apart are refused; those of before can be looked at.
 func TestCheckNameRefusesTheInvisible(t *testing.T) {
+	t.Parallel()
 	for what, r := range map[string]rune{
 		"right-to-left override": 0x202e, "left-to-right embedding": 0x202a, "isolate": 0x2066, "right-to-left mark": 0x200f, "arabic letter mark": 0x061c,
 		"zero-width space": 0x200b, "zero-width joiner": 0x200d, "zero-width non-joiner": 0x200c, "word joiner": 0x2060, "byte order mark": 0xfeff, "soft hyphen": 0x00ad,

@@ -9,6 +9,7 @@ import (
 
 // What is wrong with a policy is told in the words of JSON, with the place.
 func TestPolicyOfTheWrongKind(t *testing.T) {
+	t.Parallel()
 	whole, err := json.Marshal(DefaultPolicy())
 	if err != nil {
 		t.Fatal(err)

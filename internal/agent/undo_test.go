@@ -12,6 +12,7 @@ import (
 // was, to the byte, revision included; through the JSON in which acts are kept; and so does undoing the undo, but for a program
 // that was put in.
 func TestUndoIsByteIdentical(t *testing.T) {
+	t.Parallel()
 	yes, no, reason := true, false, "suspect"
 	acts := []struct {
 		name   string
@@ -67,6 +68,7 @@ func TestUndoIsByteIdentical(t *testing.T) {
 // Calls that came between an act and its undo go on counting: the totals are the sum of all calls, and what the act
 // changed is back.
 func TestUndoKeepsWhatCallsCounted(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
 	for round := range 100 {
 		a := lived(random)
@@ -91,6 +93,7 @@ func TestUndoKeepsWhatCallsCounted(t *testing.T) {
 
 // What a later act changed again is not overwritten.
 func TestUndoIsHindered(t *testing.T) {
+	t.Parallel()
 	reason, yes := "suspect", true
 	base := lived(rand.New(rand.NewPCG(8, 8))).Apply(ArtifactChange{Release: true})
 	one := base.Apply(ArtifactChange{Quarantine: &reason})

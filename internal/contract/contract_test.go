@@ -15,6 +15,7 @@ import (
 
 // What each constraint lets through, and how a violation is told, to the byte.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	movies := `{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`
 	tests := []struct {
 		name, deliverable, value string
@@ -122,6 +123,7 @@ func TestCheck(t *testing.T) {
 const tree = `{"type":"object","required":["v"],"properties":{"v":{"type":"number"},"left":{"$ref":"#"},"right":{"$ref":"#"}}}`
 
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ deliverable, value, want string }{
 		{`{"type":"object"}`, `[]`, `the value must be object, got array (deliverable.type)`},
 		{`{"required":["a","b"]}`, `{}`, `the value lacks required keys: a, b (deliverable.required)`},
@@ -142,6 +144,7 @@ func TestMessages(t *testing.T) {
 
 // At the door a senseless constraint is refused with its pointer; in a program's contract it is left out.
 func TestSenselessContracts(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, deliverable, pointer string
 		fatal                      bool // refused from programs too
@@ -204,6 +207,7 @@ func TestSenselessContracts(t *testing.T) {
 }
 
 func TestReferences(t *testing.T) {
+	t.Parallel()
 	doubling := `{"$defs":{"d0":{"type":"string"}`
 	for i := 1; i <= 20; i++ {
 		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i-1, i-1)
@@ -242,6 +246,7 @@ func TestReferences(t *testing.T) {
 
 // A check of a huge value that breaks the contract in every element ends after the first.
 func TestLargeValues(t *testing.T) {
+	t.Parallel()
 	list := json.RawMessage("[" + strings.Repeat("1,", 300_000) + "1]")
 	s, err := Compile(json.RawMessage(`{"type":"array","items":{"type":"string"}}`))
 	if err != nil {
@@ -260,6 +265,7 @@ func TestLargeValues(t *testing.T) {
 }
 
 func TestCheckCall(t *testing.T) {
+	t.Parallel()
 	s, err := Compile(json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -295,6 +301,7 @@ func TestCheckCall(t *testing.T) {
 
 // Key order and white space do not matter; any contract value does.
 func TestFingerprint(t *testing.T) {
+	t.Parallel()
 	k := func(purpose, deliverable string) *agent.Contract {
 		return &agent.Contract{Purpose: purpose, Deliverable: json.RawMessage(deliverable)}
 	}
@@ -326,6 +333,7 @@ func TestFingerprint(t *testing.T) {
 }
 
 func TestCheckedFingerprint(t *testing.T) {
+	t.Parallel()
 	k := func(purpose, deliverable, signature string) *agent.Contract {
 		return &agent.Contract{Purpose: purpose, Deliverable: json.RawMessage(deliverable), Signature: json.RawMessage(signature)}
 	}
@@ -356,6 +364,7 @@ func TestCheckedFingerprint(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
+	t.Parallel()
 	p := func(s string) *agent.Contract { return &agent.Contract{Purpose: s} }
 	d := func(s string) *agent.Contract { return &agent.Contract{Deliverable: json.RawMessage(s)} }
 	tests := []struct {
@@ -384,6 +393,7 @@ func TestMerge(t *testing.T) {
 }
 
 func TestParseSignature(t *testing.T) {
+	t.Parallel()
 	good := `{"instructions":"Answer.","inputs":[{"name":"question"},{"name":"history","type":"history"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`
 	s, err := ParseSignature(json.RawMessage(good))
 	want := Signature{"Answer.", []Field{{Name: "question", Type: "any"}, {Name: "history", Type: "history"}}, []Field{{Name: "answer", Type: "string"}, {Name: "score", Type: "number"}}}

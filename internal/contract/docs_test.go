@@ -11,6 +11,7 @@ import (
 
 // The examples in the documentation are ones that the validator takes.
 func TestDocumentedExamples(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/contracts.md")
 	if err != nil {
 		t.Fatal(err)

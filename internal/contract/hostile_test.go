@@ -23,6 +23,7 @@ func manyKeys(n int) string {
 // Contracts that are made to cost. Each is refused at the door, or its check is refused for a value that
 // would take too long, or it is cheap; before, each of them took seconds to minutes.
 func TestHostileContracts(t *testing.T) {
+	t.Parallel()
 	chain := `{"$ref":"#/$defs/d0","$defs":{`
 	for i := range 300 {
 		chain += fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"},`, i, i+1)
@@ -111,6 +112,7 @@ func TestHostileContracts(t *testing.T) {
 // The walk over a check agrees with what the check looks at: it never counts less than the weight of what is there, and
 // a schema that looks at nothing below costs nothing below.
 func TestWalker(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		deliverable, value string
 		steps              int

@@ -10,6 +10,7 @@ import (
 )
 
 func TestHeldMeanwhile(t *testing.T) {
+	t.Parallel()
 	gen := func(id, trigger string) *agent.Generation { return &agent.Generation{ID: id, Trigger: trigger} }
 	first, second := gen("gen-1", "initial_forge"), gen("gen-2", "repair:execution")
 	was := artifact(nil, second, first)

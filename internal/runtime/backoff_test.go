@@ -9,6 +9,7 @@ import (
 )
 
 func TestDelays(t *testing.T) {
+	t.Parallel()
 	p := agent.BackoffPolicy{BaseSeconds: 2, MaxSeconds: 100}
 	for failures, want := range map[int]time.Duration{0: 2, 1: 4, 2: 8, 5: 64, 6: 100, 60: 100} {
 		if got := delayOf(failures, p); got != want*time.Second {
@@ -22,6 +23,7 @@ func TestDelays(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
+	t.Parallel()
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
@@ -67,6 +69,7 @@ func TestBackoff(t *testing.T) {
 // Memory is bounded: of too many methods the ones whose delay is over go first, and new ones are not remembered while
 // there is no room.
 func TestBackoffsAreBounded(t *testing.T) {
+	t.Parallel()
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)

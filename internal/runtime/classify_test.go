@@ -9,6 +9,7 @@ import (
 
 // Classes come from evidence.
 func TestClassify(t *testing.T) {
+	t.Parallel()
 	const feed = "https://feeds.example/rss"
 	good := []sandbox.Fetch{{URL: feed + "?page=1", Status: 200, Shape: "rss"}}
 	changed := []sandbox.Fetch{{URL: feed, Status: 200, Shape: "html"}}

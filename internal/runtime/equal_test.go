@@ -6,6 +6,7 @@ import (
 )
 
 func TestSameValue(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, want, got string
 		tolerance       float64
@@ -55,6 +56,7 @@ func TestSameValue(t *testing.T) {
 }
 
 func TestRawArray(t *testing.T) {
+	t.Parallel()
 	for want, values := range map[string][]json.RawMessage{
 		"[]": nil, "[1]": {json.RawMessage("1")}, `[1,"b",[3]]`: {json.RawMessage("1"), json.RawMessage(`"b"`), json.RawMessage("[3]")},
 	} {
@@ -65,6 +67,7 @@ func TestRawArray(t *testing.T) {
 }
 
 func TestClip(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{"": "", "abc": "abc", "abcd": "abcd", "abcde": "abcd…", "äöüß": "äöüß", "äöüß!": "äöüß…"} {
 		if got := Clip(in, 4); got != want {
 			t.Errorf("Clip(%q) = %q, want %q", in, got, want)
@@ -73,6 +76,7 @@ func TestClip(t *testing.T) {
 }
 
 func TestMergePatch(t *testing.T) {
+	t.Parallel()
 	before := map[string]json.RawMessage{"a": json.RawMessage("1"), "o": json.RawMessage(`{"x":1,"y":2}`)}
 	tests := []struct{ name, patch, want string }{
 		{"set", `{"b":2}`, `{"a":1,"b":2,"o":{"x":1,"y":2}}`},

@@ -12,6 +12,7 @@ import (
 )
 
 func TestMeets(t *testing.T) {
+	t.Parallel()
 	value := func(v string) agent.Outcome { return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(v)} }
 	expect := func(v string) agent.Expectation { return agent.Expectation{Value: json.RawMessage(v)} }
 	number := agent.Expectation{Schema: json.RawMessage(`{"type":"number"}`)}
@@ -137,6 +138,7 @@ func TestDryRuns(t *testing.T) {
 
 // What the model is told of an example that a program broke.
 func TestBrokenExample(t *testing.T) {
+	t.Parallel()
 	p := agent.DefaultPolicy()
 	c := &opened{policy: &p}
 	x := example("ex_1", "2", "7")
@@ -154,6 +156,7 @@ func TestBrokenExample(t *testing.T) {
 
 // A candidate is told apart from the examples of its proof by their digest.
 func TestExamplesDigest(t *testing.T) {
+	t.Parallel()
 	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"), Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
 	with := func(examples []agent.Example, verdicts ...agent.Verdict) string {
 		return examplesDigest(artifact(func(a *agent.Artifact) { a.Examples, a.Verdicts = examples, verdicts }))

@@ -8,6 +8,7 @@ import (
 
 // What the caller of an exhausted call is told, by where its last attempt ended.
 func TestExhausted(t *testing.T) {
+	t.Parallel()
 	type told struct{ errorType, boundary, class, subtype string }
 	tests := []struct {
 		name, stage, errorType string

@@ -13,6 +13,7 @@ import (
 
 // Which programs may answer another call than the one they were written for.
 func TestCacheability(t *testing.T) {
+	t.Parallel()
 	p := agent.DefaultPolicy()
 	purpose := &agent.Contract{Purpose: "adds"}
 	tests := []struct {
@@ -48,6 +49,7 @@ func TestCacheability(t *testing.T) {
 
 // Scalars are looked for in arrays and objects, to a depth.
 func TestBaked(t *testing.T) {
+	t.Parallel()
 	literals := []string{"7", `"x"`}
 	for raw, want := range map[string]bool{"7": true, `"x"`: true, "8": false, `"7"`: false, "[1,7]": true, `{"a":"x"}`: true, `{"x":1}`: false, `{"a":[{"b":7}]}`: true,
 		"[[[[7]]]]": true, "[[[[[7]]]]]": false, "null": false, "true": false} {
@@ -58,6 +60,7 @@ func TestBaked(t *testing.T) {
 }
 
 func TestFactsCache(t *testing.T) {
+	t.Parallel()
 	var c factsCache
 	g := func(checksum, facts string) *agent.Generation {
 		return &agent.Generation{CodeChecksum: checksum, Facts: json.RawMessage(facts)}
@@ -84,6 +87,7 @@ func TestFactsCache(t *testing.T) {
 }
 
 func TestEncodeFacts(t *testing.T) {
+	t.Parallel()
 	facts := func(n int) *report.Facts { return &report.Facts{Imports: []string{strings.Repeat("x", n)}} }
 	rest := len(EncodeFacts(facts(1))) - 1
 	if raw := EncodeFacts(facts(maxFactsEncoded - rest)); len(raw) != maxFactsEncoded {
@@ -95,6 +99,7 @@ func TestEncodeFacts(t *testing.T) {
 }
 
 func TestEngineOf(t *testing.T) {
+	t.Parallel()
 	for engine, want := range map[string]string{"ssa 3": "ssa", "yaegi v0.16": "yaegi", "": "", "other 1": "", "ssaa": ""} {
 		got, tier := engineOf(&report.Facts{Engine: engine})
 		if got != want || (tier == TierEngine) != (want != "") {
@@ -108,6 +113,7 @@ func TestEngineOf(t *testing.T) {
 
 // What is remembered of a run's sources is bounded, and leaves out what did not come in well.
 func TestShapes(t *testing.T) {
+	t.Parallel()
 	fetch := func(url string, status int, shape string) sandbox.Fetch {
 		return sandbox.Fetch{URL: url, Status: status, Shape: shape, Outline: shape}
 	}
@@ -136,6 +142,7 @@ func TestShapes(t *testing.T) {
 
 // The sources whose change a failure may come of: those with another shape, or all that were used.
 func TestChangedSources(t *testing.T) {
+	t.Parallel()
 	known := map[string]string{"a": "x", "b": "y", "c": "z"}
 	a, b := sandbox.Fetch{URL: "a?q", Asked: "short?q", Status: 200, Shape: "x"}, sandbox.Fetch{URL: "b", Status: 200, Shape: "y"}
 	changed := b
@@ -151,6 +158,7 @@ func TestChangedSources(t *testing.T) {
 
 // Drift shows in a row of failures, not in the first one.
 func TestDriftAfter(t *testing.T) {
+	t.Parallel()
 	e := Evidence{Authored: true, ErrorType: "none", Answered: true, Shapes: map[string]string{"a": "x"}, Fetches: []sandbox.Fetch{{URL: "a", Status: 200, Shape: "x"}}}
 	for _, tt := range []struct {
 		streak, after int
@@ -165,6 +173,7 @@ func TestDriftAfter(t *testing.T) {
 
 // The lifecycle of generations, where calls do not show it.
 func TestLifecycleOfAnswers(t *testing.T) {
+	t.Parallel()
 	p := agent.DefaultPolicy()
 	failing := func(id string) []agent.ArtifactChange {
 		return []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Unix(1, 0), ResultOf: id, Result: agent.ClassIntrinsic, ErrorType: agent.ErrExecution}}

@@ -9,6 +9,7 @@ import (
 
 // More of the labelled failures, as evidence: what TestClassify does not hold.
 func TestClassifyMore(t *testing.T) {
+	t.Parallel()
 	const feed = "https://feeds.example/rss"
 	one := func(status int, kind, shape string) []sandbox.Fetch {
 		return []sandbox.Fetch{{URL: feed, Status: status, ErrorKind: kind, Shape: shape}}

@@ -13,6 +13,7 @@ import (
 
 // The lifecycle's edges as docs/concepts.md lists them, as lifecycle.go holds them, and as artifacts follow them.
 func TestLifecycleIsAsDrawn(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/concepts.md")
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +75,7 @@ func moved(t *testing.T, e transition) string {
 
 // The gates of solver_promotion_v1, each at its edge.
 func TestPromotionGates(t *testing.T) {
+	t.Parallel()
 	base := func() *agent.Artifact {
 		return artifact(func(a *agent.Artifact) {
 			a.Scorecard = agent.Scorecard{Sessions: []string{"one"}, ContractChecked: 20, ContractPassed: 19}
@@ -119,6 +121,7 @@ func TestPromotionGates(t *testing.T) {
 
 // With enforcement the generation furthest in its lifecycle runs; without it states do not count.
 func TestSelectEnforced(t *testing.T) {
+	t.Parallel()
 	state := func(s string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = s } }
 	a := artifact(nil, generation("gen-3", "k", "o", state(agent.StateProbation)), generation("gen-2", "k", "o", state(agent.StateDurable)), generation("gen-1", "other", "o", state(agent.StateDurable)))
 	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k", ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}

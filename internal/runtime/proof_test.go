@@ -15,6 +15,7 @@ import (
 
 // Which calls become proofs for successors. Each row spoils one thing of a call that does.
 func TestFixture(t *testing.T) {
+	t.Parallel()
 	type call struct {
 		p       *agent.Policy
 		s       *selected
@@ -95,6 +96,7 @@ func TestFixture(t *testing.T) {
 
 // Which fixtures a successor must reproduce.
 func TestBinding(t *testing.T) {
+	t.Parallel()
 	number, err := contract.Compile(json.RawMessage(`{"type":"number"}`))
 	if err != nil {
 		t.Fatal(err)

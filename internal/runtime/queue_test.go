@@ -103,6 +103,7 @@ func TestLeaveQueue(t *testing.T) {
 
 // The turn may come while its waiter gives up: it goes on to the next.
 func TestTurnOfOneWhoLeft(t *testing.T) {
+	t.Parallel()
 	var q queues
 	if err := q.enter(t.Context(), "s", 1, nil); err != nil {
 		t.Fatal(err)
@@ -116,6 +117,7 @@ func TestTurnOfOneWhoLeft(t *testing.T) {
 
 // A key is held by one at a time, keys do not wait for each other, and none is remembered once nobody uses it.
 func TestKeyLocks(t *testing.T) {
+	t.Parallel()
 	var k keyLocks
 	one, other := methodKey{"r", "m"}, methodKey{"r", "n"}
 	unlock := k.lock(one)

@@ -13,6 +13,7 @@ import (
 
 // What is remembered of a call is bounded, in bytes and in number, and tells the same question from another.
 func TestRecentCalls(t *testing.T) {
+	t.Parallel()
 	var rc recentCalls
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	quoted := func(s string) []json.RawMessage { b, _ := json.Marshal(s); return []json.RawMessage{b} } // a string encodes

@@ -151,6 +151,7 @@ func TestExhaustionCounts(t *testing.T) {
 
 // The same call id gives a program the same randomness, another id another; the numbers are those of FNV-1a.
 func TestSeed(t *testing.T) {
+	t.Parallel()
 	for id, want := range map[string]uint64{"": 14695981039346656037, "a": 12638187200555641996, "foobar": 9625390261332436968} {
 		if got := Seed(id); got != want {
 			t.Errorf("Seed(%q) = %d, want %d", id, got, want)

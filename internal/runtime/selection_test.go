@@ -44,6 +44,7 @@ func artifact(change func(*agent.Artifact), generations ...*agent.Generation) *a
 
 // The decision matrix of seed 001.
 func TestSelect(t *testing.T) {
+	t.Parallel()
 	const k, other = "sha256:k", "sha256:other"
 	healthy := func() *agent.Artifact { return artifact(nil, generation("gen-1", k, "ooo", nil)) }
 	degraded := func() *agent.Artifact { return artifact(nil, generation("gen-1", k, "oiiii", nil)) }
@@ -132,6 +133,7 @@ func TestSelect(t *testing.T) {
 
 // The decision matrix of seed 001, every state of an artifact under every switch.
 func TestDecisionMatrix(t *testing.T) {
+	t.Parallel()
 	const k, other = "sha256:k", "sha256:other"
 	spent := func(a *agent.Artifact) { a.RepairCountSinceRegen = 3 }
 	held := func(a *agent.Artifact) { a.Quarantined = true }
@@ -191,6 +193,7 @@ func TestDecisionMatrix(t *testing.T) {
 
 // The edges of what degrades a generation, and the figures of a decision.
 func TestDegradedAtItsEdges(t *testing.T) {
+	t.Parallel()
 	p := agent.DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: 5}
 	for window, want := range map[string]bool{"oiii": true, "ooii": false, "oii": false, "oooiii": false, "ooiii": false, "ooiiaa": true, "oiaiiooiii": false, "iioiiioiii": true} {
 		g := generation("gen-1", "k", window, nil)
@@ -220,6 +223,7 @@ func TestDegradedAtItsEdges(t *testing.T) {
 
 // A generation that never answered with a value is repaired after the second authored error in a row.
 func TestUnproven(t *testing.T) {
+	t.Parallel()
 	for streak, want := range map[int]string{0: agent.DecideRun, 1: agent.DecideRun, 2: agent.DecideRepair, 3: agent.DecideRepair} {
 		p := agent.DefaultPolicy()
 		a := artifact(nil, generation("gen-1", "k", "", func(g *agent.Generation) { g.AuthoredStreak = streak }))
@@ -233,6 +237,7 @@ func TestUnproven(t *testing.T) {
 // With promotion enforced the generation that has come furthest runs, among those of the call's contract; of equals the
 // current one.
 func TestPromotedRuns(t *testing.T) {
+	t.Parallel()
 	in := func(state string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = state } }
 	tests := []struct {
 		name    string
@@ -262,6 +267,7 @@ func TestPromotedRuns(t *testing.T) {
 
 // While the current generation waits for approval the newest approved one that fits answers, else one that may run.
 func TestApprovedRuns(t *testing.T) {
+	t.Parallel()
 	yes := func(g *agent.Generation) { g.Approved = true }
 	tests := []struct {
 		name   string

@@ -356,6 +356,7 @@ func TestCallTimeout(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
 	good := r.o
 	bad := map[string]func(*Options){

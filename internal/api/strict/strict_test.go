@@ -12,6 +12,7 @@ import (
 )
 
 func TestCheckAccepts(t *testing.T) {
+	t.Parallel()
 	for _, in := range []string{
 		`null`, ` true `, `0`, `-0`, `-0.5e+10`, `1E9`, `9007199254740993`, `"a"`, `"\ud83d\ude00"`, `"` + "\u00e4\U0001f600" + `"`, `""`,
 		`[]`, `{}`, `[1, 2 ,3]`, `{"a":{"a":1},"b":[{"a":1},{"a":2}]}`, "\t\r\n [ ] \n", `{"":1}`, `"\u0000"`, // NUL
@@ -25,6 +26,7 @@ func TestCheckAccepts(t *testing.T) {
 }
 
 func TestCheckRefuses(t *testing.T) {
+	t.Parallel()
 	many := "{"
 	for i := range 40 {
 		many += fmt.Sprintf(`"k%d":1,`, i)
@@ -80,6 +82,7 @@ func TestCheckRefuses(t *testing.T) {
 }
 
 func TestLoneSurrogatesBecomeReplacements(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		`"\ud800"`:             `"\ufffd"`,
 		`"\udfff\ud83d\ude00"`: `"\ufffd\ud83d\ude00"`,
@@ -95,6 +98,7 @@ func TestLoneSurrogatesBecomeReplacements(t *testing.T) {
 }
 
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	var got []string
 	err := Members([]byte(` { "method" : "add" , "\u0061rgs":[1, [2]], "Method": null, "n":9007199254740993 } `), func(name, value []byte) error {
 		got = append(got, string(name)+"="+string(value))
@@ -116,6 +120,7 @@ func TestMembers(t *testing.T) {
 }
 
 func TestElements(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string][]string{
 		`[]`: nil, `[ ]`: nil,
 		`[1, "a,]\"" , {"x":[1,2]} ,[],null ]`: {`1`, `"a,]\""`, `{"x":[1,2]}`, `[]`, `null`},
@@ -129,6 +134,7 @@ func TestElements(t *testing.T) {
 }
 
 func TestString(t *testing.T) {
+	t.Parallel()
 	if got, ok := String([]byte(`"a\u00e4\n"`)); got != "a\u00e4\n" || !ok {
 		t.Errorf("String = %q, %v", got, ok)
 	}

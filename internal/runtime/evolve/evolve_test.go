@@ -12,6 +12,7 @@ import (
 )
 
 func TestWeak(t *testing.T) {
+	t.Parallel()
 	movies := `{"type":"object","required":["status","movies"]}`
 	policy := agent.DefaultPolicy().WeakSuccess
 	tests := []struct {
@@ -69,6 +70,7 @@ func FuzzWeak(f *testing.F) {
 }
 
 func TestCorrection(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	turn := func(seconds int, troubled bool, args ...string) Turn {
 		u := Turn{At: at.Add(time.Duration(seconds) * time.Second), Troubled: troubled, Kwargs: json.RawMessage(`{}`)}

@@ -16,6 +16,7 @@ import (
 
 // At most four capabilities, each seen at least twice in the last five events.
 func TestPatterns(t *testing.T) {
+	t.Parallel()
 	event := func(at int, capabilities ...string) agent.PatternEvent {
 		return agent.PatternEvent{CallID: fmt.Sprint(at), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", at), Capabilities: capabilities}
 	}
@@ -47,6 +48,7 @@ func authored(kind string) Call {
 
 // What evidence leads to what advice, at and around the thresholds.
 func TestRecommend(t *testing.T) {
+	t.Parallel()
 	movies := "empty_array:/movies"
 	fine := Call{}
 	broken := Call{Status: agent.StatusError, ErrorType: agent.ErrExecution, Class: agent.ClassIntrinsic}
@@ -93,6 +95,7 @@ func TestRecommend(t *testing.T) {
 // The proposal is the registered deliverable with one constraint more, and the simulation counts what it would
 // have done.
 func TestStrengthenAndSimulate(t *testing.T) {
+	t.Parallel()
 	empty, full := `{"status":"ok","movies":[]}`, `{"status":"ok","movies":["A"]}`
 	m := method(reasked(weak("empty_array:/movies")), weak("empty_array:/movies"), reasked(weak("empty_array:/movies")),
 		Call{}, Call{}, Call{}, Call{Status: agent.StatusError, ErrorType: "timeout"})
@@ -131,6 +134,7 @@ func TestStrengthenAndSimulate(t *testing.T) {
 
 // What a proposal adds leaves the rest of the deliverable as it was, and nothing is proposed that is in force or fits none.
 func TestConstrain(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, deliverable, key, want string }{
 		{"nothing yet", ``, "movies", `{"constraints":{"properties":{"movies":{"min_items":1,"type":"array"}}},"type":"object"}`},
 		{"null may stay null", `{"type":"object","constraints":{"properties":{"movies":{"type":["array","null"]}}}}`, "movies",
@@ -153,6 +157,7 @@ func TestConstrain(t *testing.T) {
 
 // The score grows with the share, with the corrections among it and with the evidence, and with nothing else.
 func TestScore(t *testing.T) {
+	t.Parallel()
 	movies := "empty_array:/movies"
 	calls := func(weakN, reaskedN, fine int) Method {
 		var all []Call
@@ -179,6 +184,7 @@ func TestScore(t *testing.T) {
 // Failure classes: a stored program that failed counts, though the call mended it; a first program that was
 // refused on the way does not.
 func TestFailuresOnTheWay(t *testing.T) {
+	t.Parallel()
 	entry := func(i int, decision string) agent.LogEntry {
 		return agent.LogEntry{CallID: fmt.Sprintf("call_%02d", i), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", i), Role: "r", Method: decision, OutcomeStatus: "ok", ProgramSource: "repaired",
 			Selection: agent.Selection{Decision: decision}, AttemptFailures: []agent.AttemptFailure{{FailureClass: agent.ClassIntrinsic}}}
@@ -195,6 +201,7 @@ func TestFailuresOnTheWay(t *testing.T) {
 
 // The same evidence gives the same bytes, in whatever order it is read.
 func TestCollectIsDeterministic(t *testing.T) {
+	t.Parallel()
 	var entries []agent.LogEntry
 	for i := range 40 {
 		e := agent.LogEntry{CallID: fmt.Sprintf("call_%02d", i), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", i), Role: fmt.Sprintf("role %d", i%3), Method: "find",

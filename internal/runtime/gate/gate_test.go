@@ -30,6 +30,7 @@ func program(imports, decls, body string) string {
 
 // Refusals have the right type and a correction.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, source, kind, message string
 	}{
@@ -118,6 +119,7 @@ func doublingStructs() string {
 
 // Errors read like the compiler's, with line and column of the model's own text.
 func TestErrorLines(t *testing.T) {
+	t.Parallel()
 	source := "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tx := strings.ToUper(\"a\")\n\treturn y, 5\n}\n"
 	_, r := newGate(t).Check(source)
 	if r == nil {
@@ -136,6 +138,7 @@ func TestErrorLines(t *testing.T) {
 
 // Messages speak of the program's own text, not of what the gate moves.
 func TestErrorsBesideMoves(t *testing.T) {
+	t.Parallel()
 	_, r := newGate(t).Check(program("", "type T struct{ n int }\nfunc (t *T) f() string { return \"\" }", "t := &T{}\nt.n += t.f() + t.n"))
 	if r == nil || !strings.Contains(r.Message, "t.f() + t.n") {
 		t.Errorf("got %+v", r)
@@ -144,6 +147,7 @@ func TestErrorsBesideMoves(t *testing.T) {
 
 // What needs no model is mended: unused and missing imports, unused variables, the package's name.
 func TestMended(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, source, has string }{
 		{"unused import", program("strings", "", ""), ""},
 		{"unused variable", program("", "", "x := 1"), ""},
@@ -171,6 +175,7 @@ func TestMended(t *testing.T) {
 
 // Facts come from the typed tree; comments and strings do not mislead them.
 func TestFacts(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, source string
 		want         Facts
@@ -248,6 +253,7 @@ func sameFacts(a, b Facts) bool {
 
 // A check that overruns its deadline is a refusal, and the gate says so ever after.
 func TestDeadline(t *testing.T) {
+	t.Parallel()
 	g, err := New(Options{Deadline: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
@@ -260,6 +266,7 @@ func TestDeadline(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	t.Parallel()
 	if _, err := New(Options{MaxSource: -1}); err == nil {
 		t.Error("a negative size is accepted")
 	}
@@ -274,6 +281,7 @@ func TestOptions(t *testing.T) {
 
 // go/ssa tells by positions which types a function declares: files that are compiled together share none.
 func TestFilesShareNoPositions(t *testing.T) {
+	t.Parallel()
 	g, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ func cycle() *json.UnsupportedValueError {
 
 // What the allowed packages hand out of reflect cannot be held, by whatever way it is taken.
 func TestHeldTypes(t *testing.T) {
+	t.Parallel()
 	const imports = "encoding/json encoding/xml errors fmt sort slices "
 	for _, test := range []struct{ name, decls, body, what string }{
 		{"raw memory", "", "p := (*[1 << 40]byte)(cycle().Value.UnsafePointer()); return p[0], nil", "reflect.Value"},
@@ -80,6 +81,7 @@ func TestHeldTypes(t *testing.T) {
 
 // Errors of encoding/json stay of use: their text, their other fields, and the type in a message.
 func TestErrorsWithHeldFields(t *testing.T) {
+	t.Parallel()
 	for _, body := range []string{
 		"var e *json.UnmarshalTypeError; if errors.As(err, &e) { return fmt.Sprintf(\"%s: %v, not %s at %d\", e.Field, e.Type, e.Value, e.Offset), nil }",
 		"return nil, fmt.Errorf(\"%s: %w\", (&json.UnsupportedTypeError{}).Type, err)",

@@ -7,6 +7,7 @@ import (
 
 // A refusal of what models get wrong tells the correction.
 func TestHints(t *testing.T) {
+	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"
 	const run = "func Run(call *recurgent.Call) (any, error) {\n\treturn 1, nil\n}\n"
 	tests := []struct{ name, source, kind, hint string }{
@@ -44,6 +45,7 @@ func TestHints(t *testing.T) {
 
 // Messages name the host package as programs do.
 func TestHostTypesInMessages(t *testing.T) {
+	t.Parallel()
 	_, r := newGate(t).Check(program("", "", "return call.GetArg(0), nil"))
 	if r == nil || !strings.Contains(r.Message, "type *recurgent.Call has no field or method GetArg") {
 		t.Errorf("got %+v", r)
@@ -52,6 +54,7 @@ func TestHostTypesInMessages(t *testing.T) {
 
 // Byte order mark, CRLF and package main are no reason to refuse, and do not move lines.
 func TestForeignForms(t *testing.T) {
+	t.Parallel()
 	g := newGate(t)
 	good := "package main\n\nimport \"fmt\"\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn fmt.Sprint(1), nil\n}\n\nfunc main() {}\n"
 	for name, source := range map[string]string{"as it is": good, "CRLF": strings.ReplaceAll(good, "\n", "\r\n"), "byte order mark": "\ufeff" + good} {

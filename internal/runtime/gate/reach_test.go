@@ -158,6 +158,7 @@ func (r *reach) walk() {
 // TestReach shows that a program gets nothing of reflect, unsafe, syscall, os or runtime, nor of any other package that is not
 // allowed: each step that would lead there is refused. What those steps are is found here, not written down.
 func TestReach(t *testing.T) {
+	t.Parallel()
 	g := newGate(t)
 	r := &reach{named: map[*types.TypeName]step{}, kinds: map[string]int{}}
 	var objects []types.Object

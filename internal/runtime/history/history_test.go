@@ -14,6 +14,7 @@ func defaultKeys() []string {
 
 // Keys that match are masked at any depth, in any letter case; the rest stays byte by byte.
 func TestMask(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ raw, want string }{
 		{`{"password":"hunter2","x":1}`, `{"password":"[masked]","x":1}`},
 		{`{ "Password" : "hunter2" , "x" : 1 }`, `{ "Password" : "[masked]" , "x" : 1 }`},

@@ -25,6 +25,7 @@ func signature(t testing.TB) *contract.Signature {
 
 // What is a history input, and how a fault is told.
 func TestParse(t *testing.T) {
+	t.Parallel()
 	good := `{"question":"q","answer":"a"}`
 	tests := []struct {
 		name, raw string
@@ -72,6 +73,7 @@ func TestParse(t *testing.T) {
 
 // Two messages a turn, fields in the signature's order, the same bytes for shuffled keys.
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	sig := signature(t)
 	want := []provider.Message{
 		{Role: "user", Content: "Question: q1\nmore\nTopic: {\"a\":[1,2.50,null],\"b\":\"<x>\"}"}, {Role: "assistant", Content: "Answer: a1\nScore: 9007199254740993"},
@@ -96,6 +98,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestLabel(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{"question": "Question", "firstName": "Firstname", "order_id": "Order_id", "URL": "Url", "élan": "Élan", "1st": "1st"} {
 		if got := Label(name); got != want {
 			t.Errorf("Label(%q) = %q, want %q", name, got, want)
@@ -104,6 +107,7 @@ func TestLabel(t *testing.T) {
 }
 
 func TestNewest(t *testing.T) {
+	t.Parallel()
 	elements := []json.RawMessage{json.RawMessage(`{"n":1}`), json.RawMessage(`{"n":2}`), json.RawMessage(`{"n":3}`)}
 	tests := []struct {
 		lim  Limits
@@ -124,6 +128,7 @@ func TestNewest(t *testing.T) {
 }
 
 func TestFromCall(t *testing.T) {
+	t.Parallel()
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tests := []struct {
 		name   string
@@ -200,6 +205,7 @@ func FuzzFromCall(f *testing.F) {
 
 // Odd values in a history input: each is rendered, the same each time, or refused with its place.
 func TestOddValues(t *testing.T) {
+	t.Parallel()
 	sig := signature(t)
 	deep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
 	tests := []struct{ name, raw, want string }{

@@ -66,6 +66,7 @@ func text(contents ...string) []openaitest.Reply {
 
 // Design section 8's example, over the wire.
 func TestExample(t *testing.T) {
+	t.Parallel()
 	p, s := start(t, text("Answer: ok")...)
 	r := request(t, withHistory, `{"question": "current", "history": {"messages": [{"question": "q1", "answer": "a1"}]}}`)
 	got, err := Run(t.Context(), p, r)
@@ -82,6 +83,7 @@ func TestExample(t *testing.T) {
 // Seed 002: no history, null and an empty one give the request of a signature without the field, byte by byte; a
 // history only puts messages between the first and the last.
 func TestHistoryChangesNothingElse(t *testing.T) {
+	t.Parallel()
 	without := request(t, `{"instructions":"Answer the question.","inputs":[{"name":"question"}],"outputs":[{"name":"answer","type":"string"}]}`, `{"question":"current <x>"}`)
 	plain, err := Messages(without)
 	if err != nil {
@@ -143,6 +145,7 @@ func TestGolden(t *testing.T) {
 
 // Faults are found before any model request.
 func TestBadRequests(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, signature, inputs, code, pointer string }{
 		{"history is a string", withHistory, `{"question":"q","history":"x"}`, "invalid_history_value", "/inputs/history"},
 		{"bad element", withHistory, `{"question":"q","history":{"messages":[{"question":"q","answer":"a"},{}]}}`, "invalid_history_element", "/inputs/history/messages/1"},
@@ -176,6 +179,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
+	t.Parallel()
 	signature := `{"inputs":[{"name":"q"}],"outputs":[{"name":"answer"},{"name":"count","type":"integer"},{"name":"sure","type":"boolean"},{"name":"list","type":"array"},{"name":"extra","type":"any"}]}`
 	full := `{"answer":"a","count":3,"sure":true,"list":[1],"extra":null}`
 	tests := []struct{ name, reply, want, reason string }{
@@ -208,6 +212,7 @@ func TestRead(t *testing.T) {
 // Outputs may be nested: what a schema says of them is shown to the model, told to a server that can hold a reply to it,
 // and checked; a reply that breaks it is asked for once more.
 func TestNestedOutputs(t *testing.T) {
+	t.Parallel()
 	signature := `{"inputs":[{"name":"text"}],"outputs":[
 		{"name":"mood","type":"string","schema":{"enum":["good","bad"]}},
 		{"name":"items","schema":{"type":"array","minItems":1,"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"price":{"type":"number"}}}}}]}`
@@ -241,6 +246,7 @@ func TestNestedOutputs(t *testing.T) {
 
 // A reply that does not fit is asked for once more, with the reason.
 func TestOneRepair(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		replies []openaitest.Reply
@@ -268,6 +274,7 @@ func TestOneRepair(t *testing.T) {
 }
 
 func TestProviderFails(t *testing.T) {
+	t.Parallel()
 	p, _ := start(t, openaitest.Reply{Content: "dunno"}, openaitest.Reply{Status: 401})
 	_, err := Run(t.Context(), p, request(t, withHistory, `{"question":"q"}`))
 	var failed *provider.Error
@@ -283,6 +290,7 @@ func TestProviderFails(t *testing.T) {
 }
 
 func TestSchemaIsSent(t *testing.T) {
+	t.Parallel()
 	p, s := start(t, text(`{"answer":"ok"}`)...)
 	r := request(t, withHistory, `{"question":"q"}`)
 	r.Adapter = AdapterJSONSchema
@@ -296,6 +304,7 @@ func TestSchemaIsSent(t *testing.T) {
 
 // What a prediction leaves for the session is an element that the next one can take.
 func TestElementRoundTrip(t *testing.T) {
+	t.Parallel()
 	r := request(t, withHistory, `{"question":"q","history":{"messages":[]}}`)
 	e := history.Element(&r.Signature, r.Inputs, map[string]json.RawMessage{"answer": json.RawMessage(`"a"`)})
 	if string(e) != `{"question":"q","answer":"a"}` {
@@ -324,6 +333,7 @@ func FuzzRead(f *testing.F) {
 
 // A thousand orders of the same keys, in inputs, history and demos, give the same bytes.
 func TestShuffles(t *testing.T) {
+	t.Parallel()
 	signature := `{"inputs":[{"name":"review"},{"name":"meta"},{"name":"past","type":"history"}],"outputs":[{"name":"mood"},{"name":"stars","type":"integer"}]}`
 	shuffled := func(members ...string) string {
 		rand.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })

@@ -44,6 +44,7 @@ func request() provider.Request {
 
 // What real servers do, and what becomes of it.
 func TestProgram(t *testing.T) {
+	t.Parallel()
 	content := func(c string) []openaitest.Reply { return []openaitest.Reply{{Content: c}} }
 	tool := func(name, arguments string) []openaitest.Reply {
 		return []openaitest.Reply{{Message: map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{openaitest.ToolCall(name, arguments)}}}}
@@ -131,6 +132,7 @@ func TestProgram(t *testing.T) {
 }
 
 func TestRequestForm(t *testing.T) {
+	t.Parallel()
 	p, s := start(t, nil)
 	s.Answer("r", "m", openaitest.Code(source))
 	if _, err := p.Program(t.Context(), request()); err != nil {
@@ -154,6 +156,7 @@ func TestRequestForm(t *testing.T) {
 
 // A server that refused tools is not offered them again.
 func TestFallbackIsRemembered(t *testing.T) {
+	t.Parallel()
 	p, s := start(t, nil)
 	s.Default(func(r openaitest.Request) openaitest.Reply {
 		if r.Body["tools"] != nil {
@@ -199,6 +202,7 @@ func (f hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Whoever cancels learns its own cause.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	p, s := start(t, nil)
 	s.Answer("r", "m", openaitest.Reply{Hang: true})
 	cause := errors.New("client gone")
@@ -210,6 +214,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	o := provider.DefaultOpenAIOptions()
 	o.BaseURL, o.RetryInterval, o.MaxTries = "http://user:hidden-password@127.0.0.1:1/v1", time.Millisecond, 2
 	p, err := provider.NewOpenAI(o)
@@ -224,6 +229,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestErrorsHoldNoSecrets(t *testing.T) {
+	t.Parallel()
 	for _, body := range []string{`{"error":{"message":"Incorrect API key provided: ` + key + `"}}`, `plain text with ` + key, ``} {
 		p, s := start(t, nil)
 		s.Answer("r", "m", openaitest.Reply{Status: 401, Body: body})
@@ -285,6 +291,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestChat(t *testing.T) {
+	t.Parallel()
 	p, s := start(t, nil)
 	schema := json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}}}`)
 	s.Default(func(r openaitest.Request) openaitest.Reply {
@@ -311,6 +318,7 @@ func TestChat(t *testing.T) {
 }
 
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var seen []string
 	p, s := start(t, func(o *provider.OpenAIOptions) {
@@ -330,6 +338,7 @@ func TestObserve(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*provider.OpenAIOptions){
 		"BaseURL":       func(o *provider.OpenAIOptions) { o.BaseURL = "localhost:11434" },
 		"Key":           func(o *provider.OpenAIOptions) { o.Key = "a\nb" },

@@ -15,6 +15,7 @@ import (
 )
 
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	p, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"one"}
 
 {"role":"r","method":"m","kind":"repair","code":"mended","origin":"written"}
@@ -45,6 +46,7 @@ func TestReplay(t *testing.T) {
 }
 
 func TestReplayRefusesBadLines(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{`{`, `{"role":"r","method":"m","kind":"forge"}`, `{"role":"r","method":"m","kind":"think","code":"x"}`, `{"kind":"chat"}`} {
 		_, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"one"}`+"\n"+bad), "file")
 		if err == nil || !strings.Contains(err.Error(), "file, line 2") {
@@ -55,6 +57,7 @@ func TestReplayRefusesBadLines(t *testing.T) {
 
 // What was recorded is replayed, and no key is in the file.
 func TestRecordThenReplay(t *testing.T) {
+	t.Parallel()
 	s := openaitest.New()
 	defer s.Close()
 	s.Default(func(r openaitest.Request) openaitest.Reply {
