@@ -121,7 +121,7 @@ func TestCorrectionIsRetried(t *testing.T) {
 		<-r.Correct("r", "m", "ada")
 		for _, want := range []time.Duration{10, 20, 40, 80, 100, 100, 100} {
 			a := artifactOf(t, r, "r", "m")
-			if next := a.Correction.NextTryAt; next == nil || next.Sub(time.Now()) != want*time.Second {
+			if next := a.Correction.NextTryAt; next == nil || time.Until(*next) != want*time.Second {
 				t.Fatalf("attempt %d is followed after %v, want %v", a.Correction.Attempts, next, want*time.Second)
 			}
 			r.corrects.mu.Lock()

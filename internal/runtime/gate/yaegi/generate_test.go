@@ -20,7 +20,6 @@ type generator struct {
 	loops    int  // that the statement is in: values may not grow there
 	depth    int  // of blocks
 	budget   int  // statements left
-	noBreak  bool
 }
 
 type local struct {

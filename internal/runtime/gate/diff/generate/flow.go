@@ -130,7 +130,6 @@ func (f *flow) parallel() {
 func (f *flow) declare() {
 	name := f.fresh("v")
 	if f.chance(20) {
-		name = "y" // shadows
 		if f.depth < 2 {
 			return
 		}

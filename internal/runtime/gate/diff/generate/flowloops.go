@@ -66,7 +66,7 @@ func (f *flow) rangeFunc() {
 	case 0:
 		f.enter(fmt.Sprintf("for %s, %s := range pairs%s(%d)", i, e, mark, 1+f.IntN(4)), i, e)
 	case 1:
-		f.enter(fmt.Sprintf("for range func(yield func() bool) { _ = yield() && yield() }"))
+		f.enter("for range func(yield func() bool) { _ = yield() && yield() }")
 	case 2:
 		f.enter(fmt.Sprintf("for %s := range slices.Values([]int{x, 4, y})", i), i)
 	case 3:

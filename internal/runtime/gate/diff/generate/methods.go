@@ -3,7 +3,6 @@ package generate
 import (
 	"fmt"
 	"go/types"
-	"slices"
 	"strings"
 )
 
@@ -210,15 +209,4 @@ func (g *gen) logCall(call string, sig *types.Signature) string {
 		shows = append(shows, g.show(sig.Results().At(i).Type())+"("+name+")")
 	}
 	return "\t\t" + strings.Join(names, ", ") + " := " + call + "\n\t\tlog" + mark + "(" + strings.Join(shows, ", ") + ")\n"
-}
-
-// hasMethod reports whether t has a method of that name.
-func hasMethod(t types.Type, names ...string) bool {
-	set := types.NewMethodSet(t)
-	for m := range set.Methods() {
-		if slices.Contains(names, m.Obj().Name()) {
-			return true
-		}
-	}
-	return false
 }

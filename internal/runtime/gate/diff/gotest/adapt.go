@@ -62,8 +62,6 @@ type adapter struct {
 	fmt    string          // the name of package fmt
 }
 
-func (a *adapter) offset(p token.Pos) int { return a.fset.Position(p).Offset }
-
 func (a *adapter) replace(from, to token.Pos, text string) {
 	a.edits = append(a.edits, edit{a.fset.PositionFor(from, false).Offset, a.fset.PositionFor(to, false).Offset, text})
 }
