@@ -86,8 +86,9 @@ type LogEntry struct {
 	ProgramSource                 string    `json:"program_source"`
 	ArtifactHit                   bool      `json:"artifact_hit"`
 	Generation                    string    `json:"generation,omitempty"`
-	ProgramEngine                 string    `json:"program_engine,omitempty"` // what ran the program: ssa or yaegi; "" when none ran
-	ProgramTier                   string    `json:"program_tier,omitempty"`   // engine, beside program_engine
+	ProgramEngine                 string    `json:"program_engine,omitempty"`  // what ran the program: ssa or yaegi; "" when none ran
+	ProgramTier                   string    `json:"program_tier,omitempty"`    // engine, beside program_engine
+	ProgramDoubted                bool      `json:"program_doubted,omitempty"` // a person had called an answer of it wrong
 	ArtifactPromptVersion         string    `json:"artifact_prompt_version"`
 	ArtifactContractFingerprint   string    `json:"artifact_contract_fingerprint"`
 	ArtifactSuccessCount          int64     `json:"artifact_success_count"`

@@ -68,6 +68,7 @@ type artifactView struct {
 	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
 
 	Correction     agent.Correction `json:"correction"`
+	Doubted        bool             `json:"doubted,omitempty"`         // a person called an answer of the current program wrong
 	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
 }
 
@@ -93,7 +94,8 @@ func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
 
 // sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
 func (s *server) sendOperated(w *reply, status int, a *agent.Artifact, broken []string) error {
-	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken, Rejections: rejections(a)}
+	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
+		Rejections: rejections(a), Doubted: a.Doubted(a.CurrentID)}
 	if a.Correction != nil {
 		view.Correction = *a.Correction
 	}

@@ -42,7 +42,7 @@ answers or it refuses the request.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := client.CallRequest{Role: args[0], Method: args[1]}
 			for _, a := range args[2:] {
-				r.Args = append(r.Args, jsonOrText(a))
+				r.Args = append(r.Args, client.Value(a))
 			}
 			var err error
 			if r.Kwargs, err = keywordArguments(kwargs); err != nil {
@@ -120,18 +120,6 @@ func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 	return exitWith(ExitFailed, t.out.line("%s", visibleJSON(o.Value)))
 }
 
-// jsonOrText returns an argument that is valid JSON as it is, and any other as a JSON string.
-func jsonOrText(text string) json.RawMessage {
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(strings.TrimSpace(text))
-	}
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		panic("a string has no JSON form: " + err.Error()) // encoding/json writes every string
-	}
-	return quoted
-}
-
 // keywordArguments parses NAME=VALUE pairs and whole JSON objects. A later value replaces an earlier one of the same name.
 func keywordArguments(list []string) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
@@ -146,7 +134,7 @@ func keywordArguments(list []string) (json.RawMessage, error) {
 		if !ok || name == "" {
 			return nil, fmt.Errorf("--kwargs: %q is not NAME=VALUE", item)
 		}
-		all[name] = jsonOrText(value)
+		all[name] = client.Value(value)
 	}
 	return json.Marshal(all)
 }

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -232,8 +233,8 @@ func (t *story) correction(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	body := judgement{Verdict: agent.VerdictWrong, Expected: json.RawMessage("700"), Note: "the tax is 30 percent, not 40"}
-	data, _, err := t.c.DoWith(ctx, http.MethodPost, client.VerdictPath(wrong.CallID), http.Header{"Prefer": {"wait=60"}}, body)
+	body := client.Judgement{Verdict: agent.VerdictWrong, Expected: json.RawMessage("700"), Note: "the tax is 30 percent, not 40"}
+	data, _, err := t.c.Judge(ctx, wrong.CallID, body, time.Minute)
 	if err != nil {
 		return err
 	}
@@ -242,7 +243,7 @@ func (t *story) correction(ctx context.Context) error {
 		return fmt.Errorf("the verdict is not what a recurgentd answers: %w", err)
 	}
 	if v.Correction.State != agent.CorrectionAdopted {
-		return fmt.Errorf("the correction is %s", describeCorrection(v.Correction))
+		return fmt.Errorf("the correction is %s", text.Correction(v.Correction))
 	}
 	fmt.Fprintf(t.out, "     a person: wrong, expected %s: %s\n", v.Expected, v.Note)
 	if _, err := t.call(ctx, "tax", "net", 1000); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/cli/examplefile"
+	"github.com/recurgentd/recurgentd/internal/client"
 )
 
 // predictFlags are the flags of predict.
@@ -67,7 +68,7 @@ func (f *predictFlags) request(args []string) (path string, body map[string]any,
 		if !ok || name == "" {
 			return "", nil, fmt.Errorf("%q is not INPUT=VALUE", a)
 		}
-		more[name] = jsonOrText(value)
+		more[name] = client.Value(value)
 	}
 	maps.Copy(inputs, more)
 	body["inputs"] = inputs

@@ -240,7 +240,7 @@ func policyPatch(args []string) (map[string]any, error) {
 			}
 			at = next
 		}
-		at[parts[len(parts)-1]] = jsonOrText(value)
+		at[parts[len(parts)-1]] = client.Value(value)
 	}
 	return patch, nil
 }

@@ -20,12 +20,16 @@ import (
 type artifactFields struct {
 	agent.Artifact
 	Current        string   `json:"current_generation"`
+	Doubted        bool     `json:"doubted"`
 	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
 }
 
 // standing describes the state of an artifact.
 func (a artifactFields) standing() string {
 	words := []string{a.LifecycleState, a.Current}
+	if a.Doubted {
+		words = append(words, "doubted")
+	}
 	if a.Quarantined {
 		words = append(words, "quarantined")
 	}
@@ -126,7 +130,7 @@ func (t *errand) show() error {
 	}
 	correction := ""
 	if a.Correction != nil && a.Correction.State != agent.CorrectionNone {
-		correction = "\ncorrection " + describeCorrection(*a.Correction)
+		correction = "\ncorrection " + text.Correction(*a.Correction)
 	}
 	_, err := fmt.Fprintf(t.sh.Stdout, `%s.%s: %s
 ok %d, failed %d (intrinsic %d, adaptive %d, extrinsic %d), authored errors %d, recent failure rate %.0f%%

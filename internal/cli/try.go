@@ -46,7 +46,7 @@ command line, 3 when no daemon answers or it refuses the request.`,
 func (f *tryFlags) input(rest []string) (map[string]any, error) {
 	args := []json.RawMessage{}
 	for _, a := range rest {
-		args = append(args, jsonOrText(a))
+		args = append(args, client.Value(a))
 	}
 	if f.args != "" {
 		if len(rest) > 0 {

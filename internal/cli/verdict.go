@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -18,16 +17,8 @@ import (
 const exitsOfWrong = `Exit status: 0 when it was done, 1 when --wait was given and the correction failed, 2 for a wrong command line, 3
 when no daemon answers or it refuses the request.`
 
-// A judgement is the body of a verdict.
-type judgement struct {
-	Verdict   string          `json:"verdict"`
-	Expected  json.RawMessage `json:"expected,omitempty"`
-	ErrorType string          `json:"expected_error_type,omitempty"`
-	Note      string          `json:"note,omitempty"`
-}
-
 func rightCommand(sh Shell) *cobra.Command {
-	j := judgement{Verdict: agent.VerdictRight}
+	j := client.Judgement{Verdict: agent.VerdictRight}
 	c := operatorCommand(sh, "recurgentd", operation{use: "right CALL_ID", short: "Say that the answer of a call is right", least: 1, most: 1,
 		long: `Say that the answer of a call is right. The call becomes an example: no program that a model writes from
 now on may answer its input otherwise. recurgentd call prints the id of a call, and so does recurgentd watch.`,
@@ -38,7 +29,7 @@ now on may answer its input otherwise. recurgentd call prints the id of a call, 
 }
 
 func wrongCommand(sh Shell) *cobra.Command {
-	j := judgement{Verdict: agent.VerdictWrong}
+	j := client.Judgement{Verdict: agent.VerdictWrong}
 	var expected string
 	var wait bool
 	var c *cobra.Command
@@ -50,7 +41,7 @@ and so does recurgentd watch; nested calls can be judged, too.`,
 		exits: exitsOfWrong, example: `call_06gzqwq081srb0e6zx42fm96t4 --expected 700 --note "70 percent, not 60" --wait`,
 		run: func(t *errand) error {
 			if c.Flags().Changed("expected") {
-				j.Expected = jsonOrText(expected)
+				j.Expected = client.Value(expected)
 			}
 			if j.Expected != nil && j.ErrorType != "" {
 				return exitWith(ExitUsage, errors.New("--expected and --expected-error exclude each other"))
@@ -95,18 +86,16 @@ func (t *errand) dropVerdict() error {
 }
 
 // judge sends the verdict and prints what follows from it, after the first attempt at a correction if that is waited for.
-func (t *errand) judge(j judgement, wait bool) error {
-	header, path := http.Header{}, client.VerdictPath(t.args[0])
+func (t *errand) judge(j client.Judgement, wait bool) error {
+	patience := time.Duration(0)
 	if wait {
-		header.Set("Prefer", "wait=60")
+		patience = time.Minute
 	}
-	data, answered, err := t.c.DoWith(t.ctx, http.MethodPost, path, header, j)
-	// The daemon says when it waits: it does not for a correction that the policy leaves to the next call or to a person.
-	waited := err == nil && answered.Get("Preference-Applied") != ""
+	data, waited, err := t.c.Judge(t.ctx, t.args[0], j, patience)
 	for err == nil && waited && unfinished(data) {
 		select {
 		case <-time.After(time.Second):
-			data, err = t.c.Do(t.ctx, http.MethodGet, path, nil)
+			data, err = t.c.Do(t.ctx, http.MethodGet, client.VerdictPath(t.args[0]), nil)
 		case <-t.ctx.Done():
 			err = errors.New("interrupted; the verdict stands, and the correction goes on")
 		}
@@ -153,25 +142,7 @@ func (t *errand) judged(data []byte) (v operator.JudgedCall, err error) {
 		line += "\nexample: " + text.Cell(*v.ExampleID) + ", " + text.Cell(*v.ExampleState)
 	}
 	if v.Correction.State != agent.CorrectionNone {
-		line += "\ncorrection: " + describeCorrection(v.Correction)
+		line += "\ncorrection: " + text.Correction(v.Correction)
 	}
 	return v, t.out.line("%s", line)
-}
-
-// describeCorrection says how far a correction has come.
-func describeCorrection(c agent.Correction) string {
-	words := text.Cell(c.State)
-	if c.Generation != nil {
-		words += " as " + text.Cell(*c.Generation) + ", " + text.Plural(c.ChangedAnswers, "changed answer")
-	}
-	if c.Attempts > 0 {
-		words += ", " + text.Plural(c.Attempts, "attempt")
-	}
-	if c.NextTryAt != nil {
-		words += fmt.Sprintf(", next at %s", c.NextTryAt.UTC().Format("15:04:05Z"))
-	}
-	if c.LastError != nil {
-		words += ": " + text.Clean(*c.LastError, 200)
-	}
-	return words
 }

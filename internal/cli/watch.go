@@ -28,7 +28,9 @@ first, as they are committed: children before their parents. A daemon that goes 
 nothing is lost meanwhile.
 
 Keys of the screen: q ends, / changes the filter (role=calculator status=error), Esc takes it away, t shows a
-list instead of trees, the arrows, PgUp, PgDn, Home and End move.
+list instead of trees, the arrows, PgUp, PgDn and Home select a call, End follows new ones. Of the selected call,
+w says that its answer is wrong (it asks what is right, and for a note), r that it is right, u takes that back.
+Doubted programs and the corrections under way are shown beside their calls.
 
 Exit status: 0 after q, Ctrl-C or SIGTERM, 2 for a wrong command line, 3 when no daemon answers or it
 refuses the request.`,

@@ -37,9 +37,6 @@ func callsPath(session string) string { return "/v1/sessions/" + url.PathEscape(
 // CallPath is the path of a call.
 func CallPath(id string) string { return "/v1/calls/" + url.PathEscape(id) }
 
-// VerdictPath is the path of what a person said of a call.
-func VerdictPath(id string) string { return CallPath(id) + "/verdict" }
-
 // CreateSession makes a session and returns its id.
 func (c *Client) CreateSession(ctx context.Context, role string) (id string, err error) {
 	var s struct {

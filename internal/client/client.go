@@ -130,16 +130,6 @@ func (c *Client) Do(ctx context.Context, method, path string, body any) ([]byte,
 	return c.read(resp, method+" "+path)
 }
 
-// DoWith is Do with headers of the request, and returns those of the reply.
-func (c *Client) DoWith(ctx context.Context, method, path string, header http.Header, body any) (data []byte, answered http.Header, err error) {
-	resp, err := c.send(ctx, method, path, header, body)
-	if err != nil {
-		return nil, nil, err
-	}
-	data, err = c.read(resp, method+" "+path)
-	return data, resp.Header, err
-}
-
 // read reads the body to its end and closes it.
 func (c *Client) read(resp *http.Response, what string) ([]byte, error) {
 	defer resp.Body.Close()

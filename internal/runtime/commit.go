@@ -112,11 +112,16 @@ func (a *answered) usage() agent.Usage {
 	return total
 }
 
+// doubted reports whether a person had called an answer of the stored program wrong.
+func (a *answered) doubted() bool {
+	return a.program != nil && a.source == agent.SourcePersisted && a.artifact.Doubted(a.program.ID)
+}
+
 func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation, Selection: a.decision.selection()}
 	p.Engine, p.Tier = engineOf(a.facts)
 	if g := a.program; g != nil {
-		p.Checksum, p.Trigger, p.Doubted = g.CodeChecksum, g.Trigger, a.source == agent.SourcePersisted && a.artifact.Doubted(g.ID)
+		p.Checksum, p.Trigger, p.Doubted = g.CodeChecksum, g.Trigger, a.doubted()
 	}
 	return Reply{CallID: a.id, SessionID: a.session.ID, TraceID: a.traceID, Role: a.role, Method: a.method, Outcome: a.outcome,
 		Program: p, Attempts: max(1, a.attempts, a.trail.requested), DurationMs: took, Usage: a.usage()}

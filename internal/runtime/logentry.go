@@ -50,6 +50,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 		}
 	}
 	e.ProgramEngine, e.ProgramTier = engineOf(a.facts)
+	e.ProgramDoubted = a.doubted()
 	if f := a.facts; f != nil {
 		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.HistoryAccess || namesHistory(f), f.HistoryPatterns, f.CapabilityPatterns
 	}

@@ -40,12 +40,20 @@ type Call struct {
 	DurationMs           float64
 	Depth                int
 	Repaired, ModelAsked bool
+	Verdict              string // what a person said of it: right, wrong, or ""
+	Doubted              bool   // the program that answered is doubted
 }
+
+// A method names a program.
+type method struct{ role, name string }
+
+func (w *Call) method() method { return method{w.Role, w.Method} }
 
 // CallFrom converts a log entry.
 func CallFrom(e *agent.LogEntry) Call {
 	w := Call{ID: e.CallID, Parent: e.ParentCallID, Session: e.SessionID, Trace: e.TraceID, Role: e.Role, Method: e.Method, Status: text.Clean(e.OutcomeStatus, 10),
-		Source: text.Clean(e.ProgramSource, 10), DurationMs: e.DurationMs, Depth: max(0, min(e.Depth, 64)), Repaired: e.RepairAttempted, ModelAsked: e.Usage.ModelRequests > 0}
+		Source: text.Clean(e.ProgramSource, 10), DurationMs: e.DurationMs, Depth: max(0, min(e.Depth, 64)), Repaired: e.RepairAttempted, ModelAsked: e.Usage.ModelRequests > 0,
+		Verdict: text.Clean(e.Verdict, 10), Doubted: e.ProgramDoubted}
 	w.Time = "--:--:--"
 	if len(e.Timestamp) >= len("2006-01-02T15:04:05") {
 		w.Time = text.Clean(e.Timestamp[len("2006-01-02T"):len("2006-01-02T15:04:05")], 8)

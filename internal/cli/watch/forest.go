@@ -42,6 +42,13 @@ func (f *forest) add(w Call) {
 	f.trim()
 }
 
+// mark notes what a person said of a call; "" takes it back.
+func (f *forest) mark(id, verdict string) {
+	if b := f.byID[id]; b != nil {
+		b.call.Verdict = verdict
+	}
+}
+
 func (f *forest) attach(b *branch, parent string) {
 	if parent == "" || f.leadsTo(parent, b.call.ID) {
 		f.roots = inOrder(f.roots, b)

@@ -114,7 +114,7 @@ func FuzzScreenFits(f *testing.F) {
 			s.Update(tea.KeyPressMsg(tea.Key{Text: key, Code: []rune(key + " ")[0]}))
 			checkFits(t, s.View().Content, columns, rows)
 		}
-		s.want, s.typing, s.typed, s.wrong, s.lost = Filter{}, true, typed, text, text
+		s.want, s.prompt, s.lost = Filter{}, &prompt{label: "filter: ", typed: typed, wrong: text}, text
 		checkFits(t, s.View().Content, columns, rows)
 		if want, err := parseFilter(typed); err == nil && !strings.Contains(typed, `"`) {
 			if again, err := parseFilter(want.String()); err != nil || again != want {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -21,11 +22,13 @@ type screen struct {
 	calls   *forest
 	want    Filter
 	flat    bool
-	top     int  // first line shown, when not following
-	follow  bool // the newest line stays in view
-	typing  bool // the filter is being typed
-	typed   string
-	wrong   string // with what was typed
+	top     int    // first line shown, when not following
+	follow  bool   // the newest line stays in view
+	at      string // id of the selected call; "" when following
+	prompt  *prompt
+	said    string // what came of the last verdict, until the next key
+	judge   *judge // nil: calls cannot be judged
+	wrongs  map[method]string
 	lost    string // why there is no connection; "" when there is one
 	started bool   // there was one
 
@@ -52,7 +55,7 @@ type Terminal struct {
 func Screen(ctx context.Context, at Terminal, f *Tail) (daemon, terminal error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &screen{url: f.Client.URL(), colours: at.Colours, calls: newForest(), want: f.Want, follow: true}
+	s := &screen{url: f.Client.URL(), colours: at.Colours, calls: newForest(), want: f.Want, follow: true, judge: &judge{ctx: ctx, c: f.Client, wrong: map[method]bool{}}, wrongs: map[method]string{}}
 	f.Want = Filter{} // it may be changed on the screen; what came before is shown then
 	profile := colorprofile.ASCII
 	if s.colours {
@@ -71,7 +74,10 @@ func Screen(ctx context.Context, at Terminal, f *Tail) (daemon, terminal error) 
 	}()
 	go func() {
 		defer close(polled)
-		f.pollRunning(ctx, func(list []Call) { p.Send(runningMsg{list}) })
+		f.pollRunning(ctx, func(list []Call) {
+			p.Send(runningMsg{list})
+			s.judge.poll(func(m correctionMsg) { p.Send(m) })
+		})
 	}()
 	_, terminal = p.Run()
 	cancel()
@@ -91,6 +97,16 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			s.failed++
 		}
 		s.calls.add(m.call)
+		if m.call.Doubted || m.call.Verdict == agent.VerdictWrong {
+			s.judge.watch(m.call.method())
+		}
+	case answerMsg:
+		s.showAnswer(m)
+	case judgedMsg:
+		s.said = m.words
+		s.calls.mark(m.id, m.verdict)
+	case correctionMsg:
+		s.correction(m)
 	case runningMsg:
 		s.calls.running(m.calls)
 	case stateMsg:
@@ -99,11 +115,12 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			s.lost = text.Clean(m.gone.Error(), 200)
 		}
 	case tea.PasteMsg:
-		if s.typing {
-			s.typed += m.Content
+		if s.prompt != nil {
+			s.prompt.typed += m.Content
 		}
 	case tea.KeyPressMsg:
-		if s.typing {
+		s.said = ""
+		if s.prompt != nil {
 			return s, s.typeKey(m)
 		}
 		return s, s.key(m.String())
@@ -119,9 +136,9 @@ func (s *screen) key(name string) tea.Cmd {
 	case "ctrl+z":
 		return tea.Suspend
 	case "/":
-		s.typing, s.typed, s.wrong = true, s.want.String(), ""
+		s.prompt = &prompt{label: "filter: ", typed: s.want.String(), enter: s.setFilter}
 	case "esc":
-		s.want, s.wrong = Filter{}, ""
+		s.want = Filter{}
 	case "t":
 		s.flat = !s.flat
 	case "up", "k":
@@ -135,45 +152,100 @@ func (s *screen) key(name string) tea.Cmd {
 	case "home", "g":
 		s.move(-1 << 20)
 	case "end", "G":
-		s.follow = true
+		s.follow, s.at = true, ""
+	case "w", "r", "u":
+		return s.begin(name)
 	}
 	return nil
 }
 
-// typeKey edits the filter. Enter applies it if it is valid.
-func (s *screen) typeKey(m tea.KeyPressMsg) tea.Cmd {
+func (s *screen) setFilter(typed string) (*prompt, tea.Cmd, error) {
+	want, err := parseFilter(typed)
+	if err == nil {
+		s.want, s.follow, s.at = want, true, ""
+	}
+	return nil, nil, err
+}
+
+// A prompt asks for a line of text below the calls.
+type prompt struct {
+	of     Call   // that it is about; none for the filter
+	answer string // of that call, once it is known
+	label  string // behind the call
+	typed  string
+	wrong  string                                                      // with what was typed
+	enter  func(typed string) (next *prompt, cmd tea.Cmd, fault error) // takes it; an error keeps the prompt
+}
+
+// String is the question. The call is cut, so that there is room for what is typed.
+func (p *prompt) String() string {
+	if p.of.ID == "" {
+		return p.label
+	}
+	call := text.Clean(p.of.Text, 30)
+	if p.answer != "" {
+		call += " = " + text.Clean(p.answer, 20)
+	}
+	return call + p.label
+}
+
+// typeKey edits what a prompt asks for.
+func (s *screen) typeKey(m tea.KeyPressMsg) (cmd tea.Cmd) {
+	p := s.prompt
 	switch m.String() {
 	case "ctrl+c":
 		return tea.Quit
 	case "esc":
-		s.typing, s.wrong = false, ""
+		s.prompt = nil
 	case "enter":
-		want, err := parseFilter(s.typed)
+		next, cmd, err := p.enter(p.typed)
 		if err != nil {
-			s.wrong = text.Clean(err.Error(), 200)
+			p.wrong = text.Clean(err.Error(), 200)
 			return nil
 		}
-		s.typing, s.wrong, s.want, s.follow = false, "", want, true
+		s.prompt = next
+		return cmd
 	case "backspace":
-		if r := []rune(s.typed); len(r) > 0 {
-			s.typed = string(r[:len(r)-1])
+		if r := []rune(p.typed); len(r) > 0 {
+			p.typed = string(r[:len(r)-1])
 		}
 	case "ctrl+u":
-		s.typed = ""
+		p.typed = ""
 	default:
-		s.typed += m.Text
+		p.typed += m.Text
 	}
-	s.typed = strings.TrimLeft(s.typed, " ")
+	p.typed = strings.TrimLeft(p.typed, " ")
 	return nil
 }
 
-// move scrolls. At the end, the screen follows new calls.
+// move selects another line; the first one from the end. Behind the last line the screen follows new calls.
 func (s *screen) move(by int) {
-	lines := len(s.calls.lines(s.want, s.flat))
-	bottom := max(0, lines-s.rows())
-	if s.follow {
-		s.top = bottom
+	lines := s.calls.lines(s.want, s.flat)
+	i := s.selected(lines)
+	switch {
+	case len(lines) == 0 || i+by >= len(lines):
+		s.follow, s.at = true, ""
+		return
+	case s.follow || i < 0:
+		s.top = max(0, len(lines)-s.rows())
+		i = len(lines) + by
+	default:
+		i += by
 	}
-	s.top = max(0, min(s.top+by, bottom))
-	s.follow = s.top == bottom
+	i = max(0, i)
+	s.follow, s.at = false, lines[i].call.ID
+	s.show(i)
+}
+
+// show scrolls until line i is in view.
+func (s *screen) show(i int) {
+	s.top = max(min(s.top, i), i-max(1, s.rows())+1)
+}
+
+// selected is the index of the selected line, -1 without one.
+func (s *screen) selected(lines []twig) int {
+	if s.at == "" {
+		return -1
+	}
+	return slices.IndexFunc(lines, func(t twig) bool { return t.call.ID == s.at })
 }

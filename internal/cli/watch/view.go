@@ -23,18 +23,22 @@ func (s *screen) View() tea.View {
 		return v
 	}
 	twigs := s.calls.lines(s.want, s.flat)
+	at := s.selected(twigs)
+	if at < 0 {
+		s.follow, s.at = true, "" // what was selected is filtered out, or gone
+	}
 	bottom := max(0, len(twigs)-s.rows())
 	if s.follow || s.top > bottom {
 		s.top = bottom
 	}
 	lines := []string{s.title(), s.colours.Paint(text.Faint, s.fit(header(s.width)))}
-	for _, t := range twigs[s.top:min(len(twigs), s.top+s.rows())] {
-		lines = append(lines, s.line(t))
+	for i := s.top; i < min(len(twigs), s.top+s.rows()); i++ {
+		lines = append(lines, s.line(twigs[i], i == at))
 	}
 	for len(lines) < s.height-1 {
 		lines = append(lines, "")
 	}
-	lines = append(lines, s.footer(len(twigs)))
+	lines = append(lines, s.footer(at, len(twigs)))
 	v.SetContent(strings.Join(lines[:min(len(lines), s.height)], "\n"))
 	return v
 }
@@ -53,8 +57,11 @@ func (s *screen) title() string {
 	if s.failed > 0 {
 		failed = s.colours.Paint(text.Bad, failed)
 	}
-	text := s.colours.Paint(text.Bold, "recurgentd watch") + "  " + text.Clean(s.url, 60) + "  " + text.Plural(s.ended, "call") + ", " + failed + "  " + state
-	return s.fit(text)
+	line := s.colours.Paint(text.Bold, "recurgentd watch") + "  " + text.Clean(s.url, 60) + "  " + text.Plural(s.ended, "call") + ", " + failed + "  " + state
+	if n := len(s.wrongs); n > 0 {
+		line += "  " + s.colours.Paint(text.Warn, text.Plural(n, "doubted program"))
+	}
+	return s.fit(line)
 }
 
 // Columns of a line: the time, the call, how it ended, its program's source and how long it took. The call gets the remaining width.
@@ -69,49 +76,76 @@ const (
 func callColumns(width int) int { return max(10, width-fixedColumns) }
 
 func header(width int) string {
-	return columns("TIME", text.Pad("CALL", callColumns(width)), "STATUS", "SOURCE", "TOOK")
+	return columns("TIME", " "+text.Pad("CALL", callColumns(width)), "STATUS", "SOURCE", "TOOK")
 }
 
+// columns joins the parts of a line. The call begins with the mark of the selected one, or a blank.
 func columns(at, call, status, source, took string) string {
-	return text.Pad(at, timeColumns) + " " + call + " " + text.Pad(status, statusColumns) + " " + text.Pad(source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, took)
+	return text.Pad(at, timeColumns) + call + " " + text.Pad(status, statusColumns) + " " + text.Pad(source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, took)
 }
 
-func (s *screen) line(t twig) string {
-	w := t.call
+// line draws a call. The selected one is marked before its name.
+func (s *screen) line(t twig, selected bool) string {
+	w, mark := t.call, " "
+	if selected {
+		mark = s.colours.Paint(text.Live, ">")
+	}
 	shown := t.lead + w.Text
-	if w.Detail != "" {
-		shown += " → " + w.Detail
+	if words := s.remark(w); words != "" {
+		shown += " → " + words
 	}
 	room := callColumns(s.width)
 	shown = text.Pad(ansi.Truncate(shown, room, "…"), room)
-	if !t.match {
-		return s.fit(s.colours.Paint(text.Faint, columns(w.Time, shown, w.Status, w.Source, w.duration())))
-	}
-	line := columns(w.Time, shown, w.Status, w.Source, w.duration())
-	if !s.colours {
+	if !bool(s.colours) || !t.match {
+		line := columns(w.Time, mark+shown, w.Status, w.Source, w.duration())
+		if !t.match {
+			line = s.colours.Paint(text.Faint, line)
+		}
 		return s.fit(line)
 	}
 	status := s.colours.Status(w.Status, text.Pad(w.Status, statusColumns))
-	return s.fit(s.colours.Paint(text.Faint, text.Pad(w.Time, timeColumns)) + " " + shown + " " + status + " " + text.Pad(w.Source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, w.duration()))
+	return s.fit(s.colours.Paint(text.Faint, text.Pad(w.Time, timeColumns)) + mark + shown + " " + status + " " + text.Pad(w.Source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, w.duration()))
 }
 
-func (s *screen) footer(lines int) string {
+// remark is what a line says behind the call: what a person said of it, how far a correction of it has come, how it failed.
+func (s *screen) remark(w *Call) string {
+	var parts []string
 	switch {
-	case s.typing && s.wrong != "":
-		return s.fit("filter: " + text.Clean(s.typed, s.width) + "▏ " + s.colours.Paint(text.Bad, s.wrong))
-	case s.typing:
-		return s.fit("filter: " + text.Clean(s.typed, s.width) + "▏")
+	case w.Verdict != "":
+		parts = append(parts, "judged "+w.Verdict)
+	case w.Doubted:
+		parts = append(parts, "doubted program")
+	}
+	if words := s.wrongs[w.method()]; words != "" && len(parts) > 0 {
+		parts = append(parts, "correction "+words)
+	}
+	if w.Detail != "" {
+		parts = append(parts, w.Detail)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s *screen) footer(at, lines int) string {
+	if p := s.prompt; p != nil {
+		line := p.String() + text.Clean(p.typed, s.width) + "▏"
+		if p.wrong != "" {
+			line += " " + s.colours.Paint(text.Bad, p.wrong)
+		}
+		return s.fit(line)
+	}
+	if s.said != "" {
+		return s.fit(s.said)
 	}
 	var parts []string
 	if f := s.want.String(); f != "" {
 		parts = append(parts, s.colours.Paint(text.Live, text.Clean(f, 60)), "Esc all")
 	}
 	if !s.follow {
-		parts = append(parts, fmt.Sprintf("line %d of %d, End follows", s.top+1, lines))
+		parts = append(parts, fmt.Sprintf("line %d of %d, End follows", at+1, lines), "w wrong", "r right", "u undo")
 	}
 	shape := "t list"
 	if s.flat {
 		shape = "t trees"
 	}
-	return s.fit(strings.Join(append(parts, "q end", "/ filter", shape, "↑↓ move"), "  "))
+	return s.fit(strings.Join(append(parts, "q end", "/ filter", shape, "↑↓ select"), "  "))
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/cli/clitest"
@@ -56,6 +57,10 @@ func TestWatchScreen(t *testing.T) {
 	w.Lacks("colour=red")
 	w.Press("\x1b") // no filter
 	w.Shows("calculator.add(2, 3)", "invoice.total")
+	w.Press("\x1b[Aw3.5")
+	rig.Golden(t, "watch-judge.screen", withoutPort(w.Shows("is wrong. Right is (empty: not known): 3.5")))
+	w.Press("\x1b")
+	w.Lacks("is wrong")
 	w.Press("q")
 	w.Ends(0)
 }
@@ -72,7 +77,9 @@ func TestWatchFiltersAndScrolls(t *testing.T) {
 	w.Shows("echo.echo(39)", "echo.echo(33)")
 	w.Lacks("echo.echo(32)")
 	w.Press("\x1b[A")
-	w.Shows("echo.echo(32)", "line 23 of 30")
+	w.Shows("line 30 of 30, End follows  w wrong", ">echo.echo(39)")
+	w.Press(strings.Repeat("\x1b[A", 7))
+	w.Shows(">echo.echo(32)", "line 23 of 30")
 	s.end(clitest.Entry(41, 0, "echo.echo", "41", "ok", "persisted", 1)) // what comes does not move what is read
 	w.Shows("line 23 of 31", "echo.echo(32)")
 	w.Press("\x1b[H")

@@ -1,0 +1,21 @@
+package text
+
+import "github.com/recurgentd/recurgentd/internal/agent"
+
+// Correction says how far a correction has come.
+func Correction(c agent.Correction) string {
+	words := Cell(c.State)
+	if c.Generation != nil {
+		words += " as " + Cell(*c.Generation) + ", " + Plural(c.ChangedAnswers, "changed answer")
+	}
+	if c.Attempts > 0 {
+		words += ", " + Plural(c.Attempts, "attempt")
+	}
+	if c.NextTryAt != nil {
+		words += ", next at " + c.NextTryAt.UTC().Format("15:04:05Z")
+	}
+	if c.LastError != nil {
+		words += ": " + Clean(*c.LastError, 200)
+	}
+	return words
+}
