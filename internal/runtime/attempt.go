@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -28,6 +29,9 @@ type attempted struct {
 	modelFailed bool        // one of them had no answer
 }
 
+// maxSleep bounds what the programs of a call may sleep in sum.
+const maxSleep = 30 * time.Second
+
 // run runs the generation, a stored one or a candidate's, for the call.
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation) attempted {
 	h := &host{call: s.opened, attempt: attemptID}
@@ -37,7 +41,9 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,
 		Args: s.args, Kwargs: s.kwargs, Context: s.contextFor(ctx, g, h), InputHistory: s.inputHistory,
 		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout,
+		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
 	}, h)
+	s.slept.Add(int64(a.result.Effects.Slept))
 	if engine, _ := engineOf(a.result.Facts); engine != "" {
 		s.r.metrics.EngineRun(engine)
 	}

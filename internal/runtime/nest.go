@@ -66,7 +66,7 @@ func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.R
 	c := h.call
 	n := &opened{r: c.r, policy: c.policy, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, parentAttempt: h.attempt, depth: c.depth + 1,
 		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.r.o.Now(), tree: c.tree}
+		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree}
 	n.init()
 	return n
 }

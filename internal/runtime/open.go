@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,6 +46,8 @@ type opened struct {
 
 	tree      *tree
 	questions atomic.Int32 // of its programs to the model
+	slept     atomic.Int64 // by its programs, in nanoseconds
+	deadline  time.Time    // of the whole call; zero for none
 	cancel    context.CancelCauseFunc
 	progress  progress.Log
 	span      *telemetry.Span // nil without traces
@@ -98,6 +101,7 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 	c := &opened{r: r, policy: r.policy.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner,
 		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.o.Now(), tree: &tree{}}
+	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.o.CallTimeout))
 	if c.id == "" {
 		c.id = agent.NewID("call")
 	}

@@ -25,6 +25,7 @@ type exchange struct {
 	strange int   // frames of unknown kinds
 	nested  int
 	fetches []Fetch
+	slept   time.Duration
 	host    time.Duration    // waited for others; what the daemon itself does is the program's time
 	until   time.Time        // when the program's time is over
 	given   map[string]given // by op and parameters
@@ -51,6 +52,9 @@ func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failur
 	if x.asks > x.pool.opts.MaxAsks {
 		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks", Message: "the program made too many host calls",
 			Hint: "Ask the host once and keep the answer, instead of asking in a loop."}
+	}
+	if q.Op == wire.OpSleep {
+		return x.sleep(ctx, q.Params)
 	}
 	var r reply
 	var fatal *Failure
@@ -279,5 +283,5 @@ func authoredType(t string) string {
 // effects sums up what the run took from outside.
 func (x *exchange) effects(req *Request) Effects {
 	raw, truncated := x.journal.encode(req)
-	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested}
+	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Slept: x.slept}
 }

@@ -43,6 +43,8 @@ type Request struct {
 	Seed         uint64                     // of the program's chance
 	Timeout      time.Duration              // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
 	NoFetch      bool                       // fetches are denied
+	Sleep        time.Duration              // how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
+	End          time.Time                  // of the whole call: a sleep beyond it ends the run at once; zero for none
 	Recorded     json.RawMessage            // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
 }
 
@@ -77,7 +79,8 @@ type Effects struct {
 	Journal   json.RawMessage // opaque, bounded; nil when there were none
 	Truncated bool            // too much for the journal: the call cannot be replayed
 	Fetches   []Fetch
-	Nested    int // nested calls
+	Nested    int           // nested calls
+	Slept     time.Duration // waited for in time.Sleep
 }
 
 // Fetch is one request that the daemon performed for the program.

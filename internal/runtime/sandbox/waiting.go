@@ -3,8 +3,10 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -32,4 +34,34 @@ func (x *exchange) predict(ctx context.Context, params json.RawMessage) (json.Ra
 		return nil, &recurgent.Failure{Type: refused.Type, Message: wire.BoundText([]byte(refused.Message), wire.MaxMessage)}
 	}
 	return outputs, nil
+}
+
+// sleep waits for a program's time.Sleep, in live runs. It is no effect: a run on recorded ones has the same clock without
+// waiting. A sleep that cannot end in time ends the run now.
+func (x *exchange) sleep(ctx context.Context, params json.RawMessage) (reply, *Failure) {
+	var q struct{ Nanoseconds time.Duration }
+	if json.Unmarshal(params, &q) != nil || q.Nanoseconds <= 0 {
+		return reply{refusal: denied("sleep: bad parameters")}, nil
+	}
+	done := reply{body: json.RawMessage("null")}
+	if x.journal.replaying() || x.req.Sleep == 0 {
+		return done, nil
+	}
+	if left := x.req.Sleep - x.slept; q.Nanoseconds > left {
+		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep", Message: fmt.Sprintf("the program sleeps %s, and a call may sleep %s more", q.Nanoseconds, left),
+			Hint: "Sleep less: a call may sleep 30 s in sum."}
+	}
+	if end := x.req.End; !end.IsZero() && time.Until(end) < q.Nanoseconds {
+		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep", Message: fmt.Sprintf("the program sleeps %s, which would not end within the call's time", q.Nanoseconds), Waiting: true}
+	}
+	x.slept += q.Nanoseconds
+	x.wait(func() {
+		t := time.NewTimer(q.Nanoseconds)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	})
+	return done, nil
 }

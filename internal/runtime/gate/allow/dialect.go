@@ -54,7 +54,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 - A value of a type that no allowed package declares can be printed by fmt, as in ` + "`fmt.Sprint(err.Type)`" + ` of an error of encoding/json, and used for nothing else.
 - Package variables live for one call.
 - Ranges over maps visit keys in sorted order. A select takes the first case that is ready. What would block for ever ends the run.
-- The clock stands still during a run, but for time.Sleep, which moves it. Chance comes from a seed. Both are noted, so that a call can be repeated.
+- The clock stands still during a run, but for time.Sleep, which moves it and, in live runs, waits: at most 30 s in sum a call. A sleep that cannot end in time ends the run in timeout at once. Replays, proofs and tries do not wait. Chance comes from a seed. Both are noted, so that a call can be repeated.
 - The model is asked through call.Ask and call.Predict alone, a few times a call, and what it answered is noted too.
 - fmt.Print and its kin print nowhere; there is no standard input.
 - ` + "`%T`" + ` and the like name types of the program as of package tool.

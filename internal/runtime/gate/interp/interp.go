@@ -136,6 +136,9 @@ func (c *Compiled) Close() { c.mc.freeSlots() }
 // Begin sets the clock and the seed of the next run.
 func (c *Compiled) Begin(now time.Time, seed uint64) { c.mc.env.Begin(now, seed) }
 
+// OnSleep has wait called with each sleep of the runs to come; nil for none.
+func (c *Compiled) OnSleep(wait func(time.Duration)) { c.mc.env.OnSleep(wait) }
+
 // Reads returns what the last run read of clock and chance.
 func (c *Compiled) Reads() rt.Reads { return c.mc.env.Reads() }
 

@@ -21,7 +21,11 @@ type Env struct {
 	now   time.Time
 	reads Reads
 	chaos *rand.ChaCha8
+	wait  func(time.Duration)
 }
+
+// OnSleep has wait called with each sleep of the runs to come; nil for none.
+func (e *Env) OnSleep(wait func(time.Duration)) { e.wait = wait }
 
 // New returns an Env at the zero time with seed 0.
 func New() *Env {
@@ -60,10 +64,14 @@ func (e *Env) Now() time.Time {
 	return e.now
 }
 
-// Sleep moves the clock by d, and returns at once.
+// Sleep moves the clock by d, and waits as OnSleep says.
 func (e *Env) Sleep(d time.Duration) {
-	if d > 0 {
-		e.now = e.now.Add(d)
+	if d <= 0 {
+		return
+	}
+	e.now = e.now.Add(d)
+	if e.wait != nil {
+		e.wait(d)
 	}
 }
 

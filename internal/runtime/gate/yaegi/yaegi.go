@@ -89,6 +89,9 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	return c, nil
 }
 
+// OnSleep has wait called with each sleep of the runs to come; nil for none.
+func (c *Compiled) OnSleep(wait func(time.Duration)) { c.env.OnSleep(wait) }
+
 // Begin sets the clock and the seed of the next run.
 func (c *Compiled) Begin(now time.Time, seed uint64) {
 	c.now, c.seed, c.retold = now, seed, false

@@ -14,6 +14,7 @@ const (
 	OpFetch    = "fetch"
 	OpContent  = "content"
 	OpPredict  = "predict"
+	OpSleep    = "sleep" // of the runner's own making: time.Sleep
 )
 
 // Repeatable reports whether a runner may keep the answer: it stays the same as long as the host says so.

@@ -32,11 +32,13 @@ type gateEngine struct {
 	gate     *gate.Gate
 	setting  string // one of report.Engines
 	compiled compiled
+	wait     func(time.Duration) // of a program that sleeps; nil for none
 }
 
 // A compiled is a program that one of the engines has made ready.
 type compiled interface {
 	Begin(now time.Time, seed uint64)
+	OnSleep(wait func(time.Duration))
 	Run(call *recurgent.Call) (value any, err error, panicked *interp.Panic)
 	Reads() rt.Reads
 }
@@ -72,8 +74,12 @@ func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error)
 
 func (e *gateEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any, error, *interp.Panic) {
 	e.compiled.Begin(now, seed)
+	e.compiled.OnSleep(e.wait)
 	return e.compiled.Run(call)
 }
+
+// OnSleep sets what a program of the runs to come waits in when it sleeps.
+func (e *gateEngine) OnSleep(wait func(time.Duration)) { e.wait = wait }
 
 func (e *gateEngine) Reads() (int, int) {
 	r := e.compiled.Reads()

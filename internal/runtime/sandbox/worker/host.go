@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
@@ -17,7 +18,8 @@ type host struct {
 	nonce  uint64
 	asked  uint64
 	kept   keptAnswers
-	broken error // of the pipe: the daemon is gone
+	sleepy time.Duration // slept, and not waited for yet
+	broken error         // of the pipe: the daemon is gone
 }
 
 // Ask implements recurgent.Host. An answer is decoded anew each time: what the program does to it is the program's own.
@@ -42,6 +44,20 @@ func (h *host) Ask(op string, params, result any) error {
 		return nil
 	}
 	return json.Unmarshal(body, result)
+}
+
+// leastSleep is how long a program sleeps before the daemon hears of it: each question has its cost and its bound.
+const leastSleep = 50 * time.Millisecond
+
+// sleep has the daemon wait. Where nothing is to be waited for it answers at once.
+func (h *host) sleep(d time.Duration) {
+	if h.sleepy += d; h.sleepy < leastSleep {
+		return
+	}
+	d, h.sleepy = h.sleepy, 0
+	_ = h.Ask(wire.OpSleep, struct {
+		Nanoseconds int64 `json:"nanoseconds"`
+	}{int64(d)}, nil) // what cannot be waited for ends the run
 }
 
 // encode encodes a question's parameters and checks them.

@@ -27,6 +27,9 @@ func (r *runner) run(payload []byte) error {
 		return wire.ErrFrame
 	}
 	host := &host{runner: r, nonce: frame.Nonce}
+	if sleeps, ok := r.engine.(interface{ OnSleep(func(time.Duration)) }); ok {
+		sleeps.OnSleep(host.sleep)
+	}
 	a := r.evaluate(o, host)
 	if host.broken != nil {
 		return host.broken
