@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -56,7 +57,13 @@ func (m *maker) add(name string) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	text, why := gotest.Adapted(name, string(data))
+	text, why := gotest.Adapted(name, string(data), func(args []string) (string, error) {
+		cmd := exec.Command("go", append([]string{"run", name}, args...)...)
+		cmd.Dir = m.root
+		cmd.Env = append(os.Environ(), "GOFLAGS=")
+		out, err := cmd.Output()
+		return string(out), err
+	})
 	if why != "" {
 		m.bundle.Left[name] = why
 		return

@@ -50,7 +50,7 @@ func TestGoProject(t *testing.T) {
 		binary, err = buildNatively(dir, corpus)
 		built <- err
 	}()
-	got := runHereUnder(t, calm, sources)
+	got := runHereUnder(t, pressures()[0], sources)
 	if err := <-built; err != nil {
 		t.Fatalf("the tests do not compile natively: %v", err)
 	}

@@ -68,14 +68,17 @@ func (a *adapter) replace(from, to token.Pos, text string) {
 
 // resolve finds what each identifier stands for. Imported packages are empty: their contents do not matter here.
 func (a *adapter) resolve() {
-	a.info = &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
-	conf := types.Config{Error: func(error) {}, Importer: empty{}}
+	a.info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+	conf := types.Config{Error: func(error) {}, Importer: empty{}, Sizes: types.SizesFor("gc", "amd64")}
 	_, _ = conf.Check("main", a.fset, []*ast.File{a.file}, a.info)
 }
 
 type empty struct{}
 
 func (empty) Import(name string) (*types.Package, error) {
+	if name == "unsafe" {
+		return types.Unsafe, nil
+	}
 	p := types.NewPackage(name, path.Base(name))
 	p.MarkComplete()
 	return p, nil
@@ -112,6 +115,8 @@ func (a *adapter) names() {
 	a.left, a.used = map[string]bool{}, map[string]bool{}
 	ast.Inspect(a.file, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.CallExpr:
+			return !a.size(n)
 		case *ast.SelectorExpr:
 			id, ok := n.X.(*ast.Ident)
 			if !ok {
@@ -141,6 +146,20 @@ func (a *adapter) names() {
 		}
 		return true
 	})
+}
+
+// size puts the number in place of unsafe.Sizeof and the like, where it is a constant. It is the same on amd64 and arm64.
+func (a *adapter) size(call *ast.CallExpr) bool {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	b, ok := a.info.Uses[s.Sel].(*types.Builtin)
+	if !ok || b.Pkg() != types.Unsafe || a.info.Types[call].Value == nil {
+		return false
+	}
+	a.replace(call.Pos(), call.End(), "uintptr("+a.info.Types[call].Value.ExactString()+")")
+	return true
 }
 
 func (a *adapter) name(id *ast.Ident) {

@@ -37,13 +37,20 @@ func otherwise() map[string]string {
 	}
 }
 
-// Adapted returns the program that a test becomes, or why it becomes none.
-func Adapted(name, source string) (program, why string) {
+// Adapted returns the program that a test becomes, or why it becomes none. output runs a test that writes the program to be run.
+func Adapted(name, source string, output func(args []string) (string, error)) (program, why string) {
 	if why := Left(name, source); why != "" {
 		return "", why
 	}
 	if why := byHand()[name]; why != "" {
 		return "", why
+	}
+	if args, ok := WritesProgram(source); ok {
+		written, err := output(args)
+		if err != nil {
+			return "", "writes no program: " + err.Error()
+		}
+		source = written
 	}
 	if change, ok := smaller()[name]; ok {
 		if !strings.Contains(source, change[0]) {
@@ -51,12 +58,12 @@ func Adapted(name, source string) (program, why string) {
 		}
 		source = strings.ReplaceAll(source, change[0], change[1])
 	}
+	if len(source) > maxProgram {
+		return "", "is longer than a program may be, 64 KiB"
+	}
 	program, err := Adapt(source)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", "does not parse: " + err.Error()
-	case len(program) > maxProgram:
-		return "", "longer than a program may be, 64 KiB"
 	}
 	return program, ""
 }

@@ -23,7 +23,6 @@ func kinds() map[string]string {
 		"errorcheckwithauto":  "is about messages of the compiler",
 		"rundir":              "has several packages",
 		"runindir":            "has several packages",
-		"runoutput":           "writes the program to run",
 		"skip":                "the Go project skips it",
 	}
 }
@@ -50,7 +49,7 @@ func Left(name, source string) string {
 	if len(words) == 0 {
 		return "is a part of another test: it has no recipe"
 	}
-	if words[0] != "run" {
+	if words[0] != "run" && words[0] != "runoutput" {
 		if why, ok := kinds()[words[0]]; ok {
 			return fmt.Sprintf("%s: %s", words[0], why)
 		}
@@ -61,10 +60,20 @@ func Left(name, source string) string {
 		return "needs an experiment of the toolchain: " + recipe
 	case strings.Contains(recipe, "maymorestack"):
 		return "is about the growth of stacks: " + recipe
-	case len(words) > 1 && strings.HasSuffix(words[1], ".go"):
+	case words[0] == "run" && len(words) > 1 && strings.HasSuffix(words[1], ".go"):
 		return "has several files: " + recipe
 	}
 	return ""
+}
+
+// WritesProgram reports whether a test writes the program to be run, and with which arguments it does.
+func WritesProgram(source string) (args []string, ok bool) {
+	for line := range strings.Lines(source) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "//" && words[1] == "runoutput" {
+			return words[2:], true
+		}
+	}
+	return nil, false
 }
 
 // tag says which build constraints hold.
