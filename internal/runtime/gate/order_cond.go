@@ -13,27 +13,17 @@ import (
 func (o *orderer) open(s ast.Stmt) (moved []ast.Stmt, out ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.LabeledStmt:
-		if !o.jumps[s.Label.Name] {
-			if loop, ok := s.Stmt.(*ast.ForStmt); ok {
-				moved, s.Stmt = o.open(loop)
-			}
+		if loop, ok := s.Stmt.(*ast.ForStmt); ok && !o.jumps[s.Label.Name] {
+			moved, s.Stmt = o.open(loop)
 		}
 	case *ast.IfStmt:
-		if s.Init != nil && (o.riskyStmt(s.Init) || o.mixed(s.Cond)) {
+		if o.mustPrecede(s.Init, s.Cond) {
 			return nil, block(s, &s.Init)
 		}
 	case *ast.SwitchStmt:
-		if s.Init != nil && (o.riskyStmt(s.Init) || s.Tag != nil && o.mixed(s.Tag)) {
-			return nil, block(s, &s.Init)
-		}
-		if s.Init == nil && s.Tag != nil && o.mixed(s.Tag) {
-			o.move(&s.Tag, &moved)
-		}
-		if s.Tag == nil {
-			o.cases(s.Body)
-		}
+		return o.openSwitch(s)
 	case *ast.TypeSwitchStmt:
-		if s.Init != nil && o.riskyStmt(s.Init) {
+		if o.mustPrecede(s.Init, nil) {
 			return nil, block(s, &s.Init)
 		}
 	case *ast.RangeStmt:
@@ -44,9 +34,27 @@ func (o *orderer) open(s ast.Stmt) (moved []ast.Stmt, out ast.Stmt) {
 		if s.Init != nil {
 			moved = o.stmt(s.Init)
 		}
-		if s.Cond != nil && o.mixed(s.Cond) {
+		if o.mixed(s.Cond) {
 			o.openLoop(s)
 		}
+	}
+	return moved, s
+}
+
+// mustPrecede reports whether an initial statement, where there is one, has to stand before its statement: for calls of its own or of the
+// condition behind it.
+func (o *orderer) mustPrecede(init ast.Stmt, cond ast.Expr) bool {
+	return init != nil && (o.riskyStmt(init) || o.mixed(cond))
+}
+
+func (o *orderer) openSwitch(s *ast.SwitchStmt) (moved []ast.Stmt, out ast.Stmt) {
+	switch {
+	case o.mustPrecede(s.Init, s.Tag):
+		return nil, block(s, &s.Init)
+	case s.Tag == nil:
+		o.cases(s.Body)
+	case s.Init == nil && o.mixed(s.Tag):
+		o.move(&s.Tag, &moved)
 	}
 	return moved, s
 }
@@ -116,121 +124,71 @@ func (o *orderer) riskyStmt(s ast.Stmt) bool {
 }
 
 // mixed reports whether, among expressions that are evaluated together, a call of the program's own stands beside a read of something
-// that it may change.
+// that it may change. An expression may be nil.
 func (o *orderer) mixed(list ...ast.Expr) bool {
-	calls, reads, within := 0, 0, false
+	m := mixture{o: o}
 	for _, e := range list {
-		ast.Inspect(e, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncLit:
-				return false
-			case *ast.BinaryExpr:
-				if n.Op == token.LAND || n.Op == token.LOR {
-					within = within || o.mixed(n.X) || o.mixed(n.Y)
-					return false
-				}
-			case *ast.CallExpr:
-				if o.ownCall(n) {
-					calls++
-					args := n.Args
-					if s, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok && o.packageOf(s) == "" {
-						if _, plain := s.X.(*ast.Ident); !plain {
-							args = append([]ast.Expr{s.X}, args...)
-						}
-					}
-					within = within || o.mixed(args...)
-					return false
-				}
-			case *ast.KeyValueExpr:
-				if _, field := n.Key.(*ast.Ident); field {
-					within = within || o.mixed(n.Value)
-				}
-			case *ast.SelectorExpr:
-				if o.packageOf(n) != "" {
-					return false
-				}
-				if _, plain := n.X.(*ast.Ident); plain {
-					reads++
-					return false
-				}
-			case *ast.IndexExpr, *ast.StarExpr, *ast.SliceExpr:
-				reads++
-			case *ast.Ident:
-				if n.Obj != nil && n.Obj.Kind == ast.Var && o.shared[n.Obj] {
-					reads++
-				}
-			}
-			return true
-		})
+		if e != nil {
+			ast.Inspect(e, m.visit)
+		}
 	}
-	return within || calls > 0 && reads > 0
+	return m.within || m.calls && m.reads
 }
 
-// survey finds the variables that a call may change: those of the package, those that a function literal captures, those whose
-// address is taken or may be, for a method; and the labels that goto statements jump to.
-func (o *orderer) survey() {
-	o.shared, o.jumps = map[*ast.Object]bool{}, map[string]bool{}
-	var lits []*ast.FuncLit
-	var walk func(n ast.Node) bool
-	walk = func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncLit:
-			lits = append(lits, n)
-			ast.Inspect(n.Body, walk)
-			lits = lits[:len(lits)-1]
+// A mixture is what expressions that are evaluated together do.
+type mixture struct {
+	o            *orderer
+	calls, reads bool
+	within       bool // the operands of a part are a mixture
+}
+
+func (m *mixture) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.FuncLit:
+		return false
+	case *ast.BinaryExpr:
+		if n.Op == token.LAND || n.Op == token.LOR {
+			m.within = m.within || m.o.mixed(n.X) || m.o.mixed(n.Y)
 			return false
-		case *ast.BranchStmt:
-			if n.Tok == token.GOTO && n.Label != nil {
-				o.jumps[n.Label.Name] = true
-			}
-		case *ast.UnaryExpr:
-			if n.Op == token.AND {
-				o.share(n.X)
-			}
-		case *ast.SliceExpr:
-			o.share(n.X)
-		case *ast.CallExpr:
-			if s, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok {
-				o.share(s.X)
-			}
-		case *ast.Ident:
-			if n.Obj != nil && n.Obj.Kind == ast.Var && len(lits) > 0 && (n.Obj.Pos() < lits[len(lits)-1].Pos() || n.Obj.Pos() > lits[len(lits)-1].End()) {
-				o.shared[n.Obj] = true
-			}
 		}
-		return true
-	}
-	for _, d := range o.c.file.Decls {
-		if g, ok := d.(*ast.GenDecl); ok {
-			for _, s := range g.Specs {
-				if v, ok := s.(*ast.ValueSpec); ok {
-					for _, id := range v.Names {
-						o.shared[id.Obj] = true
-					}
-				}
-			}
+	case *ast.CallExpr:
+		return !m.call(n)
+	case *ast.KeyValueExpr:
+		if _, field := n.Key.(*ast.Ident); field {
+			m.within = m.within || m.o.mixed(n.Value)
 		}
-		ast.Inspect(d, walk)
+	case *ast.SelectorExpr:
+		return m.selector(n)
+	case *ast.IndexExpr, *ast.StarExpr, *ast.SliceExpr:
+		m.reads = true
+	case *ast.Ident:
+		m.reads = m.reads || n.Obj != nil && n.Obj.Kind == ast.Var && m.o.shared[n.Obj]
 	}
+	return true
 }
 
-// share notes that the variable in which the place e lies may be reached by other names.
-func (o *orderer) share(e ast.Expr) {
-	for {
-		switch x := e.(type) {
-		case *ast.ParenExpr:
-			e = x.X
-		case *ast.SelectorExpr:
-			e = x.X
-		case *ast.IndexExpr:
-			e = x.X
-		case *ast.Ident:
-			if x.Obj != nil {
-				o.shared[x.Obj] = true
-			}
-			return
-		default:
-			return
+// call notes a call of the program's own, with its operands, and reports whether it is one.
+func (m *mixture) call(n *ast.CallExpr) bool {
+	if !m.o.ownCall(n) {
+		return false
+	}
+	m.calls = true
+	operands := n.Args
+	if s, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok && m.o.packageOf(s) == "" {
+		if _, plain := s.X.(*ast.Ident); !plain {
+			operands = append([]ast.Expr{s.X}, operands...)
 		}
 	}
+	m.within = m.within || m.o.mixed(operands...)
+	return true
+}
+
+// selector reports whether the parts of a selector have to be looked at: not those of a package's name, nor of a variable's field.
+func (m *mixture) selector(n *ast.SelectorExpr) bool {
+	if m.o.packageOf(n) != "" {
+		return false
+	}
+	_, plain := n.X.(*ast.Ident)
+	m.reads = m.reads || plain
+	return !plain
 }
