@@ -22,6 +22,7 @@ type admission struct {
 
 type waiter struct {
 	owner string
+	depth int
 	ready chan struct{} // closed when admitted
 	in    bool          // guarded by admission.mu
 }
@@ -30,8 +31,11 @@ func newAdmission(running, waiting int) *admission {
 	return &admission{running: running, waiting: waiting, byOwner: map[string]int{}}
 }
 
-// fits reports whether a client's call of the owner may start. The caller holds mu.
-func (a *admission) fits(owner string) bool {
+// fits reports whether a client's call of the owner may start, or at a depth a check that waits. The caller holds mu.
+func (a *admission) fits(owner string, depth int) bool {
+	if depth > 0 {
+		return a.busy < a.running
+	}
 	if a.chains >= a.waiting {
 		return false
 	}
@@ -58,15 +62,18 @@ func (a *admission) give(owner string, depth int) {
 	}
 }
 
-// enter waits for a place. It returns ctx's error when that comes first.
-func (a *admission) enter(ctx context.Context, r *Request) error {
+// enter waits for a place, as a client's call does and nothing nested. It returns ctx's error when that comes first.
+func (a *admission) enter(ctx context.Context, r *Request) error { return a.await(ctx, r, r.Depth == 0) }
+
+// await takes a place, and waits for it where waits is set.
+func (a *admission) await(ctx context.Context, r *Request, waits bool) error {
 	a.mu.Lock()
-	if r.Depth > 0 || len(a.queue) == 0 && a.fits(r.Owner) {
+	if !waits || len(a.queue) == 0 && a.fits(r.Owner, r.Depth) {
 		a.take(r.Owner, r.Depth)
 		a.mu.Unlock()
 		return nil
 	}
-	w := &waiter{owner: r.Owner, ready: make(chan struct{})}
+	w := &waiter{owner: r.Owner, depth: r.Depth, ready: make(chan struct{})}
 	a.queue = append(a.queue, w)
 	a.wake()
 	a.mu.Unlock()
@@ -78,7 +85,7 @@ func (a *admission) enter(ctx context.Context, r *Request) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if w.in { // admitted in the same moment
-		a.give(r.Owner, 0)
+		a.give(r.Owner, r.Depth)
 		a.wake()
 		return ctx.Err()
 	}
@@ -96,7 +103,7 @@ func (a *admission) wake() {
 	for {
 		best := -1
 		for i, w := range a.queue {
-			if a.fits(w.owner) && (best < 0 || a.byOwner[w.owner] < a.byOwner[a.queue[best].owner]) {
+			if a.fits(w.owner, w.depth) && (best < 0 || a.byOwner[w.owner] < a.byOwner[a.queue[best].owner]) {
 				best = i
 			}
 		}
@@ -105,7 +112,7 @@ func (a *admission) wake() {
 		}
 		w := a.queue[best]
 		a.queue = append(a.queue[:best], a.queue[best+1:]...)
-		a.take(w.owner, 0)
+		a.take(w.owner, w.depth)
 		w.in = true
 		close(w.ready)
 	}

@@ -103,3 +103,41 @@ func TestAdmissionBoundsChains(t *testing.T) {
 		<-blocked
 	})
 }
+
+// TestAdmissionOfChecks: a check that waits takes a place of those that run, beside calls that wait for others and within no chain.
+func TestAdmissionOfChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(2, 2)
+		call, check := &Request{Owner: "a"}, &Request{Owner: "b", Depth: 1}
+		for range 2 {
+			if err := a.enter(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in := make(chan error, 1)
+		go func() { in <- a.await(t.Context(), check, true) }()
+		synctest.Wait()
+		if len(in) != 0 {
+			t.Error("a check runs beside two calls on two places")
+		}
+		a.pause(call)
+		synctest.Wait()
+		if len(in) != 1 || <-in != nil {
+			t.Error("a check does not run while a call waits for another")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { in <- a.await(ctx, check, true) }()
+		synctest.Wait()
+		cancel()
+		if err := <-in; err == nil {
+			t.Error("a check that nobody waits for any more has a place")
+		}
+		a.leave(check)
+		a.resume(call)
+		a.leave(call)
+		a.leave(call)
+		if busy, queued := a.counts(); busy != 0 || queued != 0 || a.chains != 0 {
+			t.Errorf("%d run, %d wait, %d chains", busy, queued, a.chains)
+		}
+	})
+}

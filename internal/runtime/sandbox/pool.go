@@ -142,7 +142,8 @@ const loadTimeout = 15 * time.Second
 // Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
 func (p *Pool) Load(ctx context.Context, prog Program, owner string) (*report.Facts, *Failure) {
 	req := &Request{Owner: owner, Depth: 1} // part of a call that has its place already, or of an operator's request
-	if err := p.admission.enter(ctx, req); err != nil {
+	// Where few runners are allowed, many checks at once would take those of calls.
+	if err := p.admission.await(ctx, req, p.tasks != roomForAll); err != nil {
 		return nil, interrupted(ctx)
 	}
 	defer p.admission.leave(req)

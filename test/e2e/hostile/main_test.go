@@ -6,4 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-func TestMain(m *testing.M) { rig.Main(m) }
+func TestMain(m *testing.M) {
+	joinTaskGroup()
+	rig.Main(m)
+}

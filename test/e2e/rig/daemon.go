@@ -40,9 +40,15 @@ type Daemon struct {
 // Start starts a daemon on a fresh directory, with the model behind it where there is one, and waits until it is ready.
 func Start(t *testing.T, m *Model, args ...string) *Daemon {
 	t.Helper()
+	return StartIn(t, m, nil, args...)
+}
+
+// StartIn is Start with more in the daemon's environment.
+func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
+	t.Helper()
 	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: &Buffer{}, HTTP: apitest.Client(t)}
 	d.HTTP.Timeout = Patience
-	d.Env = Environment(d.Dir)
+	d.Env = append(Environment(d.Dir), env...)
 	if m != nil {
 		d.Env = append(d.Env, "OPENAI_BASE_URL="+m.URL, "OPENAI_API_KEY="+SecretKey, "RECURGENT_MODEL=scripted")
 	}
