@@ -63,7 +63,9 @@ func (a *admission) give(owner string, depth int) {
 }
 
 // enter waits for a place, as a client's call does and nothing nested. It returns ctx's error when that comes first.
-func (a *admission) enter(ctx context.Context, r *Request) error { return a.await(ctx, r, r.Depth == 0) }
+func (a *admission) enter(ctx context.Context, r *Request) error {
+	return a.await(ctx, r, r.Depth == 0)
+}
 
 // await takes a place, and waits for it where waits is set.
 func (a *admission) await(ctx context.Context, r *Request, waits bool) error {
