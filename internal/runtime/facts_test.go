@@ -52,7 +52,7 @@ func TestBaked(t *testing.T) {
 	t.Parallel()
 	literals := []string{"7", `"x"`}
 	for raw, want := range map[string]bool{"7": true, `"x"`: true, "8": false, `"7"`: false, "[1,7]": true, `{"a":"x"}`: true, `{"x":1}`: false, `{"a":[{"b":7}]}`: true,
-		"[[[[7]]]]": true, "[[[[[7]]]]]": false, "null": false, "true": false} {
+		"[[[[7]]]]": true, "[[[[[7]]]]]": false, `{"a":{"a":{"a":{"a":{"a":7}}}}}`: false, "null": false, "true": false} {
 		if got := baked(literals, texts(raw), json.RawMessage("{}")); got != want {
 			t.Errorf("%s: %v, want %v", raw, got, want)
 		}
@@ -213,6 +213,11 @@ func TestLifecycleOfAnswers(t *testing.T) {
 	}
 	if got := stateRank(agent.StateDurable)*100 + stateRank(agent.StateProbation)*10 + stateRank(agent.StateCandidate); got != 321 || stateRank(agent.StateDegraded) != 0 {
 		t.Errorf("ranks %d", got)
+	}
+	for _, e := range transitions() {
+		if got := after(e.from, e.event); got != e.to {
+			t.Errorf("%q after %s: %q, want %q", e.from, e.event, got, e.to)
+		}
 	}
 	// Failures count as calls, too.
 	p.Promotion = agent.PromotionPolicy{MinCalls: 10, MinSessions: 1}
