@@ -21,6 +21,7 @@ type exchange struct {
 	journal journal
 
 	asks    int
+	sleeps  int   // of these, time.Sleep
 	bytes   int64 // of questions and answers
 	strange int   // frames of unknown kinds
 	nested  int
@@ -49,12 +50,13 @@ type given struct {
 // answer performs one question, or ends the call.
 func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failure) {
 	x.asks++
-	if x.asks > x.pool.opts.MaxAsks {
+	if q.Op == wire.OpSleep { // has bounds of its own
+		x.sleeps++
+		return x.sleep(ctx, q.Params)
+	}
+	if x.asks-x.sleeps > x.pool.opts.MaxAsks {
 		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks", Message: "the program made too many host calls",
 			Hint: "Ask the host once and keep the answer, instead of asking in a loop."}
-	}
-	if q.Op == wire.OpSleep {
-		return x.sleep(ctx, q.Params)
 	}
 	var r reply
 	var fatal *Failure
