@@ -29,7 +29,7 @@ func (c *check) instancePolicy() *Refusal {
 		for len(work) > 0 {
 			t := work[len(work)-1]
 			work = work[:len(work)-1]
-			if argDepth(t, 0) > maxArgDepth || seen.Len() > maxInstances {
+			if TooNested(t) || seen.Len() > maxInstances {
 				return c.refuse(InvalidCode, id.Pos(), "the generic type "+id.Name+" instantiates itself without end", "Let a generic type mention itself only with its own type parameters.")
 			}
 			parts(t, add)
@@ -65,6 +65,9 @@ func parts(t types.Type, add func(types.Type)) {
 		add(t.Elem())
 	}
 }
+
+// TooNested reports whether the type has more type arguments within type arguments than a program may have.
+func TooNested(t types.Type) bool { return argDepth(t, 0) > maxArgDepth }
 
 func argDepth(t types.Type, depth int) int {
 	if depth > maxArgDepth {

@@ -38,11 +38,11 @@ func (o *Operator) Recommendations(ctx context.Context, status string) ([]Advice
 	if status != AdviceApplied && status != AdviceDismissed {
 		return o.openAdvice(ctx, true)
 	}
-	if err := o.ledger.open(ctx); err != nil {
+	if err := o.ledger.Open(ctx); err != nil {
 		return nil, err
 	}
-	defer o.ledger.close()
-	return o.ledger.advices(status), nil
+	defer o.ledger.Close()
+	return o.advices(status), nil
 }
 
 // adviceCount is what OpenRecommendations found last, and what that cost. The zero value is ready.
@@ -75,7 +75,7 @@ func (o *Operator) OpenRecommendations(ctx context.Context) (int, error) {
 
 // openAdvice is what nobody decided about. Acts need not wait for it: an evaluation takes a while.
 func (o *Operator) openAdvice(ctx context.Context, exact bool) ([]Advice, error) {
-	verdicts, err := o.ledger.decided(ctx)
+	verdicts, err := o.decided(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -22,10 +22,10 @@ type AdviceDecision struct {
 
 // DismissRecommendation keeps the recommendation from being listed, until it is undone.
 func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
-	if err := o.ledger.open(ctx); err != nil {
+	if err := o.ledger.Open(ctx); err != nil {
 		return Advice{}, err
 	}
-	defer o.ledger.close()
+	defer o.ledger.Close()
 	if d.Undo {
 		return o.undoAdvice(ctx, d, AdviceDismissed)
 	}
@@ -35,12 +35,12 @@ func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) 
 	}
 	a.Status = AdviceDismissed
 	entry := o.adviceAudit(d, opRecommendationDismiss, a)
-	return a, o.ledger.write(ctx, entry)
+	return a, o.ledger.Write(ctx, entry)
 }
 
 // findAdvice finds an open recommendation, store.ErrNotFound when there is none. The caller holds the ledger.
 func (o *Operator) findAdvice(ctx context.Context, id string) (Advice, error) {
-	all, err := o.evaluate(ctx, o.ledger.verdicts, true)
+	all, err := o.evaluate(ctx, o.ledger.All(), true)
 	if err != nil {
 		return Advice{}, err
 	}
@@ -67,10 +67,10 @@ func (o *Operator) adviceAudit(d AdviceDecision, action string, a Advice) agent.
 // puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary
 // changes nothing but the list: how to split is a person's work.
 func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
-	if err := o.ledger.open(ctx); err != nil {
+	if err := o.ledger.Open(ctx); err != nil {
 		return Advice{}, err
 	}
-	defer o.ledger.close()
+	defer o.ledger.Close()
 	if d.Undo {
 		return o.undoAdvice(ctx, d, AdviceApplied)
 	}
@@ -91,7 +91,7 @@ func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (A
 	if err != nil {
 		return Advice{}, err
 	}
-	o.ledger.apply(entry)
+	o.ledger.Note(entry)
 	return a, nil
 }
 
@@ -171,7 +171,7 @@ func reforgeReason(id string) string { return runtime.ReforgePrefix + id }
 
 // undoAdvice takes an act back. ErrConflict when what it changed was changed again since.
 func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {
-	v, known := o.ledger.verdicts[d.ID]
+	v, known := o.ledger.All()[d.ID]
 	if !known || v.advice.Status != status {
 		return Advice{}, store.ErrNotFound
 	}
@@ -189,7 +189,7 @@ func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status stri
 	if err != nil {
 		return Advice{}, err
 	}
-	o.ledger.apply(entry)
+	o.ledger.Note(entry)
 	v.advice.Status = AdviceOpen
 	return v.advice, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -51,8 +52,8 @@ type Operator struct {
 	calls *runtime.Runtime
 
 	contracts *contract.Cache
-	undoing   sync.Mutex // held during an undo
-	ledger    ledger
+	undoing   sync.Mutex             // held during an undo
+	ledger    *trail.Ledger[verdict] // what people decided about recommendations
 	counted   adviceCount
 }
 
@@ -74,7 +75,7 @@ func New(o Options) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{o: o, store: held, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: ledger{store: held}}, nil
+	return &Operator{o: o, store: held, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: trail.New(held, applyVerdict)}, nil
 }
 
 // What this daemon can be so far: there is one kind of store, which syncs the commit of every call before it is answered.

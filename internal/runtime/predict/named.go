@@ -34,11 +34,11 @@ type Named struct {
 
 // Signature returns the signature of that name, store.ErrNotFound when there is none.
 func (svc *Service) Signature(ctx context.Context, name string) (Named, error) {
-	if err := svc.named.open(ctx); err != nil {
+	if err := svc.named.Open(ctx); err != nil {
 		return Named{}, err
 	}
-	defer svc.named.close()
-	s, ok := svc.named.all[name]
+	defer svc.named.Close()
+	s, ok := svc.named.All()[name]
 	if !ok {
 		return Named{}, store.ErrNotFound
 	}
@@ -47,12 +47,12 @@ func (svc *Service) Signature(ctx context.Context, name string) (Named, error) {
 
 // ListSignatures returns at most limit named signatures behind the name after, in the order of their names.
 func (svc *Service) ListSignatures(ctx context.Context, after string, limit int) ([]Named, error) {
-	if err := svc.named.open(ctx); err != nil {
+	if err := svc.named.Open(ctx); err != nil {
 		return nil, err
 	}
-	defer svc.named.close()
-	all := make([]Named, 0, len(svc.named.all))
-	for name, s := range svc.named.all {
+	defer svc.named.Close()
+	all := make([]Named, 0, len(svc.named.All()))
+	for name, s := range svc.named.All() {
 		if name > after {
 			all = append(all, s)
 		}
@@ -71,12 +71,12 @@ func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawM
 	if err != nil {
 		return s, false, err
 	}
-	if err := svc.named.open(ctx); err != nil {
+	if err := svc.named.Open(ctx); err != nil {
 		return s, false, err
 	}
-	defer svc.named.close()
-	was, known := svc.named.all[name]
-	if !known && len(svc.named.all) >= maxSignatures {
+	defer svc.named.Close()
+	was, known := svc.named.All()[name]
+	if !known && len(svc.named.All()) >= maxSignatures {
 		return s, false, &agent.InputError{Code: "too_large", Detail: "there are 1000 named signatures already", Hint: "delete one, or send the signature with the request"}
 	}
 	now := svc.o.Now().UTC()
@@ -89,7 +89,7 @@ func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawM
 		entry.Undo = "PUT " + signaturePath(name) + " with the signature of before"
 	}
 	entry.After = agent.Encoded(s)
-	return s, !known, svc.named.write(ctx, entry)
+	return s, !known, svc.named.Write(ctx, entry)
 }
 
 func (svc *Service) audit(actor, action, target string) agent.AuditEntry {
@@ -101,18 +101,18 @@ func signaturePath(name string) string { return "/v1/signatures/" + url.PathEsca
 
 // DeleteSignature forgets the name, store.ErrNotFound when there is none.
 func (svc *Service) DeleteSignature(ctx context.Context, name, actor string) error {
-	if err := svc.named.open(ctx); err != nil {
+	if err := svc.named.Open(ctx); err != nil {
 		return err
 	}
-	defer svc.named.close()
-	was, known := svc.named.all[name]
+	defer svc.named.Close()
+	was, known := svc.named.All()[name]
 	if !known {
 		return store.ErrNotFound
 	}
 	entry := svc.audit(actor, opSignatureDelete, name)
 	entry.Before = agent.Encoded(was)
 	entry.Undo = "PUT " + signaturePath(name) + " with the signature of before"
-	return svc.named.write(ctx, entry)
+	return svc.named.Write(ctx, entry)
 }
 
 // parseNamed reads a signature and the demos beside its members.

@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -43,7 +44,7 @@ type Options struct {
 type Service struct {
 	o     Options
 	store store.Namespace
-	named ledger
+	named *trail.Ledger[Named] // signatures
 }
 
 // NewService wires a Service.
@@ -61,5 +62,5 @@ func NewService(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{o: o, store: held, named: ledger{store: held}}, nil
+	return &Service{o: o, store: held, named: trail.New(held, applyNamed)}, nil
 }

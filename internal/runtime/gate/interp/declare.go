@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"unsafe"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 )
 
 // named makes a named type.
@@ -14,7 +16,7 @@ func (tt *typeTable) named(t *types.Named) reflect.Type {
 	if rt := tt.host(t); rt != nil {
 		return rt
 	}
-	if argDepth(t, 0) > maxArgDepth {
+	if gate.TooNested(t) {
 		refuse("a generic type instantiates itself without end: too many types")
 	}
 	return tt.declare(t, typeName(t), flagNamed)
@@ -58,25 +60,6 @@ func (tt *typeTable) identify(f form, name string) {
 	f.t.Hash = h.Sum32()
 	f.t.TFlag &^= flagExtraStar
 	f.t.Str = off(encodeName(name, "", true, false, 0))
-}
-
-// maxArgDepth bounds type arguments within type arguments.
-const maxArgDepth = 16
-
-func argDepth(t types.Type, depth int) int {
-	if depth > maxArgDepth {
-		return depth
-	}
-	deepest := depth
-	switch t := types.Unalias(t).(type) {
-	case *types.Named:
-		for a := range t.TypeArgs().Types() {
-			deepest = max(deepest, argDepth(a, depth+1))
-		}
-	case interface{ Elem() types.Type }:
-		deepest = argDepth(t.Elem(), depth)
-	}
-	return deepest
 }
 
 // pointer makes *T for a made type T with pointer methods: the runtime finds them there. Other pointers are made by reflect.

@@ -1,17 +1,10 @@
 package yaegi
 
 import (
-	crand "crypto/rand"
 	"fmt"
 	"go/constant"
 	"go/types"
-	"io"
-	"maps"
-	"math/big"
-	"math/rand"
-	randv2 "math/rand/v2"
 	"reflect"
-	"time"
 
 	yaegi "github.com/traefik/yaegi/interp"
 
@@ -30,7 +23,7 @@ func exports(p *gate.Program, env *rt.Env) (yaegi.Exports, error) {
 		// which it would put its own functions and generic packages in.
 		out[imp.Path()+"//"+imp.Name()] = map[string]reflect.Value{}
 	}
-	replaced := natives(env)
+	replaced := symbols.Natives(env)
 	for _, obj := range unit.Info.Uses {
 		if obj.Pkg() == nil || obj.Pkg() == unit.Pkg || obj.Parent() != obj.Pkg().Scope() {
 			continue
@@ -129,48 +122,3 @@ func basicTypes() map[types.BasicKind]reflect.Type {
 		types.Float32: reflect.TypeFor[float32](), types.Float64: reflect.TypeFor[float64](),
 	}
 }
-
-// natives returns what stands in for host symbols: clock and chance come from env, and there is no terminal. What is drawn
-// is what the other engine draws.
-func natives(env *rt.Env) map[string]any {
-	n := map[string]any{
-		"time.Now":   env.Now,
-		"time.Since": func(t time.Time) time.Duration { return env.Now().Sub(t) },
-		"time.Until": func(t time.Time) time.Duration { return t.Sub(env.Now()) },
-		"time.Sleep": env.Sleep,
-
-		"crypto/rand.Read":   env.Read,
-		"crypto/rand.Text":   env.Text,
-		"crypto/rand.Int":    func(r io.Reader, limit *big.Int) (*big.Int, error) { return crand.Int(r, limit) },
-		"crypto/rand.Reader": func() *io.Reader { r := io.Reader(reader(env.Read)); return &r }(),
-
-		"fmt.Print":   func(...any) (int, error) { return 0, nil },
-		"fmt.Println": func(...any) (int, error) { return 0, nil },
-		"fmt.Printf":  func(string, ...any) (int, error) { return 0, nil },
-		"fmt.Scan":    func(...any) (int, error) { return 0, io.EOF },
-		"fmt.Scanln":  func(...any) (int, error) { return 0, io.EOF },
-		"fmt.Scanf":   func(string, ...any) (int, error) { return 0, io.EOF },
-	}
-	addMethods(n, "math/rand", reflect.ValueOf(rand.New(&source{env})))
-	addMethods(n, "math/rand/v2", reflect.ValueOf(randv2.New(env)))
-	return n
-}
-
-// addMethods puts the methods of a generator in the place of the package's functions of the same names.
-func addMethods(n map[string]any, path string, r reflect.Value) {
-	for name := range maps.Keys(symbols.Table(path)) {
-		if m := r.MethodByName(name); m.IsValid() {
-			n[path+"."+name] = m.Interface()
-		}
-	}
-}
-
-type source struct{ env *rt.Env }
-
-func (s *source) Int63() int64   { return int64(s.env.Uint64() >> 1) }
-func (s *source) Uint64() uint64 { return s.env.Uint64() }
-func (s *source) Seed(int64)     {}
-
-type reader func([]byte) (int, error)
-
-func (f reader) Read(p []byte) (int, error) { return f(p) }
