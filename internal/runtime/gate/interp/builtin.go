@@ -64,9 +64,12 @@ func (c *compiler) wrapNilCheck(cc *ssa.CallCommon, d uintptr, args []argument) 
 	return func(m unsafe.Pointer) {
 		p := *at[unsafe.Pointer](m, args[0].off)
 		if p == nil {
-			typ := *at[string](m, args[1].off)
-			panic(plainText(fmt.Sprintf("value method %s.%s called using nil *%s pointer",
-				typ, *at[string](m, args[2].off), typ[strings.LastIndexByte(typ, '.')+1:])))
+			typ, arguments, generic := strings.Cut(*at[string](m, args[1].off), "[")
+			if arguments = ""; generic {
+				arguments = "[...]"
+			}
+			panic(plainText(fmt.Sprintf("value method %s%s.%s called using nil *%s%[2]s pointer",
+				typ, arguments, *at[string](m, args[2].off), typ[strings.LastIndexByte(typ, '.')+1:])))
 		}
 		*at[unsafe.Pointer](m, d) = p
 	}
