@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	document "github.com/recurgentd/recurgentd/api"
@@ -19,12 +20,15 @@ type slow struct {
 	*fake
 	begun chan string // methods of calls that have begun
 	end   chan struct{}
+	turn  sync.Mutex              // the fake remembers one call
 	done  chan runtime.CallResult // of those that outlive their requests
 }
 
 func (s *slow) Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
 	s.begun <- q.Method
 	<-s.end
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	return s.fake.Call(ctx, q)
 }
 
