@@ -196,6 +196,16 @@ const (
 // Current returns the current generation, or nil when none is kept.
 func (a *Artifact) Current() *Generation { return a.Find(a.CurrentID) }
 
+// Lineage returns the current generation and the kept ones that it comes of, newest first.
+func (a *Artifact) Lineage() (out []*Generation) {
+	for g := a.Current(); g != nil && len(out) < len(a.Generations); g = a.Find(*g.ParentID) {
+		if out = append(out, g); g.ParentID == nil {
+			break
+		}
+	}
+	return out
+}
+
 // Held returns every generation that the artifact holds: the kept ones, and those that an undo would bring back.
 func (a *Artifact) Held() []*Generation {
 	all := a.Generations[:len(a.Generations):len(a.Generations)]

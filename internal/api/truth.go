@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
@@ -45,7 +46,7 @@ func (s *server) getExamples(w *reply, r *http.Request) error {
 func shown(all []agent.Example) exampleList {
 	out := exampleList{Examples: make([]agent.Example, 0, len(all))}
 	for _, x := range all {
-		x.Effects = nil
+		x.Effects, x.TakenAt = nil, time.Time{}
 		out.Examples = append(out.Examples, x)
 	}
 	return out

@@ -77,15 +77,15 @@ func (a *answered) adopt() (CallResult, error) {
 	if heldMeanwhile(a.artifact, now) {
 		return a.persist() // a person's operation counts for more than a program that was being forged
 	}
-	if examplesDigest(now) != cand.proof.examples {
-		return a.persist() // what people expect has changed since the proof
+	if examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
+		return a.persist() // what people expect, or what was answered, has changed since the proof
 	}
 	g := cand.generation
 	g.ID = now.NextGenerationID()
 	if cand.predecessor != nil {
 		g.ParentID = &cand.predecessor.ID
 	}
-	g.Fixtures, g.ChangedAnswers = cand.proof.kept, cand.proof.changed
+	g.Fixtures, g.ChangedAnswers = cand.proof.fixtures(), cand.proof.changed
 	g.ForgeUsage = a.trail.usage
 	if change.Generation = &g; a.source != agent.SourcePersisted { // else what ran before answered, and this one waits
 		a.generation = g.ID

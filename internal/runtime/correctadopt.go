@@ -26,13 +26,13 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 		return time.Time{}
 	}
 	proved := &agent.Artifact{CurrentID: cand.predecessor.ID, Generations: []*agent.Generation{cand.predecessor}}
-	if heldMeanwhile(proved, now) || examplesDigest(now) != cand.proof.examples || now.CurrentID != cand.predecessor.ID {
+	if heldMeanwhile(proved, now) || examplesDigest(now) != cand.proof.examples || now.CurrentID != cand.predecessor.ID || cand.proof.unseen(cand.predecessor, now) {
 		r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return r.o.Now() // for what there is now; a person's operation counts for more
 	}
 	g := cand.generation
 	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
-	g.Fixtures, g.ChangedAnswers = cand.proof.kept, cand.proof.changed
+	g.Fixtures, g.ChangedAnswers = cand.proof.fixtures(), cand.proof.changed
 	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
 	entry := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: "artifact.correct", Target: k.role + "." + k.method,
 		Reason: "a person called an answer wrong"}

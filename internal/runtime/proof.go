@@ -23,6 +23,9 @@ type proof struct {
 	examples string                // digest of the examples that were held
 	kept     []agent.Fixture       // reproduced: the candidate takes them over
 	changed  []agent.ChangedAnswer // answered differently, where a person asked for the change
+	seen     []string              // the calls of the predecessor's fixtures that there were
+	fixtured bool                  // fixtures were looked at
+	renewed  []agent.Fixture       // those with the new value, so that later programs go on answering these inputs
 	broken   *judged
 }
 
@@ -80,9 +83,10 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	if p.done {
 		return p.broken
 	}
-	broken := c.proveExamples(ctx, cand, adaptive)
+	now := c.refreshed(ctx)
+	broken := now.proveExamples(ctx, cand, adaptive)
 	if broken == nil {
-		broken = c.proveFixtures(ctx, cand, adaptive, mayChange)
+		broken = now.proveFixtures(ctx, cand, adaptive, mayChange)
 	}
 	if broken != nil && broken.class != agent.ClassIntrinsic {
 		return broken // interrupted
@@ -91,13 +95,36 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	return broken
 }
 
+// refreshed is the selection with the artifact of now: while a model wrote, calls have left fixtures and people examples.
+func (c *selected) refreshed(ctx context.Context) *selected {
+	now := *c
+	if a, err := c.r.store.Artifact(ctx, c.role, c.method); err == nil {
+		now.artifact = a
+	}
+	return &now
+}
+
+// unseen reports whether the predecessor has answered an input for the first time since the proof.
+func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool {
+	if predecessor == nil || now.Find(predecessor.ID) == nil || !p.fixtured {
+		return false
+	}
+	return slices.ContainsFunc(now.Find(predecessor.ID).Fixtures, func(f agent.Fixture) bool { return !slices.Contains(p.seen, f.CallID) })
+}
+
 func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
 	p := &cand.proof
-	p.kept, p.changed = nil, nil
+	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
 	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined {
 		return nil
 	}
-	for i, f := range cand.predecessor.Fixtures {
+	p.fixtured = true
+	predecessor := cand.predecessor
+	if now := c.artifact; now != nil && now.Find(predecessor.ID) != nil {
+		predecessor = now.Find(predecessor.ID)
+	}
+	for i, f := range predecessor.Fixtures {
+		p.seen = append(p.seen, f.CallID)
 		if !c.binding(f, adaptive) {
 			continue
 		}
@@ -105,6 +132,10 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 		switch {
 		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange && broken.result.Failure == nil:
 			p.changed = append(p.changed, changedAnswer(f, broken))
+			if broken.result.Value != nil {
+				f.Value = broken.result.Value
+				p.renewed = append(p.renewed, f)
+			}
 		case broken != nil:
 			return broken
 		case reproduced:
@@ -114,19 +145,33 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 	return nil
 }
 
+// fixtures are what the candidate hands on to its successors.
+func (p *proof) fixtures() []agent.Fixture { return append(slices.Clip(p.kept), p.renewed...) }
+
 // binding reports whether a successor must reproduce the fixture: not when the contract of today rejects its value, not
 // when an external response changed shape that it rests on, and not when a person expects another answer.
 func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
-	if adaptive && len(f.Effects) > 0 || c.artifact.CalledWrong(f.Args, f.Kwargs) || c.contradicted(f) {
+	if adaptive && len(f.Effects) > 0 || c.contradicted(f) {
 		return false
 	}
 	return c.terms.schema == nil || c.terms.schema.Check(f.Value) == nil
 }
 
-// contradicted reports whether an example demands another answer than the fixture has.
+// contradicted reports whether an example demands another answer than the fixture's, or, without one, a person called that
+// answer wrong.
 func (c *selected) contradicted(f agent.Fixture) bool {
+	if c.artifact == nil {
+		return false
+	}
 	was := agent.Outcome{Status: agent.StatusOK, Value: f.Value}
-	return slices.ContainsFunc(c.artifact.ActiveExamples(), func(x agent.Example) bool { return x.SameInput(f.Args, f.Kwargs) && !meets(was, &x) })
+	for _, x := range c.artifact.ActiveExamples() {
+		if x.SameInput(f.Args, f.Kwargs) {
+			return !c.outdated(&x, false) && !meets(was, &x)
+		}
+	}
+	return slices.ContainsFunc(c.artifact.Verdicts, func(v agent.Verdict) bool {
+		return v.Wrong() && agent.SameInput(v.Args, v.Kwargs, f.Args, f.Kwargs) && sameExact(v.Got, f.Value)
+	})
 }
 
 // changedAnswer records how a fixture is answered now.

@@ -135,7 +135,7 @@ func (rec *recovery) backoffKey() backoffKey {
 
 // backingOff returns the failed forging that this call must not repeat yet.
 func (rec *recovery) backingOff() (backoff, bool) {
-	if rec.alone() {
+	if rec.alone() || rec.policy.ForceGeneration {
 		return backoff{}, false
 	}
 	return rec.r.backoffs.waiting(rec.backoffKey(), rec.r.o.Now())
@@ -155,7 +155,7 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
 	failing := rec.class == agent.ClassIntrinsic || rec.class == agent.ClassAdaptive
 	switch {
-	case rec.alone(), rec.outage, rec.trail.requested == 0 && len(rec.leaves) == 0:
+	case rec.alone(), rec.policy.ForceGeneration, rec.outage, rec.trail.requested == 0 && len(rec.leaves) == 0:
 	case rec.adopting != nil && rec.adopting.attempt.served():
 		rec.r.backoffs.clear(rec.backoffKey())
 	case failing && !o.OK():
@@ -192,7 +192,7 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 		if rec.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(rec.artifact.LastFailureClass)
 		}
-		rec.adaptive = rec.artifact.LastFailureClass == agent.ClassAdaptive
+		rec.adaptive = rec.artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 // of this program, not of an earlier one
 	}
 	return rec.repair(ctx, g, why)
 }

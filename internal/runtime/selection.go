@@ -131,13 +131,13 @@ func selectApproved(in SelectInput, a *agent.Artifact, d Decision) Decision {
 }
 
 // approved returns the newest approved healthy generation that keeps the contract, else the newest approved one that may
-// run, else nil.
+// run, else nil. Those that the current one comes of go before others: after a rollback what was left behind stays behind.
 func (in *SelectInput) approved(a *agent.Artifact) *agent.Generation {
 	fits := func(g *agent.Generation) bool {
 		return in.CheckedFingerprint == agent.FingerprintNone || g.CheckedFingerprint == in.CheckedFingerprint
 	}
 	var any *agent.Generation
-	for _, g := range a.Generations {
+	for _, g := range append(a.Lineage(), a.Generations...) {
 		if !g.Approved || g.Aside || runnable(*in, a, g) != "" {
 			continue
 		}

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,6 +56,10 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	if err != nil {
 		return JudgedCall{}, nil, err
 	}
+	if j.Expected != nil && call.Outcome.OK() && bytes.Equal(agent.Canonical(j.Expected), agent.Canonical(call.Outcome.Value)) ||
+		j.ExpectedErrorType != "" && j.ExpectedErrorType == call.Outcome.ErrorType {
+		return JudgedCall{}, nil, &agent.InputError{Code: "invalid_verdict", Pointer: "/expected", Detail: "that is what the program answered", Hint: `say {"verdict": "right"}`}
+	}
 	unlock := o.calls.HoldAdoption(call.Log.Role, call.Log.Method)
 	defer unlock()
 	verdict, x := o.verdictOf(&call, j)
@@ -75,7 +80,9 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 			}
 		}
 		change := agent.ArtifactChange{Verdict: &verdict, Example: x}
-		verdict.Dropped = a.FixturesOf(verdict.Args, verdict.Kwargs)
+		if verdict.Wrong() {
+			verdict.Dropped = a.FixturesOf(verdict.Args, verdict.Kwargs)
+		}
 		if o.corrects(a, &verdict) {
 			change.Correction = &agent.Correction{State: agent.CorrectionQueued}
 		}

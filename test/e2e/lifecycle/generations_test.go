@@ -120,7 +120,7 @@ func TestTimesOfArtifacts(t *testing.T) {
 	t.Parallel()
 	weak := rig.Program("\treturn map[string]any{\"status\": \"no_results\", \"for\": call.Arg(0, \"x\")}, nil")
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "w.m": {weak}})
-	d, set := ahead(t, m)
+	d, set := rig.StartAhead(t, m)
 	s, w := d.Session("r"), d.Session("w")
 	stamps := func() (created, used, repaired time.Time) {
 		t.Helper()

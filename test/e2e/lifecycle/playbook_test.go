@@ -11,32 +11,6 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// ahead starts a daemon whose clock the returned function sets ahead by a duration ("720h").
-func ahead(t *testing.T, m *rig.Model, args ...string) (*rig.Daemon, func(string)) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "clock")
-	set := func(by string) {
-		t.Helper()
-		if err := os.WriteFile(file+".new", []byte(by), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set("0s")
-	return newDaemonWith(t, m, []string{rig.ClockFile + "=" + file}, args...), set
-}
-
-// newDaemonWith is newDaemon with more in its environment: it starts once to have a directory, and again with all of it.
-func newDaemonWith(t *testing.T, m *rig.Model, env []string, args ...string) *rig.Daemon {
-	t.Helper()
-	d := rig.Start(t, m, args...)
-	d.Env = append(d.Env, env...)
-	d.Restart()
-	return d
-}
-
 // toolsCommand runs a subcommand of tools, which must succeed and print want.
 func toolsCommand(d *rig.Daemon, want string, args ...string) string {
 	d.T.Helper()
@@ -174,7 +148,7 @@ func TestArchiveIsUndoneToTheByte(t *testing.T) {
 func TestTimePasses(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"old.m": {rig.ProgMends}, "fresh.m": {rig.ProgMends}, "x.y": {rig.ProgMends}})
-	d, set := ahead(t, m)
+	d, set := rig.StartAhead(t, m)
 	d.Policy(map[string]any{"known_tools_prompt_limit": 1})
 	old := d.Session("old")
 	d.Call(old, "m", 1)

@@ -76,6 +76,7 @@ type Reply struct {
 		Generation  string `json:"generation"`
 		Checksum    string `json:"checksum"`
 		Trigger     string `json:"trigger"`
+		Doubted     bool   `json:"doubted"`
 		Engine      string `json:"engine"`
 		Tier        string `json:"tier"`
 		Selection   struct {

@@ -63,6 +63,23 @@ func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	return d
 }
 
+// StartAhead is Start with a clock that set puts ahead by a duration, such as "720h".
+func StartAhead(t *testing.T, m *Model, args ...string) (d *Daemon, set func(by string)) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "clock")
+	set = func(by string) {
+		t.Helper()
+		if err := os.WriteFile(file+".new", []byte(by), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("0s")
+	return StartIn(t, m, []string{ClockFile + "=" + file}, args...), set
+}
+
 // Environment is one in which nothing of the tester's counts: state, home and configuration are below dir.
 func Environment(dir string) []string {
 	return []string{actAsBinary + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
