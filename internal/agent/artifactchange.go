@@ -175,7 +175,7 @@ func (a *Artifact) displace(g Generation) {
 }
 
 // prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
-// contracts that ended better than it failed, and always the current one.
+// contracts that ended better than it failed, and always the current one, its parent and its newest approved ancestor.
 func (a *Artifact) prune() {
 	const latest, contracts = 3, 8
 	if len(a.Generations) <= latest {
@@ -191,10 +191,17 @@ func (a *Artifact) prune() {
 	if cur := a.Current(); cur != nil && cur.ParentID != nil {
 		parent = *cur.ParentID // what served before: a rollback finds it
 	}
+	approved := ""
+	for _, g := range a.Lineage() {
+		if g.Approved {
+			approved = g.ID // it answers while newer ones wait
+			break
+		}
+	}
 	for _, g := range a.Generations[latest:] {
 		rate, _ := g.FailureRate()
 		fresh := !seen[g.CheckedFingerprint] && g.SuccessCount > 0 && rate <= 0.6
-		if g.ID == a.CurrentID || g.ID == parent {
+		if g.ID == a.CurrentID || g.ID == parent || g.ID == approved {
 			kept = append(kept, g)
 			seen[g.CheckedFingerprint] = true
 			continue
