@@ -2,10 +2,6 @@ package diff
 
 import (
 	"fmt"
-	"go/importer"
-	"go/token"
-	"go/types"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/generate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/minimise"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/native"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
 // batchSize is how many generated programs are one native binary, and one child process.
@@ -120,7 +117,7 @@ func report(t *testing.T, under pressure, p generate.Program, d string, minimise
 }
 
 func minimised(t *testing.T, under pressure, p generate.Program, d string) generate.Program {
-	imp, err := exportImporter()
+	imp, err := std.Importer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,32 +155,3 @@ func kindOf(d string) string {
 	}, native)
 	return d[:min(len(d), 25)] + native[max(0, len(native)-30):]
 }
-
-// exportImporter reads the packages that programs may import.
-func exportImporter() (types.Importer, error) {
-	list, err := native.ExportData()
-	if err != nil {
-		return nil, err
-	}
-	files := map[string]string{}
-	for line := range strings.Lines(list) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "packagefile "); ok {
-			path, file, _ := strings.Cut(rest, "=")
-			files[path] = file
-		}
-	}
-	host := types.NewPackage("recurgent", "recurgent")
-	host.Scope().Insert(types.NewTypeName(token.NoPos, host, "Call", types.NewStruct(nil, nil)))
-	host.MarkComplete()
-	std := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
-	return importerFunc(func(path string) (*types.Package, error) {
-		if path == "recurgent" {
-			return host, nil
-		}
-		return std.Import(path)
-	}), nil
-}
-
-type importerFunc func(string) (*types.Package, error)
-
-func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }

@@ -7,6 +7,8 @@ import (
 	"go/token"
 	"go/types"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
 // A world is what a program declares. Random text is tried until the type checker accepts it: the rules of what is recursive,
@@ -55,7 +57,7 @@ func (w *world) declared() []string {
 // check type-checks all that is declared so far.
 func (w *world) check() bool {
 	var b strings.Builder
-	b.WriteString("package tool\n" + strings.Join(w.declared(), ""))
+	b.WriteString(strings.Join(w.declared(), ""))
 	for _, d := range w.named {
 		for _, m := range d.methods {
 			b.WriteString(m.head(d) + " {}\n")
@@ -65,11 +67,15 @@ func (w *world) check() bool {
 		fmt.Fprintf(&b, "type pool%d = %s\n", i, a)
 	}
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, "d.go", b.String(), 0)
+	f, err := parser.ParseFile(fset, "d.go", "package tool\n"+imports(b.String())+b.String(), 0)
 	if err != nil {
 		panic("generate: " + err.Error() + "\n" + b.String())
 	}
-	conf := types.Config{IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", "amd64")}
+	imp, err := std.Importer()
+	if err != nil {
+		panic("generate: " + err.Error())
+	}
+	conf := types.Config{IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", "amd64"), Importer: imp}
 	w.pkg, err = conf.Check("tool", fset, []*ast.File{f}, nil)
 	return err == nil
 }

@@ -65,6 +65,8 @@ func (g *gen) structure(params []string, depth int) string {
 		switch {
 		case g.chance(5):
 			fields = append(fields, "_ "+g.basic())
+		case g.chance(4):
+			fields = append(fields, pick(g, embeddedHosts...)+tag)
 		case g.chance(18):
 			fields = append(fields, pick(g, "", "", "*")+g.reference(params)+tag)
 		default:
@@ -103,8 +105,8 @@ func (g *gen) leaf(params []string) string {
 		return pick(g, params...)
 	case g.chance(40):
 		return g.basic()
-	case g.chance(12):
-		return pick(g, "any", "any", "error")
+	case g.chance(15):
+		return pick(g, heldHosts...)
 	}
 	return g.reference(params)
 }
@@ -123,6 +125,9 @@ func (g *gen) typ(params []string, depth int) string {
 	case 5, 6, 7:
 		return "map[" + g.typ(params, min(depth, 1)) + "]" + g.typ(params, depth)
 	case 8:
+		if g.chance(10) { // in a map, it is held outside the slots
+			return fmt.Sprintf("[%d]%s", 17+g.IntN(20), pick(g, "string", "int64", "*int", "any"))
+		}
 		return fmt.Sprintf("[%d]%s", g.IntN(4), g.typ(params, depth))
 	case 9:
 		return pick(g, "chan ", "chan ", "chan<- ", "<-chan ") + "(" + g.typ(params, depth) + ")"

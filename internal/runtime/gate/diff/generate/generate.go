@@ -103,7 +103,12 @@ func (g *gen) fill(template string, bound map[string]types.Type) string {
 
 // typeText writes a type as the program does.
 func typeText(t types.Type) string {
-	return types.TypeString(types.Unalias(t), func(*types.Package) string { return "" })
+	return types.TypeString(types.Unalias(t), func(p *types.Package) string {
+		if p.Path() == "tool" {
+			return ""
+		}
+		return p.Name()
+	})
 }
 
 func (g *gen) finish(seed uint64) Program {
@@ -118,17 +123,22 @@ func (g *gen) finish(seed uint64) Program {
 		b.WriteString(generics)
 	}
 	text := b.String()
-	var imports strings.Builder
+	text = "package tool\n\n" + imports(text+prelude) + text + prelude
+	return Program{Seed: seed, Main: "Main" + suffix, Text: strings.ReplaceAll(text, mark, suffix), Operations: g.about}
+}
+
+// imports writes the imports that a text needs.
+func imports(text string) string {
+	var b strings.Builder
 	for _, path := range importable {
 		name := path[strings.LastIndexByte(path, '/')+1:]
-		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(text + prelude) {
-			fmt.Fprintf(&imports, "\t%q\n", path)
+		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(text) {
+			fmt.Fprintf(&b, "\t%q\n", path)
 		}
 	}
-	text = "package tool\n\nimport (\n" + imports.String() + ")\n\n" + text + prelude
-	return Program{Seed: seed, Main: "Main" + suffix, Text: strings.ReplaceAll(text, mark, suffix), Operations: g.about}
+	return "import (\n" + b.String() + ")\n\n"
 }
 
 // importable are the packages that generated programs use.
 var importable = []string{"recurgent", "bytes", "cmp", "container/heap", "container/list", "container/ring", "encoding/binary", "encoding/json", "encoding/xml", "errors",
-	"fmt", "iter", "maps", "math", "math/big", "math/bits", "reflect", "regexp", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8"}
+	"fmt", "iter", "maps", "math", "math/big", "math/bits", "net/netip", "reflect", "regexp", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8"}

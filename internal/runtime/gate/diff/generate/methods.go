@@ -125,8 +125,14 @@ func (g *gen) methodCalls(t types.Type) string {
 	}
 	var b strings.Builder
 	b.WriteString(g.fill("\tv := @mkT\n\tlog"+mark+"(@shT(v))\n", map[string]types.Type{"T": t}))
-	for range min(4, pointer.Len()) {
-		sel := pointer.At(g.IntN(pointer.Len()))
+	var methods []*types.Selection
+	for m := range pointer.Methods() {
+		if callable(m.Obj()) {
+			methods = append(methods, m)
+		}
+	}
+	for range min(4, len(methods)) {
+		sel := pick(g, methods...)
 		byValue := set.Lookup(sel.Obj().Pkg(), sel.Obj().Name()) != nil
 		fmt.Fprintf(&b, "\ttry%s(%q, func() {\n%s\t})\n", mark, sel.Obj().Name(), g.methodCall(t, sel.Obj().Name(), sel.Obj().Type().(*types.Signature), byValue))
 	}

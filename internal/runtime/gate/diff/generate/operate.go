@@ -70,6 +70,14 @@ func hasMethods(t types.Type) bool {
 	return types.NewMethodSet(t).Len() > 0 || concrete(t) && !kind[*types.Pointer](t) && types.NewMethodSet(types.NewPointer(t)).Len() > 0
 }
 
+func basicOf(t types.Type, info types.BasicInfo) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&info != 0
+}
+
+func ordered(t types.Type) bool { return basicOf(t, types.IsOrdered) }
+func integer(t types.Type) bool { return basicOf(t, types.IsInteger) }
+
 func isKey(t types.Type) bool { return types.Comparable(t) && !holdsInterface(t) }
 
 // signatureCalls writes calls of a function value.
@@ -136,7 +144,7 @@ func assertions(g *gen, t types.Type) string {
 func conversions(g *gen, t types.Type) string {
 	body := ""
 	for _, u := range append(g.pool, t.Underlying(), types.NewSlice(types.Typ[types.Byte]), types.NewSlice(types.Typ[types.Rune]), types.Typ[types.String], types.Typ[types.Uint8], types.Typ[types.Int]) {
-		if types.Identical(t, u) || !types.ConvertibleTo(t, u) {
+		if _, hidden := hostOf(u); hidden && u == t.Underlying() || types.Identical(t, u) || !types.ConvertibleTo(t, u) {
 			continue
 		}
 		body += fmt.Sprintf("\ttry%s(\"conversion\", func() {\n\t\tv := @mkT\n\t\tlog%s(%s((%s)(v)))\n\t\tvar x any = (%s)(v)\n\t\tlog%s(fmt.Sprintf(\"%%T\", x))\n\t})\n", mark, mark, g.show(u), typeText(u), typeText(u), mark)

@@ -2,9 +2,6 @@ package generate
 
 import (
 	"go/types"
-	"slices"
-
-	"golang.org/x/tools/go/types/typeutil"
 )
 
 // operations lists what programs do with types. One line of the table is one template.
@@ -21,7 +18,7 @@ func init() {
 		{name: "channels", on: always, text: channelsText},
 		{name: "formats", on: always, text: formatsText},
 		{name: "verbs", on: func(t types.Type) bool { return addressFree(t) }, text: verbsText},
-		{name: "json", on: always, text: jsonText},
+		{name: "json", on: always, write: jsonUse},
 		{name: "xml", on: always, write: xmlUse},
 		{name: "deep equality", on: always, text: deepText},
 		{name: "iterators", on: always, text: iteratorsText},
@@ -39,59 +36,30 @@ func init() {
 		{name: "pointer", on: kind[*types.Pointer], text: pointerText},
 		{name: "channel", on: kind[*types.Chan], text: chanText},
 		{name: "function", on: kind[*types.Signature]},
-		{name: "fields", on: kind[*types.Struct], write: fields},
-		{name: "fields", on: kind[*types.Struct], write: fields},
-		{name: "promoted", on: kind[*types.Struct], write: promoted},
+		{name: "fields", on: isStruct, write: fields},
+		{name: "fields", on: isStruct, write: fields},
+		{name: "promoted", on: isStruct, write: promoted},
 		{name: "methods", on: hasMethods, write: (*gen).methodCalls},
 		{name: "methods", on: hasMethods, write: (*gen).methodCalls},
 		{name: "errors", on: isError, write: errorChains},
 		{name: "errors", on: isError, write: errorChains},
 		{name: "heap", on: always, write: heaps},
 		{name: "binary", on: concrete, text: binaryText},
-		{name: "cycles", on: kind[*types.Struct], write: cycles},
+		{name: "cycles", on: isStruct, write: cycles},
 		{name: "local types", on: always, text: localText},
+		{name: "order", on: comparable, text: orderText},
+		{name: "ranges", on: always, text: rangesText},
+		{name: "pulls", on: always, text: pullsText},
+		{name: "wide", on: always, text: wideText},
+		{name: "wide keys", on: isKey, text: wideKeysText},
+		{name: "ordered", on: ordered, text: orderedText},
+		{name: "counts", on: integer, text: countsText},
+		{name: "maps package", on: always, text: mapsText},
+		{name: "lists", on: concrete, text: listsText},
+		{name: "scans", on: always, text: scansText},
+		{name: "literals", on: isStruct, write: literals},
+		{name: "constraints", on: always, write: constraints},
 	}
-}
-
-// xmlUse writes uses of encoding/xml, but for programs with a type that embeds itself: natively the package runs out of stack on it.
-func xmlUse(g *gen, _ types.Type) string {
-	var seen typeutil.Map
-	var visit func(t types.Type, embeds []types.Type) bool
-	visit = func(t types.Type, embeds []types.Type) bool {
-		if slices.ContainsFunc(embeds, func(e types.Type) bool { return types.Identical(e, t) }) {
-			return false
-		}
-		if seen.At(t) != nil && len(embeds) == 0 {
-			return true
-		}
-		seen.Set(t, true)
-		if n, ok := types.Unalias(t).(*types.Named); ok {
-			embeds = append(slices.Clone(embeds), n)
-		}
-		switch u := t.Underlying().(type) {
-		case *types.Struct:
-			for f := range u.Fields() {
-				if !f.Embedded() {
-					if !visit(f.Type(), nil) {
-						return false
-					}
-				} else if !visit(f.Type(), embeds) {
-					return false
-				}
-			}
-		case *types.Pointer:
-			return visit(u.Elem(), embeds)
-		case interface{ Elem() types.Type }:
-			return visit(u.Elem(), nil)
-		}
-		return true
-	}
-	for _, t := range g.pool {
-		if !visit(t, nil) {
-			return ""
-		}
-	}
-	return xmlText
 }
 
 const valuesText = `

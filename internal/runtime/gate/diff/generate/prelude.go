@@ -89,7 +89,7 @@ func tryø(what string, f func()) {
 			if err, ok := p.(error); ok {
 				text = err.Error()
 			}
-			logø("panic in", what, scrubø(text))
+			logø("panic in", what, scrubø(text), fmt.Sprintf("%T", p))
 		}
 	}()
 	f()

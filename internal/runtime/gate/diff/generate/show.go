@@ -20,7 +20,9 @@ func (g *gen) show(t types.Type) string {
 }
 
 func (g *gen) showBody(t types.Type) string {
-	text := typeText(t)
+	if h, ok := hostOf(t); ok {
+		return "\treturn " + h.show + "\n"
+	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		return "\treturn " + basicText(u) + "\n"
@@ -60,7 +62,7 @@ func (g *gen) showBody(t types.Type) string {
 		b.WriteString("\tdefault:\n\t\treturn fmt.Sprintf(\"%T\", x)\n\t}\n")
 		return b.String()
 	}
-	panic("generate: cannot show " + text)
+	panic("generate: cannot show " + typeText(t))
 }
 
 // basicText writes v, of whatever named type, without its methods.

@@ -20,6 +20,9 @@ func (g *gen) maker(t types.Type) string {
 
 func (g *gen) makerBody(t types.Type) string {
 	text := typeText(t)
+	if h, ok := hostOf(t); ok {
+		return "\tv = (" + text + ")(" + h.make + ")\n"
+	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		return "\tv = " + basicValue(u, "("+text+")") + "\n"

@@ -14,12 +14,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/generate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
 // A Result is how a call of a program ended.
@@ -46,23 +46,6 @@ const jobLimit = 20 * time.Second
 //
 //go:embed driver.go.txt
 var Driver string
-
-// host is the package that programs import as "recurgent".
-const host = "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
-
-// ExportData names the compiled form of every package that a program may import, and of what these import, as the linker reads it.
-var ExportData = sync.OnceValues(func() (string, error) {
-	list := []string{"list", "-export", "-deps", "-f", "packagefile {{.ImportPath}}={{.Export}}", host}
-	for _, p := range allow.Packages() {
-		if p.Path != allow.Host {
-			list = append(list, p.Path)
-		}
-	}
-	cmd := exec.Command("go", list...)
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
-	out, err := cmd.Output()
-	return strings.ReplaceAll(string(out), "packagefile unsafe=\n", ""), err
-})
 
 var compilerError = regexp.MustCompile(`program(\d+)\.go:\d+:\d+: internal compiler error`)
 
@@ -105,7 +88,7 @@ func Run(programs []generate.Program) ([]Result, error) {
 // build compiles programs as one package. The compiler is called directly: import path "tool", which programs have here, means something
 // else to the go command. So names of types are the same byte by byte.
 func build(dir string, programs []generate.Program) (string, error) {
-	config, err := ExportData()
+	config, err := std.ExportData()
 	if err != nil {
 		return "", err
 	}
@@ -140,7 +123,7 @@ func (b *builder) write(name, text string) string {
 
 func (b *builder) compile(path string, files ...string) {
 	object := filepath.Join(b.dir, path+".a")
-	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg", b.write("importcfg", "importmap "+allow.Host+"="+host+"\n"+b.config), "-o", object}, files...)...)
+	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg", b.write("importcfg", "importmap "+allow.Host+"="+allow.HostPath+"\n"+b.config), "-o", object}, files...)...)
 	b.config += "packagefile " + path + "=" + object + "\n"
 }
 

@@ -1,0 +1,57 @@
+// Package std gives the packages that programs may import as the Go toolchain at hand compiles them. Nothing but tests imports this
+// package.
+package std
+
+import (
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+)
+
+// ExportData names the compiled form of every package that a program may import, and of what these import, as the linker reads it.
+var ExportData = sync.OnceValues(func() (string, error) {
+	list := []string{"list", "-export", "-deps", "-f", "packagefile {{.ImportPath}}={{.Export}}", allow.HostPath}
+	for _, p := range allow.Packages() {
+		if p.Path != allow.Host {
+			list = append(list, p.Path)
+		}
+	}
+	cmd := exec.Command("go", list...)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	return strings.ReplaceAll(string(out), "packagefile unsafe=\n", ""), err
+})
+
+// Importer returns the one importer of these packages. It may be used concurrently.
+var Importer = sync.OnceValues(func() (types.Importer, error) {
+	list, err := ExportData()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for line := range strings.Lines(list) {
+		path, file, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "packagefile "), "=")
+		files[path] = file
+	}
+	files[allow.Host] = files[allow.HostPath]
+	gc := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+	return &locked{gc: gc}, nil
+})
+
+type locked struct {
+	mu sync.Mutex
+	gc types.Importer
+}
+
+func (l *locked) Import(path string) (*types.Package, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gc.Import(path)
+}
