@@ -76,8 +76,8 @@ func coreConstraint(t types.Type) string {
 		return ""
 	}
 	text := typeText(t.Underlying())
-	if b, ok := t.Underlying().(*types.Basic); ok && b.Info()&types.IsOrdered != 0 {
-		return "~" + text + " | ~[3]" + text
+	if basicOf(t, types.IsInteger) {
+		return "~" + text + " | ~int8 | ~float64"
 	}
 	return "interface{ ~" + text + " }"
 }
