@@ -77,7 +77,7 @@ func coreConstraint(t types.Type) string {
 	}
 	text := typeText(t.Underlying())
 	if basicOf(t, types.IsInteger) {
-		return "~" + text + " | ~int8 | ~float64"
+		return "~" + text + " | ~float32"
 	}
 	return "interface{ ~" + text + " }"
 }
