@@ -23,8 +23,8 @@ const (
 	ClassOK        Class = "ok"        // a value that kept the contract
 	ClassAuthored  Class = "authored"  // the program's own error: an honest answer
 	ClassIntrinsic Class = "intrinsic" // the program's fault
-	ClassAdaptive  Class = "adaptive"  // the outside changed its shape
-	ClassExtrinsic Class = "extrinsic" // the outside failed
+	ClassAdaptive  Class = "adaptive"  // an external response changed shape
+	ClassExtrinsic Class = "extrinsic" // an external source failed
 )
 
 // Lifecycle states of an artifact.
@@ -175,7 +175,7 @@ type Fixture struct {
 	Effects   json.RawMessage   `json:"effects,omitempty"`
 }
 
-// Rejection tells of a program that a model wrote in the place of a generation and that did not get it.
+// Rejection describes a program that a model wrote to replace a generation and that was discarded.
 type Rejection struct {
 	At           time.Time `json:"at"`
 	CallID       string    `json:"call_id"`

@@ -63,7 +63,7 @@ type ArtifactChange struct {
 	ResetRepairs    bool    `json:"reset_repairs,omitempty"`
 	Current         string  `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
 	ForgetSession   string  `json:"forget_session,omitempty"` // drop what fixtures keep of that session
-	Revert          *Revert `json:"revert,omitempty"`         // undo an act
+	Revert          *Revert `json:"revert,omitempty"`         // undo an operation
 }
 
 // Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it

@@ -13,7 +13,7 @@ const (
 )
 
 // Error types of the runtime: a closed set. Programs may author any lower-case type,
-// these included; Outcome.Authored tells them apart.
+// these included; Outcome.Authored distinguishes them.
 const (
 	ErrProvider               = "provider"
 	ErrInvalidCode            = "invalid_code"

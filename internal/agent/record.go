@@ -39,7 +39,7 @@ type Record struct {
 	Extra map[string]json.RawMessage `json:"-"` // keys of a newer version, kept as they are
 }
 
-// OutcomeSummary is the outcome as history tells it: never the value itself.
+// OutcomeSummary is the outcome as the history holds it: never the value itself.
 type OutcomeSummary struct {
 	Status     string  `json:"status"`
 	OK         bool    `json:"ok"`
@@ -57,7 +57,7 @@ type OutcomeSummary struct {
 	RetrievalMode string `json:"retrieval_mode,omitempty"`
 }
 
-// Summarize tells the outcome without its value.
+// Summarize returns the outcome without its value.
 func Summarize(o Outcome) OutcomeSummary {
 	s := OutcomeSummary{Status: o.Status, OK: o.OK(), Retriable: o.Retriable}
 	if o.OK() {

@@ -121,7 +121,7 @@ type Options struct {
 	Stall      time.Duration // a client that does not take 64 KiB of a reply in that time is cut off
 }
 
-// DefaultOptions returns the options of a daemon, but for what is required.
+// DefaultOptions returns the defaults of everything that is not required.
 func DefaultOptions() Options {
 	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, MaxBodies: 64 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second}
 }

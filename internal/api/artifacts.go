@@ -56,7 +56,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 }
 
 // artifactView is an artifact as it is stored, but for the fixtures of its generations: they hold arguments and values
-// of sessions, and only their number is told.
+// of sessions, and only their number is shown.
 type artifactView struct {
 	*agent.Artifact
 	Generations []generationView  `json:"history"`

@@ -84,7 +84,7 @@ func (s *server) postCall(w *reply, r *http.Request) error {
 			return err
 		}
 		q.IdempotencyKey = strings.Join([]string{w.owner, id, bare}, "\n") // nobody meets another's key
-		sum := sha256.Sum256(data)                                         // before decodeCall, which may mend surrogates in place
+		sum := sha256.Sum256(data)                                         // before decodeCall, which may replace surrogates in place
 		q.BodyHash = hex.EncodeToString(sum[:])
 	}
 	if err := decodeCall(data, &q); err != nil {
@@ -208,7 +208,7 @@ func (s *server) getCall(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, v)
 }
 
-// fillLists makes lists that nothing was written to empty ones: clients need not tell null from [].
+// fillLists makes lists that nothing was written to empty ones: clients need not distinguish null from [].
 func fillLists(e *agent.LogEntry) {
 	if e.Args == nil {
 		e.Args = []json.RawMessage{}
@@ -226,7 +226,7 @@ func fillLists(e *agent.LogEntry) {
 	}
 }
 
-// replayCall runs a recorded call again on its recorded effects, and tells whether it ends in the same bytes.
+// replayCall runs a recorded call again on its recorded effects, and reports whether it ends in the same bytes.
 func (s *server) replayCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {

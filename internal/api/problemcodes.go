@@ -63,7 +63,7 @@ type problemKind struct {
 	retry  string // Retry-After in seconds, or ""
 }
 
-// problemKinds is the one table of problems: what clients are told, what /problems/{code} shows, what metrics count.
+// problemKinds is the one table of problems: what clients get, what /problems/{code} shows, what metrics count.
 func problemKinds() []problemKind {
 	return []problemKind{
 		{codeMalformed, 400, "The body cannot be read", "Send exactly one JSON value in UTF-8, with no name twice in an object.", ""},
@@ -76,7 +76,7 @@ func problemKinds() []problemKind {
 		{codeMethod, 405, "The path does not have this method", "The Allow header lists the methods of the path.", ""},
 		{codeExists, 409, "It exists already", "Read it, and change it with If-Match, or choose another name.", ""},
 		{codeConflict, 409, "It was changed meanwhile", "Read it again, decide anew, and send the request again.", ""},
-		{codeCannotUndo, 409, "The act cannot be undone", "GET /v1/maintenance/audit shows what was done since; undo the later acts first.", ""},
+		{codeCannotUndo, 409, "The operation cannot be undone", "GET /v1/maintenance/audit shows what was done since; undo the later operations first.", ""},
 		{codeKeyInUse, 409, "A call with this Idempotency-Key is still running", "Wait for it, or ask for it again later with the same key.", "1"},
 		{codeGone, 410, "It was deleted or has expired", "Nothing can bring it back over this interface.", ""},
 		{codePrecondition, 412, "The revision is another one", "Read it again: the ETag header has its revision.", ""},

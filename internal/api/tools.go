@@ -139,7 +139,7 @@ func wantedRevision(r *http.Request) (int64, error) {
 	return n, nil
 }
 
-// preconditionOf tells a failed If-Match from a change that raced with the request.
+// preconditionOf distinguishes a failed If-Match from a change that raced with the request.
 func preconditionOf(err error, revision int64) error {
 	if p := problemOf(err); revision != store.AnyRevision && (p.Code == codeConflict || p.Code == codeExists) {
 		return fault(codePrecondition, "", "")

@@ -73,7 +73,7 @@ type Options struct {
 	Now    func() time.Time        // clock of records, windows and maintenance, for tests; nil: the machine's
 }
 
-// DefaultOptions returns the options of a daemon that nobody configured, but for DataDir.
+// DefaultOptions returns the defaults of everything but DataDir.
 func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
@@ -90,7 +90,7 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return e.Name + ": " + e.Reason }
 
-// Resolve replaces auto by what it stands for, and checks every option. Errors are *OptionError, for the first option that
+// Resolve replaces auto by the value it stands for, and checks every option. Errors are *OptionError, for the first option that
 // cannot be used. New does the same.
 func (o *Options) Resolve() error {
 	if o.Provider == "auto" {

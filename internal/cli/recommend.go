@@ -24,7 +24,7 @@ func recommendCommand(sh Shell) *cobra.Command {
 		Use:   "recommend",
 		Short: "Print what the daemon recommends from evidence, and decide about it",
 		Long: `Print the daemon's recommendations, best first: stronger contracts, new programs, split roles, each
-with its evidence. Nothing acts on them by itself: --apply and --dismiss do, and --undo takes that back.
+with its evidence. Nothing is applied automatically: --apply and --dismiss decide, and --undo reverts that.
 
 ` + exitsOfClients,
 		Example: `  recurgentd recommend

@@ -51,7 +51,7 @@ func (s *Schema) CheckDecoded(v any) *Violation {
 	return s.violation(firstLeaf(failed), v)
 }
 
-// CheckCall is Check with one thing more, which only the call can tell: an empty object or array as the answer to a
+// CheckCall is Check with one thing more, which only the call knows: an empty object or array as the answer to a
 // required input that was null is nil_required_input. The first positional argument is the required one, unless
 // keyword arguments were given.
 func (s *Schema) CheckCall(value json.RawMessage, args []json.RawMessage, kwargs json.RawMessage) *Violation {

@@ -55,7 +55,7 @@ func (e *InvalidError) Error() string {
 // A Schema is a compiled deliverable. The nil Schema, and that of an absent or empty deliverable, accepts everything.
 type Schema struct {
 	compiled  *jsonschema.Schema // nil accepts everything
-	root      map[string]any     // as translated, for what violations tell
+	root      map[string]any     // as translated, for the text of violations
 	origin    origins
 	unbounded bool // uses keywords whose failures cannot be cut short
 

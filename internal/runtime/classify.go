@@ -15,7 +15,7 @@ type Evidence struct {
 	Authored     bool
 	ErrorType    string
 	Interrupted  bool        // the daemon's doing: client gone, shutdown, spawn failure
-	WaitingEnded bool        // a timeout whose time went into waiting for the outside
+	WaitingEnded bool        // a timeout whose time was spent waiting for an external source
 	PassedOn     agent.Class // of a failure that the program returned and is not to blame for
 	ModelFailed  bool        // the model gave the program no answer that fits
 	Fetches      []sandbox.Fetch

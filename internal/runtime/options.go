@@ -38,7 +38,7 @@ type Options struct {
 	CancelGrace   time.Duration // how long Stop waits for canceled calls to commit
 }
 
-// DefaultOptions returns the options of a daemon, but for what is required.
+// DefaultOptions returns the defaults of everything that is not required.
 func DefaultOptions() Options {
 	return Options{
 		Logger: zerolog.Nop(), Now: time.Now, Model: "gpt-4.1",

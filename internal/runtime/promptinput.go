@@ -62,7 +62,7 @@ func contextShapes(memory map[string]json.RawMessage) map[string]string {
 	return out
 }
 
-// Reasons of a requested regeneration that no person wrote: they tell a model nothing.
+// Reasons of a requested regeneration that no person wrote: they mean nothing to a model.
 const (
 	RegenerateRequested = "requested"       // an operator gave no reason
 	ReforgePrefix       = "recommendation " // and its id: a recommendation was applied
@@ -81,7 +81,7 @@ func (c *selected) wish() string {
 	return reason
 }
 
-// previewHistory tells the model how many records there are and of the latest few what they were, never their values.
+// previewHistory summarises for the model how many records there are and what the latest few were, never their values.
 func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: max(1, c.policy.HistoryPreviewLimit), Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: true})
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *selected) patterns(ctx context.Context) []string {
 	return evolve.PatternsForPrompt(evolve.Capable(events))
 }
 
-// maxShownExamples bounds the examples that a request shows; the others are held back, and told one at a time when they
+// maxShownExamples bounds the examples that a request shows; the others are held back, and named one at a time when they
 // are broken.
 const maxShownExamples = 3
 

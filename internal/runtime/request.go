@@ -50,7 +50,7 @@ type Reply struct {
 	Usage      agent.Usage `json:"usage"`
 }
 
-// Program tells which program answered.
+// Program says which program answered.
 type Program struct {
 	Source      string          `json:"source"` // generated, persisted, repaired, none
 	ArtifactHit bool            `json:"artifact_hit"`

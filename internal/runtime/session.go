@@ -111,7 +111,7 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	return r.store.ChangeContext(ctx, id, change)
 }
 
-// mergePatch tells what the patch changes at the top level.
+// mergePatch returns what the patch changes at the top level.
 func mergePatch(before map[string]json.RawMessage, patch json.RawMessage) (agent.ContextChange, error) {
 	change := agent.ContextChange{Set: map[string]json.RawMessage{}}
 	var fields map[string]json.RawMessage
@@ -145,8 +145,8 @@ func (r *Runtime) History(ctx context.Context, id string, q store.HistoryQuery) 
 	return r.store.History(ctx, id, q)
 }
 
-// Responds tells whether the method of the session's role would respond without a forge, and by what. Only setters
-// bypass programs; a context key of that name tells what a program may find there.
+// Responds reports whether the method of the session's role would respond without a forge, and how. Only setters
+// bypass programs; a context key of that name says what a program may find there.
 func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Introspection, error) {
 	s, err := r.store.Session(ctx, sessionID)
 	if err != nil {

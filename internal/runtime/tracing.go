@@ -15,7 +15,7 @@ func (c *opened) beginSpan(traceParent string, parent *telemetry.Span) {
 		Parent: parent, At: c.started})
 }
 
-// traceAttempt traces the stages of an attempt. The runner tells how long it took, not when: its work ended when judging
+// traceAttempt traces the stages of an attempt. The runner reports how long it took, not when: its work ended when judging
 // began, and what comes before it is waiting for a runner.
 func (c *opened) traceAttempt(a *attempted, judged, ended time.Time) {
 	if c.span == nil {

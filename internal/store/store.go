@@ -131,7 +131,7 @@ type CallCommit struct {
 	Pattern   *agent.PatternEvent
 	Log       agent.LogEntry
 	Outcome   agent.Outcome   // the whole outcome, kept for Policy.Retention.ValueHours
-	Reply     json.RawMessage // what the client is told, kept under Idempotency
+	Reply     json.RawMessage // what the client gets, kept under Idempotency
 	Effects   json.RawMessage // the effect journal, opaque to the store
 	Content   *Content
 	Key       *Idempotent // Reply is taken from the field above
@@ -180,7 +180,7 @@ type CallQuery struct {
 // Artifacts holds the programs.
 type Artifacts interface {
 	// Artifact returns the artifact, ErrNotFound when there is none, or when what is stored of it was corrupt: it
-	// has then been set aside.
+	// has then been moved aside.
 	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
 	// ChangeArtifact applies an operator's change, compared with the revision, together with its audit entry, and
 	// returns the artifact. ErrNotFound, ErrConflict.

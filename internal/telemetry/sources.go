@@ -66,7 +66,7 @@ func newSources() *sources {
 		commits:         desc("recurgent_store_commits_total", "Commits that were acknowledged."),
 		fsyncs:          desc("recurgent_store_fsyncs_total", "Times that a write was forced to the disk."),
 		journal:         desc("recurgent_store_journal_bytes_total", "Bytes written to the journal."),
-		quarantined:     desc("recurgent_store_quarantined_files_total", "Corrupt files set aside."),
+		quarantined:     desc("recurgent_store_quarantined_files_total", "Corrupt files moved aside."),
 		lag:             desc("recurgent_store_checkpoint_lag_entries", "Journal entries that the files do not hold yet."),
 	}
 	s.from.Store(&Sources{})

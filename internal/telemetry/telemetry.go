@@ -19,10 +19,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Build is what recurgent_build_info tells.
+// Build is what recurgent_build_info shows.
 type Build struct{ Version, Revision, GoVersion string }
 
-// Stages tells where the time of a call went. A stage that did not take place is 0 and is not observed.
+// Stages is how long each stage of a call took. A stage that did not take place is 0 and is not observed.
 type Stages struct{ Queue, Select, Forge, Gate, Run, Judge, Commit time.Duration }
 
 // Metrics are the daemon's metrics. Make them with New.
@@ -129,7 +129,7 @@ func (m *Metrics) newModel(f factory) {
 	m.promptTokens, m.completionTokens = tokens.WithLabelValues("prompt"), tokens.WithLabelValues("completion")
 	m.savedRequests = f.counter("recurgent_saved_model_requests_total", "Model requests that warm calls did not need, by what forging their programs took.")
 	m.savedTokens = f.counter("recurgent_saved_tokens_total", "Tokens that warm calls did not need, by what forging their programs took.")
-	m.repairs = f.set("recurgent_repairs_total", "Repairs by the model, by whether the mended program served.", "result", results)
+	m.repairs = f.set("recurgent_repairs_total", "Repairs by the model, by whether the repaired program answered.", "result", results)
 	m.regenerations = f.counter("recurgent_regenerations_total", "Programs forged anew over an earlier generation.")
 	m.verdicts = f.set("recurgent_verdicts_total", "What people said of calls, by verdict.", "verdict", verdictKinds)
 	m.guardrails = f.set("recurgent_guardrails_total", "Programs refused by a guardrail, by type.", "type", guardrailTypes)
@@ -211,7 +211,7 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 	for i := range e.AttemptFailures {
 		if f := &e.AttemptFailures[i]; f.ErrorType == agent.ErrContractViolation && f.AttemptID != e.AttemptID {
 			mismatch, _ := f.Metadata["mismatch"].(string)
-			m.mismatches.inc(mismatch) // mended within the call: the last attempt was counted above
+			m.mismatches.inc(mismatch) // repaired within the call: the last attempt was counted above
 		}
 	}
 	if e.WeakSuccess {
@@ -251,7 +251,7 @@ func (m *Metrics) Saved(requests, tokens int) {
 	m.savedTokens.Add(float64(max(tokens, 0)))
 }
 
-// ObserveRepair counts a repair by the model; ok says that the mended program served.
+// ObserveRepair counts a repair by the model; ok says that the repaired program answered.
 func (m *Metrics) ObserveRepair(ok bool) { m.repairs.inc(result(ok)) }
 
 // ObserveRegeneration counts a program forged anew over an earlier generation.

@@ -40,7 +40,7 @@ type TraceOptions struct {
 	Queue    int // spans that may wait for the collector; what comes on top is dropped and counted
 }
 
-// DefaultTraceOptions returns the options of a daemon, but for what is required.
+// DefaultTraceOptions returns the defaults of everything that is not required.
 func DefaultTraceOptions() TraceOptions {
 	return TraceOptions{Protocol: ProtocolHTTP, Logger: zerolog.Nop(), Queue: sdktrace.DefaultMaxQueueSize}
 }
@@ -160,7 +160,7 @@ func (s *Span) child(name string, kind trace.SpanKind, at time.Time) *Span {
 	return &Span{s.tracer, span}
 }
 
-// Stage tells of a stage that is over. One of no duration is told, too.
+// Stage records a stage that is over, also one of no duration.
 func (s *Span) Stage(name string, began, ended time.Time) {
 	if s == nil {
 		return

@@ -107,7 +107,7 @@ func lineOf(call *ast.CallExpr, levels map[string]string) (line logLine, complet
 	}
 	line.Message = literal(call.Args[0])
 	if line.Message == "" {
-		line.Message = "(what it tells)"
+		line.Message = "(the message)"
 	}
 	complete = true
 	for at := last.X; ; {

@@ -32,7 +32,7 @@ type Call struct {
 	Status      string
 	ErrorType   string
 	Authored    bool
-	Class       agent.Class // of a failure on the way, mended or not
+	Class       agent.Class // of a failure within the call, repaired or not
 	Weak        []string    // reasons
 	CorrectedBy string      // the call that asked again, "verdict" where a person called the answer wrong, or ""
 	Wrong       bool        // a person called the answer wrong, and no program was written for it yet
@@ -50,7 +50,7 @@ type Method struct {
 	Value func(callID string) json.RawMessage
 }
 
-// Recommendation is advice to a person. Nothing acts on it by itself.
+// Recommendation is advice to a person. Nothing is applied automatically.
 type Recommendation struct {
 	ID         string      `json:"id"` // the same for the same advice
 	Role       string      `json:"role"`
@@ -129,7 +129,7 @@ func correctedBy(e *agent.LogEntry, reasked map[string]string) string {
 }
 
 // failureOf is the class of the failure that the call met: its own, or that of the stored program which failed first and
-// was mended within the call. What failed of a program that was not kept yet is no evidence against the one that is.
+// was repaired within the call. What failed of a program that was not kept yet is no evidence against the one that is.
 func failureOf(e *agent.LogEntry) agent.Class {
 	if e.FailureClass != agent.ClassNone || e.Selection.Decision != "run" || len(e.AttemptFailures) == 0 {
 		return e.FailureClass

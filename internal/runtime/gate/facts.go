@@ -30,11 +30,11 @@ type factFinder struct {
 	writes   map[string]bool
 	history  map[types.Object]bool // variables that hold history records
 	context  map[types.Object]bool // variables that hold the session's context
-	skip     map[ast.Node]bool     // literals that are names, not data; Context uses already told
+	skip     map[ast.Node]bool     // literals that are names, not data; Context uses already counted
 	literals map[string]bool
 }
 
-// facts tells what is to be known of a program that may run.
+// facts collects what is known about a program that may run.
 func (c *check) facts() Facts {
 	ff := &factFinder{c: c, patterns: map[string]bool{}, caps: map[string]bool{}, reads: map[string]bool{}, writes: map[string]bool{},
 		history: map[types.Object]bool{}, context: map[types.Object]bool{}, skip: map[ast.Node]bool{}, literals: map[string]bool{}}
@@ -120,7 +120,7 @@ func (ff *factFinder) visit(n ast.Node) bool {
 				ff.skip[ast.Unparen(ix.X)] = true
 			}
 		}
-		for i, r := range n.Rhs { // an alias is told by its own uses
+		for i, r := range n.Rhs { // an alias counts by its own uses
 			if len(n.Lhs) == len(n.Rhs) && ff.isContext(r) {
 				if _, ok := n.Lhs[i].(*ast.Ident); ok {
 					ff.skip[ast.Unparen(r)] = true

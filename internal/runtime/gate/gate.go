@@ -1,8 +1,8 @@
 //go:generate go run ./gen .
 
 // Package gate decides whether a forged program may run, and prepares it. It parses and type-checks modern Go against the allowed
-// packages, whose export data is embedded, mends what needs no model (missing, unused imports; unused variables), applies the policy,
-// and tells facts of the syntax tree.
+// packages, whose export data is embedded, corrects what needs no model (missing, unused imports; unused variables), applies the policy,
+// and collects facts from the syntax tree.
 //
 // It reads no files and needs no Go installation. Source is hostile: sizes, nesting and constants are bounded before the type checker
 // sees them. The gate is no boundary, and must itself run in a confined process.

@@ -62,7 +62,7 @@ func (h *holder) visit(n ast.Node) bool {
 	case *ast.Ident:
 		what = cmp.Or(what, h.list(h.info.Instances[e].TypeArgs)) // an inferred one need be of no expression's type
 	}
-	// Of nested expressions the innermost tells most.
+	// Of nested expressions the innermost says most.
 	if what != nil && (h.at == nil || e.End() <= h.at.End()) {
 		h.at, h.what = e, what
 	}

@@ -17,7 +17,7 @@ func packageHints() map[string]string {
 		"sync":     "A program has one goroutine and needs no locks. Remove them.",
 		"reflect":  "Use type switches. Of reflect only DeepEqual is available.",
 		"context":  "A run is limited by the daemon; no context is needed. call.Context is the session's memory.",
-		"log":      "Return what is to be told in the value or in the error.",
+		"log":      "Return messages in the value or in the error.",
 		"unsafe":   "Use encoding/binary or math.Float64bits.",
 		"C":        "Write it in Go.",
 	}
@@ -43,7 +43,7 @@ func importHint(path string) string {
 	return "Use the packages that the instructions list."
 }
 
-// syntaxHint tells what a text that is not Go may be instead.
+// syntaxHint guesses what a text that is not Go may be instead.
 func syntaxHint(source string) string {
 	packages := 0
 	for line := range strings.Lines(source) {

@@ -72,7 +72,7 @@ func newLibrary() (*library, error) {
 // programBase is where the positions of a program begin, beyond all of the library's.
 const programBase = 1 << 30
 
-// programFiles returns the file set of one program. go/ssa tells by positions which types are declared within a function, so no two files that
+// programFiles returns the file set of one program. go/ssa decides by positions which types are declared within a function, so no two files that
 // it compiles together may share any: a type of the program would become two.
 func (l *library) programFiles() *token.FileSet {
 	if l.fset.Base() >= programBase {

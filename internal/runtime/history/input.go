@@ -19,7 +19,7 @@ type Limits struct {
 	Bytes    int // of the whole input
 }
 
-// DefaultLimits returns the limits of a daemon that is told nothing else.
+// DefaultLimits returns the default limits.
 func DefaultLimits() Limits { return Limits{Elements: 1000, Bytes: 1 << 20} }
 
 // CodeTooLarge is the code of a history input beyond the limits.

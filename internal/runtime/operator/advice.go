@@ -73,7 +73,7 @@ func (o *Operator) OpenRecommendations(ctx context.Context) (int, error) {
 	return k.open, nil
 }
 
-// openAdvice is what nobody decided about. Acts need not wait for it: an evaluation takes a while.
+// openAdvice is what nobody decided about. Operations need not wait for it: an evaluation takes a while.
 func (o *Operator) openAdvice(ctx context.Context, exact bool) ([]Advice, error) {
 	verdicts, err := o.decided(ctx)
 	if err != nil {

@@ -169,7 +169,7 @@ func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.Audi
 
 func reforgeReason(id string) string { return runtime.ReforgePrefix + id }
 
-// undoAdvice takes an act back. ErrConflict when what it changed was changed again since.
+// undoAdvice reverts a decision. ErrConflict when what it changed was changed again since.
 func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {
 	v, known := o.ledger.All()[d.ID]
 	if !known || v.advice.Status != status {

@@ -22,7 +22,7 @@ type ToolPut struct {
 	Actor    string
 }
 
-// PutTool registers the role or changes its contract; created tells which.
+// PutTool registers the role or changes its contract; created says which.
 func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t agent.Tool, created bool, err error) {
 	if err := agent.CheckName("role", q.Role); err != nil {
 		return agent.Tool{}, false, err

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Acts that the audit trail tells and Undo takes back.
+// Operations that the audit trail records and Undo reverts.
 const (
 	opPolicy      = "policy.change"
 	opToolPut     = "tool.put"
@@ -33,7 +33,7 @@ const (
 	opExampleReject = "example.reject"
 )
 
-// undoable reports whether Undo knows acts of that kind.
+// undoable reports whether Undo knows operations of that kind.
 func undoable(action string) bool {
 	return slices.Contains([]string{opPolicy, opToolPut, opToolArchive, opPrune, opRestore}, action) || strings.HasPrefix(action, onArtifacts)
 }
@@ -41,10 +41,10 @@ func undoable(action string) bool {
 // irreversible begins the undo of an entry that nothing can take back.
 const irreversible = "none: "
 
-// undoPath is how an act is taken back, whatever it was.
+// undoPath is the request that undoes an operation.
 func undoPath(auditID string) string { return "POST /v1/maintenance/audit/" + auditID + "/undo" }
 
-// Undo takes back the act of that audit entry, and returns the entry that tells of it. Where nothing happened since, what
+// Undo reverts the operation of that audit entry, and returns the entry of the undo. Where nothing happened since, what
 // the act changed is afterwards what it was, to the byte. store.ErrNotFound when there is no such entry; an *agent.InputError with
 // the code cannot_undo when the act cannot be taken back, or not any more.
 func (o *Operator) Undo(ctx context.Context, auditID, reason, actor string) (agent.AuditEntry, error) {
@@ -73,7 +73,7 @@ func (o *Operator) Undo(ctx context.Context, auditID, reason, actor string) (age
 	case strings.HasPrefix(was.Action, onArtifacts):
 		err = o.undoOperation(ctx, was, &entry)
 	default:
-		err = cannotUndo("acts of this kind have a way of their own", orElse(was.Undo, "the entry tells it"))
+		err = cannotUndo("operations of this kind are undone differently", orElse(was.Undo, "see the entry"))
 	}
 	return entry, err
 }
@@ -82,7 +82,7 @@ func cannotUndo(detail, hint string) error {
 	return &agent.InputError{Code: "cannot_undo", Detail: detail, Hint: hint}
 }
 
-// act finds an entry, and whether it stands undone: by an act that is not undone itself.
+// act finds an entry, and whether it is currently undone: by an operation that is not undone itself.
 func (o *Operator) act(ctx context.Context, auditID string) (agent.AuditEntry, bool, error) {
 	const page = 500
 	undone := map[string]bool{}
@@ -153,7 +153,7 @@ func overlap(a, b json.RawMessage) string {
 	return ""
 }
 
-// undoOperation takes back an act on one artifact. A program put where there was none goes to the archive.
+// undoOperation reverts an operation on one artifact. A program put where there was none goes to the archive.
 func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
 	var from, to agent.Standing
 	if json.Unmarshal(was.After, &from) != nil || from.Role == "" {
@@ -183,7 +183,7 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entr
 	return err
 }
 
-// change makes one act on an artifact and tells the audit trail how the artifact stood before and after it. decide is asked for
+// change makes one operation on an artifact and records in the audit trail how the artifact was before and after it. decide is asked for
 // the act on the artifact as it is, nil where there is none, again when a call changed it meanwhile.
 func (o *Operator) change(ctx context.Context, role, method string, entry *agent.AuditEntry, decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
 	const most = 1000 // busy artifacts change with every call

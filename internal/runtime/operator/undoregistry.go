@@ -71,7 +71,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 	return err
 }
 
-// undoRestore archives what the act brought back: what is there of its roles now, but for what was there before it.
+// undoRestore archives what the operation brought back: what is there of its roles now, but for what was there before it.
 func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {

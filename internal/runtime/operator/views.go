@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// CallView is a call as GET /v1/calls/{id} tells it: its log entry and, while it is retained, its outcome.
+// CallView is a call as GET /v1/calls/{id} returns it: its log entry and, while it is retained, its outcome.
 type CallView struct {
 	agent.LogEntry
 	Outcome *agent.Outcome `json:"outcome"`

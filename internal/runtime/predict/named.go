@@ -61,7 +61,7 @@ func (svc *Service) ListSignatures(ctx context.Context, after string, limit int)
 	return all[:min(len(all), limit)], nil
 }
 
-// PutSignature names a signature, or changes it; created tells which. raw is the signature, with the member demos where
+// PutSignature names a signature, or changes it; created says which. raw is the signature, with the member demos where
 // there are any. It is durable in the audit trail.
 func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s Named, created bool, err error) {
 	if err := agent.CheckName("name", name); err != nil {

@@ -111,7 +111,7 @@ func ask(ctx context.Context, p provider.Provider, r Request, messages []provide
 	return reply, err
 }
 
-// addUsage lets a failure tell of the requests before it too.
+// addUsage adds the usage of the requests before to a failure.
 func addUsage(err error, before agent.Usage) error {
 	var failed *provider.Error
 	if !errors.As(err, &failed) {

@@ -56,7 +56,7 @@ type Query struct {
 	Model     string            // "" is the session's or the daemon's
 	Adapter   string            // lines, json, json_schema
 	SessionID string            // its earlier turns of the same signature are the history, and the new turn is kept; "" for none
-	Debug     bool              // tell the messages
+	Debug     bool              // return the messages
 	Owner     string
 	TraceID   string
 
@@ -123,7 +123,7 @@ func (svc *Service) signature(ctx context.Context, q *Query) (contract.Signature
 	return named.Signature, err
 }
 
-// predict asks the model and tells metrics of it.
+// predict asks the model and counts it in the metrics.
 func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error) {
 	if _, err := Messages(p); err != nil {
 		return Answer{}, fault(err)
@@ -222,7 +222,7 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	return svc.keep(t, &agent.ContextChange{Set: map[string]json.RawMessage{key: svc.boundTurns(memory, key, append(turns, element))}}, reply)
 }
 
-// turnsKey names the turns of a signature: its fields tell it, not its instructions.
+// turnsKey names the turns of a signature, which its fields identify, not its instructions.
 func turnsKey(s contract.Signature) string {
 	fields := make([]contract.Field, 0, len(s.Inputs))
 	for _, f := range s.Inputs {

@@ -56,7 +56,7 @@ func fill(in Input) filled {
 	f.Kwargs, cutKwargs = preview(kwargs, MaxArgs, "{}")
 	f.Note = note(f.Args+f.Kwargs, cutArgs || cutKwargs)
 	if in.Depth >= 2 {
-		in.KnownTools = nil // a Worker is told to hand nothing on
+		in.KnownTools = nil // a Worker must not delegate
 	}
 	for _, t := range in.KnownTools[:min(len(in.KnownTools), MaxTools)] {
 		known := fillTool(t)
@@ -138,7 +138,7 @@ func earlierProgram(code string) string {
 	return regexp.MustCompile(`<(/?(?:failed|failure|earlier)_\w+>)`).ReplaceAllString(code, "&lt;$1")
 }
 
-// news is the feedback that the request does not tell elsewhere: the failure that a repair is about is told in full.
+// news is the feedback that the request does not contain elsewhere: the failure that a repair is about is given in full.
 func news(in Input) []string {
 	if len(in.Feedback) == 0 || in.Kind != provider.KindRepair {
 		return in.Feedback

@@ -44,7 +44,7 @@ const (
 	maxTurn       = 500 // characters of a turn's arguments, and of its value
 )
 
-// Input is what a request tells a model. Secrets in Args and Kwargs are masked already.
+// Input is what a request says to a model. Secrets in Args and Kwargs are masked already.
 type Input struct {
 	Kind         string // provider.KindForge, provider.KindRepair or KindRegenerate
 	Role, Method string

@@ -18,7 +18,7 @@ type OpenAIOptions struct {
 	RetryInterval time.Duration // the first pause; it doubles, with jitter, unless the server says Retry-After
 	MaxReply      int64         // bytes read of a reply
 	HTTPClient    *http.Client  // nil for one of our own
-	// Observe, if set, is told of every request: operation (program or chat), outcome (ok, or a reason of Error) and how
+	// Observe, if set, is called for every request: operation (program or chat), outcome (ok, or a reason of Error) and how
 	// long it took. It is called concurrently.
 	Observe func(operation, outcome string, took time.Duration)
 }

@@ -16,7 +16,7 @@ type RecordOptions struct {
 	Inner   Provider
 	Path    string      // the file that lines are added to; made when it is not there
 	Secrets []string    // replaced wherever they appear
-	OnError func(error) // told when a line could not be written; the call goes on
+	OnError func(error) // called when a line could not be written; the call goes on
 }
 
 // Record passes questions to another provider and writes the answers to a recording file that Replay reads. It is safe

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Call is one call of the program: its input, its session's memory and its ways to the outside.
+// Call is one call of the program: its input, its session's memory and its ways to reach other tools and the network.
 // It belongs to one run and must not be kept.
 type Call struct {
 	Role, Method, CallID, TraceID string

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A journal collects what a run takes from outside, or hands out what an earlier run took. Clock and chance are
+// A journal collects what a run gets from external sources, or replays what an earlier run got. Clock and randomness are
 // functions of the time and the seed that came with the request, so the two stand for all their readings.
 type journal struct {
 	limit     int
@@ -34,12 +34,12 @@ type journal struct {
 type journalForm struct {
 	V      int            `json:"v"`
 	Now    *time.Time     `json:"now,omitempty"`  // when the clock was read
-	Seed   string         `json:"seed,omitempty"` // when chance was drawn from; base64 would not survive a float, a number neither
+	Seed   string         `json:"seed,omitempty"` // when randomness was used; base64 would not survive a float, a number neither
 	Clock  uint64         `json:"clock,omitempty"`
 	Chance uint64         `json:"chance,omitempty"`
 	Asks   []journalEntry `json:"asks,omitempty"`
 
-	// What the session gave to the call and no log entry tells: Replay puts it into the request, Run does not look.
+	// What the session gave to the call and no log entry holds: Replay puts it into the request, Run ignores it.
 	Context      map[string]json.RawMessage `json:"context,omitempty"`
 	InputHistory json.RawMessage            `json:"input_history,omitempty"`
 }

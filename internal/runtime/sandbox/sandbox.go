@@ -40,7 +40,7 @@ type Request struct {
 	Context      map[string]json.RawMessage // by top-level key
 	InputHistory json.RawMessage            // {"messages": [...]} or nothing
 	Now          time.Time                  // the program's clock at its start
-	Seed         uint64                     // of the program's chance
+	Seed         uint64                     // of the program's randomness
 	Timeout      time.Duration              // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
 	NoFetch      bool                       // fetches are denied
 	Sleep        time.Duration              // how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
@@ -71,7 +71,7 @@ type Failure struct {
 	Detail  string // class of a death or panic: stack, memory, map_race, goroutine_panic, deadline, cpu, protocol, killed ...; "" otherwise
 	Hint    string // a correction that a model can follow
 	Ours    bool   // the daemon's doing (shutdown, spawn failure, client gone, a fault of the engine): says nothing about the program
-	Waiting bool   // of a timeout: the time went into waiting for the outside
+	Waiting bool   // of a timeout: the time was spent waiting for an external source
 }
 
 // Effects is what a run took from outside, in order, so that it can be run again on the same.
@@ -104,14 +104,14 @@ type Fetch struct {
 // maxSample bounds Fetch.Sample.
 const maxSample = 2 << 10
 
-// describe fills in what the response tells of itself.
+// describe fills in what the response says about itself.
 func (f *Fetch) describe(r *recurgent.Response) {
 	f.Status, f.FetchedAt, f.ContentType, f.Bytes = r.Status, r.FetchedAt, r.Header["Content-Type"], len(r.Body)
 	f.Shape, f.Outline = describeShape(f.ContentType, r.Body)
 	f.Sample = strings.ToValidUTF8(r.Body[:min(len(r.Body), maxSample)], "")
 }
 
-// Timing tells where the time of a run went.
+// Timing is how long each stage of a run took.
 type Timing struct{ Queue, Spawn, Gate, Run, Host time.Duration }
 
 // Host is what the daemon does for a running program. Its methods are called from the goroutine of Run, one at a time,
@@ -120,9 +120,9 @@ type Host interface {
 	Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
 	// Refuse notes a call that cannot be made, for arguments without a JSON form; a text stands in the place of each.
 	Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome
-	// Delegate registers or reuses the role with the contract; an error is told to the program.
+	// Delegate registers or reuses the role with the contract; an error is returned to the program.
 	Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError
-	// Predict asks the model for the outputs of a signature; an error is told to the program.
+	// Predict asks the model for the outputs of a signature; an error is returned to the program.
 	Predict(ctx context.Context, signature, inputs json.RawMessage) (json.RawMessage, *AuthoredError)
 	Tools(ctx context.Context) (json.RawMessage, error)
 	// History answers recurgent.Call's three history methods: an array of records, oldest first.

@@ -139,8 +139,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// awaitReadable waits, without a buffer, until f can be read. The poller tells of changes only: a pipe that was closed
-// before the wait began would never be told of, so each look asks the kernel.
+// awaitReadable waits, without a buffer, until f can be read. The poller reports changes only: a pipe that was closed
+// before the wait began would never be reported, so each look asks the kernel.
 func awaitReadable(f *os.File) bool {
 	rc, err := f.SyscallConn()
 	if err != nil {

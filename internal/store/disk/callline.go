@@ -56,7 +56,7 @@ func correctionIn(line []byte) (c correction, ok bool) {
 	if !bytes.Contains(line, []byte(`"user_correction_reference_call_id":"`)) {
 		return c, false
 	}
-	// A call's arguments may name the same member: only the decoded line tells.
+	// A call's arguments may name the same member: only the decoded line decides.
 	return c, json.Unmarshal(line, &c) == nil && c.CallID != "" && c.Corrected != ""
 }
 

@@ -147,7 +147,7 @@ func (f *files) setAside(name string, cause error) error {
 // stampFormat is a time in the name of a file.
 const stampFormat = "20060102T150405.000Z"
 
-// stamp returns the time for the name of a file; a counter tells apart those of the same moment.
+// stamp returns the time for the name of a file; a counter distinguishes those of the same moment.
 func (f *files) stamp() string {
 	return fmt.Sprintf("%s-%d", f.shared.now().UTC().Format(stampFormat), f.shared.aside.Add(1))
 }

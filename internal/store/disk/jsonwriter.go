@@ -128,7 +128,7 @@ func codeOf(t reflect.Type) structCode {
 	return code
 }
 
-// append appends the value. When it is not full, zero members are left out, but nil and empty lists are told apart:
+// append appends the value. When it is not full, zero members are left out, but nil and empty lists are distinguished:
 // that is the journal's shape, and decodes to the same value.
 func (c structCode) append(w *jsonWriter, v reflect.Value, full bool) {
 	w.buf = append(w.buf, '{')

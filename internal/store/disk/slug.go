@@ -29,7 +29,7 @@ func slug(name string) string {
 	return strings.Trim(b.String(), "-") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// plain reports whether the name can stand for itself: lower case, for file systems which do not tell cases apart,
+// plain reports whether the name can stand for itself: lower case, for file systems which ignore case,
 // none of the names that mean something else beside it, and not of the form that slug makes of others.
 func plain(name string) bool {
 	const longest, digits = 64, 8

@@ -95,7 +95,7 @@ func artifactRevisions(t *testing.T, r *rig) {
 	})
 }
 
-// An act that is undone leaves the artifact as it was, its revision included, and the generation that a program had pushed out
+// An undone operation leaves the artifact as it was, its revision included, and the generation that a program had pushed out
 // is back, however the store ends in between: after the act, and after the undo.
 func artifactUndo(t *testing.T, r *rig) {
 	r.session("sess_1")
@@ -226,7 +226,7 @@ func watch(t *testing.T, r *rig) {
 				t.Errorf("got %+v, want %s %s %s", c, kind, role, method)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatalf("nothing was told of the change of %s %s.%s", kind, role, method)
+			t.Fatalf("the change of %s %s.%s was not reported", kind, role, method)
 		}
 	}
 	r.forge("calculator", "add", "x")
@@ -239,7 +239,7 @@ func watch(t *testing.T, r *rig) {
 	stop()
 	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), nil))
 	if len(got) != 0 {
-		t.Errorf("told of a change after stop: %+v", <-got)
+		t.Errorf("a change was reported after stop: %+v", <-got)
 	}
 }
 

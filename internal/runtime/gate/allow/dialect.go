@@ -8,7 +8,7 @@ import (
 // RunForm is the one function that every program has.
 const RunForm = "func Run(call *recurgent.Call) (any, error)"
 
-// Dialect is what a prompt tells a model about the Go that runs here: only what is really not allowed, and the packages.
+// Dialect is what a prompt says about the Go that runs here: only what is really not allowed, and the packages.
 func Dialect() string {
 	var b strings.Builder
 	b.WriteString("Write ordinary, current Go (generics, iterators, min/max/clear and range over integers included) in one file, package tool, with exactly one\n")
@@ -54,7 +54,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 - A value of a type that no allowed package declares can be printed by fmt, as in ` + "`fmt.Sprint(err.Type)`" + ` of an error of encoding/json, and used for nothing else.
 - Package variables live for one call.
 - Ranges over maps visit keys in sorted order. A select takes the first case that is ready. What would block for ever ends the run.
-- The clock stands still during a run, but for time.Sleep, which moves it and, in live runs, waits: at most 30 s in sum a call. A sleep that cannot end in time ends the run in timeout at once. Replays, proofs and tries do not wait. Chance comes from a seed. Both are noted, so that a call can be repeated.
+- The clock stands still during a run, but for time.Sleep, which moves it and, in live runs, waits: at most 30 s in sum a call. A sleep that cannot end in time ends the run in timeout at once. Replays, proofs and tries do not wait. Randomness comes from a seed. Both are recorded, so that a call can be repeated.
 - The model is asked through call.Ask and call.Predict alone, a few times a call, and what it answered is noted too.
 - fmt.Print and its kin print nowhere; there is no standard input.
 - ` + "`%T`" + ` and the like name types of the program as of package tool.
@@ -63,7 +63,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
   4 MiB for an array or struct that is a value in a function, and 16 MiB for all of a function's; 127 parameters and results.
 - An interface type without a name may not lead back to itself through its methods.
 
-What the gate mends instead of refusing: unused imports and variables, imports that were forgotten but can only mean one allowed package, another package name.
+What the gate corrects instead of refusing: unused imports and variables, imports that were forgotten but can only mean one allowed package, another package name.
 
 ## Packages
 

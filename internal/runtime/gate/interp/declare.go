@@ -52,7 +52,7 @@ func (tt *typeTable) declare(t types.Type, name string, flags uint8) reflect.Typ
 	return rt
 }
 
-// identify gives a made type its name and what tells it from others of the same name.
+// identify gives a made type its name and what distinguishes it from others of the same name.
 func (tt *typeTable) identify(f form, name string) {
 	tt.serial++
 	h := fnv.New32a()
@@ -73,7 +73,7 @@ func (tt *typeTable) pointer(elem types.Type, to *rtype, name string) {
 	tt.identify(f, name)
 	(*ptrType)(unsafe.Pointer(f.t)).Elem = to
 	f.t.TFlag |= flagUncommon
-	f.u.PkgPath = off(pkgName(nil)) // unexported methods are told apart by it
+	f.u.PkgPath = off(pkgName(nil)) // it distinguishes unexported methods
 	to.PtrToThis = addReflectOff(unsafe.Pointer(f.t))
 	tt.byType.Set(ptr, reflectOf(f.t))
 	tt.addMethods(ptr, f, sels)

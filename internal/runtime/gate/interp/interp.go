@@ -139,7 +139,7 @@ func (c *Compiled) Begin(now time.Time, seed uint64) { c.mc.env.Begin(now, seed)
 // OnSleep has wait called with each sleep of the runs to come; nil for none.
 func (c *Compiled) OnSleep(wait func(time.Duration)) { c.mc.env.OnSleep(wait) }
 
-// Reads returns what the last run read of clock and chance.
+// Reads returns what the last run read from the clock and of randomness.
 func (c *Compiled) Reads() rt.Reads { return c.mc.env.Reads() }
 
 // Run calls the program's Run. Package variables are initialised afresh before it. Exactly one of a value with

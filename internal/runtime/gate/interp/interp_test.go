@@ -68,7 +68,7 @@ func TestVariablesStartAfresh(t *testing.T) {
 	}
 }
 
-// Clock and chance are those of Begin; reads are noted.
+// Clock and randomness are those of Begin; reads are noted.
 func TestClockAndChance(t *testing.T) {
 	c := compile(t, "import (\n\"time\"\n\"math/rand\"\nr2 \"math/rand/v2\"\nc \"crypto/rand\"\n\"hash/maphash\"\n)", `
 	start := time.Now()

@@ -90,7 +90,7 @@ type fn struct {
 	entry    *codeBlock
 	recover  *codeBlock
 	defers   bool
-	own      bool // of the program's own text: its positions are told
+	own      bool // of the program's own text: its positions are reported
 	wrapper  bool // only calls a method
 	pool     []unsafe.Pointer
 	zero     []slot // results of functions that defer: stale ones must not be seen

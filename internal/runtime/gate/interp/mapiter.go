@@ -140,7 +140,7 @@ func (mc *machine) rangedLately(m unsafe.Pointer) bool {
 	return false
 }
 
-// keepOrder begins to keep the order of a map's keys, unless comparing does not tell them apart.
+// keepOrder begins to keep the order of a map's keys, unless comparison cannot distinguish them.
 func (mc *machine) keepOrder(m unsafe.Pointer, keys *sortedKeys) {
 	for i := 1; i < len(keys.list); i++ {
 		if compareKeys(keys.list[i-1], keys.list[i]) == 0 {

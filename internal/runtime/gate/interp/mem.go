@@ -2,7 +2,7 @@ package interp
 
 import "unsafe"
 
-// An access class tells how values of a type are copied: natively where Go has a type of that form, so that the
+// An access class says how values of a type are copied: natively where Go has a type of that form, so that the
 // compiler emits what the collector needs, else through the runtime.
 type class uint8
 

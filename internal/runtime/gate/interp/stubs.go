@@ -9,7 +9,7 @@ import (
 )
 
 // The host calls a method by a code address in the method table of the value's type and hands over the receiver, nothing else: the address
-// must tell which method it is. So there is machine code to hand out, the stubs, each of which jumps to the function value in its slot.
+// must identify the method. So there is machine code to hand out, the stubs, each of which jumps to the function value in its slot.
 
 // slotCount is how many methods of made types there may be at once in a process; the assembly files have as many stubs.
 const (

@@ -22,7 +22,7 @@ type Refusal struct {
 // Error returns the message.
 func (r *Refusal) Error() string { return r.Message }
 
-// Facts is what the syntax tree tells of a program. It comes over the pipe from a confined process: a reader
+// Facts is what the syntax tree shows of a program. It comes over the pipe from a confined process: a reader
 // must treat it as hostile, though everything in it is bounded here.
 type Facts struct {
 	Imports            []string `json:"imports"`

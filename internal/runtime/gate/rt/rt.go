@@ -1,4 +1,4 @@
-// Package rt holds the clock and the chance of a program's run. A program's time.Now, math/rand, crypto/rand
+// Package rt holds the clock and the randomness of a program's run. A program's time.Now, math/rand, crypto/rand
 // and hash/maphash end here, so that a run is a function of the time and the seed that came with the request;
 // what was read of them is noted, capped, for the effect journal.
 //
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Reads says what a run read of the clock and of chance.
+// Reads counts what a run read from the clock and of randomness.
 type Reads struct {
 	Clock  int `json:"clock,omitempty"`  // readings of the clock
 	Chance int `json:"chance,omitempty"` // draws, of whatever size
 }
 
-// Env is the outside of one compiled program: one run after another, never two at once.
+// Env is the environment of one compiled program: one run after another, never two at once.
 type Env struct {
 	now   time.Time
 	reads Reads
@@ -34,7 +34,7 @@ func New() *Env {
 	return e
 }
 
-// Begin starts a run: the clock stands at now, and chance starts from seed.
+// Begin starts a run: the clock stands at now, and randomness starts from seed.
 func (e *Env) Begin(now time.Time, seed uint64) {
 	e.now = now.Round(0).UTC() // without the monotonic reading, which no replay could give again
 	e.reads = Reads{}
@@ -96,7 +96,7 @@ func (e *Env) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Text returns 26 letters and digits of chance, as crypto/rand.Text does.
+// Text returns 26 random letters and digits, as crypto/rand.Text does.
 func (e *Env) Text() string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	b := make([]byte, 26)

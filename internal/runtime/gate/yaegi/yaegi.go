@@ -98,7 +98,7 @@ func (c *Compiled) Begin(now time.Time, seed uint64) {
 	c.env.Begin(now, seed)
 }
 
-// Reads returns what the last run read of clock and chance.
+// Reads returns what the last run read from the clock and of randomness.
 func (c *Compiled) Reads() rt.Reads {
 	if c.retold {
 		return c.other.Reads()

@@ -29,13 +29,13 @@ const maxBlock = 4 << 10
 
 var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `\n</conversation_history>`)
 
-// Tells is what the history block of a request tells.
+// Tells is what the history block of a request says.
 type Tells struct {
 	Records   int              // how many there are
 	Summaries []map[string]any // at most 3, the latest last
 }
 
-// Check returns what the messages tell of the history, or what they lack.
+// Check returns what the messages say about the history, or what they lack.
 func Check(messages []provider.Message) (Tells, error) {
 	var t Tells
 	var system, user string
@@ -54,7 +54,7 @@ func Check(messages []provider.Message) (Tells, error) {
 	}
 	found := block.FindStringSubmatch(user) // the first: what strangers wrote behind it cannot stand in
 	if found == nil {
-		return t, fmt.Errorf("the user message has no block that tells of the history:\n%.2000s", user)
+		return t, fmt.Errorf("the user message has no block about the history:\n%.2000s", user)
 	}
 	if len(found[0]) > maxBlock {
 		return t, fmt.Errorf("the history block has %d bytes, more than %d", len(found[0]), maxBlock)
