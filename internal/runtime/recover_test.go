@@ -42,8 +42,8 @@ func scriptedPrograms() map[string]runtimetest.Run {
 		"two":    runtimetest.Returns("2"),
 		"boom":   boom,
 		"fickle": on("bad", boom, runtimetest.Returns("1")),
-		"mended": on("bad", runtimetest.Returns(`"mended"`), runtimetest.Returns("1")),
-		"other":  on("bad", runtimetest.Returns(`"mended"`), runtimetest.Returns("9")),
+		"fixed":  on("bad", runtimetest.Returns(`"fixed"`), runtimetest.Returns("1")),
+		"other":  on("bad", runtimetest.Returns(`"fixed"`), runtimetest.Returns("9")),
 		"honest": on("bad", runtimetest.Raises("no_such_thing", "there is none"), runtimetest.Returns("1")),
 		"refers": on("bad", runtimetest.Raises(agent.ErrInvalidInput, "not like this"), runtimetest.Returns("3")),
 	}
@@ -81,17 +81,17 @@ func TestRecovery(t *testing.T) {
 		repairs  int
 		rejected []string // stage and reason, newest first
 	}{
-		{"a repair serves", []string{"fickle", "mended"}, "", `"mended" repaired`, "repair", "mended", "repair:execution", 1, nil},
-		{"a repair that fails is replaced", []string{"fickle", "boom", "mended"}, "", `"mended" generated`, "repair forge", "mended", "regenerate:repair_failed", 0, []string{"proof execution: it broke an earlier call that was right"}},
-		{"a repair that breaks an earlier answer", []string{"fickle", "other", "mended"}, "", `"mended" generated`, "repair forge", "mended", "regenerate:repair_failed", 0, []string{"proof execution: it broke an earlier call that was right"}},
-		{"fixtures off", []string{"fickle", "other"}, `{"fixtures_enabled": false}`, `"mended" repaired`, "repair", "other", "repair:execution", 1, nil},
-		{"repair off", []string{"fickle", "mended"}, `{"repair_enabled": false}`, `"mended" generated`, "forge", "mended", "regenerate:repair_disabled", 0, nil},
-		{"no repairs are left", []string{"fickle", "mended"}, `{"max_repairs_before_regen": 0}`, `"mended" generated`, "forge", "mended", "regenerate:budget_exhausted", 0, nil},
-		{"the new program fails too, and is repaired", []string{"fickle", "boom", "boom", "mended"}, `{"fixtures_enabled": false}`, `"mended" generated`, "repair forge repair", "mended", "regenerate:repair_failed", 0, []string{"execution execution: boom", "execution execution: boom"}},
+		{"a repair serves", []string{"fickle", "fixed"}, "", `"fixed" repaired`, "repair", "fixed", "repair:execution", 1, nil},
+		{"a repair that fails is replaced", []string{"fickle", "boom", "fixed"}, "", `"fixed" generated`, "repair forge", "fixed", "regenerate:repair_failed", 0, []string{"proof execution: it broke an earlier call that was right"}},
+		{"a repair that breaks an earlier answer", []string{"fickle", "other", "fixed"}, "", `"fixed" generated`, "repair forge", "fixed", "regenerate:repair_failed", 0, []string{"proof execution: it broke an earlier call that was right"}},
+		{"fixtures off", []string{"fickle", "other"}, `{"fixtures_enabled": false}`, `"fixed" repaired`, "repair", "other", "repair:execution", 1, nil},
+		{"repair off", []string{"fickle", "fixed"}, `{"repair_enabled": false}`, `"fixed" generated`, "forge", "fixed", "regenerate:repair_disabled", 0, nil},
+		{"no repairs are left", []string{"fickle", "fixed"}, `{"max_repairs_before_regen": 0}`, `"fixed" generated`, "forge", "fixed", "regenerate:budget_exhausted", 0, nil},
+		{"the new program fails too, and is repaired", []string{"fickle", "boom", "boom", "fixed"}, `{"fixtures_enabled": false}`, `"fixed" generated`, "repair forge repair", "fixed", "regenerate:repair_failed", 0, []string{"execution execution: boom", "execution execution: boom"}},
 		{"everything fails", []string{"fickle", "boom"}, `{"fixtures_enabled": false}`, "execution generated", "repair forge repair", "fickle", "initial_forge", 1, []string{"execution execution: boom", "execution execution: boom", "execution execution: boom"}},
 		{"everything fails, no recovery is left", []string{"fickle", "boom"}, `{"fixtures_enabled": false, "execution_repair_budget": 0}`, "execution generated", "repair forge", "fickle", "initial_forge", 1, []string{"execution execution: boom", "execution execution: boom"}},
-		{"a refused repair", []string{"fickle", "refused", "mended"}, `{"guardrail_recovery_budget": 0}`, `"mended" generated`, "repair forge", "mended", "regenerate:repair_failed", 0, []string{"validation dependency_policy_violation: os"}},
-		{"a refused repair is repaired", []string{"fickle", "refused", "mended"}, "", `"mended" repaired`, "repair repair", "mended", "repair:execution", 1, nil},
+		{"a refused repair", []string{"fickle", "refused", "fixed"}, `{"guardrail_recovery_budget": 0}`, `"fixed" generated`, "repair forge", "fixed", "regenerate:repair_failed", 0, []string{"validation dependency_policy_violation: os"}},
+		{"a refused repair is repaired", []string{"fickle", "refused", "fixed"}, "", `"fixed" repaired`, "repair repair", "fixed", "repair:execution", 1, nil},
 		{"an honest error that kept earlier answers", []string{"fickle", "honest"}, "", "no_such_thing repaired", "repair", "honest", "repair:execution", 1, nil},
 		{"an honest error that shows nothing", []string{"fickle", "honest"}, `{"fixtures_enabled": false}`, "no_such_thing repaired", "repair", "fickle", "initial_forge", 1, []string{"execution no_such_thing: there is none"}},
 		{"invalid input keeps a repair", []string{"fickle", "refers"}, `{"fixtures_enabled": false}`, "invalid_input repaired", "repair", "refers", "repair:execution", 1, nil},
@@ -166,8 +166,8 @@ func TestFailingProgramBacksOff(t *testing.T) {
 		t.Error("forgotten failures still delay")
 	}
 	clock = clock.Add(31 * time.Second)
-	model.Programs["r.m"] = []string{"mended"}
-	wantReply(t, "after the delay", call("m", "bad"), `"mended" repaired`)
+	model.Programs["r.m"] = []string{"fixed"}
+	wantReply(t, "after the delay", call("m", "bad"), `"fixed" repaired`)
 	if len(r.backoffs.all) != 0 {
 		t.Error("a success leaves the failures")
 	}
@@ -240,7 +240,7 @@ func TestRepairFirst(t *testing.T) {
 func TestProviderFailsDuringRepair(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: scriptedPrograms()}
-	r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", "mended"}}, nil)
+	r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", "fixed"}}, nil)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "fine")
 	model.Err = &provider.Error{Type: agent.ErrProvider, Reason: "network", Message: "connection refused"}
@@ -254,7 +254,7 @@ func TestProviderFailsDuringRepair(t *testing.T) {
 		t.Errorf("the outage counts as %d repairs, %d delays", a.RepairCountSinceRegen, len(r.backoffs.all))
 	}
 	model.Err = nil
-	wantReply(t, "afterwards", call("m", "bad"), `"mended" repaired`)
+	wantReply(t, "afterwards", call("m", "bad"), `"fixed" repaired`)
 }
 
 // A payload that is no program is asked for again, as often as the policy says; then it is the model's fault.

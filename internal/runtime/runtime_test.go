@@ -16,8 +16,8 @@ import (
 const (
 	add       = "\ta, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil"
 	boomOnBad = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn call.Arg(0, \"x\"), nil"
-	breaks    = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn \"broken\", nil"
-	mends     = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil"
+	breaks    = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"fixed\", nil\n\t}\n\treturn \"broken\", nil"
+	fixes     = "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"fixed\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil"
 )
 
 // The first call is forged, the next ones ask no model.
@@ -69,11 +69,11 @@ func TestSingleFlight(t *testing.T) {
 
 // A stored program that fails is repaired with its code, class and message.
 func TestRepair(t *testing.T) {
-	r, model := newRuntime(t, map[string][]string{"r.m": {run(boomOnBad), run(mends)}})
+	r, model := newRuntime(t, map[string][]string{"r.m": {run(boomOnBad), run(fixes)}})
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	wantReply(t, "cold", call("m", 1), "1 generated")
-	wantReply(t, "repaired", call("m", "bad"), `"mended" repaired`)
-	wantReply(t, "warm", call("m", "bad"), `"mended" persisted`)
+	wantReply(t, "repaired", call("m", "bad"), `"fixed" repaired`)
+	wantReply(t, "warm", call("m", "bad"), `"fixed" persisted`)
 	last := model.Requests()[1].Messages[len(model.Requests()[1].Messages)-1].Content
 	for _, part := range []string{"<failed_code>", `panic("boom")`, "<failure_class>intrinsic</failure_class>", "boom"} {
 		if !strings.Contains(last, part) {
@@ -89,11 +89,11 @@ func TestRepair(t *testing.T) {
 // Proof before serving: a repair that breaks an older answer is refused and the broken fixture
 // goes to the model; with fixtures off it is accepted.
 func TestProofBeforeServing(t *testing.T) {
-	r, model := newRuntime(t, map[string][]string{"pf.m": {run(boomOnBad), run(breaks), run(mends)}})
+	r, model := newRuntime(t, map[string][]string{"pf.m": {run(boomOnBad), run(breaks), run(fixes)}})
 	_, call := conversation(t, r, SessionRequest{Role: "pf"})
 	first := call("m", 1)
 	wantReply(t, "cold", first, "1 generated")
-	wantReply(t, "the repair breaks the fixture, the next program does not", call("m", "bad"), `"mended" generated`)
+	wantReply(t, "the repair breaks the fixture, the next program does not", call("m", "bad"), `"fixed" generated`)
 	wantReply(t, "the older answer holds", call("m", 1), "1 persisted")
 	if text := lastUser(model.Requests()[2]); !strings.Contains(text, "broke an earlier call") {
 		t.Errorf("the next attempt was not told of the broken fixture:\n%s", text)
@@ -106,7 +106,7 @@ func TestProofBeforeServing(t *testing.T) {
 	patchPolicy(t, off, `{"fixtures_enabled": false}`)
 	_, call = conversation(t, off, SessionRequest{Role: "pf"})
 	call("m", 1)
-	wantReply(t, "fixtures off", call("m", "bad"), `"mended" repaired`)
+	wantReply(t, "fixtures off", call("m", "bad"), `"fixed" repaired`)
 }
 
 // A repair that fails goes on to a new program in the same call; a spent budget forges at once.

@@ -130,7 +130,7 @@ func TestCorrection(t *testing.T) {
 
 // With approval required a newer program waits, and the approved one goes on answering.
 func TestApprovalIsOfAGeneration(t *testing.T) {
-	r, _ := newRuntime(t, map[string][]string{"r.m": {run(boomOnBad), run(mends)}})
+	r, _ := newRuntime(t, map[string][]string{"r.m": {run(boomOnBad), run(fixes)}})
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	wantReply(t, "first", call("m", 1), "1 generated")
 	yes := true
@@ -145,7 +145,7 @@ func TestApprovalIsOfAGeneration(t *testing.T) {
 	if a.CurrentID != "gen-2" || !a.Approved {
 		t.Errorf("current %s, approved %v", a.CurrentID, a.Approved)
 	}
-	wantReply(t, "approved", call("m", "bad"), `"mended" persisted`)
+	wantReply(t, "approved", call("m", "bad"), `"fixed" persisted`)
 }
 
 // With reads off each call has a program of its own, which displaces nothing.

@@ -181,7 +181,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// Failure classes: a stored program that failed counts, though the call mended it; a first program that was
+// Failure classes: a stored program that failed counts, though the call fixed it; a first program that was
 // refused on the way does not.
 func TestFailuresOnTheWay(t *testing.T) {
 	t.Parallel()

@@ -145,8 +145,8 @@ func TestErrorsBesideMoves(t *testing.T) {
 	}
 }
 
-// What needs no model is mended: unused and missing imports, unused variables, the package's name.
-func TestMended(t *testing.T) {
+// What needs no model is fixed: unused and missing imports, unused variables, the package's name.
+func TestFixups(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, source, has string }{
 		{"unused import", program("strings", "", ""), ""},

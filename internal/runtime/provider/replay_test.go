@@ -18,7 +18,7 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	p, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"one"}
 
-{"role":"r","method":"m","kind":"repair","code":"mended","origin":"written"}
+{"role":"r","method":"m","kind":"repair","code":"fixed","origin":"written"}
 {"role":"r","method":"m","kind":"forge","code":"two"}
 `), "demo")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestReplay(t *testing.T) {
 		r, err := p.Program(t.Context(), provider.Request{Kind: kind, Role: "r", Method: method, Model: "x"})
 		return r.Code, err
 	}
-	for i, want := range []struct{ kind, code string }{{"forge", "one"}, {"repair", "mended"}, {"forge", "two"}, {"forge", "two"}, {"repair", "mended"}} {
+	for i, want := range []struct{ kind, code string }{{"forge", "one"}, {"repair", "fixed"}, {"forge", "two"}, {"forge", "two"}, {"repair", "fixed"}} {
 		if got, err := ask(want.kind, "m"); got != want.code || err != nil {
 			t.Errorf("answer %d: got %q, %v, want %q", i, got, err, want.code)
 		}

@@ -119,7 +119,7 @@ func noArtifact(t *testing.T, s *testStore) {
 	}
 }
 
-// Verify finds what is wrong, repair mends what can be mended.
+// Verify finds what is wrong, repair fixes what can be fixed.
 func TestVerifyAndRepair(t *testing.T) {
 	ctx := context.Background()
 	dir, _ := filled(t)
@@ -155,7 +155,7 @@ func TestVerifyAndRepair(t *testing.T) {
 		}
 		r, err = Repair(ctx, dir, testOptions(t))
 		if err != nil || len(r.Problems) > 0 && !strings.Contains(r.Problems[0], "failure_count") && !strings.Contains(r.Problems[0], "out of order") {
-			t.Errorf("%s: not mended: %v, %v", c.file, r.Problems, err)
+			t.Errorf("%s: not fixed: %v, %v", c.file, r.Problems, err)
 		}
 	}
 	// A program text that is gone comes back from its artifact.

@@ -145,7 +145,7 @@ func TestTornLogs(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r, err := Repair(ctx, dir, testOptions(t)); err != nil || len(r.Problems) > 0 {
-				t.Errorf("not mended: %v, %v", r.Problems, err)
+				t.Errorf("not fixed: %v, %v", r.Problems, err)
 			}
 			if aside, _ := filepath.Glob(filepath.Join(dir, file+".corrupt-*")); len(aside) != 1 {
 				t.Errorf("got %d files aside after a repair", len(aside))

@@ -30,7 +30,7 @@ func stages(stderr string) string {
 // exit codes are those of a call without it.
 func TestCallStream(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgMends}, "calculator.fail": {rig.ProgFails}})
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes}, "calculator.fail": {rig.ProgFails}})
 	d := rig.Start(t, m)
 	for _, c := range []struct {
 		args   []string
@@ -41,7 +41,7 @@ func TestCallStream(t *testing.T) {
 		{[]string{"calculator", "add", "2", "-3"}, "-1\n", 0, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
 		{[]string{"calculator", "add", "2", "3"}, "5\n", 0, ""}, // a warm call may have ended before it can be followed
 		{[]string{"r", "m", "1"}, "1\n", 0, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
-		{[]string{"r", "m", "bad"}, "\"mended\"\n", 0, "started as CALL; failed in execution: execution: "},
+		{[]string{"r", "m", "bad"}, "\"fixed\"\n", 0, "started as CALL; failed in execution: execution: "},
 		{[]string{"calculator", "fail"}, "", 1, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
 	} {
 		out, errs, code := d.Client(append([]string{"call", "--stream"}, c.args...)...)

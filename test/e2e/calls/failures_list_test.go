@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A labelledFailure is one failure with its label: a program that served once, pinned so that nothing mends it, and how it fails the second
+// A labelledFailure is one failure with its label: a program that served once, pinned so that nothing fixes it, and how it fails the second
 // time; or a program that the gate does not let in.
 type labelledFailure struct {
 	name     string

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// newStrictDaemon starts one in which a violation ends its call: nothing is mended.
+// newStrictDaemon starts one in which a violation ends its call: nothing is fixed.
 func newStrictDaemon(t *testing.T, m *rig.Model) *rig.Daemon {
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"outcome_repair_budget": 0})

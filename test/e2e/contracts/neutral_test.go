@@ -108,7 +108,7 @@ func TestOutcomesDoNotDependOnWords(t *testing.T) {
 }
 
 // Keys are the same whatever Go type they come from; a refused program is written again; a program that breaks
-// the contract on its first run is mended.
+// the contract on its first run is fixed.
 func TestContractsLeaveTheRestAlone(t *testing.T) {
 	t.Parallel()
 	k := map[string]any{"contract": map[string]any{"deliverable": rig.ParseJSON(`{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`)}}
@@ -119,7 +119,7 @@ func TestContractsLeaveTheRestAlone(t *testing.T) {
 		"keys.typed":   {rig.Program("\ttype key string\n\treturn map[key]any{key(\"status\"): \"ok\", \"movies\": []string{\"A\"}}, nil")},
 		"keys.plain":   {rig.Program("\treturn map[string]any{\"status\": \"ok\", \"movies\": [1]string{\"A\"}, \"more\": nil}, nil")},
 		"keys.guarded": {rig.Program("\treturn map[string]any{\"status\": exec.ErrNotFound.Error()}, nil", "os/exec"), rig.ProgMoviesFull},
-		"keys.mended":  {rig.ProgMoviesWeak, rig.ProgMoviesFull},
+		"keys.fixed":   {rig.ProgMoviesWeak, rig.ProgMoviesFull},
 	})
 	d := rig.Start(t, m)
 	s := d.Session("keys", k)
@@ -135,13 +135,13 @@ func TestContractsLeaveTheRestAlone(t *testing.T) {
 	if e := d.LogOf(guarded); e["guardrail_recovery_attempts"] != 1.0 || e["outcome_repair_attempts"] != 0.0 {
 		t.Errorf("guardrail retries: %v, outcome repairs: %v", e["guardrail_recovery_attempts"], e["outcome_repair_attempts"])
 	}
-	mended := d.Call(s, "mended", "action")
-	d.WantValue(mended, map[string]any{"status": "success", "movies": []any{"A", "B", "action"}}, "generated")
-	if e := d.LogOf(mended); e["outcome_repair_attempts"] != 1.0 || e["guardrail_recovery_attempts"] != 0.0 {
+	fixed := d.Call(s, "fixed", "action")
+	d.WantValue(fixed, map[string]any{"status": "success", "movies": []any{"A", "B", "action"}}, "generated")
+	if e := d.LogOf(fixed); e["outcome_repair_attempts"] != 1.0 || e["guardrail_recovery_attempts"] != 0.0 {
 		t.Errorf("outcome repairs: %v, guardrail retries: %v", e["outcome_repair_attempts"], e["guardrail_recovery_attempts"])
 	}
 	if n := d.Metric(`recurgent_contract_violations_total{mismatch="min_items_violation"}`); n != 1 {
-		t.Errorf("the mended violation counts %v times, want once", n)
+		t.Errorf("the fixed violation counts %v times, want once", n)
 	}
 }
 

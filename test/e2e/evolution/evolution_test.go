@@ -98,10 +98,10 @@ func checkApplied(d *rig.Daemon, m *rig.Model, rec map[string]any, apply string)
 	d.T.Helper()
 	d.Do(http.StatusOK, http.MethodPost, apply, map[string]any{"reason": "they keep asking again"})
 	s := d.Session("movie finder")
-	mended := d.Call(s, "find", "action")
-	d.WantValue(mended, map[string]any{"status": "success", "movies": []any{"A", "B", "action"}}, "repaired")
-	if mended.Program.Selection.Reason != "contract_changed" {
-		d.T.Errorf("selection %+v, want contract_changed", mended.Program.Selection)
+	fixed := d.Call(s, "find", "action")
+	d.WantValue(fixed, map[string]any{"status": "success", "movies": []any{"A", "B", "action"}}, "repaired")
+	if fixed.Program.Selection.Reason != "contract_changed" {
+		d.T.Errorf("selection %+v, want contract_changed", fixed.Program.Selection)
 	}
 	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User+q.System, "min_items") {
 		d.T.Errorf("the repair request (%s) does not tell of the constraint", q.Kind)

@@ -152,7 +152,7 @@ func TestPredictAdapters(t *testing.T) {
 		{"json_schema, the server has it", "json_schema", []openaitest.Reply{rig.Text(object)}, 1, true},
 		{"json_schema, the server refuses it", "json_schema", []openaitest.Reply{{Status: http.StatusBadRequest, Body: `{"error":{"message":"response_format json_schema is not supported"}}`}, rig.Text(object)}, 2, false},
 		{"json_schema, the server is known to refuse it", "json_schema", []openaitest.Reply{rig.Text(object)}, 1, false},
-		{"a reply of wrong types is mended once", "json", []openaitest.Reply{rig.Text(strings.Replace(object, "5.0", `"five"`, 1)), rig.Text(object)}, 2, false},
+		{"a reply of wrong types is fixed once", "json", []openaitest.Reply{rig.Text(strings.Replace(object, "5.0", `"five"`, 1)), rig.Text(object)}, 2, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m.Answer("", "", c.replies...)
@@ -170,7 +170,7 @@ func TestPredictAdapters(t *testing.T) {
 			if strings.HasPrefix(c.adapter, "json") != strings.Contains(last.Text, "one JSON object") {
 				t.Errorf("the model was asked: %s", last.Text)
 			}
-			if c.name == "a reply of wrong types is mended once" && !strings.Contains(last.Text, "Stars must be of type integer, got string") {
+			if c.name == "a reply of wrong types is fixed once" && !strings.Contains(last.Text, "Stars must be of type integer, got string") {
 				t.Errorf("the reason is not fed back: %s", last.Text)
 			}
 		})

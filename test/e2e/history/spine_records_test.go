@@ -20,7 +20,7 @@ func TestRecords(t *testing.T) {
 		"delegator.compute":  {rig.ProgDelegates},
 		"delegator.wander":   {rig.Program("\to := call.Tool(\"nobody\").Call(\"knows\")\n\treturn o.Value, nil")},
 		"nobody.knows":       {rig.Program("\treturn 1, nil")},
-		"mender.first":       {rig.Program("\treturn call.Args[0].(string), nil"), rig.Program("\tif s, ok := call.Args[0].(string); ok {\n\t\treturn s, nil\n\t}\n\treturn \"mended\", nil")},
+		"fixer.first":        {rig.Program("\treturn call.Args[0].(string), nil"), rig.Program("\tif s, ok := call.Args[0].(string); ok {\n\t\treturn s, nil\n\t}\n\treturn \"fixed\", nil")},
 	})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
@@ -32,7 +32,7 @@ func TestRecords(t *testing.T) {
 	for _, c := range []struct {
 		role, method string
 		args         []any
-	}{{"delegator", "compute", nil}, {"delegator", "wander", nil}, {"mender", "first", []any{"text"}}, {"mender", "first", []any{5}}} {
+	}{{"delegator", "compute", nil}, {"delegator", "wander", nil}, {"fixer", "first", []any{"text"}}, {"fixer", "first", []any{5}}} {
 		replies = append(replies, d.Invoke(s, map[string]any{"role": c.role, "method": c.method, "args": append([]any{}, c.args...)}))
 	}
 	records, logged := d.History(s), logByCall(d)
@@ -121,7 +121,7 @@ func checkNested(t *testing.T, byMethod map[string]map[string]any) {
 func checkSources(t *testing.T, byMethod map[string]map[string]any) {
 	t.Helper()
 	for name, want := range map[string][3]any{ // speaker, program_source, artifact_hit
-		"calculator.explode": {"user", "generated", false}, "mender.first": {"user", "repaired", nil}, "calculator.x=": {"user", "none", false}} {
+		"calculator.explode": {"user", "generated", false}, "fixer.first": {"user", "repaired", nil}, "calculator.x=": {"user", "none", false}} {
 		r := byMethod[name]
 		if r["speaker"] != want[0] || r["program_source"] != want[1] || want[2] != nil && r["artifact_hit"] != want[2] {
 			t.Errorf("%s: speaker %v, program_source %v, artifact_hit %v, want %v", name, r["speaker"], r["program_source"], r["artifact_hit"], want)

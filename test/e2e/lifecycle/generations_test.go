@@ -15,13 +15,13 @@ import (
 func TestGenerations(t *testing.T) {
 	t.Parallel()
 	breaks := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
-	mended := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil")
-	m := rig.NewModel(t, rig.Script{"r.m": {breaks, mended}})
+	fixed := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"fixed\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil")
+	m := rig.NewModel(t, rig.Script{"r.m": {breaks, fixed}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.WantValue(d.Call(s, "m", "good"), "good", "generated")
 	got := d.Call(s, "m", "bad")
-	d.WantValue(got, "mended", "repaired")
+	d.WantValue(got, "fixed", "repaired")
 	if got.Program.Generation != "gen-2" || !strings.HasPrefix(got.Program.Trigger, "repair:") {
 		t.Errorf("program: %+v", got.Program)
 	}
@@ -30,15 +30,15 @@ func TestGenerations(t *testing.T) {
 		t.Errorf("the repair request: %s\n%s", q.Kind, q.User)
 	}
 	list := d.List("/v1/tools/r/methods/m/generations")
-	if len(list) != 2 || list[0]["parent_id"] != "gen-1" || list[1]["trigger"] != "initial_forge" || list[1]["code"] != breaks || list[0]["code"] != mended {
+	if len(list) != 2 || list[0]["parent_id"] != "gen-1" || list[1]["trigger"] != "initial_forge" || list[1]["code"] != breaks || list[0]["code"] != fixed {
 		t.Errorf("generations: %v", list)
 	}
-	if a := d.Get("/v1/tools/r/methods/m"); a["repair_count_since_regen"] != 1.0 || a["intrinsic_failure_count"] != 1.0 || a["last_failure_class"] != "intrinsic" || a["code"] != mended {
+	if a := d.Get("/v1/tools/r/methods/m"); a["repair_count_since_regen"] != 1.0 || a["intrinsic_failure_count"] != 1.0 || a["last_failure_class"] != "intrinsic" || a["code"] != fixed {
 		t.Errorf("artifact: %v", a)
 	}
 	d.WantValue(d.Call(s, "m", "good"), "good", "persisted")
 	e := d.Get("/v1/calls/" + got.CallID)
-	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["code"] != mended || !rig.Equal("mended", e["outcome"].(map[string]any)["value"]) {
+	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["code"] != fixed || !rig.Equal("fixed", e["outcome"].(map[string]any)["value"]) {
 		t.Errorf("log entry: %v", e)
 	}
 	if f, _ := e["attempt_failures"].([]any); len(f) != 1 {
@@ -51,7 +51,7 @@ func TestSamePathTwentyTimes(t *testing.T) {
 	t.Parallel()
 	answers := rig.Script{}
 	for i := range 20 {
-		answers[fmt.Sprintf("r%02d.m", i)] = []any{rig.ProgMayPanic, rig.ProgMayPanic, rig.ProgMends}
+		answers[fmt.Sprintf("r%02d.m", i)] = []any{rig.ProgMayPanic, rig.ProgMayPanic, rig.ProgFixes}
 	}
 	m := rig.NewModel(t, answers)
 	d := rig.Start(t, m)
@@ -84,7 +84,7 @@ func TestSamePathTwentyTimes(t *testing.T) {
 // the old program; each has its own health.
 func TestThreeGenerationsAreKept(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.Call(s, "m", 1)
@@ -92,14 +92,14 @@ func TestThreeGenerationsAreKept(t *testing.T) {
 		t.Errorf("the first generation: %v", g)
 	}
 	for i := range 6 {
-		m.Answer("r", "m", openaiCode(strings.Replace(rig.ProgMends, "mended", fmt.Sprintf("mended %d", i), 1)))
+		m.Answer("r", "m", openaiCode(strings.Replace(rig.ProgFixes, "fixed", fmt.Sprintf("fixed %d", i), 1)))
 		d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/regenerate", map[string]any{})
 		d.Call(s, "m", i)
 	}
 	var told []string
 	for _, g := range d.List("/v1/tools/r/methods/m/generations") {
 		told = append(told, fmt.Sprint(g["id"], " of ", g["parent_id"], " by ", g["trigger"], ": ", g["success_count"]))
-		if !strings.Contains(g["code"].(string), "mended") {
+		if !strings.Contains(g["code"].(string), "fixed") {
 			t.Errorf("%s has no code", g["id"])
 		}
 	}
@@ -109,7 +109,7 @@ func TestThreeGenerationsAreKept(t *testing.T) {
 	}
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/rollback", map[string]any{"generation": "gen-5"})
 	got := d.Call(s, "m", "bad")
-	if d.WantValue(got, "mended 3", "persisted"); got.Program.Generation != "gen-5" {
+	if d.WantValue(got, "fixed 3", "persisted"); got.Program.Generation != "gen-5" {
 		t.Errorf("after the rollback %s ran", got.Program.Generation)
 	}
 }
@@ -119,7 +119,7 @@ func TestThreeGenerationsAreKept(t *testing.T) {
 func TestTimesOfArtifacts(t *testing.T) {
 	t.Parallel()
 	weak := rig.Program("\treturn map[string]any{\"status\": \"no_results\", \"for\": call.Arg(0, \"x\")}, nil")
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "w.m": {weak}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "w.m": {weak}})
 	d, set := rig.StartAhead(t, m)
 	s, w := d.Session("r"), d.Session("w")
 	stamps := func() (created, used, repaired time.Time) {
@@ -162,7 +162,7 @@ func TestTimesOfArtifacts(t *testing.T) {
 // callers without a model.
 func TestHealthyOneOfEachContractIsKept(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"c.m": {rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"c.m": {rig.ProgFixes}})
 	d := rig.Start(t, m)
 	s := d.Session("c")
 	const contracts = 6
@@ -170,7 +170,7 @@ func TestHealthyOneOfEachContractIsKept(t *testing.T) {
 		return d.Invoke(s, map[string]any{"method": "m", "args": []any{1}, "contract": map[string]any{"deliverable": map[string]any{"type": "number", "minimum": -n}}})
 	}
 	for n := range contracts {
-		m.Answer("c", "m", openaiCode(strings.Replace(rig.ProgMends, "mended", fmt.Sprintf("mended %d", n), 1)))
+		m.Answer("c", "m", openaiCode(strings.Replace(rig.ProgFixes, "fixed", fmt.Sprintf("fixed %d", n), 1)))
 		call(n)
 	}
 	if n := len(d.Artifact("c", "m")["history"].([]any)); n != contracts {

@@ -15,12 +15,12 @@ import (
 // The repair path and the budget path over HTTP, with what the model is told.
 func TestRepairPathAndBudgetPath(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "b.m": {rig.ProgMayPanic}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "b.m": {rig.ProgMayPanic}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.WantValue(d.Call(s, "m", 1), 1, "generated")
 	repaired := d.Call(s, "m", "bad")
-	d.WantValue(repaired, "mended", "repaired")
+	d.WantValue(repaired, "fixed", "repaired")
 	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "boom") || !strings.Contains(q.User, `<args>["bad"]</args>`) {
 		t.Errorf("the repair was asked with %s:\n%s", q.Kind, q.User)
 	}
@@ -54,9 +54,9 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 	if got := d.Artifact("b", "m"); got["repair_count_since_regen"] != 3.0 {
 		t.Errorf("repairs after a restart: %v", got["repair_count_since_regen"])
 	}
-	m.Answer("b", "m", openaiCode(rig.ProgMends))
+	m.Answer("b", "m", openaiCode(rig.ProgFixes))
 	got := d.Call(s, "m", "bad")
-	d.WantValue(got, "mended", "generated")
+	d.WantValue(got, "fixed", "generated")
 	if got.Program.Trigger != "regenerate:budget_exhausted" || d.Artifact("b", "m")["repair_count_since_regen"] != 0.0 {
 		t.Errorf("trigger %s", got.Program.Trigger)
 	}
@@ -111,7 +111,7 @@ func TestProofOverHTTP(t *testing.T) {
 	d.Policy(map[string]any{"fixtures_enabled": false})
 	s = d.Session("off")
 	d.Call(s, "m", 1)
-	d.WantValue(d.Call(s, "m", "bad"), "mended", "repaired")
+	d.WantValue(d.Call(s, "m", "bad"), "fixed", "repaired")
 }
 
 // A changed deliverable makes the program stale: it is repaired before it runs, on its code and the new contract;
@@ -119,7 +119,7 @@ func TestProofOverHTTP(t *testing.T) {
 func TestContractMismatch(t *testing.T) {
 	t.Parallel()
 	object := rig.Program("\treturn map[string]any{\"v\": call.Arg(0, \"x\")}, nil")
-	m := rig.NewModel(t, rig.Script{"c.m": {rig.ProgMends, object}})
+	m := rig.NewModel(t, rig.Script{"c.m": {rig.ProgFixes, object}})
 	d := rig.Start(t, m)
 	s := d.Session("c")
 	call := func(deliverable map[string]any, purpose string) rig.Reply {
@@ -130,7 +130,7 @@ func TestContractMismatch(t *testing.T) {
 	d.WantValue(call(number, "reworded"), 1, "persisted")
 	changed := call(wrapped, "one")
 	d.WantValue(changed, map[string]any{"v": 1}, "repaired")
-	if q := m.LastQuestion(); changed.Program.Trigger != "repair:contract_changed" || !strings.Contains(q.User, "mended") || !strings.Contains(q.User, "required") {
+	if q := m.LastQuestion(); changed.Program.Trigger != "repair:contract_changed" || !strings.Contains(q.User, "fixed") || !strings.Contains(q.User, "required") {
 		t.Errorf("trigger %s, asked:\n%s", changed.Program.Trigger, q.User)
 	}
 	for range 3 {
@@ -238,9 +238,9 @@ func TestSwitches(t *testing.T) {
 	d.Policy(map[string]any{"artifact_read_roles": []any{}, "force_generation": true})
 	asked(1, "forced", func() { d.Call(other, "m", 1, 2) })
 	d.Policy(map[string]any{"force_generation": false, "repair_enabled": false})
-	m.Answer("w", "m", openaiCode(rig.ProgMends))
+	m.Answer("w", "m", openaiCode(rig.ProgFixes))
 	got := d.Call(s, "m", "bad")
-	if d.WantValue(got, "mended", "generated"); m.LastQuestion().Kind != "forge" || got.Program.Trigger != "regenerate:repair_disabled" {
+	if d.WantValue(got, "fixed", "generated"); m.LastQuestion().Kind != "forge" || got.Program.Trigger != "regenerate:repair_disabled" {
 		t.Errorf("repair off: %s, %s", m.LastQuestion().Kind, got.Program.Trigger)
 	}
 }

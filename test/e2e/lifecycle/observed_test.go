@@ -86,7 +86,7 @@ func TestSeen(t *testing.T) {
 func TestThirteenFields(t *testing.T) {
 	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "news.read": {rig.ProgFetches}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "news.read": {rig.ProgFetches}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())
 	s, news := d.Session("r"), d.Session("news")
 	fresh, warm, repaired := d.Call(s, "m", 1), d.Call(s, "m", 1), d.Call(s, "m", "bad")
@@ -120,7 +120,7 @@ func TestThirteenFields(t *testing.T) {
 // The thirteen fields stand on every line of the call log, whatever the call was and wherever it is read.
 func TestThirteenFieldsOnEveryLine(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "r.broken": {"package tool\n\nfunc Run(call"}, "r.honest": {rig.Program("\treturn nil, recurgent.Fail(\"no\", \"no\")")},
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "r.broken": {"package tool\n\nfunc Run(call"}, "r.honest": {rig.Program("\treturn nil, recurgent.Fail(\"no\", \"no\")")},
 		"r.dead": {rig.Status(http.StatusUnauthorized)}, "r.nests": {rig.Program("\treturn call.Tool(\"r\").Call(\"m\", 1).Value, nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("r")

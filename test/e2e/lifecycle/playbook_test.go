@@ -24,7 +24,7 @@ func toolsCommand(d *rig.Daemon, want string, args ...string) string {
 // The playbook as subcommands: every act works, is audited with who, what, why and how to undo it.
 func TestPlaybookCommands(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.Call(s, "m", 1)
@@ -34,7 +34,7 @@ func TestPlaybookCommands(t *testing.T) {
 	tools("probation", "list", "r")
 	tools("func Run", "show", "r", "m")
 	tools("repair:execution", "lineage", "r", "m")
-	tools("+\t\treturn \"mended\", nil", "diff", "r", "m")
+	tools("+\t\treturn \"fixed\", nil", "diff", "r", "m")
 	tools("SESSIONS", "scorecards", "r")
 	tools("healthy", "decisions", "r", "m")
 	tools("nothing", "stale", "--days", "1")
@@ -108,7 +108,7 @@ func TestPolicyCommands(t *testing.T) {
 // Dry runs change nothing; what was archived comes back to the byte.
 func TestArchiveIsUndoneToTheByte(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})
 	d := rig.Start(t, m)
 	d.Call(d.Session("r"), "m", 1)
 	d.Restart() // everything is written out
@@ -147,7 +147,7 @@ func TestArchiveIsUndoneToTheByte(t *testing.T) {
 // off by default, archives when it is on, and says so in the audit trail.
 func TestTimePasses(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"old.m": {rig.ProgMends}, "fresh.m": {rig.ProgMends}, "x.y": {rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"old.m": {rig.ProgFixes}, "fresh.m": {rig.ProgFixes}, "x.y": {rig.ProgFixes}})
 	d, set := rig.StartAhead(t, m)
 	d.Policy(map[string]any{"known_tools_prompt_limit": 1})
 	old := d.Session("old")
@@ -177,7 +177,7 @@ func TestTimePasses(t *testing.T) {
 // With approval_required, no program that a model wrote runs before a person said so: neither a new one nor a repair.
 func TestApproval(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}})
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"approval_required": true})
 	s := d.Session("r")
@@ -189,7 +189,7 @@ func TestApproval(t *testing.T) {
 	d.WantError(d.Call(s, "m", "bad"), "execution") // the repair waits, and the approved program goes on answering
 	d.WantValue(d.Call(s, "m", 2), 2, "persisted")
 	approve()
-	d.WantValue(d.Call(s, "m", "bad"), "mended", "persisted")
+	d.WantValue(d.Call(s, "m", "bad"), "fixed", "persisted")
 	if n := len(m.Questions()); n != 2 {
 		t.Errorf("%d model requests, want 2", n)
 	}

@@ -97,7 +97,7 @@ func TestStoredCodeIsNotTrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	thief := rig.Program("\tdata, _ := os.ReadFile(\""+secret+"\")\n\treturn string(data), nil", "os")
-	m := rig.NewModel(t, rig.Script{"thief.m": {rig.ProgMends}, "manifest.m": {rig.ProgMends}, "abi.m": {rig.ProgMends}, "engine.m": {rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"thief.m": {rig.ProgFixes}, "manifest.m": {rig.ProgFixes}, "abi.m": {rig.ProgFixes}, "engine.m": {rig.ProgFixes}})
 	d := rig.Start(t, m)
 	for _, role := range []string{"thief", "manifest", "abi", "engine"} {
 		d.Call(d.Session(role), "m", 1)
@@ -133,7 +133,7 @@ func TestStoredCodeIsNotTrusted(t *testing.T) {
 // counts only what is its own fault.
 func TestDegradedIsRepairedFirst(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.Call(s, "m", 1)
@@ -153,7 +153,7 @@ func TestDegradedIsRepairedFirst(t *testing.T) {
 	}
 	act("unpin")
 	d.Restart()
-	m.Answer("r", "m", openaiCode(rig.ProgMends))
+	m.Answer("r", "m", openaiCode(rig.ProgFixes))
 	got := d.Call(s, "m", 1) // an argument that the old program would serve
 	d.WantValue(got, 1, "repaired")
 	if sel := got.Program.Selection; sel.Decision != "repair" || sel.Reason != "degraded" || got.Program.Trigger != "repair:degraded" {

@@ -95,7 +95,7 @@ func fileOf(d *rig.Daemon, name string) string {
 // file holds, but for the file's own place in the journal. So is the undo, but for programs that were put in.
 func TestEveryActIsUndoneToTheByte(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.Call(s, "m", 1)
@@ -161,7 +161,7 @@ func checkContractUndone(d *rig.Daemon) {
 // What happened since an act is not lost by its undo, nothing is undone twice, and what a later act changed again is refused.
 func TestUndoLater(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	for range 3 {

@@ -37,8 +37,8 @@ func Program(body string, imports ...string) string {
 // Programs that fail for some arguments, what a model makes of them, and one that fetches.
 var (
 	ProgMayPanic = Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
-	ProgMends    = Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil")
-	ProgBreaks   = Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"mended\", nil\n\t}\n\treturn \"broken\", nil")
+	ProgFixes    = Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"fixed\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil")
+	ProgBreaks   = Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"fixed\", nil\n\t}\n\treturn \"broken\", nil")
 	ProgFetches  = Program("\tr, err := call.Fetch(call.Arg(0, \"url\").(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Status >= 400 {\n\t\treturn nil, recurgent.Fail(\"fetch_failed\", r.Body)\n\t}\n\tvar v struct{ Items []string }\n\tif err := json.Unmarshal([]byte(r.Body), &v); err != nil || v.Items == nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", \"no items\")\n\t}\n\treturn v.Items, nil", "encoding/json")
 )
 

@@ -13,7 +13,7 @@ import (
 func TestFilesKeepTheirSchemas(t *testing.T) {
 	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}, "pf.m": {rig.ProgMayPanic, rig.ProgBreaks}, "news.read": {rig.ProgFetches}, "c.m": {rig.ProgMends}, "ask.ask": {rig.ProgEcho}, "q.m": {rig.ProgMends}, "a b.ü c": {rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "pf.m": {rig.ProgMayPanic, rig.ProgBreaks}, "news.read": {rig.ProgFetches}, "c.m": {rig.ProgFixes}, "ask.ask": {rig.ProgEcho}, "q.m": {rig.ProgFixes}, "a b.ü c": {rig.ProgFixes}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())
 	for _, role := range []string{"r", "pf"} {
 		s := d.Session(role)

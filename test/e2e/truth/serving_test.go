@@ -56,7 +56,7 @@ func TestHopelessMethodBacksOff(t *testing.T) {
 // while newer ones wait, and a rollback keeps approval as it was.
 func TestApprovalIsOfAGeneration(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.Call(s, "m", 1)
@@ -80,7 +80,7 @@ func TestApprovalIsOfAGeneration(t *testing.T) {
 		t.Errorf("rolling back approved %s", got.Program.Generation)
 	}
 	operate(d, "r", "m", "approve", object{"generation": "gen-2"})
-	d.WantValue(d.Call(s, "m", "bad"), "mended", "persisted")
+	d.WantValue(d.Call(s, "m", "bad"), "fixed", "persisted")
 }
 
 // With approval required a regeneration and a correction wait for a person, proved beforehand; the approved program goes on.

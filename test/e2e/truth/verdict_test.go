@@ -39,7 +39,7 @@ func TestRightVerdicts(t *testing.T) {
 // What cannot be judged: unknown calls, calls without a program, masked inputs, and calls whose values have expired.
 func TestVerdictsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMends}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})
 	m.Answer("", "", rig.Text("Answer: ok"))
 	d, ahead := rig.StartAhead(t, m)
 	s := d.Session("r")
