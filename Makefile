@@ -24,7 +24,7 @@ TIMEOUT  := 25m
 RACED := $(addprefix ./internal/,runtime store/... api/... app/... telemetry/... agent/... client/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench diff crash dist generate docs image clean
+.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench diff truth crash dist generate docs image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -39,6 +39,7 @@ build: ## build bin/recurgentd
 test: ## everything that needs only Go
 	$(GO) vet $(PACKAGES)
 	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
+	$(GO) test -timeout $(TIMEOUT) -tags testnogate ./internal/runtime/sandbox/independence
 	$(GO) test -timeout $(TIMEOUT) -tags enginecheck -run '^TestCorpus$$' ./internal/runtime/sandbox
 
 test-known: ## the gate's packages, with every Go version that the engine knows
@@ -53,6 +54,7 @@ test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated 
 	$(MAKE) mutate
 	$(MAKE) fuzz
 	$(MAKE) diff
+	$(MAKE) truth
 	$(MAKE) crash
 	$(MAKE) race
 
@@ -97,6 +99,10 @@ diff: ## run every recorded and corpus program natively and by the engines, and 
 	@seed=$${DIFF_SEED:-$$(date +%s)}; echo "DIFF_SEED=$$seed"; DIFF_SEED=$$seed DIFF_PROGRAMS=$${DIFF_PROGRAMS:-10000} YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} \
 		$(GO) test -count 1 -timeout 6h -run 'Diff' ./internal/runtime/gate/... && \
 		HTTP_SEED=$$seed HTTP_PROGRAMS=$${HTTP_PROGRAMS:-500} $(GO) test -count 1 -timeout 2h -run 'TestGeneratedPrograms' ./test/e2e/programs
+
+truth: ## sequences of verdicts, examples, failing candidates, drifts and restarts, from a new seed: none may take a working answer away
+	@seed=$${TRUTH_SEED:-$$(date +%s)}; echo "TRUTH_SEED=$$seed"; TRUTH_SEED=$$seed TRUTH_ROUNDS=$${TRUTH_ROUNDS:-5000} \
+		$(GO) test -count 1 -timeout 6h -run TruthHolds ./internal/runtime/operator
 
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./test/...

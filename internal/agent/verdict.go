@@ -160,9 +160,6 @@ func (a *Artifact) judge(c ArtifactChange) {
 	if c.Examples != nil {
 		a.Examples = slices.Clone(*c.Examples)
 	}
-	if c.Example != nil {
-		a.putExample(*c.Example)
-	}
 	if c.DropExample != "" {
 		a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool { return x.ID == c.DropExample })
 	}
@@ -174,6 +171,9 @@ func (a *Artifact) judge(c ArtifactChange) {
 		if v.Wrong() {
 			a.dropFixtures(v.Args, v.Kwargs)
 		}
+	}
+	if c.Example != nil {
+		a.putExample(*c.Example) // behind the verdict, which drops the example of the one that it replaces
 	}
 	if c.Correction != nil {
 		a.Correction = c.Correction
