@@ -8,7 +8,7 @@ import (
 // admission decides which calls may run now. A place is taken by a program that runs, not by one that waits for
 // another program or for the network: so programs that wait for each other cannot block one another, and nested calls,
 // of which each chain has one at most, are never made to wait. Owners take turns, and an owner of whom nothing
-// runs gets a place beyond the usual number, so that wire.Nobody's spinning programs keep another waiting.
+// runs gets a place beyond the usual number, so that nobody's spinning programs keep another waiting.
 type admission struct {
 	running int // places for programs that run
 	waiting int // client calls under way, those that wait included

@@ -7,7 +7,7 @@ import (
 )
 
 // cloudNetworks are addresses that look public and are not: a machine inside a provider's network reaches services there
-// that trust it for where it is, and wire.Nobody else reaches them. What IANA reserves is refused by package ssrf already, and
+// that trust it for where it is, and nobody else reaches them. What IANA reserves is refused by package ssrf already, and
 // with it the other places of metadata: 169.254.0.0/16 and fe80::/10 (most clouds), 100.64.0.0/10 (Alibaba's
 // 100.100.100.200), 192.0.0.0/24 (Oracle's 192.0.0.192), fd00::/8 (AWS's fd00:ec2::254, Google's fd20:ce::254), and
 // what embeds IPv4 addresses: 64:ff9b::/96, 2002::/16, 2001::/32, ::ffff:0:0/96.

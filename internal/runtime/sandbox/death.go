@@ -107,7 +107,7 @@ var deaths = []struct {
 	{"cannot allocate memory", false, *outOfMemory()},
 	{"makeslice: len out of range", false, Failure{Type: agent.ErrExecution, Detail: "panic", Message: "makeslice: len out of range"}},
 	{"concurrent map", false, Failure{Type: agent.ErrExecution, Detail: "map_race", Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
-	{"all goroutines are asleep", false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that wire.Nobody serves."}},
+	{"all goroutines are asleep", false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that nobody serves."}},
 	{"failed to create new OS thread", false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
 	{"pthread_create failed", false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
 	{"unexpected signal during runtime execution", false, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},

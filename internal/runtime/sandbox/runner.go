@@ -267,7 +267,7 @@ func (r *runner) fault(ctx context.Context, err error, reason string) *Failure {
 	return &Failure{Type: agent.ErrRunnerCrash, Detail: "protocol", Message: "the runner broke the protocol: " + err.Error()}
 }
 
-// interrupted says what the end of ctx means: the whole call's deadline, or that wire.Nobody waits any more.
+// interrupted says what the end of ctx means: the whole call's deadline, or that nobody waits any more.
 func interrupted(ctx context.Context) *Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return &Failure{Type: agent.ErrTimeout, Detail: "deadline", Message: "the call's time was over", Ours: true}

@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -55,9 +57,18 @@ func (p *Pool) spawnOnce() (*runner, error) {
 	}
 	if err != nil {
 		r.bury("spawn")
-		return nil, fmt.Errorf("%w %s", err, wire.BoundText(r.diary.text(), 500))
+		text := r.diary.text()
+		if lacksThreads(text) {
+			return nil, fmt.Errorf("%w: the system allows no more threads", syscall.EAGAIN)
+		}
+		return nil, fmt.Errorf("%w %s", err, wire.BoundText(text, 500))
 	}
 	return r, nil
+}
+
+// lacksThreads reports whether a process wrote that it could make no thread: with and without cgo.
+func lacksThreads(said []byte) bool {
+	return bytes.Contains(said, []byte("failed to create new OS thread")) || bytes.Contains(said, []byte("pthread_create failed"))
 }
 
 // start starts a process and registers it until its end.

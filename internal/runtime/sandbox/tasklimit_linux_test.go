@@ -19,7 +19,7 @@ import (
 const taskLimit = "SANDBOX_TASK_LIMIT"
 
 // TestTaskLimit has a daemon with a real limit of its tasks meet programs that make threads by raw system calls until the kernel refuses,
-// and hold them: the daemon lives, and answers others meanwhile. It is apart, as a user of its own, so that the limit is of wire.Nobody else.
+// and hold them: the daemon lives, and answers others meanwhile. It is apart, as a user of its own, so that the limit is of nobody else.
 func TestTaskLimit(t *testing.T) {
 	const more = 300
 	for _, kind := range []string{"user", "group"} {
