@@ -279,6 +279,6 @@ func TestTasksOf(t *testing.T) {
 	close(hold)
 	done.Wait()
 	if got := tasksOf(1<<31 - 7); got != 0 {
-		t.Errorf("%d tasks of wire.Nobody that there is", got)
+		t.Errorf("%d tasks of a user that has none", got)
 	}
 }

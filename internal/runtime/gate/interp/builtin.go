@@ -64,8 +64,9 @@ func (c *compiler) wrapNilCheck(cc *ssa.CallCommon, d uintptr, args []argument) 
 	return func(m unsafe.Pointer) {
 		p := *at[unsafe.Pointer](m, args[0].off)
 		if p == nil {
-			typ, arguments, generic := strings.Cut(*at[string](m, args[1].off), "[")
-			if arguments = ""; generic {
+			typ, _, generic := strings.Cut(*at[string](m, args[1].off), "[")
+			arguments := ""
+			if generic {
 				arguments = "[...]"
 			}
 			panic(plainText(fmt.Sprintf("value method %s%s.%s called using nil *%s%[2]s pointer",
