@@ -1,4 +1,4 @@
-// Package api holds the contract of the REST interface: an OpenAPI 3.1 document which describes exactly what is served.
+// Package api holds the contract of the REST interface: an OpenAPI 3.1 document that describes exactly what is served.
 package api
 
 import _ "embed"

@@ -175,7 +175,7 @@ type Fixture struct {
 	Effects   json.RawMessage   `json:"effects,omitempty"`
 }
 
-// Rejection describes a program that a model wrote to replace a generation and that was discarded.
+// Rejection describes a program that a model wrote to replace a generation, and that was discarded.
 type Rejection struct {
 	At           time.Time `json:"at"`
 	CallID       string    `json:"call_id"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ArtifactChange is what one call, or one operator's act, did to an artifact. Changes are deltas, so that concurrent
+// ArtifactChange is what one call, or one operator's operation, did to an artifact. Changes are deltas, so that concurrent
 // calls add up. Zero fields change nothing.
 type ArtifactChange struct {
 	Role       string    `json:"role"`

@@ -1,7 +1,7 @@
-// Package agent holds the nouns that every part of recurgentd speaks: Session, Outcome, Contract, Record, Artifact,
-// Tool, LogEntry, Policy. Their JSON forms are the seeds' data model, which clients, files and later programs
-// depend on, so the tags here are binding.
+// Package agent holds the types that every part of recurgentd shares: Session, Outcome, Contract, Record, Artifact,
+// Tool, LogEntry, Policy. Their JSON encodings are the seeds' data model, which clients, files and later programs depend
+// on, so the tags here are binding.
 //
-// It does no I/O, knows no HTTP, no files and no models, and imports nothing of ours. Values are plain data:
-// whoever shares one between goroutines guards it.
+// It does no I/O, knows no HTTP, no files and no models, and imports no package of ours. Values are
+// plain data: whoever shares one between goroutines must guard it.
 package agent

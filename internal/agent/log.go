@@ -145,7 +145,7 @@ type LogEntry struct {
 	Context          json.RawMessage `json:"context,omitempty"`
 }
 
-// AuditEntry is one act of a person or of the daemon's maintenance, with how to undo it.
+// AuditEntry is one operation of a person or of the daemon's maintenance, with how to undo it.
 type AuditEntry struct {
 	ID        string          `json:"id"`
 	Timestamp string          `json:"timestamp"`
@@ -156,7 +156,7 @@ type AuditEntry struct {
 	Before    json.RawMessage `json:"before,omitempty"`
 	After     json.RawMessage `json:"after,omitempty"`
 	Undo      string          `json:"undo,omitempty"`   // the request that takes it back
-	Undoes    string          `json:"undoes,omitempty"` // the id of the entry that this act took back
+	Undoes    string          `json:"undoes,omitempty"` // the id of the entry that this operation undid
 }
 
 // PatternEvent is one entry of a role's pattern memory: what a depth-0 call's program was able to do.

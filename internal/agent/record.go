@@ -39,7 +39,7 @@ type Record struct {
 	Extra map[string]json.RawMessage `json:"-"` // keys of a newer version, kept as they are
 }
 
-// OutcomeSummary is the outcome as the history holds it: never the value itself.
+// OutcomeSummary is the outcome as history shows it: never the value itself.
 type OutcomeSummary struct {
 	Status     string  `json:"status"`
 	OK         bool    `json:"ok"`

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Standing is what an operator's act can change of an artifact, as it stood at one moment. The audit trail keeps it from
-// before and after each act, so that the act can be undone. It holds no arguments and no values.
+// Standing is what an operator's operation can change of an artifact, as it stood at one moment. The audit trail keeps it from
+// before and after each operation, so that it can be undone. It holds no arguments and no values.
 type Standing struct {
 	Role                  string    `json:"role"`
 	MethodName            string    `json:"method_name"`
@@ -47,9 +47,9 @@ type GenerationCounters struct {
 	Window string `json:"window"`
 }
 
-// A Revert undoes an operator's act: From is how the artifact stood after it, To how it stood before. Where nothing
+// A Revert undoes an operator's operation: From is how the artifact stood after it, To how it stood before. Where nothing
 // happened since, the artifact is afterwards to the byte what it was, its revision included. Where calls came in between,
-// what the act changed goes back and what the calls counted stays: counters always equal the sum of the calls.
+// what the operation changed goes back and what the calls counted stays: counters always equal the sum of the calls.
 type Revert struct {
 	From Standing `json:"from"`
 	To   Standing `json:"to"`
@@ -77,13 +77,13 @@ func (a *Artifact) Standing() *Standing {
 	return s
 }
 
-// moves reports whether the act went to another generation, or asked for one that has come since.
+// moves reports whether the operation switched to another generation, or asked for one that has come since.
 func (r *Revert) moves(a *Artifact) bool {
 	return r.From.CurrentID != r.To.CurrentID || r.From.ForceRegenerate != r.To.ForceRegenerate && a.ForceRegenerate != r.From.ForceRegenerate
 }
 
 // Hinders says why the revert cannot be made of the artifact as it is now, or "": something later changed again what the
-// act had changed.
+// operation had changed.
 func (r *Revert) Hinders(a *Artifact) string {
 	from, to := &r.From, &r.To
 	switch {
@@ -189,7 +189,7 @@ func (a *Artifact) revertTotals(from, to *Standing) {
 	}
 }
 
-// revertGeneration gives the generation back what the act took from it; it may not be the current one any more.
+// revertGeneration restores what the operation changed of the generation; it may not be the current one any more.
 func (a *Artifact) revertGeneration(from, to *Standing) {
 	g := a.change(to.CurrentID)
 	if g == nil {

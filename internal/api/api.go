@@ -1,10 +1,11 @@
-// Package api is the REST interface: it decodes, asks the runtime, and encodes. A tool's failure is an ordinary
-// outcome in a reply of status 200; a fault of the protocol is a problem detail (RFC 9457) with a stable code, a hint
-// that can be acted on and, where a body is at fault, JSON pointers into it. Whatever is refused here has written nothing.
+// Package api is the REST interface: it decodes requests, calls the runtime, and encodes replies. A tool's failure is an
+// ordinary outcome in a reply of status 200. A protocol fault is a problem detail (RFC 9457) with a stable code, a hint
+// that the client can act on and, for a faulty body, JSON pointers into it. A request that is refused here has written
+// nothing.
 //
-// What strangers send is bounded and read strictly (package strict), names are checked before they are used, and where
-// no tokens guard the daemon only requests that name this machine as their host are answered. Only this package knows
-// status codes. It knows nothing of stores, runners or models.
+// Input is bounded and read strictly (package strict), names are checked before they are used, and where no tokens guard
+// the daemon, only requests that name this machine as their host are answered. Only this package knows status codes. It
+// knows nothing of stores, runners or models.
 package api
 
 import (

@@ -56,7 +56,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 }
 
 // artifactView is an artifact as it is stored, but for the fixtures of its generations: they hold arguments and values
-// of sessions, and only their number is shown.
+// of sessions, and only their number is returned.
 type artifactView struct {
 	*agent.Artifact
 	Generations []generationView  `json:"history"`
@@ -196,7 +196,7 @@ func (s *server) deleteArtifact(w *reply, r *http.Request) error {
 	return s.noContent(w)
 }
 
-// operate makes the handler of one operator's act (seed 001's playbook).
+// operate makes the handler of one operation of an operator (seed 001's playbook).
 func (s *server) operate(action string) handler {
 	return func(w *reply, r *http.Request) error {
 		role, method, err := target(r)

@@ -84,7 +84,7 @@ func (s *server) postCall(w *reply, r *http.Request) error {
 			return err
 		}
 		q.IdempotencyKey = strings.Join([]string{w.owner, id, bare}, "\n") // nobody meets another's key
-		sum := sha256.Sum256(data)                                         // before decodeCall, which may replace surrogates in place
+		sum := sha256.Sum256(data)                                         // before decodeCall, which may repair surrogates in place
 		q.BodyHash = hex.EncodeToString(sum[:])
 	}
 	if err := decodeCall(data, &q); err != nil {
@@ -226,7 +226,7 @@ func fillLists(e *agent.LogEntry) {
 	}
 }
 
-// replayCall runs a recorded call again on its recorded effects, and reports whether it ends in the same bytes.
+// replayCall runs a recorded call again on its recorded effects, and returns whether it ends in the same bytes.
 func (s *server) replayCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {

@@ -243,7 +243,7 @@ func (s *server) decode(w *reply, r *http.Request, optional bool, member func(f 
 	return f.err()
 }
 
-// shapeProblem distinguishes a body that is JSON but no object from one that cannot be read.
+// shapeProblem distinguishes a body that is JSON but no object from one that cannot be parsed.
 func shapeProblem(err error) error {
 	if e, ok := err.(*strict.Error); ok && strings.HasPrefix(e.Reason, "must be an object") { //nolint:errorlint // strict returns it bare
 		return fault(codeInvalid, "the body "+e.Reason, "").in("", e.Reason)

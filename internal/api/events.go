@@ -102,7 +102,7 @@ func follow(ctx context.Context, out *stream, from func(ctx context.Context, emi
 			err = out.ping()
 		case err = <-ended:
 			if out.begun || err == nil {
-				return nil // after the start, only the end of the stream can report a failure
+				return nil // a failure after the start can only be shown by ending the stream
 			}
 			return err
 		}

@@ -32,7 +32,7 @@ func behind(all []operator.Advice, id string) []operator.Advice {
 	return all
 }
 
-// decide makes the handler of a person's act on a recommendation.
+// decide makes the handler of a person's decision on a recommendation.
 func (s *server) decide(act func(context.Context, operator.AdviceDecision) (operator.Advice, error)) handler {
 	return func(w *reply, r *http.Request) error {
 		id, ok := idParam(r, "id")

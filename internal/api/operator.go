@@ -115,7 +115,7 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.AuditEntry) string { return e.ID }))
 }
 
-// undo reverts an operation of the audit trail.
+// undo undoes an operation of the audit trail.
 func (s *server) undo(w *reply, r *http.Request) error {
 	var reason string
 	err := s.decode(w, r, true, func(f *fields, name, v []byte) {

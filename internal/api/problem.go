@@ -160,7 +160,7 @@ func (s *server) write(w *reply, r *http.Request, p *Problem) {
 	p.Instance, p.RequestID = r.URL.EscapedPath(), w.requestID
 	body, err := json.Marshal(p)
 	if err != nil {
-		p.Meta = nil // what the runtime added to the problem cannot be encoded; the problem itself always can
+		p.Meta = nil // what the runtime returned beside the problem cannot be encoded; the problem itself always can
 		body, _ = json.Marshal(p)
 	}
 	if c := s.problems[p.Code]; c != nil {
@@ -171,7 +171,7 @@ func (s *server) write(w *reply, r *http.Request, p *Problem) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // the client is gone
+	_, _ = w.Write(append(body, '\n')) // the client is gone: there is nobody to send it to
 }
 
 func (s *server) noRoute(w *reply, r *http.Request) error {

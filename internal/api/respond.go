@@ -56,7 +56,7 @@ func (s *server) sendBytes(w *reply, status int, parts ...[]byte) error {
 	h["Content-Length"] = []string{strconv.Itoa(size)}
 	w.WriteHeader(status)
 	for _, p := range parts {
-		_, _ = w.Write(p) // the client is gone
+		_, _ = w.Write(p) // the client is gone: there is nobody to send it to
 	}
 	return nil
 }

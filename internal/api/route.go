@@ -159,7 +159,7 @@ func canonicalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// authenticate compares in constant time, and with every token, so that timing reveals nothing.
+// authenticate compares in constant time, and with every token, so that the time reveals nothing.
 func (s *server) authenticate(r *http.Request) (owner string, ok bool) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

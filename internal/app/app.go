@@ -1,7 +1,7 @@
 // Package app is the daemon as a value: it wires store, sandbox, model, runtime and REST interface together, serves, and
-// takes all of it down again in reverse. Several can live in one process, each with a data directory of its own.
+// shuts all of it down in reverse order. Several daemons can live in one process, each with its own data directory.
 //
-// It reads no flags and no environment: Options say everything. The one thing that it needs of its process is the runner:
+// It reads no flags and no environment: Options configures everything. It needs one thing of its process, the runner:
 // the sandbox re-executes the binary with the argument "runner", which package main hands to sandbox/worker.
 package app
 

@@ -22,9 +22,9 @@ func callCommand(sh Shell) *cobra.Command {
 		Short: "Make one call and print its value",
 		Long: `Make one call and print its value on stdout. Arguments and keyword arguments are JSON where they
 parse as JSON, else text. Without --session the call gets a session of its own, whose id is printed
-on stderr, as is the id of the call: recurgentd wrong takes it. On a terminal, stderr shows the
-progress of the call (queued, forging, the gate, running, repairing) in one line, and after 10 s in
-the same stage what the call waits for. With --stream it does so in a pipe, too, a line a stage;
+on stderr, with the id of the call, for recurgentd wrong. On a terminal, stderr shows the progress
+of the call (queued, forging, the gate, running, repairing) in one line, and after 10 s in the same
+stage what the call waits for. With --stream it does so in a pipe, too, one line per stage;
 --stream=false switches it off.
 
 Exit status: 0 for a value, 1 for an error outcome, 2 for a wrong command line, 3 when no daemon

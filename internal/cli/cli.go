@@ -84,7 +84,7 @@ func Command(sh Shell) *cobra.Command {
 		Use:   "recurgentd",
 		Short: "Answer calls to methods that nobody wrote",
 		Long: `recurgentd answers calls to methods that nobody wrote: a model writes the program on the
-first call, and from then on the program answers, confined, in under a millisecond.
+first call. From then on the program answers, confined, usually in under a millisecond.
 
 Commands that print data take --output table, json or yaml. Colours are for terminals, and off where NO_COLOR is
 set. Release archives hold every command as cli.md; docs/configuration.md has every setting.

@@ -26,8 +26,9 @@ or file, 3 when no daemon answers or it refuses the request.`
 func examplesCommand(sh Shell) *cobra.Command {
 	const parent = "recurgentd tools examples"
 	root := &cobra.Command{Use: "examples", Short: "Keep the expected answers of a method", Args: cobra.NoArgs,
-		Long: `Keep the examples of a method: expected answers that every program of it must give before it serves, also before
-the method exists. A file holds the examples of one method, as YAML or JSON, and fits a repository:
+		Long: `Keep the examples of a method: expected answers that each of its programs must give before it is used.
+Examples may be stored before the method exists. A file holds the examples of one method, as YAML or JSON, and
+fits a repository:
 
   role: tax
   method: net

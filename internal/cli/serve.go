@@ -24,8 +24,8 @@ func serveCommand(sh Shell) *cobra.Command {
 		Long: `Start the daemon. It prints one line with its address on stdout once it is ready, logs to stderr,
 and stops cleanly on SIGTERM, SIGINT or SIGHUP within 10 seconds; a second signal ends it at once.
 
-Flags go over environment over the configuration file. OPENAI_API_KEY is taken from the
-environment or the file only. Without a key and a base URL the daemon answers from an embedded
+Flags override environment variables, which override the configuration file. OPENAI_API_KEY is
+read from the environment or the file only. Without a key and a base URL the daemon answers from an embedded
 demo recording, offline.
 
 Exit status: 0 after a clean stop, 1 when it could not start or stop cleanly, 2 for a wrong command

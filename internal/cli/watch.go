@@ -22,10 +22,10 @@ func watchCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Watch calls as they end, on a screen or as lines",
-		Long: `Watch the calls of a daemon. On a terminal it is a screen: calls under way and ended ones, what they delegated
-below them, filters. Elsewhere, with --plain or with --output json or yaml, it is one call a line, oldest
-first, as they are committed: children before their parents. A daemon that goes away is waited for, and
-nothing is lost meanwhile.
+		Long: `Watch the calls of a daemon. On a terminal, a screen shows running and ended calls, each with its nested calls
+below it, and has filters. Elsewhere, with --plain or with --output json or yaml, it prints one call per line,
+oldest first, as they are committed: children before their parents. If the daemon goes away, watch waits for it
+and misses no call.
 
 Keys of the screen: q ends, / changes the filter (role=calculator status=error), Esc takes it away, t shows a
 list instead of trees, the arrows, PgUp, PgDn and Home select a call, End follows new ones. Of the selected call,

@@ -1,7 +1,7 @@
-// Package client speaks to a daemon over HTTP, as any other client would: requests with JSON replies, calls, and streams of
-// events that go on where they were after each loss of the connection.
+// Package client speaks to a daemon over HTTP, as any other client would: requests with JSON replies, calls, and streams
+// of events that resume after each lost connection.
 //
-// What comes back is read within bounds. The package knows nothing of terminals, and it prints nothing.
+// Replies are read within bounds. The package knows nothing of terminals, and it prints nothing.
 package client
 
 import (

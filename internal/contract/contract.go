@@ -1,17 +1,17 @@
-// Package contract makes promises checkable. It compiles a deliverable, in the seeds' constraint form or as JSON Schema
+// Package contract makes promises checkable. It compiles a deliverable, in the seeds' constraint notation or as JSON Schema
 // 2020-12, into a Schema; checks values against it; and says exactly, and the same way every time, how a value falls
-// short. It also merges contracts by layer, takes their fingerprints, and reads signatures.
+// short. It also merges contracts by layer, computes their fingerprints, and parses signatures.
 //
-// A check looks at shape only: no word in a value ever decides. A $ref never leaves the document, nothing is loaded from
-// files or the network, and what a hostile value can cost is bounded. Schemas are immutable and safe for concurrent use.
+// A check looks at the shape only, never at the meaning of words in a value. A $ref never leaves the document, nothing is loaded from
+// files or the network, and the cost of checking a hostile value is bounded. Schemas are immutable and safe for concurrent use.
 // The package does no I/O and knows nothing of calls, models or stores.
 //
-// # The two forms of a deliverable
+// # The two notations of a deliverable
 //
-// The seeds' form knows type, required, min_items (also as constraints.min_items) and
+// The seeds' notation has type, required, min_items (also as constraints.min_items) and
 // constraints.properties.<key>.{type, min_items}. Everything else in the object is read as JSON Schema 2020-12, so the
-// two may be mixed. min_items is taken for minItems wherever a schema may stand; where it stands without a type, it
-// means an array. Annotations and formats are not asserted.
+// two may be mixed. min_items means minItems wherever a schema is allowed; without a type, it
+// implies an array. Annotations and formats are not asserted.
 package contract
 
 import (

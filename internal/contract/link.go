@@ -216,7 +216,7 @@ func children(m map[string]any, f func(step string, child any) error) error {
 	return nil
 }
 
-// origins says where translated parts came from.
+// origins records where translated parts came from.
 type origins struct {
 	constraints string            // pointer of the translated constraints member, or ""
 	hoisted     map[string]string // name in $defs → original pointer

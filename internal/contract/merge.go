@@ -37,7 +37,7 @@ func (l *Layers) ordered() [5]*agent.Contract {
 // the role) over what a program delegates with over what a program registered. A key that is absent, null or an empty
 // string leaves the layer below in force. merged is nil when no layer says anything; the layers are not changed.
 //
-// source says where the surviving keys came from, in the words of the original, where a delegation names its contract
+// source records where the surviving keys came from, in the words of the original, where a delegation names its contract
 // as one hash, as single fields, or both: hash is one object that came whole (with the call, the session or a delegation),
 // fields is the registry's entry alone, merged is more than one of call, session and registry, none is no contract.
 func Merge(l Layers) (merged *agent.Contract, source string) {

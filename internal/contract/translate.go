@@ -11,7 +11,7 @@ import (
 )
 
 // translator turns a deliverable into a document that holds nothing but checked keywords. Schemas that a $ref names are
-// hoisted to $defs, so that references need no escaping and constraint paths can use the words of the original.
+// hoisted to $defs, so that references need no escaping and constraint paths can be reported in the words of the original.
 type translator struct {
 	mode
 	reports   []InvalidError

@@ -149,7 +149,7 @@ func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.
 // failedCorrection is the state after one more failed attempt.
 func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *agent.Correction {
 	message := Clip(o.ErrorType+": "+o.ErrorMessage, 400)
-	if raw, _ := o.Metadata["raw_error_message"].(string); raw != "" { // the caller was told less
+	if raw, _ := o.Metadata["raw_error_message"].(string); raw != "" { // the caller got less detail
 		message = Clip(o.ErrorType+": "+raw, 400)
 	}
 	c := &agent.Correction{State: agent.CorrectionBackingOff, Attempts: 1, LastError: &message, NextTryAt: &next}

@@ -99,7 +99,7 @@ func (e *evidenceText) add(format string, args ...any) {
 	e.all.WriteString(line)
 }
 
-// evidence is what the model gets beside the failed code: why people want another program, what they said of
+// evidence collects for the model what is known beside the failed code: why people want another program, what they said of
 // answers, what was fetched in the failing run, the last failures, why the last candidate was discarded, which answers were
 // weak, and what callers asked again. It is data, and gives no orders.
 func (c *selected) evidence(ctx context.Context, q forgeRequest) string {
@@ -143,7 +143,7 @@ const (
 	maxEarlierSample = 300
 )
 
-// describeDiscarded tells why the last program that was written did not serve.
+// describeDiscarded says why the last program that was written was discarded.
 func (c *selected) describeDiscarded(e *evidenceText) {
 	if a := c.artifact; a != nil && len(a.Rejections) > 0 {
 		r := a.Rejections[0]

@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// exhaustedMessage is what a client gets for a call whose retries were used up: words of
+// exhaustedMessage is what a client gets for a call whose recoveries were used up: words of
 // our own, that hold nothing of a program and nothing of other calls.
 const exhaustedMessage = "This request couldn't be completed after multiple attempts."
 
@@ -17,8 +17,8 @@ const (
 	executionBoundary = "execution_exhaustion_boundary_v1"
 )
 
-// exhausted is the outcome of a call whose retries from the stage's budget are used up, as its caller gets it. A program
-// that calls another gets the details, so that it can act on them. A client gets that it did not work, in the same
+// exhausted is the outcome, as its caller gets it, of a call that has no retries left in the attempt's stage. A program
+// that calls another gets the original error, so that it can react. A client learns that it did not work, in the same
 // words whatever happened; what happened stands beside, in the metadata and in the log.
 //
 // The type stays what the evidence says: a contract that was broken is a contract_violation with all that the contract's

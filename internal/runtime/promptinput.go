@@ -81,7 +81,7 @@ func (c *selected) wish() string {
 	return reason
 }
 
-// previewHistory summarises for the model how many records there are and what the latest few were, never their values.
+// previewHistory gives the model the number of records and a summary of the latest few, never their values.
 func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: max(1, c.policy.HistoryPreviewLimit), Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: true})
 	if err != nil {
@@ -141,7 +141,7 @@ func promptTexts(messages []provider.Message) (system, user string) {
 	return system, user
 }
 
-// patterns tells a root call's model what programs of this role have had to do again and again.
+// patterns lists for a root call's model what programs of this role have had to do again and again.
 func (c *selected) patterns(ctx context.Context) []string {
 	if c.depth > 0 {
 		return nil

@@ -11,11 +11,11 @@ import (
 // queues lets one call of a session in at a time, in the order of arrival. The zero value is ready.
 type queues struct {
 	mu      sync.Mutex
-	waiting map[string][]chan struct{} // by session with a running call: the next in line is woken; guarded by mu
+	waiting map[string][]chan struct{} // by session that has a running call: the channel of whoever comes next is closed; guarded by mu
 }
 
-// enter waits for the session's turn, and reports to p when it has to, where p is not nil. It returns ErrQueueFull when most calls
-// wait already, or the cause of ctx's end.
+// enter waits for the session's turn. If it has to wait and p is not nil, it adds an event to p. It returns ErrQueueFull when
+// most calls wait already, or the cause of ctx's end.
 func (q *queues) enter(ctx context.Context, session string, most int, p *progress.Log) error {
 	q.mu.Lock()
 	if q.waiting == nil {

@@ -18,7 +18,7 @@ const (
 	toldRemarks   = 3
 )
 
-// describeReasons tells why people asked for another program, or for a stronger contract, since the current one was written.
+// describeReasons says why people asked for another program, or for a stronger contract, since the current one was written.
 func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 	g := c.artifact
 	if g == nil || g.Current() == nil {
@@ -54,7 +54,7 @@ func (c *selected) asksForProgram(a *agent.AuditEntry) bool {
 	return false
 }
 
-// describeRemarks tells which answers of the method were weak, with a sample, and what was asked again after one. A nested
+// describeRemarks says which answers of the method were weak, with a sample, and what was asked again after one. A nested
 // call counts as asked again where its root was.
 func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 	entries, err := c.r.store.ListCalls(ctx, store.CallQuery{Limit: remarkCalls})

@@ -1,10 +1,10 @@
-// Package runtime runs calls. A call opens its session, selects a program, has one forged or repaired where no healthy
-// one is stored, runs it in a runner, judges what came back, and commits: one store commit, one history record, one log
-// entry, on every way out and exactly once. Read Call in call.go first: it names the five phases in order.
+// Package runtime runs calls. A call opens its session, selects a program, has one forged or repaired if no healthy one
+// is stored, runs it in a runner, judges the result, and commits. On every exit path there is exactly one store commit,
+// with one history record and one log entry. Read Call in call.go first: it names the five phases in order.
 //
-// What a failed attempt did to the context is dropped. An interrupted call lowers no program's health. The package knows
-// nothing of HTTP and nothing of what people do with tools (package operator); store, sandbox, provider, clock and
-// metrics are passed in.
+// Changes that a failed attempt made to the context are dropped. An interrupted call lowers no program's health. The
+// package knows nothing of HTTP and nothing of what people do with tools (package operator); store, sandbox, provider,
+// clock and metrics are passed in.
 package runtime
 
 import (

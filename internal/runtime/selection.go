@@ -11,7 +11,7 @@ import (
 const (
 	ReasonHealthy          = "healthy"
 	ReasonPinned           = "pinned"
-	ReasonMissing          = "missing" // or corrupt: the store has then set the file aside
+	ReasonMissing          = "missing" // or corrupt: the store has then renamed the file
 	ReasonDispatch         = "dispatch_method"
 	ReasonForced           = "force_generation"
 	ReasonReadDisabled     = "read_disabled"

@@ -193,7 +193,7 @@ func (w *writer) ask(ctx context.Context, kind string, messages []provider.Messa
 	}
 }
 
-// unanswered is the outcome when the model gave no program: the provider failed, or somebody ended the call.
+// unanswered is the outcome when the model gave no program: an external source failed, or somebody ended the call.
 func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
 	var failed *provider.Error
 	if ctx.Err() != nil && !errors.As(err, &failed) {

@@ -21,7 +21,7 @@ const StaleAfter = recencyDays * 24 * time.Hour
 type Figures struct {
 	State      string    `json:"state"`
 	Success    int64     `json:"success"`
-	Failure    int64     `json:"failure"` // intrinsic and adaptive: failures of external sources are not counted
+	Failure    int64     `json:"failure"` // intrinsic and adaptive: failures of external sources are nobody's fault
 	LastUsedAt time.Time `json:"last_used_at"`
 }
 

@@ -1,11 +1,11 @@
-// Package store states what recurgentd remembers and what it promises about it. Its heart is one operation a call:
-// CommitCall is all or nothing, and what it has acknowledged survives a kill and a power cut. A session's history is
-// gapless and in order; an artifact's counters equal the sum of the acknowledged commits; costs do not grow with
-// what is stored. storetest states these promises as tests that every implementation passes: Memory here, disk beside it.
+// Package store defines what recurgentd stores and the promises about it. Its core is one operation per call: CommitCall
+// is all or nothing, and what it has acknowledged survives a kill and a power cut. A session's history is gapless and in
+// order; an artifact's counters equal the sum of the acknowledged commits; costs do not grow with what is stored.
+// storetest states these promises as tests that every implementation passes: Memory here, and package disk.
 //
-// It knows nothing of HTTP, of models, of contracts' meaning or of running programs. The interface names no paths and
-// no files, so that a networked store can stand behind it: revisions for compare-and-swap, a change feed for caches,
-// leases for forging.
+// It knows nothing of HTTP, of models, of what contracts mean or of running programs. The interface names no paths and
+// no files, so that a networked store can implement it: revisions for compare-and-swap, a change feed for caches, leases
+// for forging.
 package store
 
 import (

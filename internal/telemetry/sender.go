@@ -47,7 +47,7 @@ type countingExporter struct {
 	failing bool
 }
 
-// ExportSpans returns no error: it was logged here, where the SDK would pass it to a global handler.
+// ExportSpans returns no error: it has been reported here, where the SDK would pass it to a global handler.
 func (c *countingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := c.SpanExporter.ExportSpans(ctx, spans)
 	c.waiting.Add(int64(-len(spans)))

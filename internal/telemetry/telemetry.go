@@ -1,12 +1,12 @@
-// Package telemetry keeps the daemon's numbers: Prometheus metrics over a registry that is handed in. Every name begins
-// with recurgent_, every unit is a base unit, and every label value comes from a small closed set which stands at 0 from
-// the start, so that rate() and alerts work from the first event. Roles and methods, which are free text, appear only in
-// the figures of the busiest artifacts, and at most 100 pairs of them in a process's life.
+// Package telemetry keeps the daemon's numbers: Prometheus metrics on a registry that the caller passes in. Every name
+// begins with recurgent_, every unit is a base unit, and every label value comes from a small closed set which starts at
+// 0, so that rate() and alerts work from the first event. Roles and methods, which are free text, appear only in the
+// figures of the busiest artifacts, and at most 100 pairs of them in a process's life.
 //
-// Observing costs a warm call no lock that others wait for long, no map and, but for one in 128 that carries an
-// exemplar, no allocation. Traces are optional: without a Tracer there are no spans, and nothing of them on the way of a
-// call but the test for nil. All methods may be called concurrently. The package knows nothing of stores, runners or HTTP
-// handlers: what it reads at scrape time comes through Sources.
+// Observing costs a warm call no contended lock, no map and, except for one call in 128 that carries an exemplar, no
+// allocation. Traces are optional: without a Tracer there are no spans, and a call pays only a nil check. All methods
+// may be called concurrently. The package knows nothing of stores, runners or HTTP handlers: what it reads at scrape
+// time comes through Sources.
 package telemetry
 
 import (
@@ -22,7 +22,7 @@ import (
 // Build is what recurgent_build_info shows.
 type Build struct{ Version, Revision, GoVersion string }
 
-// Stages is how long each stage of a call took. A stage that did not take place is 0 and is not observed.
+// Stages says how long each stage of a call took. A stage that did not take place is 0 and is not observed.
 type Stages struct{ Queue, Select, Forge, Gate, Run, Judge, Commit time.Duration }
 
 // Metrics are the daemon's metrics. Make them with New.

@@ -160,7 +160,7 @@ func (s *Span) child(name string, kind trace.SpanKind, at time.Time) *Span {
 	return &Span{s.tracer, span}
 }
 
-// Stage records a stage that is over, also one of no duration.
+// Stage records a stage that is over, even one without a duration.
 func (s *Span) Stage(name string, began, ended time.Time) {
 	if s == nil {
 		return

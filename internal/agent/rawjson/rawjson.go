@@ -1,5 +1,6 @@
 // Package rawjson walks JSON text without decoding it and without allocating, for detectors that look at every call's
-// values. It takes text that was checked before: on other text it stays within bounds, and what it finds means nothing.
+// values. The text must have been validated before. On invalid text it stays within bounds, but its results mean
+// nothing.
 package rawjson
 
 import "encoding/json"

@@ -1,7 +1,7 @@
-// Package apitest holds tests of the REST interface to its document: a transport that compares every exchange with
+// Package apitest checks the REST interface against its document: its transport compares every exchange with
 // api/openapi.yaml. A reply that the document does not describe fails the test, and so does a request that the daemon
-// took although the document does not allow it. What the daemon refused may be as wrong as the test likes. Of JSON lines
-// every line is checked, by the schema that the document names as x-item-schema.
+// accepted although the document does not allow it. A request that the daemon refused may be invalid in any way. Each
+// line of a JSON Lines body is checked against the schema that the document names as x-item-schema.
 //
 // It is for tests only: checking an exchange costs more than a warm call.
 package apitest

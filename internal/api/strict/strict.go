@@ -1,11 +1,11 @@
-// Package strict reads JSON from strangers the way the HTTP interface promises: exactly one value, in valid UTF-8, no
-// name twice in any object, names as they are written (never another case), bounded nesting, nothing behind the value.
-// What encoding/json lets pass, or repairs in silence, is refused here with the place. A lone surrogate escape, which
-// JSON allows and UTF-8 cannot hold, becomes U+FFFD.
+// Package strict reads untrusted JSON the way the HTTP interface promises: exactly one value, in valid UTF-8, no
+// duplicate names in an object, case-sensitive names, bounded nesting, nothing after the value. What encoding/json
+// accepts or silently repairs is refused here, with its position. A lone surrogate escape, which JSON allows and UTF-8
+// cannot hold, becomes U+FFFD.
 //
-// Numbers stay text, so that none loses digits; one that no 64-bit float can hold is refused, as programs could not read it,
-// nor a history that it stands in. The package knows no types: it hands out raw members, which are then
-// known to be good, in one pass which allocates next to nothing.
+// Numbers stay text, so that none loses digits. A number that no 64-bit float can hold is refused, since programs could
+// not read it, nor a history that contains it. The package knows no types: it returns raw, validated members, in one
+// pass which allocates next to nothing.
 package strict
 
 import (

@@ -1,4 +1,5 @@
-// Package clitest has calls of plain data for tests of what people see, and texts that a terminal must not obey.
+// Package clitest provides calls as plain data for tests of the output for people, and texts whose escape sequences a
+// terminal must not execute.
 package clitest
 
 import (

@@ -1,4 +1,4 @@
-// Package examplefile reads files of examples, as they stand in a repository: YAML or JSON, one method a file.
+// Package examplefile reads files of examples that are kept in a repository: YAML or JSON, one method per file.
 //
 //	role: tax
 //	method: net
@@ -7,7 +7,7 @@
 //	    expect: {value: 700}
 //	    note: 70 percent, not 60
 //
-// The members of an example are those of PUT /v1/tools/{role}/methods/{method}/examples. Whatever is wrong is an *Error that
+// The members of an example are those of PUT /v1/tools/{role}/methods/{method}/examples. Every fault is an *Error that
 // names the file and the line. The package knows nothing of the daemon.
 package examplefile
 

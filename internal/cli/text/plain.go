@@ -1,5 +1,5 @@
-// Package text makes text safe for a terminal. Roles, methods, arguments and messages are untrusted, and terminals execute escape
-// sequences: everything that is printed for people passes through one of these functions.
+// Package text makes text safe for a terminal. Roles, methods, arguments and messages are untrusted, and terminals
+// execute escape sequences, so everything that is printed for people passes through one of these functions.
 package text
 
 import (

@@ -1,4 +1,4 @@
-// Package watch shows a daemon's calls as they end: as trees on a screen (Screen), or a line each (Line).
+// Package watch shows a daemon's calls as they end: as trees on a screen (Screen), or one line per call (Line).
 package watch
 
 import (

@@ -32,7 +32,7 @@ type Call struct {
 	Status      string
 	ErrorType   string
 	Authored    bool
-	Class       agent.Class // of a failure within the call, repaired or not
+	Class       agent.Class // of a failed attempt, repaired or not
 	Weak        []string    // reasons
 	CorrectedBy string      // the call that asked again, "verdict" where a person called the answer wrong, or ""
 	Wrong       bool        // a person called the answer wrong, and no program was written for it yet

@@ -1,7 +1,7 @@
-// Package evolve looks at what calls came to and finds what could be better: ok values that achieved little, users who
-// ask the same again, capabilities that keep coming back; and it turns repeated evidence into recommendations for a
-// person. It never changes an outcome, an artifact or a contract. Everything here is a pure function over plain data,
-// the same input gives the same bytes, and all may be called concurrently.
+// Package evolve examines the outcomes of calls for what could be better: ok values that achieved little, users who ask
+// the same question again, capabilities that keep recurring. It turns repeated evidence into recommendations for a
+// person. It never changes an outcome, an artifact or a contract. Every function here is pure over plain data: the same
+// input gives the same bytes. All may be called concurrently.
 package evolve
 
 import (

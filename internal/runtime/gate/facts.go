@@ -34,7 +34,7 @@ type factFinder struct {
 	literals map[string]bool
 }
 
-// facts collects what is known about a program that may run.
+// facts returns the facts about a program that may run.
 func (c *check) facts() Facts {
 	ff := &factFinder{c: c, patterns: map[string]bool{}, caps: map[string]bool{}, reads: map[string]bool{}, writes: map[string]bool{},
 		history: map[types.Object]bool{}, context: map[types.Object]bool{}, skip: map[ast.Node]bool{}, literals: map[string]bool{}}
@@ -120,7 +120,7 @@ func (ff *factFinder) visit(n ast.Node) bool {
 				ff.skip[ast.Unparen(ix.X)] = true
 			}
 		}
-		for i, r := range n.Rhs { // an alias counts by its own uses
+		for i, r := range n.Rhs { // an alias is counted by its own uses
 			if len(n.Lhs) == len(n.Rhs) && ff.isContext(r) {
 				if _, ok := n.Lhs[i].(*ast.Ident); ok {
 					ff.skip[ast.Unparen(r)] = true

@@ -128,7 +128,7 @@ func (ff *factFinder) isContext(e ast.Expr) bool {
 	return false
 }
 
-// historyQueries returns how the program reads its history.
+// historyQueries finds out how the program reads its history.
 func (ff *factFinder) historyQueries() {
 	ast.Inspect(ff.c.file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -192,7 +192,7 @@ func (ff *factFinder) historyCall(call *ast.CallExpr) {
 	}
 }
 
-// historyLoop classifies what a loop over records does with them.
+// historyLoop finds out what a loop over records does with them.
 func (ff *factFinder) historyLoop(body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -1,11 +1,11 @@
 //go:generate go run ./gen .
 
-// Package gate decides whether a forged program may run, and prepares it. It parses and type-checks modern Go against the allowed
-// packages, whose export data is embedded, corrects what needs no model (missing, unused imports; unused variables), applies the policy,
-// and collects facts from the syntax tree.
+// Package gate decides whether a forged program may run, and prepares it. It parses the program and type-checks it
+// against the allowed packages, whose export data is embedded. It repairs what needs no model (missing and unused
+// imports, unused variables), applies the policy, and returns facts about the syntax tree.
 //
-// It reads no files and needs no Go installation. Source is hostile: sizes, nesting and constants are bounded before the type checker
-// sees them. The gate is no boundary, and must itself run in a confined process.
+// It reads no files and needs no Go installation. Source is hostile: sizes, nesting and constants are bounded before the
+// type checker sees them. The gate is not a security boundary, and must itself run in a confined process.
 package gate
 
 import (

@@ -62,7 +62,7 @@ func (h *holder) visit(n ast.Node) bool {
 	case *ast.Ident:
 		what = cmp.Or(what, h.list(h.info.Instances[e].TypeArgs)) // an inferred one need be of no expression's type
 	}
-	// Of nested expressions the innermost says most.
+	// Of nested expressions the innermost is the most precise.
 	if what != nil && (h.at == nil || e.End() <= h.at.End()) {
 		h.at, h.what = e, what
 	}
@@ -86,7 +86,7 @@ func (h *holder) prints(call *ast.CallExpr) bool {
 	return false
 }
 
-// selects returns the type that is not available through which a selector goes on its way by embedded fields.
+// selects returns the type that is not available that a selector passes through by embedded fields.
 func (h *holder) selects(e *ast.SelectorExpr) *types.TypeName {
 	sel := h.info.Selections[e]
 	if sel == nil {

@@ -43,7 +43,7 @@ func importHint(path string) string {
 	return "Use the packages that the instructions list."
 }
 
-// syntaxHint guesses what a text that is not Go may be instead.
+// syntaxHint guesses what a text is that is not Go.
 func syntaxHint(source string) string {
 	packages := 0
 	for line := range strings.Lines(source) {

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// syntaxPolicy judges what the syntax tree alone shows, and corrects what is harmless.
+// syntaxPolicy judges what the syntax tree alone shows, and repairs what is harmless.
 func (c *check) syntaxPolicy() *Refusal {
 	if r := c.boundTree(); r != nil {
 		return r

@@ -12,7 +12,7 @@ import (
 
 // A Program is a program that may run. It belongs to the process that checked it: only Facts travel.
 type Program struct {
-	Source string // the text that was checked: the model's own, with imports corrected
+	Source string // the text that was checked: the model's own, with imports repaired
 	Facts  Facts
 
 	// What an engine compiles: the program's own package last, before it the packages that it uses from source.

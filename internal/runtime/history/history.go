@@ -1,6 +1,5 @@
-// Package history turns what a session has been through into what others may see of it: arguments with their secrets
-// masked, and history input checked and turned into messages. It works on plain data, does no I/O, and may be
-// used concurrently.
+// Package history prepares what others may see of a session's past: it masks secrets in arguments, and checks history
+// input and turns it into messages. It works on plain data, does no I/O, and may be used concurrently.
 package history
 
 import (

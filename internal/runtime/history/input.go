@@ -19,7 +19,7 @@ type Limits struct {
 	Bytes    int // of the whole input
 }
 
-// DefaultLimits returns the default limits.
+// DefaultLimits returns the limits of a daemon without other settings.
 func DefaultLimits() Limits { return Limits{Elements: 1000, Bytes: 1 << 20} }
 
 // CodeTooLarge is the code of a history input beyond the limits.

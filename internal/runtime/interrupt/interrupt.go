@@ -1,5 +1,5 @@
-// Package interrupt names the reasons for which a call ends from outside, and gives the outcome of such a call.
-// Interrupted is not failed: only the end of the call's own time counts as a failure, and as one of the world outside.
+// Package interrupt names the reasons for which a call is interrupted, and gives the outcome of such a call. An
+// interruption is not a failure: only the end of the call's own time counts as one, and its class is extrinsic.
 package interrupt
 
 import (

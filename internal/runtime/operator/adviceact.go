@@ -14,10 +14,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// AdviceDecision is a person's act on a recommendation.
+// AdviceDecision is a person's decision on a recommendation.
 type AdviceDecision struct {
 	ID, Reason, Actor string
-	Undo              bool // take the act back
+	Undo              bool // undo the decision
 }
 
 // DismissRecommendation keeps the recommendation from being listed, until it is undone.
@@ -169,7 +169,7 @@ func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.Audi
 
 func reforgeReason(id string) string { return runtime.ReforgePrefix + id }
 
-// undoAdvice reverts a decision. ErrConflict when what it changed was changed again since.
+// undoAdvice undoes a decision. ErrConflict when what it changed was changed again since.
 func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {
 	v, known := o.ledger.All()[d.ID]
 	if !known || v.advice.Status != status {

@@ -64,7 +64,7 @@ func (o *Operator) pruneBySchedule(ctx context.Context, m agent.MaintenancePolic
 	o.o.Logger.Info().Int("targets", len(report.Targets)).Str("mode", m.Mode).Msg("scheduled maintenance")
 }
 
-// lastScheduled is when the schedule last ran, zero when unknown.
+// lastScheduled is when the schedule last ran, zero when that is unknown.
 func (o *Operator) lastScheduled(ctx context.Context) time.Time {
 	const back = 1000
 	entries, err := o.store.Audit(ctx, "", back)

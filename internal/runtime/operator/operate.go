@@ -48,7 +48,7 @@ func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, ac
 	return o.store.Archive(ctx, targets, entry)
 }
 
-// Operation is an operator's act on an artifact. Action is quarantine, release, regenerate, promote, rollback, pin, unpin
+// Operation is what an operator does to an artifact. Action is quarantine, release, regenerate, promote, rollback, pin, unpin
 // or approve.
 type Operation struct {
 	Action, Reason, Actor string
@@ -56,7 +56,7 @@ type Operation struct {
 	ResetMetrics          bool   // promote
 }
 
-// Operate performs the act and returns the artifact after it. An *agent.InputError says what about it makes no sense.
+// Operate performs the operation and returns the artifact after it. An *agent.InputError says what about it makes no sense.
 func (o *Operator) Operate(ctx context.Context, role, method string, op Operation) (*agent.Artifact, error) {
 	unlock := o.calls.HoldAdoption(role, method) // no candidate is adopted between the decision and the change
 	defer unlock()
@@ -82,7 +82,7 @@ func (o *Operator) correct(a *agent.Artifact, actor string) (tried <-chan struct
 	return o.calls.Correct(a.Role, a.MethodName, actor)
 }
 
-// on is the change that the act makes of the artifact.
+// on is the change that the operation makes to the artifact.
 func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err error) {
 	yes, no := true, false
 	switch o.Action {

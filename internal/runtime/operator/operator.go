@@ -1,9 +1,9 @@
-// Package operator is what people do with tools and what they see of them: the registry, operations on artifacts and
-// their undo, policy, maintenance, recommendations, reports, the call log and its streams, replays and exports.
+// Package operator is what people do with tools and see of them: the registry, operations on artifacts and their undo,
+// policy, maintenance, recommendations, reports, the call log and its streams, replays and exports.
 //
-// Every operation is durable together with its audit entry when its method returns, and where nothing changed since, its
-// undo restores the state before it to the byte. Nothing here is on the way of a call: calls are the work of package
-// runtime, which this package asks for its running calls and for the locks that keep an operation and a new generation apart.
+// Every operation is durable together with its audit entry when its method returns. If nothing has changed since, its
+// undo restores the previous state byte for byte. Nothing here runs as part of a call: package runtime runs calls. This
+// package asks it for running calls, and for the locks that keep an operation and a new generation apart.
 package operator
 
 import (

@@ -19,7 +19,7 @@ const (
 // PatternReport is the pattern memory of a role.
 type PatternReport struct {
 	Role     string               `json:"role"`
-	Patterns []evolve.Pattern     `json:"patterns"` // what a prompt says
+	Patterns []evolve.Pattern     `json:"patterns"` // what a prompt contains
 	Events   []agent.PatternEvent `json:"events"`   // oldest first, at most 50
 }
 
@@ -40,7 +40,7 @@ func (o *Operator) PatternReport(ctx context.Context, role string) (PatternRepor
 	judged := o.verdictsOf()
 	for i := range report.Events {
 		e := &report.Events[i]
-		if c, err := o.store.Call(ctx, e.CallID); err == nil { // retention may have dropped the entry
+		if c, err := o.store.Call(ctx, e.CallID); err == nil { // an entry that retention dropped is skipped
 			e.Corrected, e.Verdict = c.Log.CorrectedBy, judged.on(ctx, &c.Log)
 		}
 		if e.Capabilities == nil {
@@ -137,7 +137,7 @@ type Trend struct {
 	WeakSuccesses int            `json:"weak_successes"`
 	Corrections   int            `json:"corrections"` // asked again, or called wrong
 	ProgramSource map[string]int `json:"program_source"`
-	FailureClass  map[string]int `json:"failure_class"` // including failures that were repaired within a call
+	FailureClass  map[string]int `json:"failure_class"` // including failed attempts that were repaired
 	ErrorType     map[string]int `json:"error_type"`
 	Verdicts      map[string]int `json:"verdicts"` // of people on these calls: right, wrong
 }

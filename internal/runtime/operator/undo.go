@@ -14,14 +14,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Operations that the audit trail records and Undo reverts.
+// Operations that the audit trail records and Undo undoes.
 const (
 	opPolicy      = "policy.change"
 	opToolPut     = "tool.put"
 	opToolArchive = "tool.archive"
 	opArchive     = "artifact.archive"
 	opPut         = "artifact.put"
-	opUndo        = "artifact.undo" // of any act on one artifact
+	opUndo        = "artifact.undo" // of any operation on one artifact
 	opPrune       = "maintenance.prune"
 	opRestore     = "maintenance.restore"
 	onArtifacts   = "artifact."
@@ -38,17 +38,17 @@ func undoable(action string) bool {
 	return slices.Contains([]string{opPolicy, opToolPut, opToolArchive, opPrune, opRestore}, action) || strings.HasPrefix(action, onArtifacts)
 }
 
-// irreversible begins the undo of an entry that nothing can take back.
+// irreversible begins the undo field of an entry that cannot be undone.
 const irreversible = "none: "
 
 // undoPath is the request that undoes an operation.
 func undoPath(auditID string) string { return "POST /v1/maintenance/audit/" + auditID + "/undo" }
 
-// Undo reverts the operation of that audit entry, and returns the entry of the undo. Where nothing happened since, what
-// the act changed is afterwards what it was, to the byte. store.ErrNotFound when there is no such entry; an *agent.InputError with
-// the code cannot_undo when the act cannot be taken back, or not any more.
+// Undo undoes the operation of that audit entry, and returns the entry that records the undo. If nothing has changed since, what
+// the operation changed is restored byte for byte. The error is store.ErrNotFound when there is no such entry, and an *agent.InputError
+// with the code cannot_undo when the operation cannot be undone, or no longer.
 func (o *Operator) Undo(ctx context.Context, auditID, reason, actor string) (agent.AuditEntry, error) {
-	o.undoing.Lock() // one at a time: nothing is taken back twice
+	o.undoing.Lock() // one at a time: nothing is undone twice
 	defer o.undoing.Unlock()
 	was, undone, err := o.act(ctx, auditID)
 	if err != nil {
@@ -82,7 +82,7 @@ func cannotUndo(detail, hint string) error {
 	return &agent.InputError{Code: "cannot_undo", Detail: detail, Hint: hint}
 }
 
-// act finds an entry, and whether it is currently undone: by an operation that is not undone itself.
+// act finds an entry, and whether it is currently undone: by an undo that is not undone itself.
 func (o *Operator) act(ctx context.Context, auditID string) (agent.AuditEntry, bool, error) {
 	const page = 500
 	undone := map[string]bool{}
@@ -153,7 +153,7 @@ func overlap(a, b json.RawMessage) string {
 	return ""
 }
 
-// undoOperation reverts an operation on one artifact. A program put where there was none goes to the archive.
+// undoOperation undoes an operation on one artifact. A program put where there was none goes to the archive.
 func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
 	var from, to agent.Standing
 	if json.Unmarshal(was.After, &from) != nil || from.Role == "" {
@@ -183,8 +183,8 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entr
 	return err
 }
 
-// change makes one operation on an artifact and records in the audit trail how the artifact was before and after it. decide is asked for
-// the act on the artifact as it is, nil where there is none, again when a call changed it meanwhile.
+// change makes one operation on an artifact and records in the audit trail how the artifact stood before and after it. decide returns
+// the operation for the current artifact, nil where there is none; it is called again when a call changed the artifact meanwhile.
 func (o *Operator) change(ctx context.Context, role, method string, entry *agent.AuditEntry, decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
 	const most = 1000 // busy artifacts change with every call
 	for range most {

@@ -48,7 +48,7 @@ func sameTerms(a, b agent.Tool) bool {
 	return bytes.Equal(terms(a), terms(b))
 }
 
-// undoArchive brings back what the act moved, and nothing that was archived before it.
+// undoArchive restores what the operation moved, and nothing that was archived before it.
 func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {
@@ -71,7 +71,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 	return err
 }
 
-// undoRestore archives what the operation brought back: what is there of its roles now, but for what was there before it.
+// undoRestore archives what the operation restored: what is there of its roles now, but for what was there before it.
 func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package predict answers by a signature alone: declared inputs are rendered into a conversation, one model reply is
-// read back into declared outputs. Whatever is wrong with the request is found before the model is
-// asked; a reply that does not fit is asked for once more, with the reason.
+// Package predict answers from a signature alone, without a program: it renders declared inputs into a conversation, and
+// parses one model reply into declared outputs. A faulty request is rejected before the model is asked. If a reply does
+// not fit, the model is asked once more, with the reason.
 //
-// A prediction keeps nothing. The same request gives the same messages, byte by byte, and a history changes none of the
-// messages that would be there without it. It may be used concurrently.
+// A prediction stores nothing. The same request gives the same messages, byte by byte, and a history adds messages
+// without changing the others. The package may be used concurrently.
 package predict
 
 import (

@@ -123,7 +123,7 @@ func (svc *Service) signature(ctx context.Context, q *Query) (contract.Signature
 	return named.Signature, err
 }
 
-// predict asks the model and counts it in the metrics.
+// predict asks the model and reports metrics of it.
 func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error) {
 	if _, err := Messages(p); err != nil {
 		return Answer{}, fault(err)

@@ -1,6 +1,6 @@
-// Package progress carries what calls report while they run: the events of one call, kept for readers who come late, and
-// a feed of every committed call. A call that reports nothing pays nothing, and a feed without readers costs one atomic
-// read per call.
+// Package progress carries what calls report while they run: the events of one call, kept for readers that join late,
+// and a feed of every committed call. A call that reports nothing pays nothing, and a feed without readers costs one
+// atomic read per call.
 //
 // It knows nothing of stores or HTTP. Its types may be used concurrently.
 package progress

@@ -56,7 +56,7 @@ func fill(in Input) filled {
 	f.Kwargs, cutKwargs = preview(kwargs, MaxArgs, "{}")
 	f.Note = note(f.Args+f.Kwargs, cutArgs || cutKwargs)
 	if in.Depth >= 2 {
-		in.KnownTools = nil // a Worker must not delegate
+		in.KnownTools = nil // a Worker is instructed not to delegate
 	}
 	for _, t := range in.KnownTools[:min(len(in.KnownTools), MaxTools)] {
 		known := fillTool(t)

@@ -1,11 +1,11 @@
-// Package prompt writes what a model is asked: the messages of a request for a program. The texts are templates
+// Package prompt writes the prompts for a model: the messages of a request for a program. The texts are templates
 // (system.tmpl, user.tmpl) with golden renderings in testdata.
 //
-// The size of a prompt is bounded whatever the input, except for the dialect, which is ours. The same input gives the
-// same bytes. The last message ends with the elements role, method, args and kwargs, so that the last ones of these
-// names in a request are always ours: what models, programs and clients wrote stands before them, or cannot spell a tag
-// (JSON is escaped as encoding/json does; role and method have &, < and > as entities, other text each < that could open
-// a tag; failed code alone is verbatim).
+// The size of a prompt is bounded whatever the input, except for the dialect, which is our own text. The same input
+// gives the same bytes. The last message ends with the elements role, method, args and kwargs, so the last elements of
+// these names in a request are always ours. Text from models, programs and clients comes before them, or cannot form a
+// tag: JSON is escaped as encoding/json does, role and method have &, < and > as entities, and other text has each <
+// escaped that could open a tag. Only failed code is verbatim.
 package prompt
 
 import (
@@ -44,7 +44,7 @@ const (
 	maxTurn       = 500 // characters of a turn's arguments, and of its value
 )
 
-// Input is what a request says to a model. Secrets in Args and Kwargs are masked already.
+// Input is the data of a request to a model. Secrets in Args and Kwargs are masked already.
 type Input struct {
 	Kind         string // provider.KindForge, provider.KindRepair or KindRegenerate
 	Role, Method string

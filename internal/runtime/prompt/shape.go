@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// Shape describes the type of a value of the context without its content: "number", "array of {id: number, text: string}".
+// Shape describes a value of the context without showing the value: "number", "array of {id: number, text: string}".
 // A program that reads what another method stored cannot be written without it. Lists are described by their first element, and
 // objects by their members where those have names of the kind that programs choose; what has many, or others, is data and
 // described as "object".
@@ -22,7 +22,7 @@ func Shape(raw json.RawMessage) string {
 	return shape(v, regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,31}$`), 0)
 }
 
-// shape stops at a depth at which the shape is described, whatever the value.
+// shape stops at a depth at which the description ends, whatever the value.
 func shape(v any, name *regexp.Regexp, depth int) string {
 	const deepest, most = 3, 12
 	switch v := v.(type) {

@@ -88,7 +88,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// scrub removes secrets and shortens the rest.
+// scrub removes what must not be disclosed and shortens the rest.
 func (p *OpenAI) scrub(text string) string {
 	for _, s := range p.secrets {
 		text = strings.ReplaceAll(text, s, "[secret]")

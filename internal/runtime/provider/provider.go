@@ -1,8 +1,8 @@
-// Package provider is the door to the model. A Provider turns a prompt into a program's text, or a conversation into a
-// reply; openai speaks to any OpenAI-compatible server, replay answers from a recording, record wraps another and
-// writes one. Retries, backoff and time limits are kept here; budgets are the caller's.
+// Package provider is the access to the model. A Provider turns a prompt into a program's text, or a conversation into a
+// reply: openai speaks to any OpenAI-compatible server, replay answers from a recording, and record wraps another
+// Provider and writes a recording. Retries, backoff and time limits are handled here; budgets are the caller's.
 //
-// What comes back is a stranger's text: the package checks its outer form only. It knows nothing of runners or stores.
+// A model's reply is untrusted text, and the package checks only its outer shape. It knows nothing of runners or stores.
 package provider
 
 import (

@@ -1,5 +1,5 @@
-// Package runtimetest has the scripted model with which the tests of calls and of operations run real programs in real
-// runners.
+// Package runtimetest provides a scripted model, with which the tests of calls and of operations run real programs in
+// real runners.
 package runtimetest
 
 import (

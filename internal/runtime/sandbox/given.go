@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Given is what a journal tells of the run that it was recorded from, beside what a run is served from it.
+// Given is what a journal records about its run, apart from the answers that a replay serves from it.
 type Given struct {
 	Context      map[string]json.RawMessage // of the session; nil when the program did not look at it
 	InputHistory json.RawMessage            // nil when the call brought none

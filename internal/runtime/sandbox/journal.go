@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A journal collects what a run gets from external sources, or replays what an earlier run got. Clock and randomness are
+// A journal collects what a run takes from outside, or hands out what an earlier run took. Clock and randomness are
 // functions of the time and the seed that came with the request, so the two stand for all their readings.
 type journal struct {
 	limit     int
@@ -39,7 +39,7 @@ type journalForm struct {
 	Chance uint64         `json:"chance,omitempty"`
 	Asks   []journalEntry `json:"asks,omitempty"`
 
-	// What the session gave to the call and no log entry holds: Replay puts it into the request, Run ignores it.
+	// What the session gave to the call and no log entry records: Replay puts it into the request, Run does not look.
 	Context      map[string]json.RawMessage `json:"context,omitempty"`
 	InputHistory json.RawMessage            `json:"input_history,omitempty"`
 }

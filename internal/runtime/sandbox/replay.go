@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A Recording is a finished call, from its log entry and its effect journal.
+// A Recording is a call that has ended, as the log and its effect journal record it.
 type Recording struct {
 	Request                     // Program, Owner, names, Args, Kwargs, Depth, Timeout; what the journal holds comes from there
 	Journal     json.RawMessage // the call's Effects.Journal; nil when it took nothing from outside

@@ -275,7 +275,7 @@ func interrupted(ctx context.Context) *Failure {
 	return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + context.Cause(ctx).Error(), Ours: true}
 }
 
-// autopsy waits for the process, whose pipe has closed, and finds out what killed it.
+// autopsy waits for the process, whose pipe has closed, and finds out from its exit status what killed it.
 func (r *runner) autopsy() *Failure {
 	t := time.NewTimer(time.Second)
 	defer t.Stop()

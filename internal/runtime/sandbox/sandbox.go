@@ -1,12 +1,12 @@
-// Package sandbox is the daemon's side of running forged programs, which run in confined processes of their own: it starts these
-// runners, keeps them warm, sets their limits, answers what programs ask, judges from a canary's probes how well they are confined,
-// and kills them. A runner is a re-exec of the binary with an empty environment (package worker is what it does), confined before it
-// reads any source; it runs one program for one owner and is discarded after any doubt. Whatever a program or its process does ends in
-// a typed Result, within the deadline plus a second, and leaves the daemon unharmed: no file, socket or process outside, and nothing of
-// one call in another.
+// Package sandbox is the daemon's side of running forged programs in confined processes, the runners. It starts runners,
+// keeps them warm, enforces their limits, answers the host calls of programs and kills runners. It judges
+// from a canary's probes how well runners are confined. A runner is a re-exec of the binary with an empty environment (package worker is its
+// code), confined before it reads any source. It runs one program for one owner and is discarded on any doubt. Whatever
+// a program or its process does, the run ends in a typed Result, within the deadline plus a second, and leaves the
+// daemon unharmed: it reaches no file, socket or process outside, and no state passes from one call to another.
 //
-// Every byte from a runner is taken as hostile (package wire). This package never parses a program, and knows nothing of models, of
-// contracts or of the store.
+// Every byte from a runner is treated as hostile (package wire). This package never parses a program, and knows nothing
+// of models, of contracts or of the store.
 package sandbox
 
 import (
@@ -104,14 +104,14 @@ type Fetch struct {
 // maxSample bounds Fetch.Sample.
 const maxSample = 2 << 10
 
-// describe fills in what the response says about itself.
+// describe fills in the properties of the response.
 func (f *Fetch) describe(r *recurgent.Response) {
 	f.Status, f.FetchedAt, f.ContentType, f.Bytes = r.Status, r.FetchedAt, r.Header["Content-Type"], len(r.Body)
 	f.Shape, f.Outline = describeShape(f.ContentType, r.Body)
 	f.Sample = strings.ToValidUTF8(r.Body[:min(len(r.Body), maxSample)], "")
 }
 
-// Timing is how long each stage of a run took.
+// Timing says how long each stage of a run took.
 type Timing struct{ Queue, Spawn, Gate, Run, Host time.Duration }
 
 // Host is what the daemon does for a running program. Its methods are called from the goroutine of Run, one at a time,
@@ -120,9 +120,9 @@ type Host interface {
 	Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
 	// Refuse notes a call that cannot be made, for arguments without a JSON form; a text stands in the place of each.
 	Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome
-	// Delegate registers or reuses the role with the contract; an error is returned to the program.
+	// Delegate registers or reuses the role with the contract; the program gets the error.
 	Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError
-	// Predict asks the model for the outputs of a signature; an error is returned to the program.
+	// Predict asks the model for the outputs of a signature; the program gets the error.
 	Predict(ctx context.Context, signature, inputs json.RawMessage) (json.RawMessage, *AuthoredError)
 	Tools(ctx context.Context) (json.RawMessage, error)
 	// History answers recurgent.Call's three history methods: an array of records, oldest first.

@@ -122,7 +122,7 @@ func (s *spawner) startNow() (c *child, err error) {
 	return &child{proc: proc, in: inW, out: outR, stderr: errR}, nil
 }
 
-// runnerEnv is the environment of runners: empty, not nil, which would hand down our keys. The race detector is told not to wait a
+// runnerEnv is the environment of runners: empty, not nil, which would hand down our keys. The race detector is set not to wait a
 // second at exit.
 func runnerEnv() []string {
 	if wire.RaceBuild {

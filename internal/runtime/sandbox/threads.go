@@ -35,7 +35,7 @@ func mostRunners(enough int, room func() (int, string)) (most int, words string,
 	if most < 2 {
 		return 0, "", fmt.Errorf("sandbox: there is room for %d threads and processes, and the daemon with two runners takes %d: %s", left, DaemonTasks()+2*RunnerTasks, limit)
 	}
-	if most >= enough { // the figure differs from start to start, and then means nothing
+	if most >= enough { // and then the figure, which differs at each start, says nothing
 		return most, roomForAll, nil
 	}
 	return most, fmt.Sprintf("on (at most %d runners: %s)", most, limit), nil

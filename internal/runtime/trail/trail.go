@@ -1,7 +1,7 @@
-// Package trail keeps what people decided, and what is stored nowhere but in the audit trail of a namespace.
+// Package trail keeps people's decisions and other state that is stored only in the audit trail of a namespace.
 //
-// A Ledger reads the trail once. A change is written to the trail first and to memory second, so that the ledger never knows
-// anything that a crash could take back.
+// A Ledger reads the trail once. A change is written to the trail first and to memory second, so the ledger never knows
+// anything that a crash could lose.
 package trail
 
 import (

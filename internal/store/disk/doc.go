@@ -1,30 +1,30 @@
-// Package disk keeps a store.Store in a directory: a write-ahead log (package wal), which makes an acknowledgement
-// durable, and files for people (JSON documents, and JSON lines by package jsonl), which follow it.
+// Package disk keeps a store.Store in a directory: a write-ahead log (package wal), which makes
+// commits durable, and readable files (JSON documents, and JSON lines by package jsonl), which are written after it.
 //
-// What a commit acknowledged survives a kill and a power cut: its journal entry is on disk first, and is replayed onto
-// the files when the store is opened again. Commits that wait at the same time share one fsync. The files are at most
-// a second behind (usage figures a minute) and complete after Close. A file that cannot be read is moved aside, to
-// <name>.corrupt-<time>, and counted, and the store opens. One process holds the directory.
+// An acknowledged commit survives a kill and a power cut: its journal entry is on disk first, and is replayed onto
+// the files when the store is opened again. Commits that wait at the same time share one fsync. The files lag by at
+// most a second (usage figures by a minute) and are complete after Close. A file that cannot be read is moved aside, to
+// <name>.corrupt-<time>, and counted, and the store opens. One process locks the directory.
 //
-// Costs do not grow with what is stored: sessions, histories and artifacts are read when they are asked for and kept
-// in bounded caches. Only the registry and a few figures of each artifact are held in memory whole.
+// Costs do not grow with what is stored: sessions, histories and artifacts are read on demand and kept
+// in bounded caches. Only the registry and a few figures of each artifact are held in memory in full.
 //
 // # Parts
 //
-// A Store has a sequencer, through which every change goes; a flusher, which writes the files behind the journal; and a
-// namespace for each name. A namespace has a part for each kind of thing: sessions, artifacts, the catalog of tools,
+// A Store has a sequencer, through which every change goes; a flusher, which writes the files after the journal; and a
+// part for each namespace, which in turn has a part for each kind of data: sessions, artifacts, the catalog of tools,
 // calls, the policy, the audit trail, patterns, contents, the archive. A part reads its files, answers its share of
 // store.Namespace, applies its share of an entry, and writes its files when the flusher says so.
 //
 // # Directory
 //
-// The default namespace has its files at the top, where those of earlier versions are; another one below ns/<name>/:
+// The default namespace has its files at the top, as in earlier versions; any other has them below ns/<name>/:
 //
 //	tools/registry.json, tools/index.json, tools/<role>/<method>.json, tools/archive/, programs/<sha256>.go
 //	sessions/<id>/session.json, sessions/<id>/history.jsonl
 //	calls.jsonl, calls/, values/, audit.jsonl, policy.json, patterns.json, content.json, backup/, tmp/
 //
-// The journal is one for all: journal/<lsn>.wal and journal/checkpoint.json.
+// All namespaces share one journal: journal/<lsn>.wal and journal/checkpoint.json.
 //
 // # Locks
 //
@@ -39,5 +39,5 @@
 //	lines      of package jsonl  guards the segments of a log
 //	queue      sequencer.waiting guards the queue of commits; nothing is taken while it is held
 //
-// It knows nothing of HTTP, of models, of contracts' meaning or of running programs.
+// It knows nothing of HTTP, of models, of what contracts mean or of running programs.
 package disk

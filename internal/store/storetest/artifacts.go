@@ -95,8 +95,8 @@ func artifactRevisions(t *testing.T, r *rig) {
 	})
 }
 
-// An undone operation leaves the artifact as it was, its revision included, and the generation that a program had pushed out
-// is back, however the store ends in between: after the act, and after the undo.
+// An operation that is undone leaves the artifact as it was, its revision included, and the generation that a program had pushed out
+// is back, however the store ends in between: after the operation, and after the undo.
 func artifactUndo(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {

@@ -1,8 +1,8 @@
-// Package storetest states the promises of store.Store as tests, which every implementation passes: what was
-// acknowledged is there, commits are whole, a history is gapless and in order, counters equal the sum of the
-// commits, deleted sessions leave nothing, bounds hold.
+// Package storetest states the promises of store.Store as tests, which every implementation passes: acknowledged data is
+// there, commits are whole, a history is gapless and in order, counters equal the sum of the commits, deleted sessions
+// leave nothing, bounds hold.
 //
-// It knows nothing of files. What only a disk can break (torn writes, kills, full disks) is tested beside the disk.
+// It knows nothing of files. What only a disk can break (torn writes, kills, full disks) is tested in package disk.
 package storetest
 
 import (

@@ -1,4 +1,4 @@
-// Package rig is what end-to-end tests are made with: real daemons that are spoken to over HTTP (Daemon), a scripted model
+// Package rig is the harness of end-to-end tests: real daemons that are spoken to over HTTP (Daemon), a scripted model
 // server (Model), web servers that programs fetch from (Source), client commands (Run) and terminals (Terminal).
 //
 // The test binary stands in for the real one: each package that uses the rig has a TestMain that calls Main.

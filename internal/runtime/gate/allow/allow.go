@@ -1,6 +1,6 @@
-// Package allow is the one list of what programs may import: packages, and in them the symbols that are held back.
-// Export data, the interpreter's symbol tables, the gate's judgement, the prompt's dialect notes and docs/dialect.md
-// are all made from it.
+// Package allow is the one list of what programs may import: packages, and the symbols in them that are not available.
+// Export data, the interpreter's symbol tables, the gate's decisions, the prompt's dialect notes and docs/dialect.md are
+// all derived from it.
 package allow
 
 import (

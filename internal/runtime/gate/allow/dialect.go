@@ -8,7 +8,7 @@ import (
 // RunForm is the one function that every program has.
 const RunForm = "func Run(call *recurgent.Call) (any, error)"
 
-// Dialect is what a prompt says about the Go that runs here: only what is really not allowed, and the packages.
+// Dialect is what a prompt says to a model about the Go that runs here: only what is really not allowed, and the packages.
 func Dialect() string {
 	var b strings.Builder
 	b.WriteString("Write ordinary, current Go (generics, iterators, min/max/clear and range over integers included) in one file, package tool, with exactly one\n")

@@ -1,6 +1,6 @@
-// Command gen makes, from the list in package allow and the Go toolchain that runs it, what the gate embeds: export data of the
-// allowed packages, the source of the generic ones, and the interpreter's symbol tables. Each Go version has files of its own. Run
-// make generate, which runs gen with every known version, whenever the list or the versions change.
+// Command gen generates what the gate embeds, from the list in package allow and the Go toolchain that runs it: export
+// data of the allowed packages, the source of the generic ones, and the interpreter's symbol tables. Each Go version has
+// its own files. Run make generate, which runs gen with every known version, whenever the list or the versions change.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package goversion names the Go version that the engine is built with. It compiles only with a version whose runtime the engine knows:
-// package interp mirrors structures of the Go runtime, and export data and symbol tables are those of one version.
-// docs/upgrading-go.md says how a version becomes known. Patch releases need nothing.
+// Package goversion names the Go version that the engine is built with. It compiles only with a version whose runtime
+// the engine knows, because package interp mirrors structures of the Go runtime, and export data and symbol tables are
+// specific to a version. docs/upgrading-go.md describes how to add a version. Patch releases need no change.
 package goversion

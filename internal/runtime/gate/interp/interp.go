@@ -1,10 +1,10 @@
-// Package interp runs checked programs. It compiles the SSA form that golang.org/x/tools/go/ssa makes of them, in which
-// generics are instantiated and iterators, defers and closures made plain, to a net of closures that work on values in their native memory form.
-// Types of a program are made as true run-time types, methods included, so that every host package treats a program's value exactly as
-// it would natively.
+// Package interp runs checked programs. It takes the SSA form that golang.org/x/tools/go/ssa makes of a program, in
+// which generics are instantiated and iterators and defers lowered, and compiles it to a graph of closures that work on
+// values in their native memory layout. A program's types are made as real run-time types, methods included, so that
+// every host package treats a program's value exactly as it would natively.
 //
-// A Compiled runs one call at a time. It gives nothing to a program but what the allowed packages and the Call give; but it is not a
-// boundary: programs run in a confined process.
+// A Compiled runs one call at a time. A program gets only what the allowed packages and the Call provide. The package is
+// not a security boundary: programs run in a confined process.
 package interp
 
 import (
@@ -139,7 +139,7 @@ func (c *Compiled) Begin(now time.Time, seed uint64) { c.mc.env.Begin(now, seed)
 // OnSleep has wait called with each sleep of the runs to come; nil for none.
 func (c *Compiled) OnSleep(wait func(time.Duration)) { c.mc.env.OnSleep(wait) }
 
-// Reads returns what the last run read from the clock and of randomness.
+// Reads returns the last run's reads of clock and randomness.
 func (c *Compiled) Reads() rt.Reads { return c.mc.env.Reads() }
 
 // Run calls the program's Run. Package variables are initialised afresh before it. Exactly one of a value with

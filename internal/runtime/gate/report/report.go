@@ -1,5 +1,6 @@
-// Package report is what the gate says of a program: facts when it may run, a refusal when it may not. It holds plain data and
-// parses nothing, so that the daemon, which must never parse what a model wrote, can read what a runner's gate has found.
+// Package report is the gate's result for a program: facts when it may run, a refusal when it may not. It holds plain
+// data and parses nothing. So the daemon, which must never parse what a model wrote, can read the findings of a runner's
+// gate.
 package report
 
 // Types of refusals.
@@ -22,7 +23,7 @@ type Refusal struct {
 // Error returns the message.
 func (r *Refusal) Error() string { return r.Message }
 
-// Facts is what the syntax tree shows of a program. It comes over the pipe from a confined process: a reader
+// Facts is what the syntax tree shows about a program. It comes over the pipe from a confined process: a reader
 // must treat it as hostile, though everything in it is bounded here.
 type Facts struct {
 	Imports            []string `json:"imports"`

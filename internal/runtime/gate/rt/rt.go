@@ -1,6 +1,6 @@
-// Package rt holds the clock and the randomness of a program's run. A program's time.Now, math/rand, crypto/rand
-// and hash/maphash end here, so that a run is a function of the time and the seed that came with the request;
-// what was read of them is noted, capped, for the effect journal.
+// Package rt holds the clock and the randomness of a program's run. A program's time.Now, math/rand, crypto/rand and
+// hash/maphash use it, so that a run is a function of the time and the seed that came with the request. It counts, up to
+// a cap, what a run reads of them, for the effect journal.
 //
 // It knows nothing of how programs are checked or executed.
 package rt
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Reads counts what a run read from the clock and of randomness.
+// Reads counts a run's reads of the clock and of randomness.
 type Reads struct {
 	Clock  int `json:"clock,omitempty"`  // readings of the clock
 	Chance int `json:"chance,omitempty"` // draws, of whatever size
 }
 
-// Env is the environment of one compiled program: one run after another, never two at once.
+// Env is the clock and the randomness of one compiled program: one run after another, never two at once.
 type Env struct {
 	now   time.Time
 	reads Reads

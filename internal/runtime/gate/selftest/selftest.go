@@ -1,5 +1,5 @@
-// Package selftest holds programs whose answers show that an engine works with the Go runtime of the binary: made types, maps, methods, JSON
-// and the like. A canary runner runs them before a daemon takes calls.
+// Package selftest holds programs whose answers show that an engine works with the Go runtime of the binary: run-time
+// types, maps, methods, JSON and the like. A canary runner runs them before a daemon takes calls.
 package selftest
 
 import (

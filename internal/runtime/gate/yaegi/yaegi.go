@@ -1,8 +1,9 @@
-// Package yaegi runs checked programs with the interpreter github.com/traefik/yaegi. It is for the programs that gate.Choose gives to
-// it: those that stay within the Go which that interpreter runs exactly as the toolchain does.
+// Package yaegi runs checked programs with the interpreter github.com/traefik/yaegi. It is for the programs that
+// gate.Choose assigns to it: those that stay within the part of Go which that interpreter runs exactly as the toolchain
+// does.
 //
-// The interpreter sees no files, no environment, no standard streams and no symbols but the program-visible names
-// that the program itself selects. It is no boundary: programs run in a confined process.
+// The interpreter sees no files, no environment, no standard streams, and only the allowed symbols that the program itself
+// selects. It is not a security boundary: programs run in a confined process.
 package yaegi
 
 import (
@@ -98,7 +99,7 @@ func (c *Compiled) Begin(now time.Time, seed uint64) {
 	c.env.Begin(now, seed)
 }
 
-// Reads returns what the last run read from the clock and of randomness.
+// Reads returns the last run's reads of clock and randomness.
 func (c *Compiled) Reads() rt.Reads {
 	if c.retold {
 		return c.other.Reads()

@@ -1,6 +1,6 @@
-// Package prompttest holds every request for a program to what seed 000 asks of it: the guidance on history in the system
-// message and, in the user message, how many records there are and short summaries of the latest. Scripted models of
-// tests pass all that they were asked through it, so that no request escapes.
+// Package prompttest checks that every request for a program has what seed 000 requires: the guidance on history in the
+// system message and, in the user message, the number of records and short summaries of the latest. The scripted models
+// of tests pass every request through it.
 package prompttest
 
 import (

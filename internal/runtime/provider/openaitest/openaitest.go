@@ -1,6 +1,6 @@
-// Package openaitest is a scripted OpenAI-compatible server for tests. It reads role and method off the last user
+// Package openaitest is a scripted OpenAI-compatible server for tests. It reads role and method from the last user
 // message, as recordings do, and answers from a list by (role, method); the last answer of a list repeats. It can also
-// refuse, break off, send rubbish, or hang, and it remembers every request.
+// refuse, break off, send garbage, or hang. It records every request.
 package openaitest
 
 import (

@@ -1,5 +1,5 @@
-// Package hostile is a corpus of hostile and faulty programs, each with the ends that it may come to: what the runner
-// is tested against, in the package's own tests and through the real daemon. It is data; nothing but tests imports it.
+// Package hostile is a corpus of hostile and faulty programs, each with the outcomes that it may have. Tests run it
+// against the runner, in the package's own tests and through the real daemon. It is data; only tests import it.
 package hostile
 
 import (

@@ -1,4 +1,5 @@
-// Package threads has the Go runtime make operating-system threads before they are needed, where later it may not be able to.
+// Package threads makes the Go runtime create operating-system threads ahead of time, because it may be unable to create
+// them later.
 package threads
 
 import (

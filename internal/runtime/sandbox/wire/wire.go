@@ -1,13 +1,14 @@
-// Package wire is what the daemon and its runners both speak: frames on a pipe, the messages in them, and what is checked of each
-// message before anything of it is used.
+// Package wire is the protocol between the daemon and its runners: frames on a pipe, the messages in them, and the
+// checks that each message must pass before any of it is used.
 //
-// A frame is four bytes of length (little endian, of what follows), one byte of kind, and the payload. Payloads are made of unsigned
-// varints and of byte strings with their length before them, so that JSON travels as it is and is never escaped or scanned for its end.
-// The daemon speaks first: Config, then Load, then any number of Run; a runner answers each with Ready, Loaded and Answer, and may send
-// Questions while a program runs, one at a time.
+// A frame is a length of four bytes (little endian, of what follows), a kind of one byte, and the payload. Payloads
+// consist of unsigned varints and length-prefixed byte strings, so JSON is copied as it is, never escaped or scanned for
+// its end. The daemon speaks first: Config, then Load, then any number of Run. A runner answers each with Ready, Loaded
+// and Answer, and may send Questions while a program runs, one at a time.
 //
-// The daemon takes every byte from a runner as hostile: nothing is allocated for what has only been announced, and what ParseAnswer,
-// ParseLoaded and ParseQuestion return is within its bounds. The package does no confinement, and parses no program.
+// The daemon treats every byte from a runner as hostile: nothing is allocated for a length that was only announced, and
+// the results of ParseAnswer, ParseLoaded and ParseQuestion are within their bounds. The package does no confinement,
+// and parses no program.
 package wire
 
 // Bounds of what a runner may say, in bytes, beside Limits.

@@ -51,7 +51,7 @@ func onOff(faults []string) string {
 	return "on"
 }
 
-// confineProcess puts the layers on, inner ones first, and returns what it did. In a canary it probes between them.
+// confineProcess applies the layers, inner ones first, and reports what it did. In a canary it probes between them.
 func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -21,7 +21,7 @@ type Engine interface {
 	Load(source string) (*report.Facts, *report.Refusal, error)
 	// Run runs the program: exactly one of a value with a nil error, an error that the program returned, and a panic.
 	Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *interp.Panic)
-	// Reads counts what the last run read from the clock and of randomness.
+	// Reads counts the last run's reads of clock and randomness.
 	Reads() (clock, chance int)
 	// Encode gives the JSON form of what a program made.
 	Encode(v any) (json.RawMessage, error)

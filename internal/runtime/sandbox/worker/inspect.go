@@ -67,7 +67,7 @@ const (
 	inspectItems = 8
 )
 
-// inspect describes a value that has no JSON form in a short text. The same value gives the same text in every process: it
+// inspect describes a value that has no JSON encoding in a short text. The same value gives the same text in every process: it
 // holds no address, follows maps by sorted keys, and goes a few levels deep only, so that cycles end. It calls no method of
 // the value.
 func inspect(v any) (text string) {

@@ -1,8 +1,9 @@
-// Package worker is the confined side of the sandbox: what a runner process does. It confines itself before it reads anything foreign,
-// then gates, compiles and runs one program for the daemon at the other end of its pipe, until the pipe closes.
+// Package worker is the confined side of the sandbox: the code of a runner process. It confines itself before it reads
+// any untrusted input. Then it gates, compiles and runs one program for the daemon at the other end of its pipe, until
+// the pipe closes.
 //
-// It trusts the daemon and holds nothing worth having. It is the only part of the binary that parses what a model wrote: nothing of
-// the daemon imports it, only package main does (internal/imports_test.go).
+// It trusts the daemon and holds no secrets. It is the only part of the binary that parses what a model wrote. Nothing
+// of the daemon imports it; only package main does (internal/imports_test.go).
 package worker
 
 import (

@@ -1,9 +1,9 @@
-// Package locks has mutexes that know their place in an order and panic when a goroutine takes two of them the wrong
-// way round. Two goroutines that take the same locks in different orders block each other for ever, but only now and
-// then; a wrong order is found each time.
+// Package locks provides mutexes with a place in an order, which panic when a goroutine takes two of them in the wrong
+// order. Two goroutines that take the same locks in different orders deadlock, but only rarely; the check finds a wrong
+// order each time.
 //
-// Checking needs the number of the goroutine, which is slow to find out. So it is for tests and builds with the race
-// detector: the zero Mutex and one that was not given an Order check nothing and cost what those of package sync cost.
+// Checking needs the goroutine's number, which is slow to get. So it is for tests and builds with the race detector. The
+// zero Mutex and one that was not given an Order check nothing and cost what those of package sync cost.
 package locks
 
 import (

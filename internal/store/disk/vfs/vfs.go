@@ -1,5 +1,5 @@
-// Package vfs is the file system below one directory as the store uses it, so that tests can put another one in its
-// place: one that fails, tears writes and forgets what was not synced, as power cuts do (package vfstest).
+// Package vfs is the file system below one directory as the store uses it. Tests can replace it by one that fails, tears
+// writes and forgets what was not synced, as power cuts do (package vfstest).
 //
 // It knows nothing of what the files hold.
 package vfs

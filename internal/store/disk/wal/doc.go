@@ -1,4 +1,4 @@
-// Package wal is a write-ahead log: numbered entries of any bytes, written in batches. A batch that Write has accepted
+// Package wal is a write-ahead log: numbered entries of arbitrary bytes, written in batches. A batch that Write has accepted
 // survives a kill and a power cut; any other is missing as a whole.
 //
 // The log is a sequence of segments, <dir>/<number of the first entry>.wal. A segment is a sequence of frames. One frame
@@ -8,11 +8,11 @@
 //	payload: for each entry its length as a uvarint and its bytes
 //
 // all little-endian. Entries are numbered 1, 2, 3 and so on; the number is also called the log sequence number (lsn).
-// A frame is written only after the one before it is on disk. So a bad frame with a good one behind it is damage, and a
-// bad one at the end is a batch that a crash interrupted.
+// A frame is written only after the one before it is on disk. So a bad frame followed by a good one is damage, and a
+// bad frame at the end is a batch that a crash interrupted.
 //
-// The number in a segment's name makes void what older segments hold from that number on. That is how a batch whose
-// fsync failed, and which was therefore refused, stays refused.
+// The number in a segment's name invalidates the entries of older segments from that number on. That is how a batch
+// whose fsync failed, and which was therefore refused, stays refused.
 //
-// The package knows nothing of what the entries say, and nothing of when they are no longer needed.
+// The package knows neither what the entries mean nor when they are no longer needed.
 package wal

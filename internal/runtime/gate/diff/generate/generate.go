@@ -1,8 +1,8 @@
-// Package generate writes random Go programs for the differential test. A program declares types of its own, performs the operations of
-// the language and of the standard library on them, and returns a log of what it saw. The log holds no addresses and does not depend on
-// the order of maps, so the same program must return the same log natively and here.
+// Package generate writes random Go programs for the differential test. A program declares types, applies the operations
+// of the language and of the standard library to them, and returns a log of the results. The log holds no addresses and
+// does not depend on the order of maps, so a program must return the same log natively and here.
 //
-// The same seed writes the same program. Nothing but tests imports this package.
+// The same seed writes the same program. Only tests import this package.
 package generate
 
 import (

@@ -1,8 +1,8 @@
-// Package gotest holds how the tests of the Go project, the files under GOROOT/test, become programs of ours. Adapt rewrites one, Left says
-// which are none, and a Bundle is what came of all of them: archives of programs, and a list of the tests left out with the reason for
-// each.
+// Package gotest turns the tests of the Go project, the files under GOROOT/test, into programs. Adapt rewrites one test,
+// Left gives the reason why a test cannot become a program, and a Bundle is the result: archives of programs, and a list
+// of the tests left out, each with its reason.
 //
-// It knows nothing of engines: what the gate and the Go toolchain say of a program comes from the tests that make the bundle.
+// It knows nothing of engines: the tests that make the bundle run the gate and the Go toolchain on each program.
 package gotest
 
 import (

@@ -1,7 +1,7 @@
-// Package minimise makes Go programs smaller while something stays true of them. It removes declarations, statements, fields and cases,
-// and puts bodies in the place of the statements around them.
+// Package minimise makes Go programs smaller while a given property still holds. It removes declarations, statements,
+// fields and cases, and replaces statements by their bodies.
 //
-// Nothing but tests imports this package.
+// Only tests import this package.
 package minimise
 
 import (

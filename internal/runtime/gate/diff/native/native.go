@@ -1,5 +1,5 @@
-// Package native builds programs with the Go toolchain at hand and runs them: what the differential tests compare with. Nothing but
-// tests imports this package.
+// Package native builds programs with the installed Go toolchain and runs them, as the reference for the differential
+// tests. Only tests import this package.
 package native
 
 import (

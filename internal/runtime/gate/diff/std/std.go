@@ -1,5 +1,5 @@
-// Package std gives the packages that programs may import as the Go toolchain at hand compiles them. Nothing but tests imports this
-// package.
+// Package std provides the packages that programs may import, as compiled by the installed Go toolchain. Only tests
+// import this package.
 package std
 
 import (

@@ -1,4 +1,4 @@
-// Package vfstest has a file system in memory that forgets and fails as disks do, for tests of crashes.
+// Package vfstest is an in-memory file system that loses data and fails as disks do, for crash tests.
 package vfstest
 
 import (
