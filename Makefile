@@ -42,8 +42,10 @@ test: ## everything that needs only Go
 	$(GO) test -timeout $(TIMEOUT) -tags testnogate ./internal/runtime/sandbox/independence
 	$(GO) test -timeout $(TIMEOUT) -tags enginecheck -run '^TestCorpus$$' ./internal/runtime/sandbox
 
-test-known: ## the gate's packages, with every Go version that the engine knows
-	@for version in $(KNOWN); do echo "go test with $$version"; GOTOOLCHAIN=$$version $(GO) test -timeout $(TIMEOUT) ./internal/runtime/gate/... || exit 1; done
+test-known: ## the gate's packages, with every Go version that the engine knows; of generated programs half where make test did not run them all
+	@for version in $(KNOWN); do echo "go test with $$version"; \
+		if [ "$$version" = "$$($(GO) env GOVERSION)" ]; then programs=; else programs=DIFF_PROGRAMS=250; fi; \
+		env $$programs GOTOOLCHAIN=$$version $(GO) test -timeout $(TIMEOUT) ./internal/runtime/gate/... || exit 1; done
 
 test-ops: ## suites that need Debian or npm packages, which it installs
 	@scripts/ops-install promtool redocly systemd-analyze groff

@@ -40,7 +40,7 @@ func (a *answered) notice() noticed {
 	if a.outcome.OK() && a.programSource() != agent.SourceNone {
 		n.weak = evolve.Weak(a.outcome.Value, a.terms.deliverable(), a.policy.WeakSuccess)
 	}
-	n.correction = a.r.recent.look(a, n.weak)
+	n.correction = a.r.recent.observe(a, n.weak)
 	n.state, n.decision = a.lifecycle()
 	return n
 }

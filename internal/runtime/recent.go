@@ -48,8 +48,8 @@ const (
 	maxRecentArgs  = 4 << 10
 )
 
-// look reports whether the call corrects the one before it, and remembers it for the next.
-func (rc *recentCalls) look(c *answered, weak []string) correction {
+// observe reports whether the call corrects the one before it, and remembers it for the next.
+func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	if c.depth > 0 || c.programSource() == agent.SourceNone {
 		return correction{}
 	}

@@ -43,7 +43,7 @@ func WhyNotYaegi(p *Program, setting string) string {
 		}
 		for _, d := range f.Decls {
 			c.fun = nil
-			ast.Inspect(d, c.look)
+			ast.Inspect(d, c.visit)
 		}
 		if c.why == "" && recursive(u.Info, f) {
 			return "recursion" // the other engine bounds its depth
@@ -67,8 +67,8 @@ type chooser struct {
 	own map[types.Object]bool // its variables that hold nothing but containers made there
 }
 
-// look judges one node, and says whether to go on.
-func (c *chooser) look(n ast.Node) bool {
+// visit judges one node, and says whether to go on.
+func (c *chooser) visit(n ast.Node) bool {
 	if n == nil || c.why != "" {
 		return false
 	}

@@ -120,12 +120,12 @@ func (h *holder) mentioned(t types.Type) *types.TypeName {
 		return what
 	}
 	h.known[t] = nil // ends the walk of an interface without a name whose methods lead back to it
-	what := h.look(t)
+	what := h.heldPart(t)
 	h.known[t] = what
 	return what
 }
 
-func (h *holder) look(t types.Type) *types.TypeName {
+func (h *holder) heldPart(t types.Type) *types.TypeName {
 	switch t := t.(type) {
 	case *types.Alias:
 		if obj := t.Obj(); obj.Pkg() != nil && obj.Pkg() != h.pkg && h.gate.lib.names(obj) {

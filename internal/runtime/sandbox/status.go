@@ -44,7 +44,7 @@ func (p *Pool) observe(plans []plan) error {
 			return fmt.Errorf("sandbox: the engine does not work in this binary: %s", wire.BoundText([]byte(ready.Engine), 1000))
 		}
 		protectDaemon(plan)
-		p.settle(ready)
+		p.adoptStatus(ready)
 		return nil
 	}
 	return fmt.Errorf("sandbox: %w: %w", errNoPlan, errors.Join(faults...))
@@ -92,8 +92,8 @@ func (p *Pool) childConfig(probe bool) wire.Config {
 		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Probe: probe, Kill: p.killing && !probe, Parent: os.Getpid(), Namespaces: p.namespaces}
 }
 
-// settle derives status and required layers from the canary's report.
-func (p *Pool) settle(ready *wire.Ready) {
+// adoptStatus derives status and required layers from the canary's report.
+func (p *Pool) adoptStatus(ready *wire.Ready) {
 	s := Status{Layers: ready.Layers, Probes: ready.Probes}
 	if s.Probes == nil {
 		s.Probes = map[string]string{}
