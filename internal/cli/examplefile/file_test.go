@@ -86,7 +86,7 @@ func TestBadFiles(t *testing.T) {
 		{"a.yaml", "examples: []\n---\nexamples: []\n", "a.yaml:2: has a second document"},
 		{"a.yml", "examples:\n- args: " + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "\n  expect: {value: 1}\n", "a.yml:2: is nested too deeply"},
 		{"a.json", "", "a.json:1: ends too early"},
-		{"a.json", "{\"role\":\n \"tax\",\n ]", "a.json:3: "},
+		{"a.json", "{\"role\":\n \"tax\"\n 5]", "a.json:3: "},
 		{"a.json", "{\"role\": \"tax\"", "a.json:1: ends too early"},
 		{"a.json", "{\"examples\": []}\n\n{}", "a.json:3: has something behind its end"},
 		{"a.json", "{\"examples\": [\n{\"args\": [1]}]}", "a.json:2: the example has no expect"},

@@ -83,7 +83,7 @@ func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 	token, err := r.d.Token()
 	var bad *json.SyntaxError
 	switch {
-	case errors.As(err, &bad):
+	case errors.As(err, &bad) && bad.Error() != "unexpected end of JSON input": // as Go 1.27 says at the end
 		return nil, &Error{Line: r.lineAt(bad.Offset - 1), Reason: bad.Error()}
 	case err != nil:
 		return nil, &Error{Line: r.lineAt(int64(len(r.data))), Reason: "ends too early"}
