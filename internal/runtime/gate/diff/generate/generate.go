@@ -103,12 +103,13 @@ func (g *gen) fill(template string, bound map[string]types.Type) string {
 
 // typeText writes a type as the program does.
 func typeText(t types.Type) string {
-	return types.TypeString(types.Unalias(t), func(p *types.Package) string {
+	text := types.TypeString(types.Unalias(t), func(p *types.Package) string {
 		if p.Path() == "tool" {
 			return ""
 		}
 		return p.Name()
 	})
+	return strings.ReplaceAll(text, "jsontext.Value", "json.RawMessage") // an alias since Go 1.27, of a package that programs do not import
 }
 
 func (g *gen) finish(seed uint64) Program {
