@@ -68,8 +68,8 @@ const (
 	ReforgePrefix       = "recommendation " // and its id: a recommendation was applied
 )
 
-// wish is what an operator who asked for a new program said of it, or "". What the daemon put there itself tells a model
-// nothing.
+// wish is what an operator who asked for a new program said of it, or "". What the daemon put there itself is left
+// out: it means nothing to a model.
 func (c *selected) wish() string {
 	if c.decision.Reason != ReasonRequested || c.artifact == nil {
 		return ""
@@ -102,7 +102,7 @@ func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 const maxSpokenTurns = 10
 
 // spokenTurns are the session's latest calls with their arguments and values, secrets masked: what a method that takes free
-// text may be told about in half a sentence. An operator who shows no history shows none of them.
+// text may refer to in half a sentence. An operator who shows no history shows none of them.
 func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 	if c.policy.HistoryPreviewLimit == 0 {
 		return nil

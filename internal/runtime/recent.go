@@ -114,7 +114,7 @@ func (c *opened) beforeRestart() (recentCall, bool) {
 }
 
 // remembered is what is kept of a call's arguments: all where they are short, else their beginning and a hash, which
-// tells the same from another all the same.
+// still distinguishes different arguments.
 func (rc *recentCalls) remembered(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
 	size := len(kwargs)
 	for _, a := range args {

@@ -11,11 +11,11 @@ import (
 )
 
 // Bounds of what is read for remarks: the newest calls of the log and entries of the audit trail, and of these the ones
-// that are told.
+// that are shown.
 const (
 	remarkCalls   = 1000
 	remarkEntries = 200
-	toldRemarks   = 3
+	shownRemarks   = 3
 )
 
 // describeReasons says why people asked for another program, or for a stronger contract, since the current one was written.
@@ -29,15 +29,15 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 	if err != nil {
 		return // a poorer prompt is better than no program
 	}
-	told := 0
+	shown := 0
 	for i := range entries {
 		a := &entries[i]
-		if a.Timestamp < since || told == toldRemarks {
+		if a.Timestamp < since || shown == shownRemarks {
 			return
 		}
 		if a.Reason != "" && c.asksForProgram(a) {
 			e.add("a person's reason to ask for this program: %s", Clip(a.Reason, 600))
-			told++
+			shown++
 		}
 	}
 }
@@ -71,11 +71,11 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 		if x.Role != c.role || x.Method != c.method {
 			continue
 		}
-		if len(x.WeakSuccessReasons) > 0 && weak < toldRemarks {
+		if len(x.WeakSuccessReasons) > 0 && weak < shownRemarks {
 			weak++
 			e.add("a weak answer (%s): args %s were answered with %s", strings.Join(x.WeakSuccessReasons, ", "), Clip(string(rawArray(x.Args)), 120), Clip(c.valueOf(ctx, x.CallID), 200))
 		}
-		if root := rootOf(byID, x); root.CorrectedBy != "" && again < toldRemarks {
+		if root := rootOf(byID, x); root.CorrectedBy != "" && again < shownRemarks {
 			again++
 			asked := "the same"
 			if next := byID[root.CorrectedBy]; next != nil {

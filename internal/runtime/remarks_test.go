@@ -30,8 +30,8 @@ func TestRemarks(t *testing.T) {
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 	call("m", "delta")
 	text := lastUser(model.Requests()[2])
-	if n := strings.Count(text, "a weak answer ("); n != toldRemarks {
-		t.Errorf("%d weak answers are told, want the newest %d:\n%s", n, toldRemarks, text)
+	if n := strings.Count(text, "a weak answer ("); n != shownRemarks {
+		t.Errorf("%d weak answers are told, want the newest %d:\n%s", n, shownRemarks, text)
 	}
 	for part, want := range map[string]bool{
 		`args ["gamma"] were answered with {"status":"empty","token":"[masked]"}`:             true,

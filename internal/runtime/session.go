@@ -146,7 +146,7 @@ func (r *Runtime) History(ctx context.Context, id string, q store.HistoryQuery) 
 }
 
 // Responds reports whether the method of the session's role would respond without a forge, and by what. Only setters
-// bypass programs; a context key of that name tells what a program may find there.
+// bypass programs; a context key of that name says what a program may find there.
 func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Introspection, error) {
 	s, err := r.store.Session(ctx, sessionID)
 	if err != nil {

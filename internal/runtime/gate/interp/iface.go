@@ -133,7 +133,7 @@ func (c *compiler) typeAssert(in *ssa.TypeAssert) op {
 		}
 	}
 	if types.IsInterface(in.AssertedType) {
-		static = nil // not told
+		static = nil // not shown
 	}
 	failed := func(m unsafe.Pointer, have *rtype, missing string) {
 		if !commaOk {
