@@ -15,7 +15,7 @@ import (
 const (
 	remarkCalls   = 1000
 	remarkEntries = 200
-	shownRemarks   = 3
+	shownRemarks  = 3
 )
 
 // describeReasons says why people asked for another program, or for a stronger contract, since the current one was written.
