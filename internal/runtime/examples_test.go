@@ -136,7 +136,7 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-// What the model is told of an example that a program broke.
+// What the model gets about an example that a program broke.
 func TestBrokenExample(t *testing.T) {
 	t.Parallel()
 	p := agent.DefaultPolicy()

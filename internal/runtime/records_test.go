@@ -89,7 +89,7 @@ func TestKeptContent(t *testing.T) {
 	}
 }
 
-// What the model is told of the call, of earlier attempts and of the program that is to be replaced.
+// What the model gets about the call, about earlier attempts and about the program that is to be replaced.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: scriptedPrograms(), Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrInvalidCode, Message: "undefined: x", Hint: "declare x"}}}

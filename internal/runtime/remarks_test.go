@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// What the model is told of weak answers and of questions asked again: of this method only, the newest, as many as are fit.
+// What the model gets about weak answers and about questions asked again: of this method only, the newest, as many as are fit.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

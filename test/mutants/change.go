@@ -256,7 +256,7 @@ func mutantOf[T any](n int, was, now func() T) T {
 }
 `
 
-// overlay writes the files into work, and what tells the go command to take them for those of the package.
+// overlay writes the files into work, and the file by which the go command takes them for those of the package.
 func (p *pkg) overlay(work string) (string, error) {
 	p.files[filepath.Join(p.dir, "zz_mutants.go")] = fmt.Sprintf(helpers, p.name, len(p.mutants)+1)
 	replace := map[string]string{}

@@ -279,7 +279,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// go/ssa tells by positions which types a function declares: files that are compiled together share none.
+// go/ssa decides by positions which types a function declares: files that are compiled together share none.
 func TestFilesShareNoPositions(t *testing.T) {
 	t.Parallel()
 	g, err := New(Options{})

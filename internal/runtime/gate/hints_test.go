@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A refusal of what models get wrong tells the correction.
+// A refusal of what models get wrong names the correction.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"

@@ -19,7 +19,7 @@ const (
 
 var errEnough = errors.New("enough")
 
-// A call under way tells what it does, to those who come late too, and ends with its outcome.
+// A running call reports what it does, to those who come late too, and ends with its outcome.
 func TestCallEvents(t *testing.T) {
 	g := newRig(t, map[string][]string{"r.m": {run(boomOnBad), run(repaired)}})
 	call := g.conversation(t, "r")

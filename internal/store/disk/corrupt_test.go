@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// Each file that is torn, tampered with or of another version is set aside and
+// Each file that is torn, tampered with or of another version is moved aside and
 // counted; the store opens and works.
 func TestCorruptFiles(t *testing.T) {
 	ctx := context.Background()
@@ -53,7 +53,7 @@ func TestCorruptFiles(t *testing.T) {
 		{"sessions/sess_1/session.json", truncated, func(t *testing.T, s *testStore) {
 			got, err := s.Session(ctx, "sess_1")
 			if err != nil || got.HistorySize != 12 || got.Role != "calculator" {
-				t.Errorf("got %+v, %v, want the session as its history tells it", got, err)
+				t.Errorf("got %+v, %v, want the session as its history has it", got, err)
 			}
 			if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_new", time.Now())); err != nil {
 				t.Error(err)
@@ -87,7 +87,7 @@ func TestCorruptFiles(t *testing.T) {
 			s := open(t, dir, testOptions(t))
 			c.check(t, s)
 			if s.Stats().Quarantined == 0 && c.file != "sessions/sess_1/history.jsonl" {
-				t.Error("nothing was counted as set aside")
+				t.Error("nothing was counted as moved aside")
 			}
 			aside, _ := filepath.Glob(name + ".corrupt-*")
 			if len(aside) != 1 {

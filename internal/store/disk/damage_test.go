@@ -35,7 +35,7 @@ func changeFile(t *testing.T, dir, name string, change func(string) string) {
 	}
 }
 
-// A line that was damaged where it stands, so that nothing tells before it is read, hides no other one, is
+// A line that was damaged where it stands, so that nothing shows it before it is read, hides no other one, is
 // told of, and is set aside by a repair.
 func TestDamagedHistoryLine(t *testing.T) {
 	ctx := context.Background()
@@ -154,7 +154,7 @@ func TestTornLogs(t *testing.T) {
 	}
 }
 
-// What stands in the place of a document and is no file is set aside, too.
+// What stands in the place of a document and is no file is moved aside, too.
 func TestDirectoryInTheWay(t *testing.T) {
 	for _, file := range []string{policyFile, contentFile, "sessions/sess_1/session.json", "tools/calculator/add.json"} {
 		dir, _ := filled(t)

@@ -48,7 +48,7 @@ func TestHopelessMethodBacksOff(t *testing.T) {
 		t.Errorf("the delay did not double: %v", after)
 	}
 	if q := m.LastQuestion().User; !strings.Contains(q, "discarded") {
-		t.Errorf("the next attempt is not told of the last one:\n%s", q)
+		t.Errorf("the next attempt does not get the last one:\n%s", q)
 	}
 }
 

@@ -101,7 +101,7 @@ func differences(t testing.TB, under pressure, programs []generate.Program) []st
 	return out
 }
 
-// report tells of a program that differs, and of a small one that differs in the same way.
+// report logs a program that differs, and a small one that differs in the same way.
 func report(t *testing.T, under pressure, p generate.Program, d string, minimise bool) {
 	t.Helper()
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("generated-%d.go", p.Seed))

@@ -13,7 +13,7 @@ import (
 )
 
 // runnerThreads: a runner may not make threads, it has as many as it will ever need before it is confined. The Go runtime needs one for
-// each of procs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is on its way to
+// each of procs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is about to
 // sleep; it ends none that is idle. These come to the five or six that a start has made.
 const runnerThreads = 8
 
