@@ -165,7 +165,7 @@ func (p *process) end() error {
 	p.cancel()
 	<-p.ended
 	if p.cmd.ProcessState.Success() {
-		return nil // with a context that is canceled, Wait tells of that
+		return nil // when its context is canceled, Wait returns that as an error
 	}
 	return p.err
 }

@@ -123,7 +123,7 @@ func within(name, dir string) bool { return name == dir || strings.HasPrefix(nam
 
 // The rules themselves point one way: no two directories allow each other.
 func TestRulesHaveNoCycle(t *testing.T) {
-	state := map[string]int{} // 1 on the way, 2 done
+	state := map[string]int{} // 1 entered, 2 done
 	var visit func(string, []string)
 	visit = func(key string, way []string) {
 		if state[key] == 1 {

@@ -35,7 +35,7 @@ func theBinary(t *testing.T) binary {
 		b.settings[m[1]], b.env[m[2]] = true, true
 	}
 	if len(b.settings) < 15 {
-		t.Fatalf("serve --help tells of %d settings:\n%s", len(b.settings), help)
+		t.Fatalf("serve --help lists %d settings:\n%s", len(b.settings), help)
 	}
 	return b
 }

@@ -26,7 +26,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// Names that nobody can tell apart are refused; those of before can be looked at.
+// Names that look the same are refused; those stored earlier can be read.
 func TestCheckNameRefusesTheInvisible(t *testing.T) {
 	t.Parallel()
 	for what, r := range map[string]rune{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is wrong with a policy is told in the words of JSON, with the place.
+// The error of a bad policy names the place and uses the words of JSON.
 func TestPolicyOfTheWrongKind(t *testing.T) {
 	t.Parallel()
 	whole, err := json.Marshal(DefaultPolicy())

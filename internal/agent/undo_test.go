@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Whatever an artifact went through, an act that is undone before anything else happened leaves it as it
-// was, to the byte, revision included; through the JSON in which acts are kept; and so does undoing the undo, but for a program
+// Whatever happened to an artifact, an operation that is undone before anything else happened leaves it as it
+// was, to the byte, revision included; through the JSON in which operations are kept; and so does undoing the undo, except for a program
 // that was put in.
 func TestUndoIsByteIdentical(t *testing.T) {
 	t.Parallel()
 	yes, no, reason := true, false, "suspect"
-	acts := []struct {
+	operations := []struct {
 		name   string
 		change func(a *Artifact) ArtifactChange
 	}{
@@ -37,26 +37,26 @@ func TestUndoIsByteIdentical(t *testing.T) {
 	for round := range 100 {
 		a := lived(random)
 		before := text(t, a)
-		for _, act := range acts {
-			change := act.change(a)
+		for _, op := range operations {
+			change := op.change(a)
 			after := a.Apply(change)
 			revert := stored(t, Revert{From: *after.Standing(), To: *a.Standing()})
 			if why := revert.Hinders(after); why != "" {
-				t.Fatalf("round %d, %s: %s", round, act.name, why)
+				t.Fatalf("round %d, %s: %s", round, op.name, why)
 			}
 			undone := after.Apply(ArtifactChange{Revert: &revert})
 			if got := text(t, undone); got != before {
-				t.Fatalf("round %d, %s: undone %s", round, act.name, differ(got, before))
+				t.Fatalf("round %d, %s: undone %s", round, op.name, differ(got, before))
 			}
 			redo := stored(t, Revert{From: *undone.Standing(), To: *after.Standing()})
-			if why := redo.Hinders(undone); (why == "") != (act.name != "put") {
-				t.Fatalf("round %d, %s: undoing the undo: %q", round, act.name, why)
+			if why := redo.Hinders(undone); (why == "") != (op.name != "put") {
+				t.Fatalf("round %d, %s: undoing the undo: %q", round, op.name, why)
 			}
-			if act.name == "put" {
+			if op.name == "put" {
 				continue
 			}
 			if got, want := text(t, undone.Apply(ArtifactChange{Revert: &redo})), text(t, after); got != want {
-				t.Fatalf("round %d, %s: done again %s", round, act.name, differ(got, want))
+				t.Fatalf("round %d, %s: done again %s", round, op.name, differ(got, want))
 			}
 		}
 		if text(t, a) != before {
@@ -65,7 +65,7 @@ func TestUndoIsByteIdentical(t *testing.T) {
 	}
 }
 
-// Calls that came between an act and its undo go on counting: the totals are the sum of all calls, and what the act
+// Calls between an operation and its undo keep counting: the totals are the sum of all calls, and what the operation
 // changed is back.
 func TestUndoKeepsWhatCallsCounted(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestUndoKeepsWhatCallsCounted(t *testing.T) {
 	}
 }
 
-// What a later act changed again is not overwritten.
+// What a later operation changed again is not overwritten.
 func TestUndoIsHindered(t *testing.T) {
 	t.Parallel()
 	reason, yes := "suspect", true
@@ -155,7 +155,7 @@ func text(t *testing.T, v any) string {
 	return string(data)
 }
 
-// stored takes the revert through the form in which the journal and the audit trail keep it.
+// stored takes the revert through the JSON in which the journal and the audit trail keep it.
 func stored(t *testing.T, r Revert) (back Revert) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text(t, r)), &back); err != nil {

@@ -257,7 +257,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Bodies whose length is not told, or told wrongly, are bounded all the same.
+// Bodies without a length, or with a wrong one, are bounded too.
 func TestBodiesOnTheWire(t *testing.T) {
 	g := newRig(t, nil)
 	head := "POST /v1/sessions/" + knownSession + "/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -291,12 +291,12 @@ func TestBodiesOnTheWire(t *testing.T) {
 	}
 }
 
-func TestAllErrorsOfABodyAreTold(t *testing.T) {
+func TestAllErrorsOfABodyAreReported(t *testing.T) {
 	g := newRig(t, nil)
 	got := g.ask("POST", "/v1/sessions", `{"role":5,"debug":"yes","extra":1,"metadata":[]}`)
 	errs, _ := got.json(t)["errors"].([]any)
 	if len(errs) != 4 {
-		t.Errorf("%d errors told, want 4: %s", len(errs), got.body)
+		t.Errorf("%d errors, want 4: %s", len(errs), got.body)
 	}
 }
 
@@ -553,8 +553,8 @@ func TestOperatorsActsReachTheRuntime(t *testing.T) {
 	g := newRig(t, nil)
 	g.ask("POST", "/v1/tools/calculator/methods/add/promote", `{"reason":"good","reset_metrics":true,"generation":"gen-2"}`)
 	want := operator.Operation{Action: "promote", Reason: "good", Actor: "local", Generation: "gen-2", ResetMetrics: true}
-	if g.fake.act != want {
-		t.Errorf("got %+v, want %+v", g.fake.act, want)
+	if g.fake.operation != want {
+		t.Errorf("got %+v, want %+v", g.fake.operation, want)
 	}
 	g.ask("POST", "/v1/maintenance/prune", `{"stale_days":90}`) // A dry run by default
 	if w := (operator.PruneRequest{StaleDays: 90, Mode: "archive", DryRun: true, Actor: "local"}); g.fake.pruned != w {
@@ -664,7 +664,7 @@ func TestTraceparent(t *testing.T) {
 	}
 }
 
-func TestAllowIsTold(t *testing.T) {
+func TestAllowIsSent(t *testing.T) {
 	g := newRig(t, nil)
 	if got := g.ask("PUT", "/v1/sessions/x%2fy", "{}"); got.status != 405 || got.header.Get("Allow") != "DELETE, GET, HEAD" {
 		t.Errorf("%d, Allow %q", got.status, got.header.Get("Allow"))
@@ -770,7 +770,7 @@ func BenchmarkDecodeCall(b *testing.B) {
 	}
 }
 
-// What a warm call pays for its way through the interface, without the network.
+// The cost of a warm call in the HTTP interface, without the network.
 func BenchmarkPostCall(b *testing.B) {
 	g := newRig(b, nil)
 	g.fake.result = runtime.CallResult{Body: mustJSON(b, reply1("calculator", "add")), OK: true}

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// slow is a runtime whose calls last until they are told to end.
+// slow is a runtime whose calls last until end is closed.
 type slow struct {
 	*fake
 	begun chan string // methods of calls that have begun
@@ -36,8 +36,8 @@ func (s *slow) Start(runtime.CallRequest) (string, <-chan runtime.CallResult, er
 	return knownCall, s.done, nil
 }
 
-// A thousand calls with the largest arguments there may be hold no more than the bound: the others are told to come back, and do so when one of
-// these has ended. What is small is always taken.
+// A thousand calls with the largest arguments there may be hold no more than the bound: the others get a Retry-After, and succeed when one of
+// these has ended. Small bodies are always accepted.
 func TestLargeBodiesAreBounded(t *testing.T) {
 	f := &slow{fake: &fake{}, begun: make(chan string), end: make(chan struct{}), done: make(chan runtime.CallResult)}
 	o := DefaultOptions()

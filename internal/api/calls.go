@@ -24,7 +24,7 @@ const (
 // errNoResult is our own fault: a call that was taken must end in a result.
 var errNoResult = errors.New("a call ended without a result")
 
-// decodeCall fills q from a body. It is the one decoder on the way of a warm call: a single pass, and the arguments
+// decodeCall fills q from a body. It is the only decoder of a warm call: a single pass, and the arguments
 // stay parts of the body.
 func decodeCall(data []byte, q *runtime.CallRequest) error {
 	var f fields

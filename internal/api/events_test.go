@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Streams speak the format of server-sent events, hand on where to resume, and tell faults before they begin.
+// Streams speak the format of server-sent events, pass on where to resume, and report faults before they begin.
 func TestEventStreams(t *testing.T) {
 	for _, tt := range []struct {
 		name, path, last string

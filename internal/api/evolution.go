@@ -33,7 +33,7 @@ func behind(all []operator.Advice, id string) []operator.Advice {
 }
 
 // decide makes the handler of a person's decision on a recommendation.
-func (s *server) decide(act func(context.Context, operator.AdviceDecision) (operator.Advice, error)) handler {
+func (s *server) decide(apply func(context.Context, operator.AdviceDecision) (operator.Advice, error)) handler {
 	return func(w *reply, r *http.Request) error {
 		id, ok := idParam(r, "id")
 		d := operator.AdviceDecision{ID: id, Actor: w.owner}
@@ -53,7 +53,7 @@ func (s *server) decide(act func(context.Context, operator.AdviceDecision) (oper
 		if !ok {
 			return fault(codeNotFound, "there is no recommendation of that id", "")
 		}
-		a, err := act(r.Context(), d)
+		a, err := apply(r.Context(), d)
 		if err != nil {
 			return missing(err, "recommendation "+strconv.Quote(id)+" to decide about")
 		}

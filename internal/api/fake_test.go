@@ -34,21 +34,21 @@ type fake struct {
 	asked []string // names of the methods, in order; guarded by mu
 	err   error    // what every method returns, when set
 
-	call    runtime.CallRequest
-	result  runtime.CallResult
-	done    chan runtime.CallResult // of Start
-	session runtime.SessionRequest
-	patch   json.RawMessage
-	history store.HistoryQuery
-	calls   store.CallQuery
-	entries []agent.LogEntry
-	put     agent.Tool
-	wanted  int64
-	program string
-	act     operator.Operation
-	pruned  operator.PruneRequest
-	ready   error
-	panics  bool
+	call      runtime.CallRequest
+	result    runtime.CallResult
+	done      chan runtime.CallResult // of Start
+	session   runtime.SessionRequest
+	patch     json.RawMessage
+	history   store.HistoryQuery
+	calls     store.CallQuery
+	entries   []agent.LogEntry
+	put       agent.Tool
+	wanted    int64
+	program   string
+	operation operator.Operation
+	pruned    operator.PruneRequest
+	ready     error
+	panics    bool
 }
 
 const (
@@ -224,7 +224,7 @@ func (f *fake) PutProgram(_ context.Context, q operator.ProgramPut) (*agent.Arti
 }
 
 func (f *fake) Operate(_ context.Context, role, method string, o operator.Operation) (*agent.Artifact, error) {
-	f.act = o
+	f.operation = o
 	return anArtifact(role, method), f.known("Operate", role, "calculator")
 }
 

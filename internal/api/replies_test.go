@@ -37,7 +37,7 @@ func (b *bulky) History(context.Context, string, store.HistoryQuery) (store.Hist
 	return store.HistoryPage{Records: b.records}, nil
 }
 
-// pipes is a listener whose connections hold nothing on their way: what is not read is not written.
+// pipes is a listener whose connections have no buffer: what is not read is not written.
 type pipes struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -98,7 +98,7 @@ func overPipes(t *testing.T, size int, limit int64) (l *pipes, s *server, stop f
 const callRequest = "POST /v1/sessions/" + knownSession + "/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"method\":\"a\"}"
 
 // A hundred clients that ask for 4 MiB and do not read hold no more than the bound and what waits for a turn; the others
-// are told to come back, and those that are stuck are cut off.
+// get a Retry-After, and those that are stuck are cut off.
 func TestUnreadRepliesAreBounded(t *testing.T) {
 	for name, request := range map[string]string{
 		"a call":    callRequest,
@@ -114,7 +114,7 @@ func unread(t *testing.T, request string) {
 	l, s, stop := overPipes(t, size, limit)
 	defer stop()
 	var mu sync.Mutex
-	status := map[int]int{} // how many were told what, guarded by mu
+	status := map[int]int{} // how many replies had which status, guarded by mu
 	var conns []net.Conn
 	var all sync.WaitGroup
 	for range clients {

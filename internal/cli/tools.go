@@ -160,7 +160,7 @@ func (t *errand) table(header string, rows [][]string) error {
 
 // actCommands are the operations on one artifact.
 func actCommands(sh Shell) []*cobra.Command {
-	acts := []struct{ name, short, example string }{
+	operations := []struct{ name, short, example string }{
 		{"quarantine", "Do not run a program until it is released", `calculator solve --reason "wrong for negative numbers"`},
 		{"release", "Let a quarantined program run again", "calculator solve"},
 		{"regenerate", "Have the next call forge a new program, with a fresh repair budget", `calculator solve --reason "the API has changed"`},
@@ -171,10 +171,10 @@ func actCommands(sh Shell) []*cobra.Command {
 		{"approve", "Let a program that waits for a person run", "calculator solve"},
 	}
 	var all []*cobra.Command
-	for _, act := range acts {
+	for _, op := range operations {
 		var reset bool
 		var generation string
-		c := operatorCommand(sh, "recurgentd tools", operation{use: act.name + " ROLE METHOD", short: act.short, example: act.example, least: 2, most: 2, audited: true,
+		c := operatorCommand(sh, "recurgentd tools", operation{use: op.name + " ROLE METHOD", short: op.short, example: op.example, least: 2, most: 2, audited: true,
 			run: func(t *errand) error {
 				body := map[string]any{}
 				if reset {
@@ -183,9 +183,9 @@ func actCommands(sh Shell) []*cobra.Command {
 				if generation != "" {
 					body["generation"] = generation
 				}
-				return t.act(http.MethodPost, client.MethodPath(t.args[0], t.args[1])+"/"+act.name, body)
+				return t.operate(http.MethodPost, client.MethodPath(t.args[0], t.args[1])+"/"+op.name, body)
 			}})
-		switch act.name {
+		switch op.name {
 		case "promote":
 			c.Flags().BoolVar(&reset, "reset-metrics", false, "start its counters anew")
 		case "rollback":
@@ -202,11 +202,11 @@ func (t *errand) put() error {
 	if err != nil {
 		return exitWith(ExitUsage, err)
 	}
-	return t.act(http.MethodPut, client.MethodPath(t.args[0], t.args[1]), map[string]any{"code": string(code)})
+	return t.operate(http.MethodPut, client.MethodPath(t.args[0], t.args[1]), map[string]any{"code": string(code)})
 }
 
-// act sends an operation and prints the state of the artifact after it.
-func (t *errand) act(method, path string, body map[string]any) error {
+// operate sends an operation and prints the state of the artifact after it.
+func (t *errand) operate(method, path string, body map[string]any) error {
 	t.withReason(body)
 	data, err := t.c.Do(t.ctx, method, path, body)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// What each constraint lets through, and how a violation is told, to the byte.
+// What each constraint accepts, and the exact text of its violations.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	movies := `{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`

@@ -114,7 +114,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// Of several failures the one nearest to the top is told, of equals the first by path, of those at one value what it is
+// Of several failures, the one nearest to the top is reported; of equals the first by path; at one value, its type comes
 // before what it lacks.
 func TestFirstFailure(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// instant is a sandbox in which every program answers 5 at once, so that a benchmark sees the way of a call and no runner.
+// instant is a sandbox in which every program answers 5 at once, so that a benchmark measures a call without a runner.
 type instant struct{ facts *report.Facts }
 
 func (s instant) Load(context.Context, sandbox.Program, string) (*report.Facts, *sandbox.Failure) {

@@ -34,5 +34,5 @@ func TestCancelNested(t *testing.T) {
 	if !r.CancelRunning(c.id) {
 		t.Fatal("the nested call cannot be canceled")
 	}
-	wantReply(t, "its caller is told and goes on", <-done, `"`+agent.ErrCanceled+`" generated`)
+	wantReply(t, "its caller gets the error and goes on", <-done, `"`+agent.ErrCanceled+`" generated`)
 }

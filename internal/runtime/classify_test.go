@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 		{"loops for ever", Evidence{ErrorType: agent.ErrTimeout}, agent.ClassIntrinsic},
 		{"waits for a fetch past its time", Evidence{ErrorType: agent.ErrTimeout, WaitingEnded: true}, agent.ClassExtrinsic},
 		{"no such host", Evidence{ErrorType: agent.ErrExecution, Fetches: failed(0, "dns")}, agent.ClassExtrinsic},
-		{"connection refused, told honestly", Evidence{Authored: true, ErrorType: agent.ErrTool, Fetches: failed(0, "refused")}, agent.ClassExtrinsic},
+		{"connection refused, reported honestly", Evidence{Authored: true, ErrorType: agent.ErrTool, Fetches: failed(0, "refused")}, agent.ClassExtrinsic},
 		{"rate limited", Evidence{Authored: true, ErrorType: "rate_limited", Fetches: failed(429, "")}, agent.ClassExtrinsic},
 		{"remote 503", Evidence{Authored: true, ErrorType: "extrinsic", Fetches: failed(503, "")}, agent.ClassExtrinsic},
 		{"remote 503, then a panic over it", Evidence{ErrorType: agent.ErrExecution, Fetches: failed(503, "")}, agent.ClassExtrinsic},

@@ -154,7 +154,7 @@ func TestBrokenExample(t *testing.T) {
 	}
 }
 
-// A candidate is told apart from the examples of its proof by their digest.
+// A digest of the examples shows whether they changed since a candidate was proven.
 func TestExamplesDigest(t *testing.T) {
 	t.Parallel()
 	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"), Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}

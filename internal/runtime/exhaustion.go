@@ -30,26 +30,26 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 	if rec.depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
 		return o
 	}
-	told := o
-	told.ErrorMessage, told.Metadata = exhaustedMessage, map[string]any{}
-	maps.Copy(told.Metadata, o.Metadata)
-	told.Metadata["raw_error_type"], told.Metadata["raw_error_message"] = o.ErrorType, Clip(o.ErrorMessage, 400)
+	public := o
+	public.ErrorMessage, public.Metadata = exhaustedMessage, map[string]any{}
+	maps.Copy(public.Metadata, o.Metadata)
+	public.Metadata["raw_error_type"], public.Metadata["raw_error_message"] = o.ErrorType, Clip(o.ErrorMessage, 400)
 	switch a.stage {
 	case stageValidation:
-		told.Metadata["boundary"] = guardrailBoundary
-		told.Metadata["guardrail_class"], told.Metadata["guardrail_subtype"] = o.ErrorType, guardrailSubtype(o.ErrorType)
+		public.Metadata["boundary"] = guardrailBoundary
+		public.Metadata["guardrail_class"], public.Metadata["guardrail_subtype"] = o.ErrorType, guardrailSubtype(o.ErrorType)
 		if policyBreach(o.ErrorType) {
-			told.ErrorType, told.Retriable = agent.ErrGuardrailExhausted, agent.Retriable(agent.ErrGuardrailExhausted)
+			public.ErrorType, public.Retriable = agent.ErrGuardrailExhausted, agent.Retriable(agent.ErrGuardrailExhausted)
 		}
 	case stageProof:
-		told.Metadata["boundary"] = outcomeBoundary
-		told.ErrorType, told.Retriable = agent.ErrOutcomeRepairExhausted, agent.Retriable(agent.ErrOutcomeRepairExhausted)
+		public.Metadata["boundary"] = outcomeBoundary
+		public.ErrorType, public.Retriable = agent.ErrOutcomeRepairExhausted, agent.Retriable(agent.ErrOutcomeRepairExhausted)
 	case stageOutcome:
-		told.Metadata["boundary"] = outcomeBoundary
+		public.Metadata["boundary"] = outcomeBoundary
 	default:
-		told.Metadata["boundary"] = executionBoundary
+		public.Metadata["boundary"] = executionBoundary
 	}
-	return told
+	return public
 }
 
 // recovered reports whether the call tried more than once.

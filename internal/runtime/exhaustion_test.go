@@ -6,20 +6,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// What the caller of an exhausted call is told, by where its last attempt ended.
+// What the caller of an exhausted call gets, by where its last attempt ended.
 func TestExhausted(t *testing.T) {
 	t.Parallel()
-	type told struct{ errorType, boundary, class, subtype string }
+	type reply struct{ errorType, boundary, class, subtype string }
 	tests := []struct {
 		name, stage, errorType string
-		want                   told
+		want                   reply
 	}{
-		{"no Go", stageValidation, agent.ErrInvalidCode, told{agent.ErrInvalidCode, guardrailBoundary, agent.ErrInvalidCode, "does_not_compile"}},
-		{"a forbidden import", stageValidation, agent.ErrDependencyPolicy, told{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrDependencyPolicy, "import_not_allowed"}},
-		{"a foreign state", stageValidation, agent.ErrToolRegistry, told{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrToolRegistry, "foreign_state_mutation"}},
-		{"a broken fixture", stageProof, agent.ErrExecution, told{agent.ErrOutcomeRepairExhausted, outcomeBoundary, "", ""}},
-		{"a broken contract", stageOutcome, agent.ErrContractViolation, told{agent.ErrContractViolation, outcomeBoundary, "", ""}},
-		{"a panic", stageExecution, agent.ErrExecution, told{agent.ErrExecution, executionBoundary, "", ""}},
+		{"no Go", stageValidation, agent.ErrInvalidCode, reply{agent.ErrInvalidCode, guardrailBoundary, agent.ErrInvalidCode, "does_not_compile"}},
+		{"a forbidden import", stageValidation, agent.ErrDependencyPolicy, reply{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrDependencyPolicy, "import_not_allowed"}},
+		{"a foreign state", stageValidation, agent.ErrToolRegistry, reply{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrToolRegistry, "foreign_state_mutation"}},
+		{"a broken fixture", stageProof, agent.ErrExecution, reply{agent.ErrOutcomeRepairExhausted, outcomeBoundary, "", ""}},
+		{"a broken contract", stageOutcome, agent.ErrContractViolation, reply{agent.ErrContractViolation, outcomeBoundary, "", ""}},
+		{"a panic", stageExecution, agent.ErrExecution, reply{agent.ErrExecution, executionBoundary, "", ""}},
 	}
 	recoveries := map[string]trail{
 		"a repair":             {repairAttempted: true},
@@ -38,7 +38,7 @@ func TestExhausted(t *testing.T) {
 		for what, tr := range recoveries {
 			o, got := exhaust(0, tr, tt.stage, tt.errorType)
 			text := func(key string) string { s, _ := got.Metadata[key].(string); return s }
-			is := told{got.ErrorType, text("boundary"), text("guardrail_class"), text("guardrail_subtype")}
+			is := reply{got.ErrorType, text("boundary"), text("guardrail_class"), text("guardrail_subtype")}
 			if is != tt.want || got.ErrorMessage != exhaustedMessage || text("raw_error_type") != tt.errorType ||
 				text("raw_error_message") != "secret of the program" || text("detail") != "index" || got.Retriable != agent.Retriable(got.ErrorType) {
 				t.Errorf("%s after %s: got %+v", tt.name, what, got)
@@ -48,7 +48,7 @@ func TestExhausted(t *testing.T) {
 			}
 		}
 		if o, got := exhaust(1, trail{repairAttempted: true}, tt.stage, tt.errorType); got.ErrorMessage != o.ErrorMessage || got.ErrorType != tt.errorType {
-			t.Errorf("%s: a program that called another is told %+v", tt.name, got)
+			t.Errorf("%s: a program that called another gets %+v", tt.name, got)
 		}
 		_, got := exhaust(0, trail{failures: make([]agent.AttemptFailure, 1)}, tt.stage, tt.errorType)
 		if plain := got.ErrorMessage != exhaustedMessage; plain == policyBreach(tt.errorType) {

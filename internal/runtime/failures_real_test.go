@@ -57,12 +57,12 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 	}
 }
 
-// A program that the gate refuses is told once in the log, by the call that asked for it and by those that waited with it.
-func TestRefusedProgramIsToldOnce(t *testing.T) {
+// A program that the gate refuses is logged once, for the call that asked for it and those that waited with it.
+func TestRefusedProgramIsLoggedOnce(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.m": {"package tool\n\nfunc Walk() {}\n"}})
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	v, err := r.store.Call(t.Context(), call("m").CallID)
 	if err != nil || len(v.Log.AttemptFailures) != 2 {
-		t.Errorf("%d programs were refused by the log (%v), want 2: the first one and its mending", len(v.Log.AttemptFailures), err)
+		t.Errorf("the log has %d refused programs (%v), want 2: the first one and its repair", len(v.Log.AttemptFailures), err)
 	}
 }

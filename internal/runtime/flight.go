@@ -52,7 +52,7 @@ type forgeResult struct {
 	candidate    *candidate
 	failure      *agent.Outcome // set when there is no candidate
 	class        agent.Class
-	attempts     []agent.AttemptFailure // programs that were refused on the way
+	attempts     []agent.AttemptFailure // programs that were refused meanwhile
 	last         string                 // checksum of the last refused program
 	usage        agent.Usage
 	requested    int           // programs asked for

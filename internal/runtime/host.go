@@ -38,7 +38,7 @@ type host struct {
 
 	modelFailed bool // the model gave no answer, or none that fits
 
-	acts int64 // calls and delegations so far: they change what there is to see
+	changes int64 // calls and delegations so far: they change what there is to see
 }
 
 // RecordedHost answers the host calls of a replay of a call of the session: reads are answered, nothing is changed.
@@ -54,7 +54,7 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 	if h.dry {
 		return h.dryCall(ctx, role, method, args, kwargs)
 	}
-	h.acts++
+	h.changes++
 	o := h.nest(ctx, role, method, args, kwargs)
 	if o.OK() {
 		if h.shapes == nil {
@@ -65,7 +65,7 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 	return o
 }
 
-// shapeOf names the form of a value: its kind and, of an object, its keys.
+// shapeOf names the shape of a value: its kind and, of an object, its keys.
 func shapeOf(value json.RawMessage) string {
 	kind := agent.Kind(value)
 	var fields map[string]json.RawMessage
@@ -86,7 +86,7 @@ func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawM
 	if h.recorded || h.dry {
 		return agent.Failed(agent.ErrNonSerializable, reason)
 	}
-	h.acts++
+	h.changes++
 	n, o := h.openNested(ctx, role, method, args, kwargs)
 	if n == nil {
 		return o
@@ -100,7 +100,7 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 	if h.recorded {
 		return nil
 	}
-	h.acts++
+	h.changes++
 	if err := agent.CheckName("role", role); err != nil {
 		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: err.Error()}
 	}
@@ -201,7 +201,7 @@ func (h *host) Content(ctx context.Context, ref string) (json.RawMessage, error)
 // use tools meanwhile need not show in the middle of a call.
 func (h *host) Revision(ctx context.Context, op string) int64 {
 	if op != "history" {
-		return h.acts
+		return h.changes
 	}
 	s, err := h.call.r.store.Session(ctx, h.call.session.ID)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestQueueOrder(t *testing.T) {
 			}
 			events, _, _ := logs[i].Next(0)
 			if len(events) != 1 || events[0].Type != progress.Queued || string(events[0].Data) != fmt.Sprintf(`{"ahead":%d}`, i+1) {
-				t.Errorf("call %d was told %+v", i, events)
+				t.Errorf("call %d got the events %+v", i, events)
 			}
 		}
 		if err := q.enter(t.Context(), "s", 3, nil); !errors.Is(err, ErrQueueFull) {

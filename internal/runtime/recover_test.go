@@ -173,7 +173,7 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	}
 }
 
-// Why a stored program is repaired before it runs, and what the model is told.
+// Why a stored program is repaired before it runs, and what the request to the model says.
 func TestRepairFirst(t *testing.T) {
 	type question = CallRequest
 	tests := []struct {
@@ -182,7 +182,7 @@ func TestRepairFirst(t *testing.T) {
 		prepare func(t *testing.T, r *Runtime)
 		q       question
 		trigger string
-		told    []string
+		says    []string
 	}{
 		{"the contract changed", nil, nil, question{Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"number"}`)}}, "repair:contract_changed",
 			[]string{"The contract changed since this program was written", "<failure_class>stale</failure_class>"}},
@@ -227,7 +227,7 @@ func TestRepairFirst(t *testing.T) {
 			if got.Program.Trigger != tt.trigger {
 				t.Errorf("the trigger is %s, want %s", got.Program.Trigger, tt.trigger)
 			}
-			for _, part := range append(tt.told, "<failed_code>", "one") {
+			for _, part := range append(tt.says, "<failed_code>", "one") {
 				if text := lastUser(model.Requests()[1]); !strings.Contains(text, part) {
 					t.Errorf("the request lacks %q:\n%s", part, text)
 				}
@@ -408,7 +408,7 @@ func TestFallBack(t *testing.T) {
 	}
 }
 
-// Refused programs are repaired from the budget for guardrails, and each is told in the log once.
+// Refused programs are repaired from the budget for guardrails, and each is logged once.
 func TestGuardrails(t *testing.T) {
 	t.Parallel()
 	for budget, want := range map[int]string{0: "invalid_code none", 1: "invalid_code none", 2: "1 generated", 3: "1 generated"} {

@@ -31,7 +31,7 @@ func TestRemarks(t *testing.T) {
 	call("m", "delta")
 	text := lastUser(model.Requests()[2])
 	if n := strings.Count(text, "a weak answer ("); n != shownRemarks {
-		t.Errorf("%d weak answers are told, want the newest %d:\n%s", n, shownRemarks, text)
+		t.Errorf("%d weak answers are shown, want the newest %d:\n%s", n, shownRemarks, text)
 	}
 	for part, want := range map[string]bool{
 		`args ["gamma"] were answered with {"status":"empty","token":"[masked]"}`:             true,
@@ -44,11 +44,11 @@ func TestRemarks(t *testing.T) {
 		}
 	}
 	if n := strings.Count(text, "asked again"); n != 1 {
-		t.Errorf("%d questions asked again are told", n)
+		t.Errorf("%d questions asked again are shown", n)
 	}
 }
 
-// Why people asked for another program is told once it is newer than the program, and of this method only.
+// The request shows why people asked for another program of this method, if they asked after the program was written.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

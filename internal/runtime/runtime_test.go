@@ -96,7 +96,7 @@ func TestProofBeforeServing(t *testing.T) {
 	wantReply(t, "the repair breaks the fixture, the next program does not", call("m", "bad"), `"fixed" generated`)
 	wantReply(t, "the older answer holds", call("m", 1), "1 persisted")
 	if text := lastUser(model.Requests()[2]); !strings.Contains(text, "broke an earlier call") {
-		t.Errorf("the next attempt was not told of the broken fixture:\n%s", text)
+		t.Errorf("the request of the next attempt does not mention the broken fixture:\n%s", text)
 	}
 	a, _ := r.store.Artifact(t.Context(), "pf", "m")
 	if len(a.Rejections) != 1 || a.Rejections[0].Fixture != first.CallID {
@@ -154,7 +154,7 @@ func TestAuthoredErrors(t *testing.T) {
 	}
 }
 
-// Delegation: children commit before their parents, budgets bound the tree, speakers tell who called.
+// Delegation: children commit before their parents, budgets bound the tree, and speakers name the caller.
 func TestNestedCalls(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{
 		"boss.work":   {run("\to := call.Tool(\"helper\").Call(\"help\", 20.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value.(float64) + 1, nil")},

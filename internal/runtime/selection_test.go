@@ -65,7 +65,7 @@ func TestSelect(t *testing.T) {
 		reason     string
 		generation string
 	}{
-		{name: "missing, or corrupt and set aside", decision: agent.DecideForge, reason: ReasonMissing},
+		{name: "missing, or corrupt and moved away", decision: agent.DecideForge, reason: ReasonMissing},
 		{name: "healthy", artifact: healthy(), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "no contract matches any generation", artifact: healthy(), checked: agent.FingerprintNone, decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "no generation is kept", artifact: artifact(nil), decision: agent.DecideForge, reason: ReasonMissing},

@@ -17,7 +17,7 @@ const (
 	hopeless = "\tpanic(\"boom\")"
 )
 
-// The trial's case: a person asks for another program, with a reason. It may answer earlier calls differently, and lists
+// A person asks for another program, with a reason. It may answer earlier calls differently, and lists
 // what it changed.
 func TestRequestedRegenerationMayChangeAnswers(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"tax.net": {run(taxWrong), run(taxRight)}})

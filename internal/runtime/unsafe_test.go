@@ -33,7 +33,7 @@ func TestArgumentsWithoutJSON(t *testing.T) {
 	for _, tt := range tests {
 		id, call := conversation(t, r, SessionRequest{Role: "main"})
 		if got := call(tt.name); !got.Outcome.OK() || string(got.Outcome.Value) != `"non_serializable_result"` {
-			t.Errorf("%s: the program was told %+v", tt.name, got.Outcome)
+			t.Errorf("%s: the program got %+v", tt.name, got.Outcome)
 		}
 		page, err := r.store.History(t.Context(), id, store.HistoryQuery{})
 		if err != nil || len(page.Records) != 2 {

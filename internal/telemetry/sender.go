@@ -9,7 +9,7 @@ import (
 )
 
 // sender is the SDK's batching span processor with its losses counted: it never waits, and it knows how many spans are
-// on their way, so that nothing is dropped unseen further down.
+// in flight, so that nothing is dropped unseen further down.
 type sender struct {
 	sdktrace.SpanProcessor
 	room    int64

@@ -166,7 +166,7 @@ func TestObserveCall(t *testing.T) {
 	}
 }
 
-// Both signals that a call can have are told by their names.
+// Both signals that a call can have are counted by name.
 func TestCorrectionSignals(t *testing.T) {
 	m, r := newMetrics(t)
 	for _, signal := range []string{"temporal_reask", "temporal_reask_dispatch"} {

@@ -127,7 +127,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 			forge := call.Begin("forge", at)
 			question := forge.Ask("gpt", at)
 			if got := question.TraceParent(); !strings.HasPrefix(got, "00-"+aTrace+"-") || !strings.HasSuffix(got, "-01") {
-				t.Errorf("the model is told of %q", got)
+				t.Errorf("the model gets the traceparent %q", got)
 			}
 			question.Answered("rate_limited", "", agent.Usage{}, at.Add(time.Second))
 			forge.End(at.Add(time.Second))
@@ -201,7 +201,7 @@ func TestTraceIDsAndSampling(t *testing.T) {
 }
 
 // A collector that refuses, and one that hangs, cost spans and nothing else: ending a span does not wait, the losses are
-// counted, a failure is told once, and the end waits no longer than it is told to.
+// counted, a failure is logged once, and the end waits no longer than its context allows.
 func TestFailingCollectors(t *testing.T) {
 	t.Run("refuses", func(t *testing.T) {
 		s := httptest.NewServer(http.NotFoundHandler())
@@ -219,7 +219,7 @@ func TestFailingCollectors(t *testing.T) {
 			t.Errorf("%v spans counted as failed, want 3", got)
 		}
 		if n := strings.Count(log.String(), "traces could not be sent"); n != 1 {
-			t.Errorf("the failure is told %d times:\n%s", n, log.String())
+			t.Errorf("the failure is logged %d times:\n%s", n, log.String())
 		}
 	})
 	t.Run("hangs", func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestFailingCollectors(t *testing.T) {
 	})
 }
 
-// Without a collector nothing of traces is on the way of a call.
+// Without a collector a call does nothing for traces.
 func TestNoTracesAllocateNothing(t *testing.T) {
 	var tracer *Tracer
 	at, e := time.Now(), warmEntry()

@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli"
 )
 
-// Each part of the playbook has commands, and TestDocumentsTellTheTruth runs them.
+// Each part of the playbook has commands, and TestDocumentsAreTrue runs them.
 func TestPlaybookIsWhole(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../docs/operations.md")

@@ -47,7 +47,7 @@ func fences(t *testing.T, path string) []fence {
 	return all
 }
 
-// documents are README and its like and everything below docs/, the decisions apart: these tell of their day.
+// documents are README and its like and everything below docs/, except for the decisions, which describe what was true on their day.
 func documents(t *testing.T) []string {
 	t.Helper()
 	all := []string{"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md"}
@@ -122,7 +122,7 @@ const stepMark = "=== next step ==="
 
 // Each document's console blocks are run, in order and in one shell, against a daemon on the embedded recording, and say
 // what is printed there; "..." stands for anything.
-func TestDocumentsTellTheTruth(t *testing.T) {
+func TestDocumentsAreTrue(t *testing.T) {
 	t.Parallel()
 	for _, path := range documents(t) {
 		for _, kind := range daemonKinds() {

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The demo tells the whole story against a real daemon on a directory of its own.
+// The demo runs from beginning to end against a real daemon on a directory of its own.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), "COLUMNS=100"), "demo")

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// complaints stands in for a test and notes what it is told.
+// complaints stands in for a test and records its errors.
 type complaints struct {
 	testing.TB
-	told []string
+	errors []string
 }
 
 func (c *complaints) Errorf(format string, args ...any) {
-	c.told = append(c.told, fmt.Sprintf(format, args...))
+	c.errors = append(c.errors, fmt.Sprintf(format, args...))
 }
 
 // answers is a server that gives the same body to every request.
@@ -47,8 +47,8 @@ func TestLinesAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = res.Body.Close()
-		if got := strings.Join(c.told, "\n"); (tt.complaint == "") != (got == "") || !strings.Contains(got, tt.complaint) {
-			t.Errorf("%s: told %q, want %q", tt.name, got, tt.complaint)
+		if got := strings.Join(c.errors, "\n"); (tt.complaint == "") != (got == "") || !strings.Contains(got, tt.complaint) {
+			t.Errorf("%s: errors %q, want %q", tt.name, got, tt.complaint)
 		}
 	}
 }

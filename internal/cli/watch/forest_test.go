@@ -23,7 +23,7 @@ func drawn(f *forest, want Filter, flat bool) string {
 	return b.String()
 }
 
-// Whatever the order in which calls of a tree come, and whatever is told of those that run meanwhile, the same tree stands at the end.
+// In whatever order the calls of a tree and the events of running ones arrive, the same tree results.
 func TestForestOrderDoesNotMatter(t *testing.T) {
 	var calls []Call
 	for _, e := range clitest.SomeCalls() {
@@ -55,7 +55,7 @@ func TestForestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A call that ran and is not told any more has gone; its end, when it comes, takes its place.
+// A running call that is not reported any more is gone; its end, when it comes, takes its place.
 func TestForestForgetsWhatWasLost(t *testing.T) {
 	f := newForest()
 	parent, child, alone := Call{ID: "a", Text: "parent", Status: Running}, Call{ID: "b", Parent: "a", Text: "child", Status: "ok"}, Call{ID: "c", Text: "alone", Status: Running}

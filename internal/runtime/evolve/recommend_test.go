@@ -75,16 +75,15 @@ func TestRecommend(t *testing.T) {
 		{"two boundary referrals", method(authored("wrong_tool_boundary"), authored("wrong_tool_boundary")), ""},
 	}
 	for _, tt := range tests {
-		got := Recommend([]Method{tt.m}, agent.DefaultPolicy().Recommendations)
-		var told []string
-		for _, r := range got {
-			told = append(told, strings.TrimSpace(r.Kind+" "+r.Proposal.Constraint))
+		var got []string
+		for _, r := range Recommend([]Method{tt.m}, agent.DefaultPolicy().Recommendations) {
+			got = append(got, strings.TrimSpace(r.Kind+" "+r.Proposal.Constraint))
 			if r.Score <= 0 || r.Score > 1 || len(r.Evidence) == 0 || r.Reason == "" || !strings.HasPrefix(r.ID, "rec_") || r.Proposal.Action == "" {
 				t.Errorf("%s: incomplete: %+v", tt.name, r)
 			}
 		}
-		if strings.Join(told, ", ") != tt.want {
-			t.Errorf("%s: got %v, want %s", tt.name, told, tt.want)
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.name, got, tt.want)
 		}
 	}
 	if got := Recommend([]Method{tests[2].m}, agent.RecommendPolicy{MinEvidence: 2, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3}); len(got) != 1 {
@@ -182,7 +181,7 @@ func TestScore(t *testing.T) {
 }
 
 // Failure classes: a stored program that failed counts, though the call fixed it; a first program that was
-// refused on the way does not.
+// refused within the call does not.
 func TestFailuresOnTheWay(t *testing.T) {
 	t.Parallel()
 	entry := func(i int, decision string) agent.LogEntry {

@@ -32,7 +32,7 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 		}
 	}
 	var out []Recommendation
-	var trials []trial
+	var proposed []proposedContract
 	for _, reason := range slices.Sorted(maps.Keys(fields)) {
 		t := fields[reason]
 		if !t.enough(ok, p) {
@@ -49,9 +49,9 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 		}
 		out = append(out, Recommendation{Role: m.Role, Method: m.Method, Kind: StrengthenContract, Score: t.score(ok), Evidence: t.evidence(), Proposal: proposal,
 			Reason: fmt.Sprintf("%d of %d ok calls returned %s empty, and %d of them were asked again: let the contract demand at least one item", len(t.ids), ok, what, t.corrected)})
-		trials = append(trials, trial{reason, schema})
+		proposed = append(proposed, proposedContract{reason, schema})
 	}
-	for i, s := range simulate(m, trials) {
+	for i, s := range simulate(m, proposed) {
 		out[i].Simulation = s
 	}
 	return out
@@ -135,28 +135,28 @@ func atLeastOne(schema map[string]any) bool {
 	return false
 }
 
-// trial is a proposed deliverable, and the reason whose calls it is to catch.
-type trial struct {
+// proposedContract is a proposed deliverable, and the reason whose calls it should reject.
+type proposedContract struct {
 	reason string
 	schema *contract.Schema
 }
 
 // simulate applies each proposed deliverable to the method's recorded ok calls: by their value while it is kept, else by
 // what the detector noted of it. Each value is looked up once.
-func simulate(m Method, trials []trial) []*Simulation {
-	out := make([]*Simulation, len(trials))
+func simulate(m Method, proposed []proposedContract) []*Simulation {
+	out := make([]*Simulation, len(proposed))
 	for i := range out {
 		out[i] = &Simulation{}
 	}
 	for _, c := range m.Calls {
-		if c.Status != agent.StatusOK || len(trials) == 0 {
+		if c.Status != agent.StatusOK || len(proposed) == 0 {
 			continue
 		}
 		var value json.RawMessage
 		if m.Value != nil {
 			value = m.Value(c.CallID)
 		}
-		for i, t := range trials {
+		for i, t := range proposed {
 			s := out[i]
 			s.Calls++
 			fails := slices.Contains(c.Weak, t.reason)

@@ -129,7 +129,7 @@ type shape struct {
 func readShape(deliverable json.RawMessage) shape {
 	var s shape
 	if len(deliverable) > 0 {
-		_ = json.Unmarshal(deliverable, &s) // parts of another form stay empty; what cannot be read watches nothing
+		_ = json.Unmarshal(deliverable, &s) // parts of another type stay empty; what cannot be read watches nothing
 	}
 	return s
 }

@@ -231,7 +231,7 @@ func (ff *factFinder) capability(s *ast.SelectorExpr) {
 		}
 		ff.caps["date_time"] = true
 	case "math/rand", "math/rand/v2", "crypto/rand", "hash/maphash":
-		ff.f.UsesChance = true
+		ff.f.UsesRandomness = true
 	case "net/url":
 		ff.caps["url_parse"] = true
 	case "sort", "slices":

@@ -158,7 +158,7 @@ func (ff *factFinder) historyQueries() {
 // mentionsHistory reports whether a counting loop runs over history: its condition or start asks for its length.
 func (ff *factFinder) mentionsHistory(f *ast.ForStmt) bool {
 	found := false
-	look := func(n ast.Node) {
+	inspect := func(n ast.Node) {
 		if n == nil {
 			return
 		}
@@ -169,9 +169,9 @@ func (ff *factFinder) mentionsHistory(f *ast.ForStmt) bool {
 			return true
 		})
 	}
-	look(f.Cond)
+	inspect(f.Cond)
 	if f.Init != nil {
-		look(f.Init)
+		inspect(f.Init)
 	}
 	return found
 }

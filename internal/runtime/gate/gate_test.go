@@ -218,8 +218,8 @@ func TestFacts(t *testing.T) {
 			Facts{Imports: []string{"encoding/csv", "encoding/xml", "html", "recurgent"}, CapabilityPatterns: []string{"csv_parse", "html_extract", "rss_parse", "xml_parse"}, Literals: []string{`""`}}},
 		{"tools", program("", "", "call.Tool(\"calc\").Call(\"add\", 1)\ncall.Delegate(\"d\", recurgent.Contract{})"),
 			Facts{Imports: []string{"recurgent"}, UsesTools: true, UsesDelegate: true, Literals: []string{`"add"`, `"calc"`, `"d"`, "1"}}},
-		{"clock and chance", program("time math/rand/v2", "", "_ = time.Now()\n_ = rand.IntN(5)"),
-			Facts{Imports: []string{"math/rand/v2", "recurgent", "time"}, UsesClock: true, UsesChance: true, CapabilityPatterns: []string{"date_time"}, Literals: []string{"5"}}},
+		{"clock and randomness", program("time math/rand/v2", "", "_ = time.Now()\n_ = rand.IntN(5)"),
+			Facts{Imports: []string{"math/rand/v2", "recurgent", "time"}, UsesClock: true, UsesRandomness: true, CapabilityPatterns: []string{"date_time"}, Literals: []string{"5"}}},
 		{"iterator defers", program("", "", "for range 3 { defer func() {}() }"), Facts{Imports: []string{"recurgent"}, Literals: []string{"3"}}},
 	}
 	g := newGate(t)
@@ -236,7 +236,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// sameFacts compares without telling nil from empty.
+// sameFacts compares facts; nil and empty lists are equal.
 func sameFacts(a, b Facts) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {

@@ -21,7 +21,7 @@ func (c *check) rangeLengths() bool {
 		if p, ok := t.(*types.Pointer); ok {
 			t = p.Elem().Underlying()
 		}
-		if array, ok := t.(*types.Array); ok && !c.acts(s.X) {
+		if array, ok := t.(*types.Array); ok && !c.hasEffects(s.X) {
 			s.X = emptyArray(s.X.Pos(), array.Len())
 			found = true
 		}
@@ -37,8 +37,8 @@ func emptyArray(at token.Pos, n int64) ast.Expr {
 	return &ast.CompositeLit{Type: &ast.ArrayType{Lbrack: at, Len: length, Elt: empty}, Lbrace: at, Rbrace: at}
 }
 
-// acts reports whether an expression calls a function or receives from a channel, by which the length of its value is no constant.
-func (c *check) acts(e ast.Expr) bool {
+// hasEffects reports whether an expression calls a function or receives from a channel, by which the length of its value is no constant.
+func (c *check) hasEffects(e ast.Expr) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {

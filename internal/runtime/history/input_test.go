@@ -23,7 +23,7 @@ func signature(t testing.TB) *contract.Signature {
 	return &s
 }
 
-// What is a history input, and how a fault is told.
+// Parse accepts history inputs and names the fault of everything else.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	good := `{"question":"q","answer":"a"}`

@@ -49,7 +49,7 @@ func TestCallEvents(t *testing.T) {
 	}
 	kinds = nil
 	if err := g.op.CallEvents(t.Context(), id, "", func(e progress.Event) error { kinds = append(kinds, e.Type); return nil }); err != nil || len(kinds) != 1 {
-		t.Errorf("a call that has ended tells %v (%v), want its end", kinds, err)
+		t.Errorf("events of a call that has ended: %v (%v), want its end", kinds, err)
 	}
 }
 

@@ -78,7 +78,7 @@ type world struct {
 	session string
 	made    []string // calls that can be judged
 	served  [inputs]bool
-	told    []string
+	steps   []string
 	known   map[string]*agent.Generation // every one that served, for the story
 }
 
@@ -201,13 +201,13 @@ func (w *world) stop() {
 	}
 }
 
-func (w *world) tell(format string, args ...any) {
-	w.told = append(w.told, fmt.Sprintf(format, args...))
+func (w *world) log(format string, args ...any) {
+	w.steps = append(w.steps, fmt.Sprintf(format, args...))
 }
 
 func (w *world) story() string {
 	out := ""
-	for _, line := range w.told {
+	for _, line := range w.steps {
 		out += line + "\n"
 	}
 	for _, g := range w.known {
@@ -292,19 +292,19 @@ func (w *world) step() {
 		automatic, w.served = false, [inputs]bool{} // a person may go back to what answers less
 	case n == 16:
 		w.source = w.rand.IntN(3)
-		w.tell("the source is in state %d", w.source)
+		w.log("the source is in state %d", w.source)
 		automatic = false
 	case n == 17:
 		on := w.rand.IntN(3) == 0
 		w.policy(func(p *agent.Policy) { p.ApprovalRequired = on })
-		w.tell("approval required: %v", on)
+		w.log("approval required: %v", on)
 		automatic = false
 	case n == 18:
 		w.stop()
 		w.start()
-		w.tell("restart")
+		w.log("restart")
 	default:
-		w.tell("the correction is tried again")
+		w.log("the correction is tried again")
 		<-w.calls.Correct("r", "m", "me")
 	}
 	if automatic {
@@ -322,7 +322,7 @@ func (w *world) call(input int, g *agent.Generation) {
 	if err := json.Unmarshal(res.Body, &reply); err != nil {
 		w.t.Fatal(err)
 	}
-	w.tell("%s, call %d: %s %s of %s (%s)", res.CallID, input, reply.Outcome.Value, reply.Outcome.ErrorType, reply.Program.Generation, reply.Program.Selection.Reason)
+	w.log("%s, call %d: %s %s of %s (%s)", res.CallID, input, reply.Outcome.Value, reply.Outcome.ErrorType, reply.Program.Generation, reply.Program.Selection.Reason)
 	if reply.Outcome.OK() {
 		w.served[input] = true
 		w.made = append(w.made, res.CallID)
@@ -397,13 +397,13 @@ func (w *world) judge() {
 	}
 	got, tried, err := w.op.Judge(w.t.Context(), id, j)
 	if err != nil {
-		w.tell("judge %s: %v", id, err)
+		w.log("judge %s: %v", id, err)
 		return
 	}
 	if tried != nil {
 		<-tried
 	}
-	w.tell("%s: %s, expected %s%s, correction %s", id, got.Verdict, j.Expected, j.ExpectedErrorType, got.Correction.State)
+	w.log("%s: %s, expected %s%s, correction %s", id, got.Verdict, j.Expected, j.ExpectedErrorType, got.Correction.State)
 }
 
 func (w *world) putExample() {
@@ -412,17 +412,17 @@ func (w *world) putExample() {
 	if _, err := w.op.PutExamples(w.t.Context(), "r", "m", []agent.Example{x}, "me"); err != nil {
 		w.t.Fatal(err)
 	}
-	w.tell("example: %d must give %d", input, input*10)
+	w.log("example: %d must give %d", input, input*10)
 }
 
 func (w *world) operate(action, generation string) {
 	a, err := w.op.Operate(w.t.Context(), "r", "m", operator.Operation{Action: action, Actor: "me", Reason: "because", Generation: generation})
 	if err != nil {
-		w.tell("%s: %v", action, err)
+		w.log("%s: %v", action, err)
 		return
 	}
 	if a.Correction.Pending() {
 		<-w.calls.Correct("r", "m", "me") // the operation had it tried again
 	}
-	w.tell("%s: current %s", action, a.CurrentID)
+	w.log("%s: current %s", action, a.CurrentID)
 }

@@ -50,7 +50,7 @@ func undoPath(auditID string) string { return "POST /v1/maintenance/audit/" + au
 func (o *Operator) Undo(ctx context.Context, auditID, reason, actor string) (agent.AuditEntry, error) {
 	o.undoing.Lock() // one at a time: nothing is undone twice
 	defer o.undoing.Unlock()
-	was, undone, err := o.act(ctx, auditID)
+	was, undone, err := o.auditEntry(ctx, auditID)
 	if err != nil {
 		return agent.AuditEntry{}, err
 	}
@@ -82,8 +82,8 @@ func cannotUndo(detail, hint string) error {
 	return &agent.InputError{Code: "cannot_undo", Detail: detail, Hint: hint}
 }
 
-// act finds an entry, and whether it is currently undone: by an undo that is not undone itself.
-func (o *Operator) act(ctx context.Context, auditID string) (agent.AuditEntry, bool, error) {
+// auditEntry finds an entry, and whether it is currently undone: by an undo that is not undone itself.
+func (o *Operator) auditEntry(ctx context.Context, auditID string) (agent.AuditEntry, bool, error) {
 	const page = 500
 	undone := map[string]bool{}
 	for before := ""; ; {

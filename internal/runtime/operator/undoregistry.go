@@ -40,7 +40,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry 
 	return err
 }
 
-// sameTerms reports whether two forms of a tool have the same contracts.
+// sameTerms reports whether two versions of a tool have the same contracts.
 func sameTerms(a, b agent.Tool) bool {
 	terms := func(t agent.Tool) json.RawMessage {
 		return agent.Encoded(agent.Tool{Role: t.Role, Contract: t.Contract, Methods: t.Methods})

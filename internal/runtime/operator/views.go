@@ -84,7 +84,7 @@ func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Lo
 	return out, nil
 }
 
-// filled gives lists that the log leaves out where they are empty their form for readers: an empty list.
+// filled replaces lists that the log omits by empty ones.
 func filled(e agent.LogEntry) agent.LogEntry {
 	for _, list := range []*[]string{&e.HistoryQueryPatterns, &e.CapabilityPatterns, &e.WeakSuccessReasons} {
 		if *list == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// What an operator wants of a new program, and the form of the session's memory, reach the model; the memory's values and
-// a reason that the daemon made up do not.
+// The request shows what an operator wants of a new program and the schema of the session's memory, but neither the memory's values nor
+// a reason that the daemon made up.
 func TestAskedInContext(t *testing.T) {
 	g := newRig(t, map[string][]string{"r.m": {run(`call.Context["notes"] = []any{map[string]any{"id": 1, "text": "a se" + "cret thing"}}; return call.Arg(0, "v"), nil`),
 		run(`return call.Arg(0, "v"), nil`)}})
@@ -28,13 +28,13 @@ func TestAskedInContext(t *testing.T) {
 		}
 		user := lastUser(g.model.Requests()[i+1])
 		if !strings.Contains(user, c.want) || c.want == "" && strings.Contains(user, "operator") {
-			t.Errorf("reason %q: the request lacks %q, or tells of an operator:\n%s", c.reason, c.want, user)
+			t.Errorf("reason %q: the request lacks %q, or mentions an operator:\n%s", c.reason, c.want, user)
 		}
 		if !strings.Contains(user, "<earlier_program>\npackage tool") {
-			t.Errorf("the program whose answers must stay is not told:\n%s", user)
+			t.Errorf("the request lacks the program whose answers must stay:\n%s", user)
 		}
 		if !strings.Contains(user, "notes: array of {id: number, text: string}") || strings.Contains(user, "a secret thing") {
-			t.Errorf("the form of the context is not told, or its values are:\n%s", user)
+			t.Errorf("the request lacks the schema of the context, or has its values:\n%s", user)
 		}
 	}
 }

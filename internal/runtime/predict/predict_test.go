@@ -209,7 +209,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Outputs may be nested: what a schema says of them is shown to the model, told to a server that can hold a reply to it,
+// Outputs may be nested: what a schema says of them is shown to the model, sent to a server that can enforce it,
 // and checked; a reply that breaks it is asked for once more.
 func TestNestedOutputs(t *testing.T) {
 	t.Parallel()
@@ -234,7 +234,7 @@ func TestNestedOutputs(t *testing.T) {
 	}
 	held := string(Schema(request(t, signature, `{"text":"x"}`).Signature))
 	if !strings.Contains(held, `"mood":{"enum":["good","bad"],"type":"string"}`) || !strings.Contains(held, `"required":["name"]`) {
-		t.Errorf("a server is told %s", held)
+		t.Errorf("a server gets the schema %s", held)
 	}
 	bad := request(t, signature, `{"text":"x"}`)
 	bad.Demos = []json.RawMessage{json.RawMessage(`{"text":"Bread","mood":"bad","items":[{"name":"bread"}]}`), json.RawMessage(`{"text":"Milk","mood":"ugly"}`)}

@@ -163,7 +163,7 @@ func fillFailure(f *filled, in Input) {
 	f.FailureClass = plain(in.FailureClass, 100)
 	f.FailureMessage = visible(once(strings.TrimSpace(in.FailureMessage)), maxMessage)
 	f.FailedLines = pointed(in.FailureMessage, in.FailedCode)
-	if m := telling(in.FailureMetadata); len(m) > 0 {
+	if m := informative(in.FailureMetadata); len(m) > 0 {
 		f.FailureMetadata = encoded(m, maxMessage)
 	}
 	f.FailureAdvice = advice(in.FailureClass, in.FailureMetadata)
@@ -200,8 +200,8 @@ func pointed(message, code string) string {
 	return strings.Join(out, "\n")
 }
 
-// telling is the metadata without what says nothing to a model.
-func telling(metadata map[string]any) map[string]any {
+// informative is the metadata without what is of no use to a model.
+func informative(metadata map[string]any) map[string]any {
 	out := make(map[string]any, len(metadata))
 	for k, v := range metadata {
 		if list, ok := v.([]any); ok && len(list) == 0 || v == nil || k == "detail" || k == "fixture" || k == "example" {

@@ -78,9 +78,9 @@ func TestGuidance(t *testing.T) {
 	t.Parallel()
 	for name, in := range cases() {
 		messages := Program(in)
-		tells, err := prompttest.Check(messages)
-		if err != nil || tells.Records != in.HistoryCount || len(tells.Summaries) != len(in.HistoryLatest) {
-			t.Errorf("%s: the history block tells %+v, %v", name, tells, err)
+		block, err := prompttest.Check(messages)
+		if err != nil || block.Records != in.HistoryCount || len(block.Summaries) != len(in.HistoryLatest) {
+			t.Errorf("%s: the history block has %+v, %v", name, block, err)
 		}
 		system, user := messages[0].Content, messages[len(messages)-1].Content
 		for _, want := range []string{
@@ -241,7 +241,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// A repair shows the lines that the message points at, tells each thing once, and leaves out what says nothing.
+// A repair shows the lines that the message points at, says each thing once, and leaves out what is of no use.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	in := cases()["repair-compile"]
@@ -264,7 +264,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// A context is told by its form, never by its values.
+// A request shows the schema of the context, never its values.
 func TestShape(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{

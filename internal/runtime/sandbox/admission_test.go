@@ -81,7 +81,7 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
-// Calls that wait for the outside are bounded too.
+// Calls that wait for external sources are bounded too.
 func TestAdmissionBoundsChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, 2)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A pipe that ends before anybody waits for it is an end too: the poller tells of changes only, and a runner that died
+// A pipe that ends before anybody waits for it is an end too: the poller reports changes only, and a runner that died
 // at once was waited for without end.
 func TestAwaitReadableSeesWhatHappenedBefore(t *testing.T) {
 	for name, before := range map[string]func(w *os.File){

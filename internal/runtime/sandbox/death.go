@@ -95,7 +95,7 @@ func outOfMemory() *Failure {
 	return &Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}
 }
 
-// deaths are the ways in which the Go runtime gives up, the most telling first.
+// deaths are the ways in which the Go runtime gives up, the most specific first.
 var deaths = []struct {
 	mark    string
 	quote   bool

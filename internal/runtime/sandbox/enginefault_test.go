@@ -83,7 +83,7 @@ func TestWrongEngineDoesNotStart(t *testing.T) {
 	}
 }
 
-// What a program asks too much of is its own fault, and told to the model.
+// A program that exceeds a limit is at fault itself, and the model gets the message.
 func TestLimitIsNoEngineFailure(t *testing.T) {
 	p := testPool(t, nil, hooks{})
 	_, f := p.Load(t.Context(), Program{Source: "package tool\n\nimport \"recurgent\"\n\nvar big [1 << 31]byte\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tbig[1] = 2\n\treturn big[3], nil\n}\n"}, "local")

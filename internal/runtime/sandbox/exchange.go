@@ -249,7 +249,7 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 
 // result makes the Result of an answer.
 func (x *exchange) result(a *wire.Answer) Result {
-	x.journal.clock, x.journal.chance = a.Clock, a.Chance
+	x.journal.clock, x.journal.randomness = a.Clock, a.Randomness
 	var r Result
 	switch a.End {
 	case wire.EndValue:

@@ -95,7 +95,7 @@ func deny(format string, args ...any) *fetchError {
 }
 
 // fetch performs the request. The note says what happened, also when there is no answer. What was refused by policy
-// is denied; an answer beyond the size limit is resource_exhausted; what else failed on the way is fetch_failed. The note
+// is denied; an answer beyond the size limit is resource_exhausted; any other failure is fetch_failed. The note
 // has the exact kind.
 func (f *fetcher) fetch(ctx context.Context, q recurgent.Request) (*recurgent.Response, Fetch, *recurgent.Failure) {
 	note := Fetch{URL: wire.BoundText([]byte(safeURL(q.URL)), maxURL), Mode: "live"}
@@ -241,7 +241,7 @@ func boundHeader(h http.Header) map[string]string {
 	return out
 }
 
-// classifyFetch names what went wrong without telling a program more of the network than it may know.
+// classifyFetch names what went wrong without revealing more of the network than a program may know.
 func classifyFetch(err error) *fetchError {
 	var known *fetchError
 	var dns *net.DNSError

@@ -21,10 +21,10 @@ type journal struct {
 	size      int
 	truncated bool
 
-	clock, chance uint64 // readings, as the runner counted them
-	reads         bool   // whether the program uses its context
-	now           time.Time
-	seed          uint64
+	clock, randomness uint64 // readings, as the runner counted them
+	reads             bool   // whether the program uses its context
+	now               time.Time
+	seed              uint64
 
 	served *journalForm // what to serve; nil when effects are real
 	used   []bool
@@ -32,12 +32,12 @@ type journal struct {
 
 // journalForm is the stored form of a journal. It is opaque to others and its version is V.
 type journalForm struct {
-	V      int            `json:"v"`
-	Now    *time.Time     `json:"now,omitempty"`  // when the clock was read
-	Seed   string         `json:"seed,omitempty"` // when randomness was used; base64 would not survive a float, a number neither
-	Clock  uint64         `json:"clock,omitempty"`
-	Chance uint64         `json:"chance,omitempty"`
-	Asks   []journalEntry `json:"asks,omitempty"`
+	V          int            `json:"v"`
+	Now        *time.Time     `json:"now,omitempty"`  // when the clock was read
+	Seed       string         `json:"seed,omitempty"` // when randomness was used; base64 would not survive a float, a number neither
+	Clock      uint64         `json:"clock,omitempty"`
+	Randomness uint64         `json:"chance,omitempty"`
+	Asks       []journalEntry `json:"asks,omitempty"`
 
 	// What the session gave to the call and no log entry records: Replay puts it into the request, Run does not look.
 	Context      map[string]json.RawMessage `json:"context,omitempty"`
@@ -219,10 +219,10 @@ func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 		return nil, true
 	}
 	context := j.reads && len(r.Context) > 0
-	if j.clock == 0 && j.chance == 0 && len(j.entries) == 0 && !context && r.InputHistory == nil {
+	if j.clock == 0 && j.randomness == 0 && len(j.entries) == 0 && !context && r.InputHistory == nil {
 		return nil, false
 	}
-	form := journalForm{V: journalVersion, Clock: j.clock, Chance: j.chance, Asks: j.entries, InputHistory: r.InputHistory}
+	form := journalForm{V: journalVersion, Clock: j.clock, Randomness: j.randomness, Asks: j.entries, InputHistory: r.InputHistory}
 	if context {
 		form.Context = r.Context
 		size := 0
@@ -236,7 +236,7 @@ func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 	if j.clock > 0 {
 		form.Now = &j.now
 	}
-	if j.chance > 0 {
+	if j.randomness > 0 {
 		form.Seed = base64.RawStdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, j.seed))
 	}
 	raw, err := json.Marshal(form)

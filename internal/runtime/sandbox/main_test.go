@@ -58,7 +58,7 @@ func testRunner(args []string) int {
 // nativeEngine runs functions of this binary; a "source" is the name of one, or "name argument".
 type nativeEngine struct {
 	program func(*recurgent.Call) (any, error)
-	counter struct{ clock, chance int }
+	counter struct{ clock, randomness int }
 	now     time.Time
 	seed    uint64
 }
@@ -91,12 +91,12 @@ func (e *nativeEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (va
 			value, err, panicked = nil, nil, &interp.Panic{Class: "string", Message: fmt.Sprint(v)}
 		}
 	}()
-	e.now, e.seed, e.counter.clock, e.counter.chance = now, seed, 0, 0
+	e.now, e.seed, e.counter.clock, e.counter.randomness = now, seed, 0, 0
 	value, err = e.program(call)
 	return value, err, nil
 }
 
-func (e *nativeEngine) Reads() (int, int)                     { return e.counter.clock, e.counter.chance }
+func (e *nativeEngine) Reads() (int, int)                     { return e.counter.clock, e.counter.randomness }
 func (e *nativeEngine) Encode(v any) (json.RawMessage, error) { return json.Marshal(v) }
 
 // fakeHost answers host calls from a table.

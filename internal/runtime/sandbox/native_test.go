@@ -100,7 +100,7 @@ func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, erro
 			return r.Body, nil
 		},
 		"clock":  func(c *recurgent.Call) (any, error) { e.counter.clock++; return e.now.String(), nil },
-		"chance": func(c *recurgent.Call) (any, error) { e.counter.chance++; return e.seed, nil },
+		"random": func(c *recurgent.Call) (any, error) { e.counter.randomness++; return e.seed, nil },
 		"stderr": func(c *recurgent.Call) (any, error) {
 			for {
 				os.Stderr.WriteString(strings.Repeat("noise ", 1000))

@@ -14,7 +14,7 @@ func toolSource(decls, body string) string {
 	return "package tool\n\n" + decls + "\n\nfunc Run(call *recurgent.Call) (any, error) {\n\t" + body + "\n}\n"
 }
 
-// Libraries that recurse without end natively, too, take the runner's stack with them. The program is told so: neither the engine nor the
+// Libraries that recurse without end natively, too, take the runner's stack with them. The program's failure says so: neither the engine nor the
 // confinement is blamed, and the next program gets a runner.
 func TestRecursionOfLibrariesEndsTheProgram(t *testing.T) {
 	p := testPool(t, nil, hooks{})

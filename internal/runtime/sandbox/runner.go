@@ -47,7 +47,7 @@ type runner struct {
 	state    *os.ProcessState       // after gone
 }
 
-// readyTimeout bounds the way from start to ready. It is generous: a machine under load is no fault of a program.
+// readyTimeout bounds the time from start to ready. It is generous, because a loaded machine is not a program's fault.
 const readyTimeout = 15 * time.Second
 
 // adopt makes a runner of a started process and begins to watch it.

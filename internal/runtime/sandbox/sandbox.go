@@ -89,7 +89,7 @@ type Fetch struct {
 	Status    int    `json:"status"`               // 0 when there was no answer
 	ErrorKind string `json:"error_kind,omitempty"` // dns, refused, timeout, denied, too_large, network
 	FetchedAt string `json:"fetched_at"`
-	Shape     string `json:"shape,omitempty"` // a fingerprint of the body's form (JSON kinds and keys, HTML, CSV header ...)
+	Shape     string `json:"shape,omitempty"` // a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
 	Mode      string `json:"mode"`            // live or recorded
 
 	Asked string `json:"-"` // the URL that the program asked for, where redirects led to another one

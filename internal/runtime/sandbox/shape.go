@@ -11,9 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// shapeOf is a fingerprint of a body's form, which stays the same while only its content changes: of JSON the keys
+// shapeOf is a fingerprint of a body's shape, which stays the same while only its content changes: of JSON the keys
 // and kinds to a depth of four (an array is its first element), of HTML and XML the element names, of CSV the first
-// line. Two bodies of one form have equal shapes; a program that cannot read a new shape meets drift, not a fault
+// line. Two bodies of one schema have equal shapes; a program that cannot read a new shape meets drift, not a fault
 // of its own.
 func shapeOf(contentType, body string) string {
 	shape, _ := describeShape(contentType, body)

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// refusing is a namespace whose trail can neither be read nor written while it is told so.
+// refusing is a namespace whose trail can neither be read nor written while err is set.
 type refusing struct {
 	store.Namespace
 	err error

@@ -45,7 +45,7 @@ func (v *valueLine) encode() ([]byte, error) {
 
 // correction is what the line of a re-ask says of the call that it corrects. The log is only ever appended to, so this
 // is the one place where the pair stands: the line is indexed under both ids, and whoever reads the corrected call meets
-// it on the way.
+// it meanwhile.
 type correction struct {
 	CallID    string `json:"call_id"`
 	Corrected string `json:"user_correction_reference_call_id"`

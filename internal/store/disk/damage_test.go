@@ -35,8 +35,8 @@ func changeFile(t *testing.T, dir, name string, change func(string) string) {
 	}
 }
 
-// A line that was damaged where it stands, so that nothing shows it before it is read, hides no other one, is
-// told of, and is set aside by a repair.
+// A line that was damaged in place, which nothing shows before it is read, hides no other one, is
+// reported, and is moved to corrupt/ by a repair.
 func TestDamagedHistoryLine(t *testing.T) {
 	ctx := context.Background()
 	for name, damage := range map[string]func(line string) string{
@@ -102,7 +102,7 @@ func TestDamagedHistoryLine(t *testing.T) {
 	}
 }
 
-// What is written behind a torn end stands on a line of its own, and that an end is missing is told.
+// What is written behind a torn end stands on a line of its own, and the torn end is reported.
 func TestTornLogs(t *testing.T) {
 	ctx := context.Background()
 	for file, change := range map[string]func(string) string{
@@ -139,7 +139,7 @@ func TestTornLogs(t *testing.T) {
 				t.Errorf("the new call: %+v, %v", got, err)
 			}
 			if list, err := s.Audit(ctx, "", 1); err != nil || len(list) != 1 || list[0].ID != "aud_new" {
-				t.Errorf("the newest act: %+v, %v", list, err)
+				t.Errorf("the newest operation: %+v, %v", list, err)
 			}
 			if err := s.close(); err != nil {
 				t.Fatal(err)

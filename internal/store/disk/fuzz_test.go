@@ -25,8 +25,8 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-// FuzzFiles opens a store in which one file holds any bytes, and uses it: no panic, and no error but for a newer
-// schema version. Whatever was set aside, new calls work.
+// FuzzFiles opens a store in which one file holds any bytes, and uses it: no panic, and no error except for a newer
+// schema version. Whatever was moved to corrupt/, new calls work.
 func FuzzFiles(f *testing.F) {
 	base := vfstest.New()
 	s, err := openStore(f, "sim", simOptions(f, base, func() time.Time { return simStart }))

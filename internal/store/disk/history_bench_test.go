@@ -50,7 +50,7 @@ func writeHistory(b testing.TB, dir, id string, records int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		n, _ := w.Write(append(line, '\n')) // Flush tells
+		n, _ := w.Write(append(line, '\n')) // Flush returns the error
 		size += n
 	}
 	if err := w.Flush(); err != nil {

@@ -120,7 +120,7 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 		}
 	}
 	check("after a stop")
-	// And at once, in a running daemon, with an archived artifact and a file set aside that know the session.
+	// And at once, in a running daemon, with an archived artifact and a file in corrupt/ that know the session.
 	o := testOptions(t)
 	o.Flush = -1
 	s := open(t, dir, o)
@@ -191,7 +191,7 @@ func TestRestoreBringsBackTheBytes(t *testing.T) {
 	}
 }
 
-// One process holds the directory; the second is told so in one line.
+// One process holds the directory; the second gets an error of one line.
 func TestSecondOpenIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, testOptions(t))
@@ -201,7 +201,7 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	}
 }
 
-// fullFS is a directory on a disk that is full when it is told so.
+// fullFS is a directory on a disk whose free space a test sets.
 type fullFS struct {
 	vfs.FS
 	mu   sync.Mutex

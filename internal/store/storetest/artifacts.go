@@ -116,9 +116,9 @@ func artifactUndo(t *testing.T, r *rig) {
 	}
 	was, before := read()
 	own := agent.Generation{ID: was.NextGenerationID(), Trigger: "operator:put", Code: "package tool // own", CodeChecksum: agent.Checksum("package tool // own")}
-	for i, act := range []agent.ArtifactChange{{ResetMetrics: true, State: agent.StateDurable}, {Generation: &own}} {
-		act.Role, act.MethodName, act.At = "calculator", "add", r.clock.now()
-		_, err := r.s.ChangeArtifact(r.ctx, was.Revision, act, &agent.AuditEntry{ID: fmt.Sprint("act_", i)})
+	for i, change := range []agent.ArtifactChange{{ResetMetrics: true, State: agent.StateDurable}, {Generation: &own}} {
+		change.Role, change.MethodName, change.At = "calculator", "add", r.clock.now()
+		_, err := r.s.ChangeArtifact(r.ctx, was.Revision, change, &agent.AuditEntry{ID: fmt.Sprint("act_", i)})
 		r.ok(err)
 		var now *agent.Artifact
 		after := ""
@@ -128,7 +128,7 @@ func artifactUndo(t *testing.T, r *rig) {
 				now, after = a, text
 			}
 			if text != after {
-				t.Errorf("act %d: got\n%.3000s\nafter\n%.3000s", i, text, after)
+				t.Errorf("change %d: got\n%.3000s\nafter\n%.3000s", i, text, after)
 			}
 		})
 		revert := &agent.Revert{From: *now.Standing(), To: *was.Standing()}

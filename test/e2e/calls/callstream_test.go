@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// stages are the lines that --stream tells, without what differs from run to run.
+// stages are the lines that --stream prints, without what differs from run to run.
 func stages(stderr string) string {
 	var list []string
 	for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
@@ -26,7 +26,7 @@ func stages(stderr string) string {
 	return strings.Join(list, "; ")
 }
 
-// --stream tells each stage on stderr, a line each where no terminal is, and nothing else changes: stdout, its forms and the
+// --stream prints each stage on stderr, a line each if stderr is no terminal, and nothing else changes: stdout, its formats and the
 // exit codes are those of a call without it.
 func TestCallStream(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestCallStream(t *testing.T) {
 			t.Errorf("escape bytes in a pipe: %q", errs)
 		}
 		if c.args[1] == "m" && c.args[2] == "bad" && !strings.Contains(stages(errs), "repairing; the program is at the gate; running a new program") {
-			t.Errorf("a repair is not told: %s", errs)
+			t.Errorf("a repair is not shown: %s", errs)
 		}
 	}
 	out, _, code := d.Client("call", "calculator", "add", "2", "3", "--stream", "--output", "json")

@@ -7,9 +7,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// When a call's recoveries are used up, its client is told so in the same words whatever happened; the
-// type stays what the evidence says, and what happened stands in the metadata and in the log. A program that calls another
-// is told what happened.
+// When a call's retries are used up, its client gets the same message whatever happened; the
+// type stays what the evidence says, and the metadata and the log say what happened. A program that calls another
+// gets the original error.
 func TestExhaustionIsNormalised(t *testing.T) {
 	t.Parallel()
 	const said = "This request couldn't be completed after multiple attempts."
@@ -68,7 +68,7 @@ func TestExhaustionIsNormalised(t *testing.T) {
 		}
 		nested := d.Call(outer, c.method)
 		if v, _ := nested.Outcome.Value.(map[string]any); v["type"] != c.nested || !strings.Contains(v["message"].(string), c.raw) {
-			t.Errorf("%s: a calling program was told %+v", c.method, nested.Outcome)
+			t.Errorf("%s: a calling program got %+v", c.method, nested.Outcome)
 		}
 	}
 }
@@ -80,8 +80,8 @@ func mustText(t *testing.T, s string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// A failure that nothing was tried against is told as it is: there were no multiple attempts.
-func TestOneAttemptIsToldAsItIs(t *testing.T) {
+// A failure without a retry keeps its own message: there were no multiple attempts.
+func TestOneAttemptKeepsItsMessage(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"e.m": {rig.ProgMayPanic}}))
 	d.Policy(map[string]any{"execution_repair_budget": 0})

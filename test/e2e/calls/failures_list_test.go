@@ -100,9 +100,9 @@ func labelled(site, closed, unknown string, hang func(http.ResponseWriter)) []la
 		{name: "says that it is extrinsic", code: turns("\treturn nil, recurgent.Fail(\"extrinsic\", \"no\")"), types: "extrinsic", class: "authored"},
 		{name: "parse failed on nothing", code: turns("\treturn nil, recurgent.Fail(\"parse_failed\", \"no\")"), types: "parse_failed", class: "authored"},
 		{name: "parse failed on the form of always", code: reads(site, "\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", \"no\")\n\t}\n\treturn res.Status, nil"), types: "parse_failed", class: "adaptive"},
-		{name: "404, told honestly", code: reads(site, listens), answer: code(404), types: "fetch_failed", class: "authored"},
+		{name: "404, reported honestly", code: reads(site, listens), answer: code(404), types: "fetch_failed", class: "authored"},
 		{name: "a denied fetch, passed on", code: turns("\t_, err := call.Fetch(\"http://127.0.0.1:1/\")\n\treturn nil, err"), types: "denied", class: "authored"},
-		// The outside fails.
+		// External sources fail.
 		{name: "dns", code: turns("\t_, err := call.Fetch(\"" + unknown + "\")\n\treturn nil, err"), types: "fetch_failed", class: "extrinsic"},
 		{name: "connection refused", code: turns("\t_, err := call.Fetch(\"" + closed + "\")\n\treturn nil, err"), types: "fetch_failed", class: "extrinsic"},
 		{name: "connection refused, panic over it", code: turns("\tr, _ := call.Fetch(\"" + closed + "\")\n\treturn r.Body, nil"), types: "execution", class: "extrinsic"},
@@ -116,7 +116,7 @@ func labelled(site, closed, unknown string, hang func(http.ResponseWriter)) []la
 		{name: "503, parse failed over it", code: reads(site, parses, "encoding/json"), answer: code(503), types: "parse_failed", class: "extrinsic"},
 		{name: "an answer cut off", code: reads(site, listens), answer: cutOff, types: "fetch_failed", class: "extrinsic"},
 		{name: "the deadline while waiting for a fetch", code: reads(site, listens), answer: hang, timeout: 300, types: "timeout", class: "extrinsic"},
-		// The outside changed its form.
+		// External responses changed shape.
 		{name: "format drift, parse failed", code: reads(site, parses, "encoding/json"), answer: body(`{"entries":["a"]}`), types: "parse_failed", class: "adaptive"},
 		{name: "format drift to a page", code: reads(site, parses, "encoding/json"), answer: body("<html>"), types: "parse_failed", class: "adaptive"},
 		{name: "format drift, panic", code: reads(site, trusts, "encoding/json"), answer: body(`{"entries":["a"]}`), types: "execution", class: "adaptive"},

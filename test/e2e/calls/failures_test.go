@@ -33,7 +33,7 @@ func TestLabelledFailures(t *testing.T) {
 	f, gate := rig.NewSource(t, rig.ItemsBody), make(chan struct{})
 	arrived := make(chan struct{}, 8)
 	hang := func(http.ResponseWriter) { <-gate }
-	tell := func(w http.ResponseWriter) {
+	notify := func(w http.ResponseWriter) {
 		arrived <- struct{}{}
 		hang(w)
 	}
@@ -68,10 +68,10 @@ func TestLabelledFailures(t *testing.T) {
 		wantClass(d, c, got.CallID, before)
 	}
 	f.Body(rig.ItemsBody)
-	interruptions(d, s, waits, func() { f.Answer(tell) }, arrived)
+	interruptions(d, s, waits, func() { f.Answer(notify) }, arrived)
 }
 
-// interruptions cuts off calls that wait for the outside: a client that goes, a cancellation, a shutdown.
+// interruptions cuts off calls that wait for the network: a client that goes, a cancellation, a shutdown.
 func interruptions(d *rig.Daemon, s string, c labelledFailure, hang func(), arrived <-chan struct{}) {
 	d.T.Helper()
 	before := serveAndPin(d, s, c)

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What a newcomer gets wrong on the command line or in a setting is told in one line that says what to do.
+// A newcomer's mistake on the command line or in a setting gets one line that says what to do.
 func TestMistakesSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)

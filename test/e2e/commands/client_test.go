@@ -21,7 +21,7 @@ func TestCallCommand(t *testing.T) {
 	}
 	id := regexp.MustCompile(`(?m)^session (\S+)$`).FindStringSubmatch(errs)
 	if id == nil {
-		t.Fatalf("the session is not told: %q", errs)
+		t.Fatalf("the session is not printed: %q", errs)
 	}
 	for want := range 2 {
 		out, errs, code = d.Client("call", "calculator", "increment", "--session", id[1])
@@ -108,7 +108,7 @@ func TestHelp(t *testing.T) {
 	out, _, _ = rig.Run(t, rig.Environment(t.TempDir()), "serve", "--help")
 	for _, s := range cli.Settings() {
 		if s.Scope == cli.ServeScope && !s.Secret && (!strings.Contains(out, "--"+s.Name) || !strings.Contains(out, s.Env)) {
-			t.Errorf("serve --help does not tell of %s", s.Name)
+			t.Errorf("serve --help does not list %s", s.Name)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// doctor tells what serve would meet: the same confinement that a daemon states, a model that answers a real request,
+// doctor reports what serve would find: the same confinement that a daemon reports, a model that answers a real request,
 // and each fault by its check, with an exit code for scripts.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
@@ -59,9 +59,9 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// The settings that are not at their defaults are told with where they came from, and no secret with them; a damaged file is
-// told; a port that something else holds fails; the clock is held against the data.
-func TestDoctorTellsWhy(t *testing.T) {
+// Settings that differ from their defaults are listed with their source, and without secrets; a damaged file is
+// reported; a port that something else holds fails; the clock is compared with the data.
+func TestDoctorSaysWhy(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
 	m.Default(func(openaitest.Request) openaitest.Reply { return rig.Text("ok") })
@@ -114,7 +114,7 @@ func TestDoctorTellsWhy(t *testing.T) {
 				}
 			}
 			if strings.Contains(out+errs, rig.SecretKey) {
-				t.Errorf("the key is told:\n%s%s", out, errs)
+				t.Errorf("the key is printed:\n%s%s", out, errs)
 			}
 		})
 	}

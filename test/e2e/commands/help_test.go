@@ -25,7 +25,7 @@ func TestHelpAndCompletionCommands(t *testing.T) {
 			t.Errorf("%q: %d, want %q in\n%.600s%s", c.args, code, c.want, out, errs)
 		}
 	}
-	// What is wrong with a command line is said in a line that tells where to look.
+	// A wrong command line gets one line that says where to find help.
 	for _, c := range []struct {
 		args []string
 		want string

@@ -70,7 +70,7 @@ func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 		t.Errorf("%d requests to the model, want 2", n)
 	}
 	if q := m.LastQuestion(); !strings.Contains(q.User, "70 percent, not 60") || q.Kind != "repair" {
-		t.Errorf("the model is not told what the person said: %s", q.User)
+		t.Errorf("the request to the model lacks what the person said: %s", q.User)
 	}
 	expect(d, 0, []string{"wrong, expected 700", "adopted as gen-2"}, "verdict", wrong)
 	expect(d, 0, []string{"correction adopted as gen-2"}, "tools", "show", "tax", "net")

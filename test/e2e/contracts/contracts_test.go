@@ -88,7 +88,7 @@ func TestConstraints(t *testing.T) {
 	d.WantError(nothing, "contract_violation") // the echo of null is no object
 }
 
-// The same value breaks the same contract in the same bytes, and the repair is told all of it.
+// The same value breaks the same contract with the same bytes, and the repair request has all of them.
 func TestViolationsAreTheSameEveryTime(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, nil)
@@ -112,7 +112,7 @@ func TestViolationsAreTheSameEveryTime(t *testing.T) {
 	q := m.LastQuestion()
 	for _, part := range []string{"missing_required_key", "expected_keys", "actual_keys", "constraint_path", "deliverable.required"} {
 		if q.Kind != "repair" || !strings.Contains(q.User, part) {
-			t.Errorf("the %s request does not tell %s", q.Kind, part)
+			t.Errorf("the %s request does not have %s", q.Kind, part)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestSenselessContracts(t *testing.T) {
 }
 
 // What every request says of contracts; the example in it is one that the validator takes, and it bites.
-func TestRequestsTellOfContracts(t *testing.T) {
+func TestRequestsDescribeContracts(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"t.m": {rig.ProgAdd}})
 	d := rig.Start(t, m)

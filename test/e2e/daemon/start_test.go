@@ -44,7 +44,7 @@ func TestRestart(t *testing.T) {
 	}
 	d.Call(d.Session("x"), "y")
 	if last := m.LastQuestion(); !strings.Contains(last.User+last.System, "calculator") {
-		t.Error("after a restart the prompt does not tell of the known tool")
+		t.Error("after a restart the prompt does not mention the known tool")
 	}
 	if code := d.Stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -160,7 +160,7 @@ func TestCannotStart(t *testing.T) {
 			}
 			for _, part := range c.want {
 				if !strings.Contains(last, part) {
-					t.Errorf("%q does not tell %q", last, part)
+					t.Errorf("%q does not say %q", last, part)
 				}
 			}
 		})

@@ -104,7 +104,7 @@ func checkApplied(d *rig.Daemon, m *rig.Model, rec map[string]any, apply string)
 		d.T.Errorf("selection %+v, want contract_changed", fixed.Program.Selection)
 	}
 	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User+q.System, "min_items") {
-		d.T.Errorf("the repair request (%s) does not tell of the constraint", q.Kind)
+		d.T.Errorf("the repair request (%s) does not mention the constraint", q.Kind)
 	}
 	for _, r := range d.Recommendations("") {
 		if r["kind"] == "strengthen_contract" {

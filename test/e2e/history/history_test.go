@@ -111,9 +111,9 @@ func TestHistoryEnds(t *testing.T) {
 	if code != 0 || lines != body {
 		t.Errorf("history --json: code %d, %q, want %q", code, lines, body)
 	}
-	told, _, code := d.Client("history", s)
-	if code != 0 || !strings.Contains(told, "assistant.fails()") || !strings.Contains(told, "not_today: closed on Sundays") || strings.Contains(told, "\u001b") {
-		t.Errorf("history: code %d, %s", code, told)
+	out, _, code := d.Client("history", s)
+	if code != 0 || !strings.Contains(out, "assistant.fails()") || !strings.Contains(out, "not_today: closed on Sundays") || strings.Contains(out, "\u001b") {
+		t.Errorf("history: code %d, %s", code, out)
 	}
 	if one, _, _ := d.Client("history", s, "--last", "1"); strings.Count(one, "\n") != 2 {
 		t.Errorf("history --last 1: %s", one)

@@ -168,7 +168,7 @@ func TestProgramsUseHistory(t *testing.T) {
 	for _, q := range m.Questions() {
 		for _, word := range []string{"ContextView", "recurse(", "Recursim"} {
 			if strings.Contains(q.System+q.User, word) {
-				t.Errorf("a request tells of %s", word)
+				t.Errorf("a request mentions %s", word)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func TestNestedCallsInHistory(t *testing.T) {
 	d.WantValue(d.Call(s, "own"), []any{"delegator.compute", "delegator.own", "delegator.all", "delegator.page"}, "persisted")
 }
 
-// A record's content_ref leads a later program to the value, and tells where fetched data came from.
+// A record's content_ref leads a later program to the value, and says where fetched data came from.
 func TestRecordsLeadToValues(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)
@@ -242,8 +242,8 @@ func TestRecordOfANewerVersion(t *testing.T) {
 	}
 }
 
-// After ten calls the prompt tells the count and exactly the latest three, never what they were asked;
-// the contract's fingerprint does not know the history.
+// After ten calls the prompt has their number and exactly the latest three, without their arguments;
+// the contract's fingerprint does not depend on the history.
 func TestPromptAfterTenCalls(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.echo": {rig.ProgEcho}, "assistant.late": {rig.ProgEcho}, "assistant.later": {rig.ProgEcho}, "assistant.fails": {rig.ProgFails}})
@@ -260,9 +260,9 @@ func TestPromptAfterTenCalls(t *testing.T) {
 	for _, x := range rig.Messages(t, m, -1) {
 		messages = append(messages, provider.Message{Role: x[0], Content: x[1]})
 	}
-	tells, err := prompttest.Check(messages)
-	if err != nil || tells.Records != 10 || len(tells.Summaries) != 3 || tells.Summaries[2]["method_name"] != "fails" || tells.Summaries[2]["error_type"] != "not_today" || strings.Contains(m.LastQuestion().User, "marker") {
-		t.Errorf("the prompt tells %+v, %v", tells, err)
+	block, err := prompttest.Check(messages)
+	if err != nil || block.Records != 10 || len(block.Summaries) != 3 || block.Summaries[2]["method_name"] != "fails" || block.Summaries[2]["error_type"] != "not_today" || strings.Contains(m.LastQuestion().User, "marker") {
+		t.Errorf("the prompt has %+v, %v", block, err)
 	}
 	if a, b := d.LogOf(first)["contract_fingerprint"], d.LogOf(late)["contract_fingerprint"]; a != b || a == "none" {
 		t.Errorf("contract fingerprints %v and %v", a, b)
@@ -273,7 +273,7 @@ func TestPromptAfterTenCalls(t *testing.T) {
 	for _, x := range rig.Messages(t, m, -1) {
 		messages = append(messages, provider.Message{Role: x[0], Content: x[1]})
 	}
-	if tells, err := prompttest.Check(messages); err != nil || len(tells.Summaries) != 1 {
-		t.Errorf("with a limit of 1 the prompt tells %+v, %v", tells, err)
+	if block, err := prompttest.Check(messages); err != nil || len(block.Summaries) != 1 {
+		t.Errorf("with a limit of 1 the prompt has %+v, %v", block, err)
 	}
 }

@@ -193,7 +193,7 @@ func TestHistoryInPrompts(t *testing.T) {
 	}
 	for _, r := range m.Questions() {
 		if !strings.Contains(strings.ToLower(r.System), "history") {
-			t.Errorf("%s.%s: the system prompt does not tell of the history", r.Role, r.Method)
+			t.Errorf("%s.%s: the system prompt does not mention the history", r.Role, r.Method)
 		}
 	}
 }

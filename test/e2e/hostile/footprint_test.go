@@ -51,7 +51,7 @@ func runnersOf(pid int) []int {
 	return out
 }
 
-// wantBaseline waits until the daemon holds no more than it may: runners beyond the pool's bounds are on their way out.
+// wantBaseline waits until the daemon holds no more than it may: runners beyond the pool's bounds are about to end.
 func wantBaseline(d *rig.Daemon, before footprint) {
 	d.T.Helper()
 	const (

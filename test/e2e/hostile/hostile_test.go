@@ -96,7 +96,7 @@ func hostileCall(d *rig.Daemon, session, method string, p hostile.Program) {
 	}
 }
 
-// permits adds the words that the way of a call has for a program that the gate refused.
+// permits adds the error types of a call whose program the gate refused.
 func permits(p hostile.Program, end, value string) bool {
 	if end == "guardrail_retry_exhausted" {
 		end = "tool_registry_violation"

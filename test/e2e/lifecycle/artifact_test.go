@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The versions and limits that stored things depend on are told.
-func TestVersionTellsWhatStoredThingsDependOn(t *testing.T) {
+// The version reply has the versions and limits that stored data depends on.
+func TestVersionSaysWhatStoredDataDependsOn(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
 	v := d.Get("/v1/version")
@@ -151,7 +151,7 @@ func TestOneSessionInParallel(t *testing.T) {
 	}
 }
 
-// Files that were damaged or tampered with while the daemon was down are set aside or refused, never
+// Files that were damaged or tampered with while the daemon was down are moved to corrupt/ or refused, never
 // run, and the daemon starts.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
@@ -192,7 +192,7 @@ func TestDamagedFiles(t *testing.T) {
 			}
 			aside, err := filepath.Glob(c.path + ".corrupt-*")
 			if err != nil || c.aside && len(aside) == 0 {
-				t.Errorf("nothing was set aside beside %s: %v", c.path, err)
+				t.Errorf("nothing was moved away beside %s: %v", c.path, err)
 			}
 			for _, f := range aside {
 				if kept, err := os.ReadFile(f); err != nil || string(kept) != string(c.damage(data)) {

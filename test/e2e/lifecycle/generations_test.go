@@ -80,8 +80,8 @@ func TestSamePathTwentyTimes(t *testing.T) {
 	}
 }
 
-// Of seven generations the latest three are kept, their parents told, the first ever without one; a rollback runs
-// the old program; each has its own health.
+// Of seven generations the latest three are kept, each with its parent; the very first has none. A rollback runs
+// the old program. Each generation has its own health.
 func TestThreeGenerationsAreKept(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})
@@ -96,16 +96,16 @@ func TestThreeGenerationsAreKept(t *testing.T) {
 		d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/regenerate", map[string]any{})
 		d.Call(s, "m", i)
 	}
-	var told []string
+	var listed []string
 	for _, g := range d.List("/v1/tools/r/methods/m/generations") {
-		told = append(told, fmt.Sprint(g["id"], " of ", g["parent_id"], " by ", g["trigger"], ": ", g["success_count"]))
+		listed = append(listed, fmt.Sprint(g["id"], " of ", g["parent_id"], " by ", g["trigger"], ": ", g["success_count"]))
 		if !strings.Contains(g["code"].(string), "fixed") {
 			t.Errorf("%s has no code", g["id"])
 		}
 	}
 	want := []string{"gen-7 of gen-6 by regenerate:requested: 1", "gen-6 of gen-5 by regenerate:requested: 1", "gen-5 of gen-4 by regenerate:requested: 1"}
-	if !reflect.DeepEqual(told, want) {
-		t.Errorf("kept: %q", told)
+	if !reflect.DeepEqual(listed, want) {
+		t.Errorf("kept: %q", listed)
 	}
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/rollback", map[string]any{"generation": "gen-5"})
 	got := d.Call(s, "m", "bad")

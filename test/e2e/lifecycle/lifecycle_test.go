@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The repair path and the budget path over HTTP, with what the model is told.
+// The repair path and the budget path over HTTP, with the requests to the model.
 func TestRepairPathAndBudgetPath(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "b.m": {rig.ProgMayPanic}})
@@ -62,7 +62,7 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 	}
 }
 
-// An honest error of a repair that proved nothing is no mending: the predecessor stays and the budget bounds the chain.
+// A repair that ends in an honest error and proved nothing is no success: the predecessor stays and the budget bounds the chain.
 func TestHonestRepairIsBounded(t *testing.T) {
 	t.Parallel()
 	refuses := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"nothing\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
@@ -105,7 +105,7 @@ func TestProofOverHTTP(t *testing.T) {
 		t.Errorf("the log does not name the fixture: %s", text)
 	}
 	if !strings.Contains(m.LastQuestion().User, "broke an earlier call") {
-		t.Errorf("the next prompt does not tell what broke:\n%s", m.LastQuestion().User)
+		t.Errorf("the next prompt does not say what broke:\n%s", m.LastQuestion().User)
 	}
 	d.WantValue(d.Call(s, "m", 1), 1, "persisted")
 	d.Policy(map[string]any{"fixtures_enabled": false})

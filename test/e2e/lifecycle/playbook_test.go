@@ -21,7 +21,7 @@ func toolsCommand(d *rig.Daemon, want string, args ...string) string {
 	return out
 }
 
-// The playbook as subcommands: every act works, is audited with who, what, why and how to undo it.
+// The playbook as subcommands: every operation works, and is audited with who, what, why and how to undo it.
 func TestPlaybookCommands(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}})

@@ -62,7 +62,7 @@ func TestNewsWorkflowOverRestarts(t *testing.T) {
 		t.Errorf("google: %v", a["history"])
 	}
 	if a := d.Artifact("yahoo%20news", "read"); a["extrinsic_failure_count"] != 5.0 || a["recent_failure_rate"] != 0.0 || a["success_count"] != 4.0 {
-		t.Errorf("yahoo: %v failures of the outside, %v successes", a["extrinsic_failure_count"], a["success_count"])
+		t.Errorf("yahoo: %v extrinsic failures, %v successes", a["extrinsic_failure_count"], a["success_count"])
 	}
 }
 
@@ -174,7 +174,7 @@ func promptIsBounded(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
 }
 
 // The lifecycle over HTTP, shadow on: candidate and probation with the first ok, durable by ten calls of two sessions, degraded
-// by failures of its own, durable again by a person's word; each decision is told in the log.
+// by failures of its own, durable again when a person promotes it; each decision is logged.
 func TestLifecycleOverHTTP(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}})

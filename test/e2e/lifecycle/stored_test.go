@@ -137,10 +137,10 @@ func TestDegradedIsRepairedFirst(t *testing.T) {
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.Call(s, "m", 1)
-	act := func(name string) {
+	operate := func(name string) {
 		d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/"+name, map[string]any{})
 	}
-	act("pin")
+	operate("pin")
 	for range 4 { // a pinned program is never repaired or replaced by itself
 		d.WantError(d.Call(s, "m", "bad"), "execution")
 	}
@@ -151,7 +151,7 @@ func TestDegradedIsRepairedFirst(t *testing.T) {
 	if a["lifecycle_state"] != "degraded" || a["code"] != rig.ProgMayPanic || a["recent_failure_rate"] != 0.8 || len(a["history"].([]any)) != 1 {
 		t.Errorf("pinned: %v, rate %v, %d generations", a["lifecycle_state"], a["recent_failure_rate"], len(a["history"].([]any)))
 	}
-	act("unpin")
+	operate("unpin")
 	d.Restart()
 	m.Answer("r", "m", openaiCode(rig.ProgFixes))
 	got := d.Call(s, "m", 1) // an argument that the old program would serve
@@ -160,7 +160,7 @@ func TestDegradedIsRepairedFirst(t *testing.T) {
 		t.Errorf("selection %+v, trigger %s", sel, got.Program.Trigger)
 	}
 	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "boom") {
-		t.Errorf("asked with %s, last failure not told", q.Kind)
+		t.Errorf("the %s request lacks the last failure", q.Kind)
 	}
 	if failures := d.LogOf(got)["attempt_failures"].([]any); len(failures) != 0 {
 		t.Errorf("the degraded program ran first: %v", failures)

@@ -15,7 +15,7 @@ import (
 // undoRequest reads what an audit entry says of its undo, as a person would.
 var undoRequest = regexp.MustCompile(`^(POST|PUT|PATCH|DELETE) (/\S+)$`)
 
-// undoLast takes back the newest act by what the audit trail says.
+// undoLast undoes the newest operation as the audit trail says.
 func undoLast(d *rig.Daemon) {
 	d.T.Helper()
 	e := d.Get("/v1/maintenance/audit?limit=1")["data"].([]any)[0].(map[string]any)
@@ -26,15 +26,15 @@ func undoLast(d *rig.Daemon) {
 	d.Do(http.StatusOK, m[1], m[2], map[string]any{"reason": "by mistake"})
 }
 
-// An act is an operation of the playbook in a test of its undo.
-type act struct {
+// An undoable is an operation of the playbook in a test of its undo.
+type undoable struct {
 	name, path, file string // path and file (of tools/r) show what it changes
 	do               func()
 	onFile, redo     bool // whether the file is compared, and whether the undo can be undone
 }
 
-// actsOn lists the operations on r.m and the policy.
-func actsOn(d *rig.Daemon) []act {
+// operationsOn lists the operations on r.m and the policy.
+func operationsOn(d *rig.Daemon) []undoable {
 	const m, methods = "/v1/tools/r/methods/m", "/v1/tools/r/methods"
 	put := func(path string) func() {
 		return func() {
@@ -45,7 +45,7 @@ func actsOn(d *rig.Daemon) []act {
 		return func() { d.Do(http.StatusOK, http.MethodPost, m+"/"+name, body) }
 	}
 	remove := func(path string) func() { return func() { d.Do(http.StatusNoContent, http.MethodDelete, path, nil) } }
-	return []act{
+	return []undoable{
 		{"quarantine", m, "m", do("quarantine", map[string]any{"reason": "suspect"}), true, true},
 		{"release of what is not quarantined", m, "m", do("release", map[string]any{}), false, true},
 		{"pin", m, "m", do("pin", map[string]any{}), false, true},
@@ -103,7 +103,7 @@ func TestEveryActIsUndoneToTheByte(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/regenerate", map[string]any{})
 	d.Call(s, "m", 2)                                                                      // gen-3
 	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "first"}) // its first program made it known
-	for _, a := range actsOn(d) {
+	for _, a := range operationsOn(d) {
 		checkUndone(d, a)
 	}
 	checkContractUndone(d)
@@ -111,7 +111,7 @@ func TestEveryActIsUndoneToTheByte(t *testing.T) {
 }
 
 // checkUndone does, undoes, does again and undoes again.
-func checkUndone(d *rig.Daemon, a act) {
+func checkUndone(d *rig.Daemon, a undoable) {
 	d.T.Helper()
 	want := func(what, is, was string) {
 		d.T.Helper()
@@ -158,7 +158,7 @@ func checkContractUndone(d *rig.Daemon) {
 	d.Do(http.StatusNotFound, http.MethodGet, "/v1/tools/new", nil)
 }
 
-// What happened since an act is not lost by its undo, nothing is undone twice, and what a later act changed again is refused.
+// An undo keeps what happened since, nothing is undone twice, and an undo of what a later operation changed again is refused.
 func TestUndoLater(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})

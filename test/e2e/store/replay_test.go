@@ -19,7 +19,7 @@ func TestReplay(t *testing.T) {
 	programs := map[string]string{
 		"pure":    rig.Program("\treturn []any{call.Args, call.Kwargs, call.Role}, nil"),
 		"clock":   strings.Replace(rig.Program("\treturn time.Now().Format(time.RFC3339Nano), nil"), "import (", "import (\n\t\"time\"\n", 1),
-		"chance":  strings.Replace(rig.Program("\treturn []int{rand.Int(), rand.IntN(100)}, nil"), "import (", "import (\n\t\"math/rand/v2\"\n", 1),
+		"random":  strings.Replace(rig.Program("\treturn []int{rand.Int(), rand.IntN(100)}, nil"), "import (", "import (\n\t\"math/rand/v2\"\n", 1),
 		"context": rig.Program("\tn, _ := call.Context[\"n\"].(float64)\n\tcall.Context[\"n\"] = n + 1\n\treturn n, nil"),
 		"history": rig.Program("\treturn call.History(), nil"),
 		"nested":  rig.Program("\treturn call.Tool(\"keeper\").Call(\"pure\", 1).Value, nil"),

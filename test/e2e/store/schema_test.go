@@ -31,8 +31,8 @@ func TestFilesKeepTheirSchemas(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "p", "deliverable": map[string]any{"type": "number"}, "acceptance": []any{map[string]any{"assert": "a"}},
 		"failure_policy": map[string]any{"on_error": "return_error"}, "methods": map[string]any{"other": map[string]any{"purpose": "q"}}})
 	d.Call(d.Session("q"), "m", 1)
-	for _, act := range []string{"quarantine", "pin", "approve", "promote"} {
-		d.Do(http.StatusOK, http.MethodPost, "/v1/tools/q/methods/m/"+act, map[string]any{"reason": "r"})
+	for _, action := range []string{"quarantine", "pin", "approve", "promote"} {
+		d.Do(http.StatusOK, http.MethodPost, "/v1/tools/q/methods/m/"+action, map[string]any{"reason": "r"})
 	}
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/regenerate", map[string]any{})
 	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/c/methods/m", map[string]any{"code": rig.ProgEcho})

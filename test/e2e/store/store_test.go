@@ -63,7 +63,7 @@ func TestCrashDaemon(t *testing.T) {
 				}
 			})
 		}
-		for range 1 + random.IntN(200) { // a random moment, told in calls: rounds are as long on every machine
+		for range 1 + random.IntN(200) { // a random moment, counted in calls: rounds are as long on every machine
 			select {
 			case <-seen:
 			case <-time.After(rig.Patience):

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The trial's case: 600 was answered, 700 is right. The old program answers until the correction holds the example; what
+// 600 was answered, 700 is right. The old program answers until the correction holds the example; what
 // the correction changes is listed and dropped.
 func TestCorrection(t *testing.T) {
 	t.Parallel()
@@ -193,7 +193,7 @@ func TestWrongAnswersBindNobody(t *testing.T) {
 	d.WantValue(d.Call(s, "net", 1000), 700, "persisted")
 }
 
-// The trial's regeneration: a person's reason lets the new program change what fixtures say; it lists what it changed.
+// Regeneration: a person's reason lets the new program change what fixtures say; it lists what it changed.
 func TestRegenerateWithReason(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax70}})

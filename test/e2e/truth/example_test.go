@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Examples may be put before the method exists: its first program holds them before it serves. At most three are shown;
-// the others are told one at a time when broken.
+// Examples may be put before the method exists: its first program must satisfy them before it answers. At most three are shown;
+// the others appear one at a time, when a program breaks them.
 func TestExamplesBeforeTheMethod(t *testing.T) {
 	t.Parallel()
 	step := func(known int) string {
@@ -35,10 +35,10 @@ func TestExamplesBeforeTheMethod(t *testing.T) {
 		t.Errorf("the first request shows:\n%s", q[0].User)
 	}
 	if !strings.Contains(q[1].User, "for args [4] kwargs {} the answer must be 16, it is -1") || strings.Contains(q[1].User, "args [5]") {
-		t.Errorf("the second request is told:\n%s", q[1].User)
+		t.Errorf("the second request says:\n%s", q[1].User)
 	}
 	if !strings.Contains(q[2].User, "for args [5] kwargs {} the answer must be 25, it is -1") {
-		t.Errorf("the third request is told:\n%s", q[2].User)
+		t.Errorf("the third request says:\n%s", q[2].User)
 	}
 }
 

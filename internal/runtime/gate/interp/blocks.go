@@ -93,7 +93,7 @@ func hasPhi(b *ssa.BasicBlock) bool {
 	return ok
 }
 
-// A phiMove gives a phi register its value on the way into a block.
+// A phiMove gives a phi register its value when control enters a block.
 type phiMove struct {
 	rt       *rtype
 	dst, src uintptr

@@ -127,7 +127,7 @@ func TestFailureWhileEncoding(t *testing.T) {
 	}
 }
 
-// A program that asks for too much is told so; only what the engine stumbles over is its failure.
+// A program that asks for too much gets an error of its own; only a fault of the engine counts as an engine failure.
 func TestLimitsAreNoFailures(t *testing.T) {
 	for name, c := range map[string]struct{ decls, body, want string }{
 		"array":    {"var a [1 << 31]byte", "a[1] = 1\nreturn a[2], nil", "larger than 1 GiB"},

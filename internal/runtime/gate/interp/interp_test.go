@@ -69,7 +69,7 @@ func TestVariablesStartAfresh(t *testing.T) {
 }
 
 // Clock and randomness are those of Begin; reads are noted.
-func TestClockAndChance(t *testing.T) {
+func TestClockAndRandomness(t *testing.T) {
 	c := compile(t, "import (\n\"time\"\n\"math/rand\"\nr2 \"math/rand/v2\"\nc \"crypto/rand\"\n\"hash/maphash\"\n)", `
 	start := time.Now()
 	time.Sleep(time.Minute)
@@ -91,7 +91,7 @@ func TestClockAndChance(t *testing.T) {
 			t.Fatal(err)
 		}
 		got[i] = string(raw)
-		if r := c.Reads(); r.Clock != 3 || r.Chance == 0 {
+		if r := c.Reads(); r.Clock != 3 || r.Randomness == 0 {
 			t.Errorf("reads: %+v", r)
 		}
 	}

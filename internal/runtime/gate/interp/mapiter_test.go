@@ -93,7 +93,7 @@ func TestRangesOverMapsThatChange(t *testing.T) {
 	}
 }
 
-// Keys that comparing does not tell apart, and those that are not equal to themselves, come each once however often the map is ranged over; what
+// Keys that compare equal, and keys that are not equal to themselves, come once each however often the map is ranged over; what
 // a host function writes into a map is seen.
 func TestRangesOverOddKeys(t *testing.T) {
 	c := compile(t, `import ("encoding/json"; "fmt"; "math")

@@ -39,7 +39,7 @@ type Facts struct {
 	UsesFetch          bool     `json:"uses_fetch,omitempty"`
 	UsesDelegate       bool     `json:"uses_delegate,omitempty"`
 	UsesClock          bool     `json:"uses_clock,omitempty"`
-	UsesChance         bool     `json:"uses_chance,omitempty"`
+	UsesRandomness     bool     `json:"uses_chance,omitempty"`
 	UsesContent        bool     `json:"uses_content,omitempty"`
 }
 

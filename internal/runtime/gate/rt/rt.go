@@ -12,8 +12,8 @@ import (
 
 // Reads counts a run's reads of the clock and of randomness.
 type Reads struct {
-	Clock  int `json:"clock,omitempty"`  // readings of the clock
-	Chance int `json:"chance,omitempty"` // draws, of whatever size
+	Clock      int `json:"clock,omitempty"`  // readings of the clock
+	Randomness int `json:"chance,omitempty"` // draws, of whatever size
 }
 
 // Env is the clock and the randomness of one compiled program: one run after another, never two at once.
@@ -77,7 +77,7 @@ func (e *Env) Sleep(d time.Duration) {
 
 // Uint64 draws 64 bits. It makes Env a rand/v2 Source.
 func (e *Env) Uint64() uint64 {
-	e.reads.Chance++
+	e.reads.Randomness++
 	return e.chaos.Uint64()
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The same seed gives the same chance, another one another; the clock moves by Sleep alone.
+// The same seed gives the same random numbers, another one others; the clock moves by Sleep alone.
 func TestEnv(t *testing.T) {
 	draw := func(seed uint64) (out [4]uint64) {
 		e := New()
@@ -16,7 +16,7 @@ func TestEnv(t *testing.T) {
 		return out
 	}
 	if draw(1) != draw(1) || draw(1) == draw(2) || draw(0) == draw(1) {
-		t.Error("chance does not follow the seed")
+		t.Error("random numbers do not follow the seed")
 	}
 	e := New()
 	e.Begin(time.Unix(100, 0), 1)
@@ -30,7 +30,7 @@ func TestEnv(t *testing.T) {
 	if n, err := e.Read(b); n != 13 || err != nil || len(e.Text()) != 26 {
 		t.Errorf("read %d, %v", n, err)
 	}
-	if r := e.Reads(); r.Clock != 2 || r.Chance == 0 {
+	if r := e.Reads(); r.Clock != 2 || r.Randomness == 0 {
 		t.Errorf("reads: %+v", r)
 	}
 	if e.Begin(a, 1); e.Reads() != (Reads{}) {

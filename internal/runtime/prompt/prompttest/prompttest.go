@@ -29,15 +29,15 @@ const maxBlock = 4 << 10
 
 var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `\n</conversation_history>`)
 
-// Tells is what the history block of a request says.
-type Tells struct {
+// HistoryBlock is what the history block of a request says.
+type HistoryBlock struct {
 	Records   int              // how many there are
 	Summaries []map[string]any // at most 3, the latest last
 }
 
 // Check returns what the messages say about the history, or what they lack.
-func Check(messages []provider.Message) (Tells, error) {
-	var t Tells
+func Check(messages []provider.Message) (HistoryBlock, error) {
+	var b HistoryBlock
 	var system, user string
 	for _, m := range messages {
 		switch m.Role {
@@ -49,34 +49,34 @@ func Check(messages []provider.Message) (Tells, error) {
 	}
 	for _, line := range Guidance() {
 		if !strings.Contains(system, line) {
-			return t, fmt.Errorf("the system message lacks %q", line)
+			return b, fmt.Errorf("the system message lacks %q", line)
 		}
 	}
 	found := block.FindStringSubmatch(user) // the first: what strangers wrote behind it cannot stand in
 	if found == nil {
-		return t, fmt.Errorf("the user message has no block about the history:\n%.2000s", user)
+		return b, fmt.Errorf("the user message has no block about the history:\n%.2000s", user)
 	}
 	if len(found[0]) > maxBlock {
-		return t, fmt.Errorf("the history block has %d bytes, more than %d", len(found[0]), maxBlock)
+		return b, fmt.Errorf("the history block has %d bytes, more than %d", len(found[0]), maxBlock)
 	}
 	var err error
-	if t.Records, err = strconv.Atoi(found[1]); err != nil {
-		return t, fmt.Errorf("count of records: %w", err)
+	if b.Records, err = strconv.Atoi(found[1]); err != nil {
+		return b, fmt.Errorf("count of records: %w", err)
 	}
 	for line := range strings.Lines(found[2]) {
 		summary := map[string]any{}
 		if err := json.Unmarshal([]byte(line), &summary); err != nil {
-			return t, fmt.Errorf("summary %q: %w", line, err)
+			return b, fmt.Errorf("summary %q: %w", line, err)
 		}
 		if err := checkSummary(summary); err != nil {
-			return t, err
+			return b, err
 		}
-		t.Summaries = append(t.Summaries, summary)
+		b.Summaries = append(b.Summaries, summary)
 	}
-	if n := len(t.Summaries); n > 3 || n > t.Records {
-		return t, fmt.Errorf("%d summaries of %d records; at most 3 are wanted", n, t.Records)
+	if n := len(b.Summaries); n > 3 || n > b.Records {
+		return b, fmt.Errorf("%d summaries of %d records; at most 3 are wanted", n, b.Records)
 	}
-	return t, nil
+	return b, nil
 }
 
 // checkSummary refuses a summary that is more or less than one: no arguments, no values.
@@ -84,7 +84,7 @@ func checkSummary(summary map[string]any) error {
 	known := []string{"call_id", "speaker", "method_name", "outcome_status", "error_type"}
 	for _, k := range slices.Sorted(maps.Keys(summary)) {
 		if _, text := summary[k].(string); !text || !slices.Contains(known, k) {
-			return fmt.Errorf("a summary tells %s: %v", k, summary[k])
+			return fmt.Errorf("a summary has %s: %v", k, summary[k])
 		}
 	}
 	for _, k := range known[:4] {

@@ -25,11 +25,11 @@ type Limits struct {
 
 // An Answer is how a call ended in the runner. Nothing of it is to be believed beyond what ParseAnswer checks.
 type Answer struct {
-	Nonce   uint64 // of the run
-	End     byte
-	Discard bool   // the runner asks to be replaced: something was left over
-	Clock   uint64 // readings of the clock
-	Chance  uint64 // readings of randomness
+	Nonce      uint64 // of the run
+	End        byte
+	Discard    bool   // the runner asks to be replaced: something was left over
+	Clock      uint64 // readings of the clock
+	Randomness uint64 // readings of randomness
 
 	Value         []byte // of EndValue: compact JSON
 	Type, Message string // of EndAuthored and EndFailure; EndFault has a message only
@@ -48,7 +48,7 @@ func (a *Answer) Put(f *Builder) {
 		f.PutByte(0)
 	}
 	f.PutUint(a.Clock)
-	f.PutUint(a.Chance)
+	f.PutUint(a.Randomness)
 	switch a.End {
 	case EndValue:
 		f.PutBytes(a.Value)
@@ -82,7 +82,7 @@ func (a *Answer) Put(f *Builder) {
 // ParseAnswer takes an answer apart and checks it: the nonce, the form of every value, the bounds.
 func ParseAnswer(payload []byte, nonce uint64, l Limits) (*Answer, error) {
 	p := Parse(payload)
-	a := &Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(), Chance: p.TakeUint()}
+	a := &Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(), Randomness: p.TakeUint()}
 	if p.bad {
 		return nil, ErrFrame
 	}

@@ -16,7 +16,7 @@ var (
 )
 
 // CheckValue reports whether b is exactly one compact JSON value of at most depth levels, all of it UTF-8, with no
-// number beyond the range of a float64. It allocates nothing: it runs on the way of every call.
+// number beyond the range of a float64. It allocates nothing, because it runs in every call.
 func CheckValue(b []byte, depth int) error {
 	c := checker{b: b, depth: depth}
 	if err := c.value(); err != nil {

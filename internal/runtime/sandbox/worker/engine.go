@@ -22,7 +22,7 @@ type Engine interface {
 	// Run runs the program: exactly one of a value with a nil error, an error that the program returned, and a panic.
 	Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *interp.Panic)
 	// Reads counts the last run's reads of clock and randomness.
-	Reads() (clock, chance int)
+	Reads() (clock, randomness int)
 	// Encode gives the JSON form of what a program made.
 	Encode(v any) (json.RawMessage, error)
 }
@@ -83,7 +83,7 @@ func (e *gateEngine) OnSleep(wait func(time.Duration)) { e.wait = wait }
 
 func (e *gateEngine) Reads() (int, int) {
 	r := e.compiled.Reads()
-	return r.Clock, r.Chance
+	return r.Clock, r.Randomness
 }
 
 func (e *gateEngine) Encode(v any) (json.RawMessage, error) { return interp.Encode(v) }

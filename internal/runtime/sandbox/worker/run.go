@@ -35,8 +35,8 @@ func (r *runner) run(payload []byte) error {
 		return host.broken
 	}
 	a.Nonce = frame.Nonce
-	clock, chance := r.engine.Reads()
-	a.Clock, a.Chance = uint64(max(clock, 0)), uint64(max(chance, 0))
+	clock, randomness := r.engine.Reads()
+	a.Clock, a.Randomness = uint64(max(clock, 0)), uint64(max(randomness, 0))
 	a.Discard = r.leftovers()
 	a.Put(&r.wr)
 	return r.send()

@@ -133,7 +133,7 @@ type runner struct {
 	engine Engine
 	loaded bool
 
-	base   int // goroutines before confinement, whose own may be on their way to end after it
+	base   int // goroutines before confinement, whose own may not have ended yet after it
 	memory []metrics.Sample
 }
 

@@ -31,7 +31,7 @@ const reason = `the program "maps" answers 2, and must answer 1`
 func (wrong) SelfTest() error { return errors.New(reason) }
 
 // doctor and serve refuse with the reason, which names the program and both answers.
-func TestWrongAnswersAreToldBeforeAnythingRuns(t *testing.T) {
+func TestWrongAnswersAreReportedBeforeAnythingRuns(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	out, errs, code := rig.Run(t, rig.Environment(home), "doctor", "--json", "--listen", "127.0.0.1:0")
@@ -39,17 +39,17 @@ func TestWrongAnswersAreToldBeforeAnythingRuns(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &findings); err != nil || code != 1 {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
-	told := false
+	found := false
 	for _, f := range findings {
 		if f.Check == "sandbox" {
-			told = true
+			found = true
 			if f.Result != "fail" || !strings.Contains(f.Detail, reason) || f.Fix == "" {
 				t.Errorf("got %+v", f)
 			}
 		}
 	}
-	if !told {
-		t.Errorf("doctor says nothing of the sandbox: %s", out)
+	if !found {
+		t.Errorf("doctor does not report the sandbox: %s", out)
 	}
 	out, errs, code = rig.Run(t, rig.Environment(home), "doctor", "--listen", "127.0.0.1:0")
 	if code != 1 || !strings.Contains(out, reason) {

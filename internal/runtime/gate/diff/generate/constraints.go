@@ -55,7 +55,7 @@ func constraints(g *gen, t types.Type) string {
 	}
 	for m := range set.Methods() {
 		sig := m.Obj().Type().(*types.Signature)
-		if !callable(m.Obj()) || sig.Params().Len() > 0 && g.chance(40) {
+		if !callable(m.Obj()) || sig.Params().Len() > 0 && g.percent(40) {
 			continue
 		}
 		name, head := g.fresh("with")+mark, "[X any, P interface{ *X; "+m.Obj().Name()+signatureText(sig)+" }](x X)"

@@ -103,7 +103,7 @@ func (g *gen) declare() {
 	for i := range g.IntN(3) {
 		d := &declaration{name: fmt.Sprintf("G%d%s", i, mark), params: "[A any]", under: "struct{}"}
 		d.self = d.name + "[A]"
-		if g.chance(30) {
+		if g.percent(30) {
 			d.params, d.self = "[K comparable, A any]", d.name+"[K, A]"
 		}
 		g.named = append(g.named, d)
@@ -133,8 +133,8 @@ func (g *gen) declare() {
 
 // method returns a method for a declared type: one that other types have too, or one that the standard library calls.
 func (g *gen) method(d *declaration) *method {
-	m := &method{pointer: g.chance(45)}
-	if g.chance(60) {
+	m := &method{pointer: g.percent(45)}
+	if g.percent(60) {
 		i := g.IntN(len(g.sigs))
 		m.name, m.sig = fmt.Sprintf("M%d", i), g.sigs[i]
 		return m
@@ -162,7 +162,7 @@ func (g *gen) fillPool() {
 	for _, d := range g.named {
 		if d.params == "" {
 			g.addToPool(func() string { return d.name })
-			if g.chance(50) {
+			if g.percent(50) {
 				g.addToPool(func() string { return "*" + d.name })
 			}
 		}

@@ -45,7 +45,7 @@ func (g *gen) iface() string {
 	for _, i := range g.Perm(len(g.sigs))[:min(1+g.IntN(2), len(g.sigs))] {
 		parts = append(parts, fmt.Sprintf("M%d%s", i, g.sigs[i]))
 	}
-	if g.chance(20) {
+	if g.percent(20) {
 		parts = append(parts, pick(g, "String() string", "Error() string", "error"))
 	}
 	return "interface{ " + strings.Join(parts, "; ") + " }"
@@ -58,16 +58,16 @@ func (g *gen) structure(params []string, depth int) string {
 		name := fmt.Sprintf("%s%d", pick(g, "F", "F", "f"), i)
 		typ := g.typ(params, depth)
 		tag := ""
-		if name[0] == 'F' && g.chance(25) {
+		if name[0] == 'F' && g.percent(25) {
 			tag = " `" + pick(g, `json:"a%d"`, `json:"b%d,omitempty"`, `json:",omitzero"`, `json:"-"`, `json:"c%d,string"`, `xml:"d%d,attr"`, `xml:"e>f%d"`, `json:"x" xml:"y%d,omitempty"`) + "`"
 			tag = strings.ReplaceAll(tag, "%d", fmt.Sprint(i))
 		}
 		switch {
-		case g.chance(5):
+		case g.percent(5):
 			fields = append(fields, "_ "+g.basic())
-		case g.chance(4):
+		case g.percent(4):
 			fields = append(fields, pick(g, embeddedHosts...)+tag)
-		case g.chance(18):
+		case g.percent(18):
 			fields = append(fields, pick(g, "", "", "*")+g.reference(params)+tag)
 		default:
 			fields = append(fields, name+" "+typ+tag)
@@ -82,7 +82,7 @@ func (g *gen) reference(params []string) string {
 	if d.params == "" {
 		return d.name
 	}
-	if d.name[0] == 'G' && len(params) == len(typeParams(d)) && g.chance(60) {
+	if d.name[0] == 'G' && len(params) == len(typeParams(d)) && g.percent(60) {
 		return d.name + "[" + strings.Join(params, ", ") + "]"
 	}
 	if len(params) > 0 {
@@ -101,11 +101,11 @@ func (g *gen) basic() string {
 
 func (g *gen) leaf(params []string) string {
 	switch {
-	case len(params) > 0 && g.chance(40):
+	case len(params) > 0 && g.percent(40):
 		return pick(g, params...)
-	case g.chance(40):
+	case g.percent(40):
 		return g.basic()
-	case g.chance(15):
+	case g.percent(15):
 		return pick(g, heldHosts...)
 	}
 	return g.reference(params)
@@ -113,7 +113,7 @@ func (g *gen) leaf(params []string) string {
 
 // typ writes a random type.
 func (g *gen) typ(params []string, depth int) string {
-	if depth <= 0 || g.chance(30) {
+	if depth <= 0 || g.percent(30) {
 		return g.leaf(params)
 	}
 	depth--
@@ -125,7 +125,7 @@ func (g *gen) typ(params []string, depth int) string {
 	case 5, 6, 7:
 		return "map[" + g.typ(params, min(depth, 1)) + "]" + g.typ(params, depth)
 	case 8:
-		if g.chance(10) { // in a map, it is held outside the slots
+		if g.percent(10) { // in a map, it is held outside the slots
 			return fmt.Sprintf("[%d]%s", 17+g.IntN(20), pick(g, "string", "int64", "*int", "any"))
 		}
 		return fmt.Sprintf("[%d]%s", g.IntN(4), g.typ(params, depth))
@@ -145,7 +145,7 @@ func (g *gen) signature(params []string, depth int) string {
 	for range g.IntN(3) {
 		in = append(in, g.typ(params, depth))
 	}
-	if g.chance(15) {
+	if g.percent(15) {
 		in = append(in, "..."+g.typ(params, depth))
 	}
 	for range g.IntN(3) {

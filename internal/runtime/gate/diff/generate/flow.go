@@ -54,7 +54,7 @@ func (f *flow) block() {
 }
 
 func (f *flow) expr(depth int) string {
-	if depth <= 0 || f.chance(30) {
+	if depth <= 0 || f.percent(30) {
 		return pick(f.gen, pick(f.gen, f.vars...), pick(f.gen, f.vars...), pick(f.gen, f.fixed...), fmt.Sprint(f.IntN(9)))
 	}
 	a, b := f.expr(depth-1), f.expr(depth-1)
@@ -129,7 +129,7 @@ func (f *flow) parallel() {
 
 func (f *flow) declare() {
 	name := f.fresh("v")
-	if f.chance(20) {
+	if f.percent(20) {
 		if f.depth < 2 {
 			return
 		}
@@ -160,12 +160,12 @@ func (f *flow) ifElse() {
 func (f *flow) switches() {
 	f.breaks++
 	defer func() { f.breaks-- }()
-	if f.chance(50) {
+	if f.percent(50) {
 		f.line("switch v := %s; v %% 4 {", f.expr(1))
 		for i := range f.IntN(4) {
 			f.line("case %d, %d:", i, -i-4)
 			f.block()
-			if f.chance(25) {
+			if f.percent(25) {
 				f.line("fallthrough")
 			}
 			f.line("case %d:", i+10)
@@ -177,7 +177,7 @@ func (f *flow) switches() {
 			f.block()
 		}
 	}
-	if f.chance(50) {
+	if f.percent(50) {
 		f.line("default:")
 		f.block()
 	}
@@ -195,12 +195,12 @@ func (f *flow) inLiteral(write func()) {
 }
 
 func (f *flow) deferred() {
-	if f.chance(30) {
+	if f.percent(30) {
 		f.line("defer log%s(\"defer\", fmt.Sprint(%s))", mark, f.expr(1))
 		return
 	}
 	f.line("defer func(q int) {")
-	if f.chance(30) {
+	if f.percent(30) {
 		f.line("if e := recover(); e != nil {\n\t\tlog%s(\"recovered\", fmt.Sprint(e))\n\t\tx += 7\n\t}", mark)
 	}
 	f.inLiteral(f.block)
@@ -226,7 +226,7 @@ func (f *flow) closure() {
 	f.line("fs = append(fs, func() int {")
 	f.line("%s += %s", pick(f.gen, f.vars...), pick(f.gen, append(f.fixed, "1")...))
 	f.line("return %s\n\t})", pick(f.gen, append(f.fixed, f.vars...)...))
-	if f.chance(50) {
+	if f.percent(50) {
 		f.line("y += fs[len(fs)-1]()")
 	}
 }

@@ -79,7 +79,7 @@ func (f *flow) rangeFunc() {
 }
 
 func (f *flow) jump() {
-	if f.loops > 0 && f.chance(50) {
+	if f.loops > 0 && f.percent(50) {
 		if label := pick(f.gen, f.labels...); label != "" {
 			f.used[label] = true
 			f.line("if %s {\n\t\t%s %s\n\t}", f.cond(), pick(f.gen, "break", "continue"), label)
@@ -87,9 +87,9 @@ func (f *flow) jump() {
 		}
 	}
 	switch {
-	case f.loops > 0 && f.chance(50):
+	case f.loops > 0 && f.percent(50):
 		f.line("if %s {\n\t\tcontinue\n\t}", f.cond())
-	case f.breaks > 0 && f.chance(60):
+	case f.breaks > 0 && f.percent(60):
 		f.line("if %s {\n\t\tbreak\n\t}", f.cond())
 	case f.lits == 0:
 		f.line("if %s && %s {\n\t\treturn %s\n\t}", f.cond(), f.cond(), f.result)

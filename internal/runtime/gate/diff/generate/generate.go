@@ -68,7 +68,7 @@ type gen struct {
 	names    int
 }
 
-func (g *gen) chance(percent int) bool     { return g.IntN(100) < percent }
+func (g *gen) percent(n int) bool          { return g.IntN(100) < n }
 func pick[T any](g *gen, list ...T) T      { return list[g.IntN(len(list))] }
 func (g *gen) fresh(prefix string) string  { g.names++; return prefix + strconv.Itoa(g.names) }
 func (g *gen) add(format string, a ...any) { g.funcs = append(g.funcs, fmt.Sprintf(format, a...)) }

@@ -38,7 +38,7 @@ func (g *gen) methodBody(t types.Type, d *declaration, m *method) string {
 	var b strings.Builder
 	if m.pointer {
 		self = g.show(t) + "(*v)"
-		if g.chance(50) {
+		if g.percent(50) {
 			self = g.show(types.NewPointer(t)) + "(v)"
 		}
 	}
@@ -66,14 +66,14 @@ func (g *gen) methodBody(t types.Type, d *declaration, m *method) string {
 	fmt.Fprintf(&b, "\tlog%s(%q, %s)\n", mark, d.name+"."+m.name, self)
 	sig := g.signatureOf(d, m)
 	for i := range sig.Params().Len() {
-		if g.chance(70) {
+		if g.percent(70) {
 			fmt.Fprintf(&b, "\tlog%s(%s(p%d))\n", mark, g.show(sig.Params().At(i).Type()), i)
 		}
 	}
 	fmt.Fprintf(&b, "\tq := new%s(%d, 15)\n\tq.n(2)\n", mark, g.IntN(100))
 	if m.pointer {
 		fmt.Fprintf(&b, "\t*v = %s(q, 1)\n", g.maker(t))
-	} else if g.chance(30) {
+	} else if g.percent(30) {
 		fmt.Fprintf(&b, "\tv = %s(q, 1)\n\tsink%s = v\n", g.maker(t), mark)
 	}
 	b.WriteString(g.returns(sig))
@@ -143,7 +143,7 @@ func (g *gen) methodCalls(t types.Type) string {
 func (g *gen) methodCall(t types.Type, name string, sig *types.Signature, byValue bool) string {
 	text := typeText(t)
 	args := g.arguments(sig)
-	if sig.Variadic() && g.chance(30) {
+	if sig.Variadic() && g.percent(30) {
 		args[len(args)-1] = strings.TrimSuffix(args[len(args)-1], "...")
 		last := sig.Params().At(sig.Params().Len() - 1).Type().(*types.Slice).Elem()
 		args[len(args)-1] = g.maker(last) + "(r, 1), " + g.maker(last) + "(r, 1)"
@@ -177,7 +177,7 @@ func (g *gen) methodCall(t types.Type, name string, sig *types.Signature, byValu
 		}
 		before = "\t\tvar i interface{ " + name + signatureText(sig) + " } = " + recv + "\n\t\t" + change + "\n"
 		ways = []string{"i." + name + "(" + list + ")"}
-		if g.chance(30) {
+		if g.percent(30) {
 			before += "\t\tf := i." + name + "\n\t\ti = nil\n"
 			ways = []string{"f(" + list + ")"}
 		}

@@ -117,7 +117,7 @@ func typeSwitch(g *gen, t types.Type) string {
 		}
 		list = append(list, c)
 		cases += fmt.Sprintf("\t\tcase %s:\n\t\t\tlog%s(%q, %s(x))\n", typeText(c), mark, typeText(c), g.show(c))
-		if g.chance(15) {
+		if g.percent(15) {
 			cases += "\t\tcase interface{ String() string }:\n\t\t\tlog" + mark + "(\"stringer\", x.String())\n"
 			break
 		}

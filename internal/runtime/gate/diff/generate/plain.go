@@ -42,7 +42,7 @@ var integerTypes = []string{"int", "int8", "int16", "int32", "int64", "uint", "u
 func (g *gen) integers() string {
 	t, s := pick(g, integerTypes...), pick(g, integerTypes...)
 	declare := "type N " + t + "\n"
-	if g.chance(40) {
+	if g.percent(40) {
 		declare = "type N = " + t + "\n"
 	}
 	ops := g.Perm(14)[:6]
