@@ -44,7 +44,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 	go func() {
 		res, err := c.perform(ctx, q.Timeout)
 		if err != nil {
-			r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("an asynchronous call could not be committed")
+			r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("an asynchronous call was not kept")
 		}
 		result <- res
 		close(result)

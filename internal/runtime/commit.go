@@ -66,7 +66,7 @@ func (a *answered) persist() (CallResult, error) {
 	a.keepContent(&commit)
 	began := r.o.Now()
 	if err := r.commitCall(&commit); err != nil {
-		a.span.EndFailed("commit", r.o.Now())
+		a.notAppended(err)
 		return CallResult{}, err
 	}
 	ended := r.o.Now()
@@ -77,6 +77,14 @@ func (a *answered) persist() (CallResult, error) {
 	r.feed.Publish(&commit.Log)
 	a.countSaved()
 	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, OK: a.outcome.OK()}, nil
+}
+
+// notAppended reports a call whose commit failed: it left no history record and no log entry, so this is all that says so.
+func (a *answered) notAppended(err error) {
+	a.span.EndFailed("commit", a.r.o.Now())
+	a.r.metrics.AppendFailed()
+	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session_id", a.session.ID).Int("depth", a.depth).Bool("history_record_appended", false).
+		Msg("a call could not be committed")
 }
 
 // commitCall commits with a deadline of its own: neither a client that leaves nor a shutdown may cut a commit short.

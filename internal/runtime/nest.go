@@ -78,7 +78,6 @@ func (c *opened) refusal(o agent.Outcome) *answered {
 
 func (c *opened) commitNested(a *answered) agent.Outcome {
 	if _, err := c.commit(a); err != nil {
-		c.r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("a nested call could not be committed")
 		return agent.Failed(agent.ErrResourceExhausted, "the call could not be committed")
 	}
 	c.tree.usage.Add(a.own())

@@ -50,6 +50,7 @@ type Metrics struct {
 	contractChecks set
 	mismatches     set
 	weak           set
+	weakCalls      prometheus.Counter
 	corrections    set
 
 	historyAppends  set
@@ -139,8 +140,9 @@ func (m *Metrics) newQuality(f factory) {
 	m.contractChecks = f.set("recurgent_contract_checks_total", "Values checked against a contract.", "result", results)
 	m.mismatches = f.set("recurgent_contract_violations_total", "Contract violations by mismatch.", "mismatch", mismatches)
 	m.weak = f.set("recurgent_weak_successes_total", "Ok values that say of themselves that they achieved little, by reason; a value with two reasons counts under both.", "reason", weakReasons)
+	m.weakCalls = f.counter("recurgent_weak_success_calls_total", "Calls whose ok value says of itself that it achieved little, each once whatever its reasons.")
 	m.corrections = f.set("recurgent_user_corrections_total", "Corrections by users: questions asked again soon after a weak or wrong answer, and answers called wrong, by signal.", "signal", correctionSignals)
-	m.historyAppends = f.set("recurgent_history_appends_total", "Calls that ended, by whether their history record was appended.", "result", results)
+	m.historyAppends = f.set("recurgent_history_appends_total", "Calls that ended, by whether their history record was appended. Where it could not be, the call has no line in the log either, and its client gets an error.", "result", results)
 	m.historySize = f.histogram("recurgent_history_size_records", "Records in the session's history after a call.", []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000})
 	m.historyAccess = f.counter("recurgent_history_access_total", "Calls whose program reads the conversation history.")
 	m.historyPatterns = f.set("recurgent_history_query_patterns_total", "Calls by how their program reads the history.", "pattern", historyPatterns)
@@ -215,6 +217,7 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 		}
 	}
 	if e.WeakSuccess {
+		m.weakCalls.Inc()
 		for _, reason := range e.WeakSuccessReasons {
 			m.weak.inc(weakReason(reason))
 		}
@@ -233,6 +236,9 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 		}
 	}
 }
+
+// AppendFailed counts a call that ended, but whose commit failed: neither its history record nor its log entry was kept.
+func (m *Metrics) AppendFailed() { m.historyAppends.inc(result(false)) }
 
 // ObserveProvider counts a question to the model: how it ended (one of ok, rate_limited, server_error, network, timeout,
 // rejected, no_answer, invalid_payload, canceled), how long it took with its retries, what it cost, and the trace of the

@@ -1,0 +1,11 @@
+package seeds
+
+import (
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }
+
+type object = map[string]any
