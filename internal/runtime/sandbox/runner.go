@@ -165,9 +165,9 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 	r.calls++
 	nonce := rand.Uint64()
 	now, seed := x.journal.start(req)
-	order := wire.Run{Nonce: nonce, Now: now, Seed: seed, Depth: req.Depth, Role: req.Role, Method: req.Method, CallID: req.CallID, TraceID: req.TraceID,
+	request := wire.Run{Nonce: nonce, Now: now, Seed: seed, Depth: req.Depth, Role: req.Role, Method: req.Method, CallID: req.CallID, TraceID: req.TraceID,
 		Args: req.Args, Kwargs: req.Kwargs, Context: req.Context, InputHistory: req.InputHistory}
-	order.Put(&r.wr)
+	request.Put(&r.wr)
 	r.arm(ctx, deadline)
 	if _, err := r.in.Write(r.wr.Finish()); err != nil {
 		return Result{Failure: r.fault(ctx, err, "")}
