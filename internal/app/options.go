@@ -55,6 +55,9 @@ type Options struct {
 
 	// Runners is how many programs run at the same time, 1 to 1024.
 	Runners int `name:"runners" env:"RECURGENT_RUNNERS" value:"N" default:"number of CPUs" help:"programs that run at the same time"`
+	// RunnerMemory is how many bytes idle runners may hold together, at least 64 MiB; 0 stands for a quarter of what the control group
+	// or the machine has.
+	RunnerMemory Bytes `name:"runner-memory" env:"RECURGENT_RUNNER_MEMORY" value:"BYTES" default:"a quarter of the memory there is" help:"memory of idle runners, which keep their programs compiled, such as 2GiB; the least recently used end beyond it"`
 	// CallTimeout bounds the run time of one program, 10 ms to 1 h. Waiting for host calls does not count.
 	CallTimeout time.Duration `name:"call-timeout" env:"RECURGENT_CALL_TIMEOUT" value:"DURATION" help:"run time of one program; waiting for other programs or the network does not count"`
 	// FetchAllow are the hosts that programs may fetch: host, host:port or *.domain. Empty allows every public https address.
@@ -183,6 +186,12 @@ func (o *Options) checkRunning() error {
 	if o.Runners < 1 || o.Runners > 1024 {
 		return refuse("runners", "must be 1 to 1024, got %d", o.Runners)
 	}
+	if o.RunnerMemory == 0 {
+		o.RunnerMemory = shareOfMemory()
+	}
+	if o.RunnerMemory < leastRunnerMemory {
+		return refuse("runner-memory", "must be at least %s, got %s", leastRunnerMemory, o.RunnerMemory)
+	}
 	for _, d := range []struct {
 		name string
 		got  time.Duration
@@ -264,6 +273,7 @@ func (o *Options) SandboxOptions() sandbox.Options {
 	so := sandbox.DefaultOptions()
 	so.Runners, so.Waiting = o.Runners, max(so.Waiting, o.Runners)
 	so.RunnerCPU = max(so.RunnerCPU, 4*o.CallTimeout) // a call is bounded by its own deadline, not by its runner's life
+	so.RunnerMemory = int64(o.RunnerMemory)
 	so.Isolation, so.Require, so.Engine, so.FetchAllow, so.Log = o.Isolation, o.SandboxRequire, o.Engine, o.FetchAllow, o.Logger
 	return so
 }

@@ -149,7 +149,7 @@ func (a *App) sources(s store.Store, box sandbox.Sandbox) telemetry.Sources {
 		},
 		Runners: func() telemetry.Runners {
 			f := box.Stats()
-			return telemetry.Runners{Busy: f.Busy, Idle: f.Idle, Warm: f.Warm, Spawned: f.Spawned, EngineFailures: f.EngineFailures, Killed: f.Killed}
+			return telemetry.Runners{Busy: f.Busy, Idle: f.Idle, Warm: f.Warm, WarmBytes: f.WarmBytes, Spawned: f.Spawned, EngineFailures: f.EngineFailures, Killed: f.Killed}
 		},
 	}
 }

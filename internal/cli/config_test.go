@@ -93,7 +93,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"allowed-hosts": {"a", "b", "c,d"}, "h2c": {"true", "true", "true"}, "provider": {"replay", "replay", "replay"}, "model": {"a", "b", "c"},
 		"openai-api-key": {"a", "b", ""}, "openai-api-key-file": {key, key, key}, "openai-base-url": {"http://a/v1", "http://b/v1", "http://c/v1"},
 		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
-		"runners": {"1", "2", "3"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "*.c.example,10.0.0.1"},
+		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "*.c.example,10.0.0.1"},
 		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
 	}
@@ -196,6 +196,9 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--recording", dir}, nil, []string{"recording", "directory"}},
 		{ServeScope, []string{"--runners", "0"}, nil, []string{"runners", "1 to 1024"}},
 		{ServeScope, []string{"--runners", "many"}, nil, []string{"runners", "whole number"}},
+		{ServeScope, []string{"--runner-memory", "much"}, nil, []string{"runner-memory", "2GiB"}},
+		{ServeScope, []string{"--runner-memory", "1MiB"}, nil, []string{"runner-memory", "64 MiB"}},
+		{ServeScope, []string{"--runner-memory", "900EB"}, nil, []string{"runner-memory", "2GiB"}},
 		{ServeScope, []string{"--call-timeout", "0s"}, nil, []string{"call-timeout", "10ms"}},
 		{ServeScope, []string{"--call-timeout", "30"}, nil, []string{"call-timeout", "duration"}},
 		{ServeScope, []string{"--provider-timeout", "48h"}, nil, []string{"provider-timeout"}},

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/recurgentd/recurgentd/internal/app"
 )
 
 // A Setting is a field of Options with its tags.
@@ -149,6 +151,12 @@ func (s Setting) set(o *Options, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			return fmt.Errorf("%q is not a whole number", text)
+		}
+		field.SetInt(int64(n))
+	case app.Bytes:
+		n, err := app.ParseBytes(text)
+		if err != nil {
+			return err
 		}
 		field.SetInt(int64(n))
 	case time.Duration:

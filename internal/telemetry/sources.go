@@ -28,6 +28,7 @@ type Store struct {
 // Runners are figures of the runner pool: of now, but for the last three, which are since the start.
 type Runners struct {
 	Busy, Idle, Warm int64
+	WarmBytes        int64 // memory of the warm ones, without what all runners share
 	Spawned          int64
 	EngineFailures   int64
 	Killed           map[string]int64 // by reason
@@ -40,11 +41,11 @@ func (m *Metrics) Watch(s Sources) { m.sources.from.Store(&s) }
 type sources struct {
 	from atomic.Pointer[Sources]
 
-	ready, running, waiting, recommendations *prometheus.Desc
-	artifacts, sessions, tools               *prometheus.Desc
-	runners, spawned, killed, faults         *prometheus.Desc
-	commits, fsyncs, journal, quarantined    *prometheus.Desc
-	lag                                      *prometheus.Desc
+	ready, running, waiting, recommendations    *prometheus.Desc
+	artifacts, sessions, tools                  *prometheus.Desc
+	runners, warmBytes, spawned, killed, faults *prometheus.Desc
+	commits, fsyncs, journal, quarantined       *prometheus.Desc
+	lag                                         *prometheus.Desc
 }
 
 func newSources() *sources {
@@ -60,6 +61,7 @@ func newSources() *sources {
 		sessions:        desc("recurgent_sessions", "Sessions kept."),
 		tools:           desc("recurgent_tools", "Tools in the registry."),
 		runners:         desc("recurgent_runners", "Runner processes: busy with a call, warm for a program, idle blanks.", "state"),
+		warmBytes:       desc("recurgent_warm_runners_bytes", "Memory of the runners that are warm for a program, without what all runners share."),
 		spawned:         desc("recurgent_runners_spawned_total", "Runner processes started."),
 		killed:          desc("recurgent_runners_killed_total", "Runner processes ended by the daemon or by their own death, by reason.", "reason"),
 		faults:          desc("recurgent_engine_failures_total", "Programs that an internal fault of the engine ended, while they were compiled or run."),
@@ -75,7 +77,7 @@ func newSources() *sources {
 
 // Describe implements prometheus.Collector.
 func (s *sources) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners,
+	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners, s.warmBytes,
 		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag} {
 		ch <- d
 	}
@@ -134,6 +136,7 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.runners, float64(ru.Busy), "busy")
 	gauge(s.runners, float64(ru.Idle), "idle")
 	gauge(s.runners, float64(ru.Warm), "warm")
+	gauge(s.warmBytes, float64(ru.WarmBytes))
 	counter(s.spawned, ru.Spawned)
 	counter(s.faults, ru.EngineFailures)
 	for reason, n := range closeOver(ru.Killed, runnerKills) {

@@ -209,7 +209,7 @@ func TestSourcesAreReadAtScrapeTime(t *testing.T) {
 	m.Watch(Sources{
 		Store: func() Store { return Store{Commits: 7, Sessions: 3, Tools: 2, CheckpointLag: 5} },
 		Runners: func() Runners {
-			return Runners{Busy: 1, Idle: 2, Warm: 3, Spawned: 9, EngineFailures: 2, Killed: map[string]int64{"deadline": 4, "a new reason": 1, "busy while idle": 2}}
+			return Runners{Busy: 1, Idle: 2, Warm: 3, WarmBytes: 5000, Spawned: 9, EngineFailures: 2, Killed: map[string]int64{"deadline": 4, "a new reason": 1, "busy while idle": 2}}
 		},
 		Artifacts:       func() map[string]int { return map[string]int{"durable": 6, "a state nobody knows": 1} },
 		Calls:           func() (int, int) { return 8, 9 },

@@ -99,7 +99,7 @@ func TestLateSecondAnswer(t *testing.T) {
 func (p *Pool) warmKeys() []*runner {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]*runner(nil), p.warm...)
+	return slices.Collect(p.warm.all())
 }
 
 // TestSpawnFaults: a runner that cannot be started, or does not get ready, is the daemon's fault and is said so.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,7 @@ func (p *Pool) takeBlank(ctx context.Context) (*runner, *Failure) {
 		p.mu.Lock()
 		n := len(p.blank)
 		if n == 0 {
+			p.taken++
 			p.mu.Unlock()
 			r, failure := p.spawn(ctx)
 			p.mu.Lock()
@@ -18,6 +20,7 @@ func (p *Pool) takeBlank(ctx context.Context) (*runner, *Failure) {
 			p.mu.Unlock()
 			return r, failure
 		}
+		p.taken++
 		r := p.blank[n-1]
 		p.blank = p.blank[:n-1]
 		p.refill()
@@ -32,15 +35,8 @@ func (p *Pool) takeBlank(ctx context.Context) (*runner, *Failure) {
 // takeWarm returns an idle runner that has compiled the program for the owner, or nil.
 func (p *Pool) takeWarm(checksum, owner string) *runner {
 	for {
-		var r *runner
 		p.mu.Lock()
-		for i := len(p.warm) - 1; i >= 0; i-- {
-			if p.warm[i].program == checksum && p.warm[i].owner == owner {
-				r = p.warm[i]
-				p.warm = append(p.warm[:i], p.warm[i+1:]...)
-				break
-			}
-		}
+		r := p.warm.take(checksum, owner)
 		p.mu.Unlock()
 		if r == nil || r.quiet() {
 			return r
@@ -49,7 +45,7 @@ func (p *Pool) takeWarm(checksum, owner string) *runner {
 	}
 }
 
-// putBack keeps the runner warm, or ends it after any doubt, and drops the least recently used beyond the bound.
+// putBack keeps the runner warm, or ends it after any doubt.
 func (p *Pool) putBack(r *runner, now time.Time) {
 	if p.opts.Isolation == IsolationCall {
 		r.kill("spent")
@@ -62,35 +58,60 @@ func (p *Pool) putBack(r *runner, now time.Time) {
 		r.kill("age")
 		return
 	}
-	if p.bloated(r) {
+	all, own, ok := r.resident()
+	if !ok || all > p.opts.IdleMemory() {
 		r.kill("memory")
 		return
 	}
-	p.keep(r, now)
+	p.keep(r, now, own)
 }
 
 // bloated reports whether a runner holds more memory than an idle one may. What a program left, the runner itself looks for; this is for
 // a program that has broken out of its interpreter.
 func (p *Pool) bloated(r *runner) bool {
-	n, ok := r.resident()
-	return !ok || n > p.opts.IdleMemory()
+	all, _, ok := r.resident()
+	return !ok || all > p.opts.IdleMemory()
 }
 
-// keep puts a runner among the warm ones.
-func (p *Pool) keep(r *runner, now time.Time) {
+// keep puts a runner that holds so much memory among the warm ones, and ends others beyond what all may hold.
+func (p *Pool) keep(r *runner, now time.Time, held int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.idleSince, r.idleCPU = now, 0
+	r.idleSince, r.idleCPU, r.held = now, 0, held
 	if p.closed {
 		r.kill("shutdown")
 		return
 	}
-	p.warm = append(p.warm, r)
-	for len(p.warm) > p.opts.Warm {
-		old := p.warm[0]
-		p.warm = append(p.warm[:0], p.warm[1:]...)
-		old.kill("evicted")
+	p.warm.add(r)
+	for p.warm.bytes+p.blankBytes() > p.opts.RunnerMemory && p.warm.count > 0 {
+		p.warm.evict().kill("evicted")
 	}
+}
+
+// blankBytes is what the blank runners hold. The caller holds mu.
+func (p *Pool) blankBytes() (n int64) {
+	for _, r := range p.blank {
+		n += r.held
+	}
+	return n
+}
+
+// drop removes the runner from the idle ones, and reports whether it was there. The caller holds mu.
+func (p *Pool) drop(r *runner) bool {
+	if i := slices.Index(p.blank, r); i >= 0 {
+		p.blank = slices.Delete(p.blank, i, i+1)
+		return true
+	}
+	return p.warm.remove(r)
+}
+
+// spare is how many blank runners are to be ready: more where many were taken of late, as long as they have room. The caller holds mu.
+func (p *Pool) spare() int {
+	extra := min(max(p.taken, p.rate)/takenPerSpare, mostSpare)
+	if p.warm.bytes+p.blankBytes() > p.opts.RunnerMemory/2 {
+		extra = 0
+	}
+	return p.opts.Blank + extra
 }
 
 // tidy ends runners that have been idle for long, and those that work while they are idle.
@@ -110,6 +131,9 @@ func (p *Pool) tidy() {
 
 const (
 	tidyEvery = 2 * time.Second
+	// takenPerSpare taken in tidyEvery are one in the time that starting one takes, on a busy machine.
+	takenPerSpare = 16
+	mostSpare     = 16
 	// idleWork is the processor time in which an idle Go process may collect its garbage.
 	idleWork = 250 * time.Millisecond
 )
@@ -117,7 +141,8 @@ const (
 func (p *Pool) tidyOnce(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, r := range append(append([]*runner(nil), p.warm...), p.blank...) {
+	p.taken, p.rate = 0, p.taken
+	for _, r := range slices.AppendSeq(slices.Clone(p.blank), p.warm.all()) {
 		cpu := r.cpuTime()
 		switch {
 		case r.program != "" && now.Sub(r.idleSince) > p.opts.Idle:
@@ -132,8 +157,7 @@ func (p *Pool) tidyOnce(now time.Time) {
 			r.idleCPU = cpu
 			continue
 		}
-		remove(&p.warm, r)
-		remove(&p.blank, r)
+		p.drop(r)
 	}
 	p.refill()
 }

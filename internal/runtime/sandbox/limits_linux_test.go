@@ -239,6 +239,11 @@ func TestRoomInStatus(t *testing.T) {
 	if _, got, err := mostRunners(10, func() (int, string) { return 0, "" }); err != nil || got != "on (room for all runners)" {
 		t.Errorf("no limit: %q, %v", got, err)
 	}
+	files, _ := fileLimit()
+	want := fmt.Sprintf("on (at most %d runners: the limit of open files (RLIMIT_NOFILE) is %d)", files/2/RunnerFiles, files)
+	if _, got, err := mostRunners(files, func() (int, string) { return 0, "" }); err != nil || got != want {
+		t.Errorf("no limit of tasks: %q, %v; want %q", got, err, want)
+	}
 }
 
 func TestTaskGroups(t *testing.T) {

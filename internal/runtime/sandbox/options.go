@@ -18,7 +18,6 @@ type Options struct {
 	Runners   int    // programs running at once; those that wait for a host call do not count
 	Waiting   int    // client calls in runners at once, those that wait for a host call included; at least Runners
 	Blank     int    // runners kept ready for programs that have none
-	Warm      int    // idle runners kept for the program that they have compiled
 	Isolation string // "program": a runner serves one program and one owner; "call": a runner serves one call
 	Require   string // the level below which New fails: "auto" (reduced on Linux, process elsewhere), "full", "reduced", "process"
 	Engine    string // what runs programs: report.EngineAuto, report.EngineSSA or report.EngineYaegi
@@ -33,11 +32,12 @@ type Options struct {
 
 	MaxHostBytes int64 // bytes that the host calls of one call may carry, parameters and answers together
 
-	Memory      int64         // bytes of data segment of a runner (RLIMIT_DATA); the heap is kept at two thirds of it; IdleMemory is what a warm one may hold of it
-	RunnerCalls int           // calls after which a runner is replaced
-	RunnerAge   time.Duration // age at which a runner is replaced
-	RunnerCPU   time.Duration // processor time a runner may use in its life; a longer call is bounded by its own deadline
-	Idle        time.Duration // idle time after which a warm runner is ended
+	Memory       int64         // bytes of data segment of a runner (RLIMIT_DATA); the heap is kept at two thirds of it; IdleMemory is what a warm one may hold of it
+	RunnerMemory int64         // bytes that idle runners may hold together, those kept for their program and the blank ones
+	RunnerCalls  int           // calls after which a runner is replaced
+	RunnerAge    time.Duration // age at which a runner is replaced
+	RunnerCPU    time.Duration // processor time a runner may use in its life; a longer call is bounded by its own deadline
+	Idle         time.Duration // idle time after which a warm runner is ended
 
 	FetchAllow   []string      // hosts that programs may fetch: host, host:port or *.domain, which may be private or http; none: any public https address
 	FetchTimeout time.Duration // of one fetch, redirects included
@@ -50,15 +50,21 @@ type Options struct {
 func DefaultOptions() Options {
 	n := runtime.NumCPU()
 	return Options{
-		Runners: n, Waiting: 8 * n, Blank: 2, Warm: 8, Isolation: IsolationProgram, Require: "auto", Engine: report.EngineAuto,
+		Runners: n, Waiting: 8 * n, Blank: 2, Isolation: IsolationProgram, Require: "auto", Engine: report.EngineAuto,
 		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxFetches: 32, MaxSource: 64 << 10, MaxHostBytes: 128 << 20,
-		Memory: 256 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour, RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
+		Memory: 256 << 20, RunnerMemory: 512 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour, RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
 		FetchTimeout: 20 * time.Second, Fetches: 16, Log: zerolog.Nop(),
 	}
 }
 
 // IdleMemory is how much a runner may hold resident between calls: what the heap may keep, and what an empty runner takes.
 func (o Options) IdleMemory() int64 { return o.Memory/4 + 32<<20 }
+
+// leastHeld is about what an idle runner of a small program holds at least, in bytes: what bounds how many there can be.
+const leastHeld = 4 << 20
+
+// mostWarm is how many runners RunnerMemory has room for at most.
+func (o Options) mostWarm() int { return int(o.RunnerMemory / leastHeld) }
 
 // Values of Options.Isolation.
 const (
@@ -71,7 +77,7 @@ func (o *Options) validate() error {
 		name       string
 		value, min int64
 	}{
-		{"Runners", int64(o.Runners), 1}, {"Waiting", int64(o.Waiting), int64(o.Runners)}, {"Blank", int64(o.Blank), 0}, {"Warm", int64(o.Warm), 0},
+		{"Runners", int64(o.Runners), 1}, {"Waiting", int64(o.Waiting), int64(o.Runners)}, {"Blank", int64(o.Blank), 0}, {"RunnerMemory", o.RunnerMemory, 0},
 		{"MaxValue", int64(o.MaxValue), 1}, {"MaxContext", int64(o.MaxContext), 1}, {"MaxDepth", int64(o.MaxDepth), 1},
 		{"MaxJournal", int64(o.MaxJournal), 1}, {"MaxAsks", int64(o.MaxAsks), 1}, {"MaxFetches", int64(o.MaxFetches), 0}, {"MaxSource", int64(o.MaxSource), 1},
 		{"MaxHostBytes", o.MaxHostBytes, 1},

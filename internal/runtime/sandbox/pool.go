@@ -36,7 +36,9 @@ type Pool struct {
 	blank    []*runner        // guarded by mu
 	spawning int              // guarded by mu; blank ones under way
 	starting int              // guarded by mu; processes being started
-	warm     []*runner        // guarded by mu; idle, least recently used first
+	taken    int              // guarded by mu; blank ones since the last tick of tidy
+	rate     int              // guarded by mu; blank ones taken in the tick before it
+	warm     warmSet          // guarded by mu
 	live     map[*runner]bool // guarded by mu; every process not yet reaped
 	spawned  int64            // guarded by mu
 	killed   map[string]int64 // guarded by mu
@@ -70,14 +72,14 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		return nil, err
 	}
 	sealInherited()
-	most, tasks, err := mostRunners(2*o.Waiting+o.Warm+o.Blank, h.room)
+	most, tasks, err := mostRunners(2*o.Waiting+o.mostWarm()+o.Blank, h.room)
 	if err != nil {
 		return nil, err
 	}
 	threads.Reserve(daemonThreads())
 	// Where the system allows few processes, half of them are for nested calls, which never wait.
 	waiting := min(o.Waiting, most/2)
-	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), fetcher: fetcher, most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}}
+	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), fetcher: fetcher, most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
 	p.namespaces, p.killing, p.readyTimeout = wire.Namespaces(), h.kill, readyTimeout
 	if h.ready > 0 {
 		p.readyTimeout = h.ready
@@ -151,7 +153,8 @@ func (p *Pool) Load(ctx context.Context, prog Program, owner string) (*report.Fa
 	if failure != nil {
 		return nil, failure
 	}
-	p.keep(r, time.Now()) // in isolation "call" too: it has run nothing yet
+	_, held, _ := r.resident()
+	p.keep(r, time.Now(), held) // in isolation "call" too: it has run nothing yet
 	return r.facts, nil
 }
 
@@ -234,7 +237,7 @@ func (p *Pool) Stats() Stats {
 	busy, _ := p.admission.counts()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Busy: int64(busy), Idle: int64(len(p.blank)), Warm: int64(len(p.warm)), Spawned: p.spawned, EngineFailures: p.faults, Killed: make(map[string]int64, len(p.killed))}
+	s := Stats{Busy: int64(busy), Idle: int64(len(p.blank)), Warm: int64(p.warm.count), WarmBytes: p.warm.bytes, Spawned: p.spawned, EngineFailures: p.faults, Killed: make(map[string]int64, len(p.killed))}
 	for k, v := range p.killed {
 		s.Killed[k] = v
 	}
@@ -249,7 +252,7 @@ func (p *Pool) Close() error {
 	for r := range p.live {
 		r.kill("shutdown")
 	}
-	p.blank, p.warm = nil, nil
+	p.blank = nil
 	p.mu.Unlock()
 	p.work.Wait()
 	p.spawner.close()

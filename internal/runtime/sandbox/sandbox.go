@@ -168,6 +168,7 @@ type Status struct {
 // Stats are figures for metrics.
 type Stats struct {
 	Busy, Idle, Warm int64            // gauges
+	WarmBytes        int64            // gauge: memory of the warm ones
 	Spawned          int64            // since the start
 	EngineFailures   int64            // since the start: internal faults of the engine
 	Killed           map[string]int64 // by reason

@@ -34,9 +34,12 @@ func (r *runner) cpuTime() time.Duration { return 0 }
 func openUsage(int) *os.File { return nil }
 
 // resident takes a runner for small.
-func (r *runner) resident() (int64, bool) { return 0, true }
+func (r *runner) resident() (all, own int64, ok bool) { return 2 * leastHeld, 2 * leastHeld, true }
 
 func offerToOOM(int) string { return "off (not on this system)" }
+
+// fileLimit knows of no limit.
+func fileLimit() (n int, ok bool) { return 0, false }
 
 // taskRoom knows of no limit.
 func taskRoom() (room int, limit string) { return 0, "" }

@@ -103,11 +103,10 @@ func (p *Pool) reserve() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.closed && len(p.live)+p.starting >= p.most {
-		if len(p.warm) == 0 {
+		old := p.warm.evict()
+		if old == nil {
 			return fmt.Errorf("%w: %d are running", errMostRunners, len(p.live))
 		}
-		old := p.warm[0]
-		p.warm = append(p.warm[:0], p.warm[1:]...)
 		p.mu.Unlock()
 		old.bury("evicted")
 		p.mu.Lock()
@@ -129,8 +128,7 @@ func (p *Pool) forget(r *runner) {
 		reason = *why
 	}
 	p.killed[reason]++
-	idle := remove(&p.blank, r) || remove(&p.warm, r)
-	if idle && !p.closed {
+	if p.drop(r) && !p.closed {
 		p.refill()
 	}
 	p.mu.Unlock()
@@ -142,20 +140,10 @@ func (p *Pool) forget(r *runner) {
 	p.work.Done()
 }
 
-func remove(list *[]*runner, r *runner) bool {
-	for i, e := range *list {
-		if e == r {
-			*list = append((*list)[:i], (*list)[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
 // refill starts what is missing of the blank runners. The caller holds mu. A runner that cannot be started is not tried again until
 // somebody needs one: a machine without processes is not helped by more attempts.
 func (p *Pool) refill() {
-	for !p.closed && len(p.blank)+p.spawning < p.opts.Blank && len(p.live)+p.spawning < p.most {
+	for !p.closed && len(p.blank)+p.spawning < p.spare() && len(p.live)+p.spawning < p.most {
 		p.spawning++
 		p.work.Add(1)
 		go func() {
@@ -169,6 +157,7 @@ func (p *Pool) refill() {
 			case p.closed:
 				r.kill("shutdown")
 			default:
+				_, r.held, _ = r.resident()
 				p.blank = append(p.blank, r)
 			}
 		}()

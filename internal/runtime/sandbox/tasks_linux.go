@@ -41,6 +41,15 @@ func taskRoom() (room int, limit string) {
 	return room, limit
 }
 
+// fileLimit returns how many files the daemon may have open. The Go runtime has raised it to what its user may have.
+func fileLimit() (n int, ok bool) {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<31 {
+		return 0, false
+	}
+	return int(limit.Cur), true
+}
+
 // taskGroups returns the directories that may limit the tasks of a process: its own control group and those around it. A container
 // sees its own at the root.
 func taskGroups(groups string) []string {

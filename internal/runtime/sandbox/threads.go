@@ -17,6 +17,9 @@ func DaemonTasks() int { return 2 * daemonThreads() }
 // processors that run Go, these are for what blocks a thread, which is the disk above all.
 func daemonThreads() int { return 24 + runtime.GOMAXPROCS(0) }
 
+// RunnerFiles is how many descriptors the daemon holds for a runner: three pipes, its figures at the kernel, and the process.
+const RunnerFiles = 5
+
 const roomForAll = "on (room for all runners)"
 
 var errMostRunners = errors.New("no more processes are allowed")
@@ -27,13 +30,17 @@ func mostRunners(enough int, room func() (int, string)) (most int, words string,
 	if room == nil {
 		room = taskRoom
 	}
+	most = math.MaxInt32
 	left, limit := room()
-	if limit == "" {
-		return math.MaxInt32, roomForAll, nil
+	if limit != "" {
+		most = (left - DaemonTasks()) / RunnerTasks
 	}
-	most = (left - DaemonTasks()) / RunnerTasks
 	if most < 2 {
 		return 0, "", fmt.Errorf("sandbox: there is room for %d threads and processes, and the daemon with two runners takes %d: %s", left, DaemonTasks()+2*RunnerTasks, limit)
+	}
+	// Half of the descriptors are for connections and files.
+	if files, ok := fileLimit(); ok && files/2/RunnerFiles < most {
+		most, limit = max(files/2/RunnerFiles, 2), fmt.Sprintf("the limit of open files (RLIMIT_NOFILE) is %d", files)
 	}
 	if most >= enough { // and then the figure, which differs at each start, says nothing
 		return most, roomForAll, nil

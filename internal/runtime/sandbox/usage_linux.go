@@ -28,18 +28,26 @@ func openUsage(pid int) *os.File {
 	return f
 }
 
-// resident returns how many bytes of memory the runner holds now. ok is false when that cannot be known.
-func (r *runner) resident() (n int64, ok bool) {
+// resident returns how many bytes of memory the runner holds now, and how many of these are its own: the others are the pages of the
+// binary, which all runners share. ok is false when that cannot be known.
+func (r *runner) resident() (all, own int64, ok bool) {
 	if r.usage == nil {
-		return 0, false
+		return 0, 0, false
 	}
 	read, _ := r.usage.ReadAt(r.figures[:], 0)
 	_, rest, _ := bytes.Cut(r.figures[:read], []byte(" "))
-	text, _, ok := bytes.Cut(rest, []byte(" "))
-	for _, c := range text {
+	first, rest, _ := bytes.Cut(rest, []byte(" "))
+	second, _, ok := bytes.Cut(rest, []byte(" "))
+	page := int64(os.Getpagesize())
+	all = number(first) * page
+	return all, all - number(second)*page, ok
+}
+
+func number(digits []byte) (n int64) {
+	for _, c := range digits {
 		n = 10*n + int64(c-'0')
 	}
-	return n * int64(os.Getpagesize()), ok
+	return n
 }
 
 // oomBonus is how much likelier than the daemon a runner is to be ended when memory runs out, in thousandths of the machine's memory.

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"fmt"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dustin/go-humanize"
+)
+
+// Bytes is an amount of memory.
+type Bytes int64
+
+// ParseBytes reads an amount such as 2GiB, 512MiB, 1.5 GB or 1073741824. KiB, MiB and GiB are powers of 1024, kB, MB and GB of 1000.
+func ParseBytes(text string) (Bytes, error) {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n > 1<<60 {
+		return 0, fmt.Errorf("%q is not an amount of memory, such as 512MiB or 2GiB", text)
+	}
+	return Bytes(n), nil
+}
+
+// String is such as 512 MiB.
+func (b Bytes) String() string { return humanize.IBytes(uint64(max(b, 0))) }
+
+const (
+	leastRunnerMemory Bytes = 64 << 20
+	// memoryUnknown is the share where nobody says how much memory there is.
+	memoryUnknown Bytes = 512 << 20
+)
+
+// shareOfMemory is a quarter of what the control group allows, or else of what the machine has.
+func shareOfMemory() Bytes {
+	n, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
+	if err != nil {
+		return memoryUnknown
+	}
+	return max(Bytes(min(n, 1<<60)/4), leastRunnerMemory)
+}

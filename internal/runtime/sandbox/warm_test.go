@@ -1,0 +1,149 @@
+package sandbox
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// idle makes a runner without a process.
+func idle(program, owner string, since int, held int64) *runner {
+	return &runner{program: program, owner: owner, idleSince: time.Unix(int64(since), 0), held: held}
+}
+
+// The runner that makes room is the least recently used of those whose owners hold the mean or more.
+func TestEvict(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		all  []*runner
+		want []string
+	}{
+		{"none", nil, nil},
+		{"one owner: by age", []*runner{idle("b", "x", 2, 5), idle("a", "x", 1, 5), idle("c", "x", 3, 5)}, []string{"b", "a", "c"}},
+		{"owners alike: by age", []*runner{idle("b", "x", 2, 5), idle("a", "y", 1, 5), idle("c", "z", 3, 5)}, []string{"a", "b", "c"}},
+		{"one owner's many are not another's loss", []*runner{idle("his", "y", 1, 5), idle("a", "x", 2, 5), idle("b", "x", 3, 5), idle("c", "x", 4, 5)},
+			[]string{"a", "b", "his", "c"}},
+		{"nor are one owner's large ones", []*runner{idle("his", "y", 1, 5), idle("large", "x", 2, 50)}, []string{"large", "his"}},
+	} {
+		w := newWarmSet()
+		for _, r := range c.all {
+			w.add(r)
+		}
+		for _, want := range c.want {
+			if r := w.evict(); r == nil || r.program != want {
+				t.Errorf("%s: %v, want %s", c.name, r, want)
+			}
+		}
+		if r := w.evict(); r != nil || w.count != 0 || w.bytes != 0 || len(w.byKey)+len(w.byOwner) != 0 {
+			t.Errorf("%s: something is left: %+v", c.name, w)
+		}
+	}
+}
+
+// Whatever is added and removed, the set counts what it holds and finds it by its key, the one used last first.
+func TestWarmSetCounts(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	w, model := newWarmSet(), map[*runner]bool{}
+	for step := range 5000 {
+		program, owner := fmt.Sprint(rnd.IntN(5)), fmt.Sprint(rnd.IntN(4))
+		switch rnd.IntN(4) {
+		case 0, 1:
+			r := idle(program, owner, step, rnd.Int64N(100))
+			w.add(r)
+			model[r] = true
+		case 2:
+			var want *runner
+			for r := range model {
+				if r.program == program && r.owner == owner && (want == nil || r.idleSince.After(want.idleSince)) {
+					want = r
+				}
+			}
+			if got := w.take(program, owner); got != want {
+				t.Fatalf("step %d: took %v, want %v", step, got, want)
+			}
+			delete(model, want)
+		case 3:
+			for r := range w.all() {
+				if rnd.IntN(3) == 0 {
+					if !w.remove(r) || w.remove(r) {
+						t.Fatalf("step %d: removed twice or never", step)
+					}
+					delete(model, r)
+				}
+			}
+		}
+		var bytes int64
+		for r := range model {
+			bytes += r.held
+		}
+		if w.count != len(model) || w.bytes != bytes {
+			t.Fatalf("step %d: %d runners with %d bytes, want %d with %d", step, w.count, w.bytes, len(model), bytes)
+		}
+	}
+}
+
+// The idle runners hold no more than RunnerMemory together, whoever they serve, and those of an owner of one program stay.
+func TestWarmRunnersKeepToTheirMemory(t *testing.T) {
+	if wire.RaceBuild {
+		return // a process of the race detector holds much, in unsteady amounts
+	}
+	p := nativePool(t, func(o *Options) { o.Blank, o.RunnerMemory = 0, 64<<20 })
+	call := func(owner string, i int) {
+		req := request("echo", i)
+		req.Owner, req.Program.Checksum = owner, fmt.Sprint("sha256:", i)
+		if got := said(p.Run(t.Context(), req, &fakeHost{})); got != fmt.Sprintf("value [%d]", i) {
+			t.Fatalf("%s %d: %s", owner, i, got)
+		}
+	}
+	call("modest", 0)
+	for i := range 40 {
+		call("greedy", i)
+		if s := p.Stats(); s.WarmBytes > 64<<20 || s.Warm == 0 {
+			t.Fatalf("after %d programs %d runners hold %d bytes", i, s.Warm, s.WarmBytes)
+		}
+	}
+	spawned := p.Stats().Spawned
+	call("modest", 0)
+	if got := p.Stats().Spawned; got != spawned {
+		t.Errorf("the modest owner's runner was ended for the greedy one")
+	}
+	if s := p.Stats(); s.Killed["evicted"] == 0 {
+		t.Errorf("nothing was evicted: %+v", s)
+	}
+}
+
+// With a budget of memory for them, hundreds of programs stay warm, and so does one program for each of many owners.
+func TestManyWarmPrograms(t *testing.T) {
+	p := nativePool(t, func(o *Options) { o.Blank, o.RunnerMemory = 0, 2<<30 })
+	const programs = 24
+	for round := range 2 {
+		spawned := p.Stats().Spawned
+		for i := range programs {
+			req := request("echo", i)
+			req.Owner, req.Program.Checksum = fmt.Sprint("owner", i%3), fmt.Sprint("sha256:", i)
+			if got := said(p.Run(t.Context(), req, &fakeHost{})); got != fmt.Sprintf("value [%d]", i) {
+				t.Fatalf("program %d: %s", i, got)
+			}
+		}
+		if more := p.Stats().Spawned - spawned; round > 0 && more != 0 {
+			t.Errorf("%d runners were started in the second round", more)
+		}
+	}
+}
+
+// More blank runners are kept ready where many are taken, unless the idle ones hold half of their memory already.
+func TestSpareRunners(t *testing.T) {
+	p := &Pool{opts: Options{Blank: 2, RunnerMemory: 1000}, warm: newWarmSet()}
+	for _, c := range []struct {
+		taken, rate, want int
+		held              int64
+	}{{0, 0, 2, 0}, {15, 0, 2, 0}, {16, 0, 3, 0}, {0, 64, 6, 0}, {100000, 0, 18, 0}, {64, 64, 6, 500}, {64, 64, 2, 501}} {
+		p.taken, p.rate, p.blank = c.taken, c.rate, []*runner{{held: c.held}}
+		if got := p.spare(); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
