@@ -251,16 +251,39 @@ func sameFacts(a, b Facts) bool {
 	return true
 }
 
-// A check that overruns its deadline is a refusal, and the gate says so ever after.
+// A check that overruns its deadline is a refusal, and the gate refuses everything from then on. The deadline is of processor time: a check
+// that gets none, on a machine with much else to do, goes on.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
-	g, err := New(Options{Deadline: time.Nanosecond})
-	if err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		used    time.Duration // from one look to the next
+		refused bool
+	}{"all of it is used": {time.Second, true}, "none is": {0, false}} {
+		g, err := New(Options{Deadline: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var looks time.Duration
+		g.used = func() time.Duration { looks++; return looks * c.used }
+		// Long enough that a first look comes before it has been checked.
+		long := program("", strings.Repeat("var _ = map[string][]int{\"a\": {1, 2, 3}, \"b\": {4, 5, 6}}\n", 1000), "")
+		for _, source := range []string{long, program("", "", "")} {
+			if _, r := g.Check(source); (r != nil) != c.refused {
+				t.Errorf("%s: refused %+v, want refusal %t", name, r, c.refused)
+			}
+		}
+		if looks < 2 {
+			t.Errorf("%s: the check ended before the first look", name)
+		}
 	}
-	for range 2 {
-		if _, r := g.Check(program("", "", "")); r == nil {
-			return // the check may win the race against the timer
+}
+
+// The processor time grows with what is computed.
+func TestProcessorTime(t *testing.T) {
+	t.Parallel()
+	for began, n := processorTime(), 0; processorTime() == began; n++ {
+		if n == 1<<40 {
+			t.Fatal("it stands still")
 		}
 	}
 }
