@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +34,15 @@ func limitPrograms() map[string]func(*recurgent.Call) (any, error) {
 			return "held", err
 		},
 		"fill": fill,
+		// deepen touches N MiB below where the first thread's stack begins.
+		"deepen": func(c *recurgent.Call) (any, error) {
+			debug.SetPanicOnFault(true)
+			top := unsafe.Pointer(unsafe.StringData(os.Args[0])) // the kernel puts the arguments there
+			for at := 4096; at < int(c.Args[0].(float64)*(1<<20)); at += 4096 {
+				*(*byte)(unsafe.Add(top, -at)) = 1
+			}
+			return "touched", nil
+		},
 		// threads makes N threads at once by way of the Go runtime.
 		"threads": func(c *recurgent.Call) (any, error) {
 			threads.Reserve(int(c.Args[0].(float64)))
@@ -60,6 +71,29 @@ func TestBloatedRunnerIsNotKept(t *testing.T) {
 	p.Close()
 	if got := p.Stats().Killed["memory"]; got != 1 {
 		t.Errorf("%d runners were ended for their memory, want 1", got)
+	}
+}
+
+// The stack of the first thread, which grows by itself and counts as no data, has a limit of its own, whatever that of the daemon is.
+func TestStackIsBounded(t *testing.T) {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &was); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Setrlimit(unix.RLIMIT_STACK, &was); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: was.Max, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	p := nativePool(t, func(o *Options) { o.Blank = 0 })
+	if got := said(p.Run(t.Context(), request("deepen", 0.5), &fakeHost{})); got != `value "touched"` {
+		t.Errorf("half a MiB: %s", got)
+	}
+	if got := said(p.Run(t.Context(), request("deepen", 512), &fakeHost{})); !strings.HasPrefix(got, "failure ") {
+		t.Errorf("512 MiB, twice what a runner may have: %s", got)
 	}
 }
 

@@ -20,10 +20,17 @@ const runnerThreads = 8
 // addressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
 const addressSpace = 4 << 30
 
-// limitProcess sets the limits of the runner process.
+// threadStack is more than the Go runtime needs of a stack that is not Go's.
+const threadStack = 1 << 20
+
+// limitProcess sets the limits of the runner process, and leaves those that are lower already.
 func limitProcess(cfg *wire.Config, layers map[string]string) {
 	var faults []string
 	limit := func(name string, resource int, value uint64) {
+		var now unix.Rlimit
+		if unix.Getrlimit(resource, &now) == nil {
+			value = min(value, now.Max)
+		}
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value}); err != nil {
 			faults = append(faults, name+": "+err.Error())
 		}
@@ -34,6 +41,7 @@ func limitProcess(cfg *wire.Config, layers map[string]string) {
 		limit("data", unix.RLIMIT_DATA, uint64(cfg.Memory))
 		limit("as", unix.RLIMIT_AS, uint64(addressSpace+4*cfg.Memory))
 	}
+	limit("stack", unix.RLIMIT_STACK, threadStack) // the first thread's grows by itself, and is no data
 	limit("cpu", unix.RLIMIT_CPU, uint64(cfg.CPUSeconds))
 	limit("nofile", unix.RLIMIT_NOFILE, 16)
 	limit("fsize", unix.RLIMIT_FSIZE, 0)

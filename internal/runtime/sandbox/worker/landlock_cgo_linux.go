@@ -25,9 +25,6 @@ import (
 // probes.
 const landlockedArg = "landlocked"
 
-// threadStack is more than the Go runtime needs of a stack that is not Go's.
-const threadStack = 1 << 20
-
 func landlockFirst() {
 	if slices.Contains(os.Args, landlockedArg) {
 		return
