@@ -1,6 +1,7 @@
-// Command mutants measures how many small faults in a package its own tests notice. It makes the same changes as
+// Command mutants measures how many small faults in a package its tests notice. It makes the same changes as
 // gremlins does by default (github.com/go-gremlins/gremlins), but compiles them all into one test binary, each behind a
-// number, and runs that binary once for each change: a change costs one run of the tests and no build.
+// number. It first runs every test by itself, to see by which changes it comes, and then for each change the tests that
+// come by it, the cheapest first, until one fails: a change costs no build, and mostly a second of tests.
 //
 //	go run ./test/mutants [flags] ./internal/contract
 //
@@ -9,40 +10,46 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
 
 // settings are the command line.
 type settings struct {
-	pkg, tags, run, skip string
-	files                *regexp.Regexp
-	seconds              int           // of processor time, for one run of the tests
-	wall                 time.Duration // for one run that waits for something
-	least                float64
-	verbose              bool
+	pkg, tests, tags, run, skip string
+	files                       *regexp.Regexp
+	sample                      int
+	seconds                     int           // of processor time, for one run of tests
+	wall                        time.Duration // for one run that waits for something
+	least                       float64
+	verbose                     bool
 }
 
 func main() {
 	var s settings
 	files := flag.String("files", "", "only files whose name matches this expression")
+	flag.StringVar(&s.tests, "tests", "", "the package whose tests run; the changed one, if empty")
+	flag.IntVar(&s.sample, "sample", 0, "try so many of the changes, always the same ones; 0 for all")
 	flag.StringVar(&s.tags, "tags", "scripted", "build tags")
 	flag.StringVar(&s.run, "run", "", "tests to run, as for go test")
 	flag.StringVar(&s.skip, "skip", "", "tests to leave out, as for go test")
-	flag.IntVar(&s.seconds, "cpu", 30, "seconds of processor time after which a run counts as noticed")
-	flag.DurationVar(&s.wall, "timeout", time.Minute, "time after which a run that waits counts as noticed")
+	flag.IntVar(&s.seconds, "cpu", 30, "seconds of processor time, beside ten times what the tests need, after which a run counts as noticed")
+	flag.DurationVar(&s.wall, "timeout", time.Minute, "time, beside twenty times what the tests need, after which a run that waits counts as noticed")
 	flag.Float64Var(&s.least, "least", 0, "fail below this score, in percent")
-	flag.BoolVar(&s.verbose, "v", false, "print every change")
+	flag.BoolVar(&s.verbose, "v", false, "print every change, and the test that noticed it")
 	flag.Parse()
 	s.files, s.pkg = regexp.MustCompile(*files), flag.Arg(0)
+	s.tests = cmp.Or(s.tests, s.pkg)
 	if flag.NArg() != 1 {
 		flag.Usage()
 		os.Exit(2)
@@ -64,33 +71,47 @@ func measure(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
-	binary, err := p.build(ctx, s, work)
+	tests, err := p.build(ctx, s, work)
 	if err != nil {
 		return err
 	}
-	covered, err := baseline(ctx, s, p.dir, binary, work)
-	if err != nil {
+	if err := tests.survey(ctx, work); err != nil {
 		return err
 	}
 	var t tally
-	for i, m := range p.mutants {
-		verdict := uncovered
-		if covered[i+1] {
-			if verdict, err = try(ctx, s, p.dir, binary, i+1); err != nil {
-				return err
-			}
+	for _, n := range chosen(len(p.mutants), s.sample) {
+		verdict, by, err := tests.try(ctx, n)
+		if err != nil {
+			return err
 		}
 		t[verdict]++
 		if s.verbose || verdict == lived || verdict == limited {
-			fmt.Printf("%10s %s %s\n", verdict, m.at, m.kind)
+			m := p.mutants[n-1]
+			fmt.Printf("%10s %s %s %s\n", verdict, m.at, m.kind, by)
 		}
 	}
+	if s.sample > 0 {
+		fmt.Printf("%d changes, of which a sample:\n", len(p.mutants))
+	}
 	fmt.Printf("%s: %d changes: %d noticed by a failure, %d by a limit, %d unnoticed; %d in code that no test runs\nscore %.1f %%\n",
-		s.pkg, len(p.mutants), t[killed], t[limited], t[lived], t[uncovered], t.score())
+		s.pkg, t[killed]+t[limited]+t[lived]+t[uncovered], t[killed], t[limited], t[lived], t[uncovered], t.score())
 	if t.score() < s.least {
 		return fmt.Errorf("the score is below %.1f %%", s.least)
 	}
 	return nil
+}
+
+// chosen returns the numbers of the changes to try: all, or a sample that depends on their number only.
+func chosen(changes, sample int) []int {
+	numbers := rand.New(rand.NewPCG(13, 0)).Perm(changes)
+	if sample > 0 {
+		numbers = numbers[:min(sample, changes)]
+	}
+	slices.Sort(numbers)
+	for i := range numbers {
+		numbers[i]++
+	}
+	return numbers
 }
 
 // A verdict is what became of a change.
@@ -116,67 +137,20 @@ func (t *tally) score() float64 {
 	return 100 * float64(noticed) / float64(noticed+t[lived])
 }
 
-// build compiles the package's tests with all changes in them.
-func (p *pkg) build(ctx context.Context, s *settings, work string) (binary string, err error) {
+// build compiles the tests with all changes in the package.
+func (p *pkg) build(ctx context.Context, s *settings, work string) (*suite, error) {
 	overlay, err := p.overlay(work)
-	if err != nil {
-		return "", err
-	}
-	binary = filepath.Join(work, "tests")
-	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-tags", s.tags, "-overlay", overlay, "-o", binary, s.pkg).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("compile the changes: %w\n%s", err, out)
-	}
-	return binary, nil
-}
-
-// baseline runs the tests without a change and returns the numbers of the changes that they come by.
-func baseline(ctx context.Context, s *settings, dir, binary, work string) (map[int]bool, error) {
-	list := filepath.Join(work, "covered")
-	cmd := tests(ctx, s, dir, binary)
-	cmd.Env = append(os.Environ(), "MUTANT=0", "MUTANTS_COVERED="+list)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("the tests fail without a change (-skip leaves tests out): %w\n%s", err, out)
-	}
-	text, err := os.ReadFile(list)
 	if err != nil {
 		return nil, err
 	}
-	covered := map[int]bool{}
-	for word := range strings.FieldsSeq(string(text)) {
-		n, err := strconv.Atoi(word)
-		if err != nil {
-			return nil, err
-		}
-		covered[n] = true
+	dir, err := exec.CommandContext(ctx, "go", "list", "-tags", s.tags, "-f", "{{.Dir}}", s.tests).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", s.tests, err)
 	}
-	return covered, nil
-}
-
-// try runs the tests with one change.
-func try(ctx context.Context, s *settings, dir, binary string, n int) (verdict, error) {
-	cmd := tests(ctx, s, dir, binary)
-	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(n))
-	out, err := cmd.CombinedOutput()
-	switch text := string(out); {
-	case err == nil:
-		return lived, nil
-	case cmd.ProcessState == nil:
-		return lived, err
-	case strings.Contains(text, "panic: test timed out"), !cmd.ProcessState.Exited(), strings.Contains(text, "CPU time limit"):
-		return limited, nil
+	t := &suite{settings: s, binary: filepath.Join(work, "tests"), dir: strings.TrimSpace(string(dir))}
+	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-tags", s.tags, "-overlay", overlay, "-o", t.binary, s.tests).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("compile the changes: %w\n%s", err, out)
 	}
-	return killed, nil
-}
-
-// tests is a run of the tests up to the first failure, under both limits.
-func tests(ctx context.Context, s *settings, dir, binary string) *exec.Cmd {
-	script := fmt.Sprintf(`ulimit -t %d; exec "$0" -test.failfast -test.timeout %s -test.run "$1" -test.skip "$2"`, s.seconds, s.wall)
-	skip := s.skip
-	if skip == "" {
-		skip = "^$"
-	}
-	cmd := exec.CommandContext(ctx, "bash", "-c", script, binary, s.run, skip)
-	cmd.Dir = dir
-	return cmd
+	return t, nil
 }
