@@ -22,7 +22,7 @@ type Policy struct {
 	FixturesEnabled     bool     `json:"fixtures_enabled"`  // proof before serving
 	Correction          string   `json:"correction"`        // when a wrong verdict has a correction forged: background, next_call, manual
 	DriftAfter          int      `json:"drift_after"`       // failures in a row after good fetches that count as drift, 1 to 20
-	PredictBudget       int      `json:"predict_budget"`    // questions to the model that a call's programs may ask, 0 to 64
+	PredictBudget       int      `json:"predict_budget"`    // questions to the model that one run of a program may ask, 0 to 64
 
 	MaxGenerationAttempts   int `json:"max_generation_attempts"` // payloads asked again, 1 to 10
 	GuardrailRecoveryBudget int `json:"guardrail_recovery_budget"`

@@ -25,7 +25,7 @@ const (
 	errUnfitting = "unfitting_reply"   // the model's replies did not fit
 )
 
-// Predict asks the model for the program, within the budget of the call. Values of secret keys are masked before they are
+// Predict asks the model for the program, within the budget of its run. Values of secret keys are masked before they are
 // sent. Where nothing real may happen nothing is asked: a journal answers before it comes to this.
 func (h *host) Predict(ctx context.Context, signature, inputs json.RawMessage) (json.RawMessage, *sandbox.AuthoredError) {
 	if h.recorded || h.dry {
@@ -52,7 +52,8 @@ func (h *host) Predict(ctx context.Context, signature, inputs json.RawMessage) (
 	return res.JSON, nil
 }
 
-// question reads what the program asks and takes it from the call's budget.
+// question reads what the program asks and takes it from the budget of its run. A run has a budget of its own, so that a
+// repaired program does not find the questions used up that the failing one asked.
 func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sandbox.AuthoredError) {
 	c := h.call
 	q := predict.Request{Model: c.model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements, Bytes: maxAsked}}
@@ -70,9 +71,11 @@ func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sa
 	switch most := c.policy.PredictBudget; {
 	case most == 0:
 		return q, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "programs may not ask the model here (policy predict_budget)"}
-	case c.questions.Add(1) > int32(most):
+	case h.asked == most:
+		h.overasked = true
 		return q, &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: fmt.Sprintf("a call may ask the model %d times (policy predict_budget): put everything into one question", most)}
 	}
+	h.asked++
 	return q, nil
 }
 
@@ -84,6 +87,7 @@ func (h *host) unasked(err error) *sandbox.AuthoredError {
 	out := &sandbox.AuthoredError{Type: agent.ErrCanceled, Message: "the call ended while the model was asked"}
 	switch {
 	case errors.As(err, &bad) && bad.Code == history.CodeTooLarge:
+		h.overasked = true
 		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the model is given too much: " + bad.Pointer + " " + bad.Detail}
 	case errors.As(err, &bad):
 		return &sandbox.AuthoredError{Type: errSignature, Message: bad.Pointer + " " + bad.Detail}

@@ -27,6 +27,7 @@ type attempted struct {
 
 	predicted   agent.Usage // what the program's questions to the model cost
 	modelFailed bool        // one of them had no answer
+	overasked   bool        // one of them was over a limit
 }
 
 // maxSleep bounds what the programs of a call may sleep in sum.
@@ -49,7 +50,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	}
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.warnings = h.shapes, h.failed, h.warnings
-	a.predicted, a.modelFailed = h.predicted, h.modelFailed
+	a.predicted, a.modelFailed, a.overasked = h.predicted, h.modelFailed, h.overasked
 	return a
 }
 

@@ -37,6 +37,8 @@ type host struct {
 	warnings  []string
 
 	modelFailed bool // the model gave no answer, or none that fits
+	asked       int  // questions to the model
+	overasked   bool // one was refused: too many, or too large
 
 	changes int64 // calls and delegations so far: they change what there is to see
 }

@@ -52,8 +52,9 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		e.Interrupted, e.WaitingEnded = res.Failure.Ours, res.Failure.Waiting
 	case res.Authored != nil:
 		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
-		j.outcome.Authored = !a.modelFailed && !slices.ContainsFunc(res.Effects.Fetches, overLimit)
-		e.Authored = true
+		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted // it ran into its limit and returned that
+		j.outcome.Authored = !limit && !a.modelFailed && !slices.ContainsFunc(res.Effects.Fetches, overLimit)
+		e.Authored = !limit
 		e.PassedOn = a.failed[res.Authored.Type]
 		j.passedOn = e.PassedOn != agent.ClassNone
 	default:

@@ -44,13 +44,12 @@ type opened struct {
 	maskedKwargs json.RawMessage
 	masked       bool // something was masked: the call cannot be replayed and makes no fixture
 
-	tree      *tree
-	questions atomic.Int32 // of its programs to the model
-	slept     atomic.Int64 // by its programs, in nanoseconds
-	deadline  time.Time    // of the whole call; zero for none
-	cancel    context.CancelCauseFunc
-	progress  progress.Log
-	span      *telemetry.Span // nil without traces
+	tree     *tree
+	slept    atomic.Int64 // by its programs, in nanoseconds
+	deadline time.Time    // of the whole call; zero for none
+	cancel   context.CancelCauseFunc
+	progress progress.Log
+	span     *telemetry.Span // nil without traces
 }
 
 // A tree is what a root call and the nested calls below it share. Its calls run one after another, so only the counters

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,9 @@ import (
 
 // judges is a program that asks the model about each of its arguments.
 var judges = rig.Program("\tout := []any{}\n\tfor _, text := range call.Args {\n\t\tanswer, err := call.Ask(\"Is the mood good or bad?\", text)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout = append(out, answer)\n\t}\n\treturn out, nil")
+
+// atOnce asks about all of its arguments in one question.
+var atOnce = rig.Program("\tanswer, err := call.Ask(\"What are the moods?\", call.Args)\n\treturn []any{answer}, err")
 
 // Programs may ask the model. Its answers are journalled: a replay and a program that takes this one's place see the
 // same ones and ask nothing. What it cost is counted, secrets stay here, and a call has its budget.
@@ -59,19 +63,30 @@ func TestAskingHasLimits(t *testing.T) {
 	big := rig.Program("\t_, err := call.Ask(\"read\", strings.Repeat(\"x\", 200_000))\n\treturn nil, err", "strings")
 	odd := rig.Program("\t_, err := call.Predict(recurgent.Signature{}, nil)\n\treturn nil, err")
 	parent := rig.Program("\tcall.Ask(\"a\", 1)\n\treturn call.Tool(\"mail\").Call(\"mood\", 1, 2).Value, nil")
-	m := rig.NewModel(t, rig.Script{"mail.mood": {judges}, "mail.big": {big}, "mail.odd": {odd}, "mail.parent": {parent}})
+	m := rig.NewModel(t, rig.Script{"mail.mood": {judges}, "mail.many": {judges, atOnce}, "mail.big": {big}, "mail.odd": {odd}, "mail.parent": {parent}})
 	m.Answer("", "", rig.Text("Answer: a"))
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"predict_budget": 2, "backoff": map[string]any{"base_seconds": 0}})
 	s := d.Session("mail")
 	d.WantValue(d.Call(s, "mood", 1, 2), []any{"a", "a"}, "generated")
+	d.WantValue(d.Call(s, "many", 1), []any{"a"}, "generated")
 	questions := m.Count("", "")
-	over := d.Call(s, "mood", 1, 2, 3, 4)
-	d.WantError(over, "resource_exhausted")
-	if n := m.Count("", "") - questions; n != 2 || !strings.Contains(over.Outcome.ErrorMessage, "predict_budget") {
-		t.Errorf("%d questions were asked, then %s", n, over.Outcome.ErrorMessage)
+	over := d.Call(s, "many", 1, 2, 3)
+	d.WantValue(over, []any{"a"}, "repaired") // two questions, the repair, and one question of a budget of its own
+	if n := m.Count("", "") - questions; n != 4 || !slices.ContainsFunc(m.Questions(), func(q rig.Question) bool { return strings.Contains(q.User, "put everything into one question") }) {
+		t.Errorf("%d requests were sent", n)
 	}
-	d.WantError(d.Call(s, "big"), "resource_exhausted")
+	if line := d.LogOf(over); !strings.Contains(string(rig.MustJSON(line["attempt_failures"])), `"intrinsic"`) {
+		t.Errorf("a program that asks too often: %v", line["attempt_failures"])
+	}
+	big1 := d.Call(s, "big")
+	d.WantError(big1, "resource_exhausted")
+	if line := d.LogOf(big1); big1.Outcome.Authored || line["failure_class"] != "intrinsic" {
+		t.Errorf("a question that is too large: %+v of class %v", big1.Outcome, line["failure_class"])
+	}
+	if got := d.Send(http.MethodPost, "/v1/calls/"+big1.CallID+"/verdict", []byte(`{"verdict": "right"}`), nil); got.Status != http.StatusUnprocessableEntity {
+		t.Errorf("that a limit was reached is no right answer: status %d", got.Status)
+	}
 	d.WantError(d.Call(s, "odd"), "invalid_signature")
 	d.WantValue(d.Call(s, "parent"), []any{"a", "a"}, "generated") // a nested call has a budget of its own
 
