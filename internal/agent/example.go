@@ -28,7 +28,7 @@ type Example struct {
 	Kwargs    json.RawMessage   `json:"kwargs"`
 	Context   json.RawMessage   `json:"context,omitempty"` // of the session, an object
 	Expect    Expectation       `json:"expect"`
-	Tolerance float64           `json:"tolerance,omitempty"` // absolute, of numbers; 0: 1e-9 relative
+	Tolerance *float64          `json:"tolerance,omitempty"` // absolute, of numbers; 0: none at all; nil: 1e-9 relative
 	Note      string            `json:"note,omitempty"`
 	State     string            `json:"state"`
 	By        string            `json:"by,omitempty"` // who fixed it
@@ -144,7 +144,7 @@ func CheckExamples(list []Example) error {
 		if x.Context != nil && Kind(x.Context) != "object" {
 			return &InputError{Code: "invalid_example", Pointer: at + "/context", Detail: "must be an object"}
 		}
-		if x.Tolerance < 0 {
+		if x.Tolerance != nil && *x.Tolerance < 0 {
 			return &InputError{Code: "invalid_example", Pointer: at + "/tolerance", Detail: "must not be negative"}
 		}
 		if size += x.Size(); size > MaxExamplesBytes {

@@ -111,7 +111,7 @@ type fileExample struct {
 	Kwargs    json.RawMessage   `json:"kwargs,omitempty"`
 	Context   json.RawMessage   `json:"context,omitempty"`
 	Expect    agent.Expectation `json:"expect"`
-	Tolerance float64           `json:"tolerance,omitempty"`
+	Tolerance *float64          `json:"tolerance,omitempty"`
 	Note      string            `json:"note,omitempty"`
 }
 

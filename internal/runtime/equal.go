@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 )
 
-// sameValue compares JSON values: numbers within tolerance (absolute; 0: 1e-9 relative, and integers beyond
-// 2^53 by their digits), the rest exactly.
-func sameValue(want, got json.RawMessage, tolerance float64) bool {
+// sameValue compares JSON values: numbers within tolerance (absolute; nil: 1e-9 relative), integers beyond 2^53 by their
+// digits, the rest exactly.
+func sameValue(want, got json.RawMessage, tolerance *float64) bool {
 	if bytes.Equal(want, got) {
 		return true
 	}
@@ -19,7 +20,7 @@ func sameValue(want, got json.RawMessage, tolerance float64) bool {
 	return errX == nil && errY == nil && same(x, y, tolerance)
 }
 
-func same(x, y any, tolerance float64) bool {
+func same(x, y any, tolerance *float64) bool {
 	switch x := x.(type) {
 	case json.Number:
 		y, ok := y.(json.Number)
@@ -63,20 +64,31 @@ func large(n json.Number) bool {
 // relative is how far two numbers may lie apart where an example gives no tolerance.
 const relative = 1e-9
 
-func sameNumber(x, y json.Number, tolerance float64) bool {
+func sameNumber(x, y json.Number, tolerance *float64) bool {
 	if x == y {
 		return true
 	}
-	if tolerance == 0 && whole(x) && whole(y) && (large(x) || large(y)) {
-		return false
+	if whole(x) && whole(y) && (large(x) || large(y)) {
+		return tolerance != nil && integersWithin(x, y, *tolerance)
 	}
 	f, errF := x.Float64()
 	g, errG := y.Float64()
 	if errF != nil || errG != nil {
 		return false
 	}
-	if tolerance > 0 {
-		return math.Abs(f-g) <= tolerance
+	if tolerance != nil {
+		return math.Abs(f-g) <= *tolerance
 	}
 	return math.Abs(f-g) <= relative*math.Max(math.Abs(f), math.Abs(g))
+}
+
+// integersWithin compares integers that a float64 does not hold exactly.
+func integersWithin(x, y json.Number, tolerance float64) bool {
+	i, okX := new(big.Int).SetString(x.String(), 10)
+	k, okY := new(big.Int).SetString(y.String(), 10)
+	if !okX || !okY {
+		return false
+	}
+	apart := new(big.Float).SetInt(i.Sub(i, k))
+	return apart.Abs(apart).Cmp(big.NewFloat(tolerance)) <= 0
 }

@@ -16,24 +16,25 @@ func TestMeets(t *testing.T) {
 	value := func(v string) agent.Outcome { return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(v)} }
 	expect := func(v string) agent.Expectation { return agent.Expectation{Value: json.RawMessage(v)} }
 	number := agent.Expectation{Schema: json.RawMessage(`{"type":"number"}`)}
+	one := 1.0
 	tests := []struct {
 		name   string
 		expect agent.Expectation
-		within float64
+		within *float64
 		got    agent.Outcome
 		want   bool
 	}{
-		{"the value", expect("1"), 0, value("1"), true},
-		{"another value", expect("1"), 0, value("2"), false},
-		{"a value within the tolerance", expect("1"), 1, value("2"), true},
-		{"an error instead of the value", expect("1"), 0, agent.Failed("none", ""), false},
-		{"the error", agent.Expectation{ErrorType: "none"}, 0, agent.Failed("none", ""), true},
-		{"another error", agent.Expectation{ErrorType: "none"}, 0, agent.Failed("other", ""), false},
-		{"a value instead of the error", agent.Expectation{ErrorType: "none"}, 0, value("1"), false},
-		{"of the schema", number, 0, value("1"), true},
-		{"not of the schema", number, 0, value(`"1"`), false},
-		{"of a schema that makes no sense", agent.Expectation{Schema: json.RawMessage(`{"type":7}`)}, 0, value("1"), false},
-		{"an error instead of the schema", number, 0, agent.Failed("none", ""), false},
+		{"the value", expect("1"), nil, value("1"), true},
+		{"another value", expect("1"), nil, value("2"), false},
+		{"a value within the tolerance", expect("1"), &one, value("2"), true},
+		{"an error instead of the value", expect("1"), nil, agent.Failed("none", ""), false},
+		{"the error", agent.Expectation{ErrorType: "none"}, nil, agent.Failed("none", ""), true},
+		{"another error", agent.Expectation{ErrorType: "none"}, nil, agent.Failed("other", ""), false},
+		{"a value instead of the error", agent.Expectation{ErrorType: "none"}, nil, value("1"), false},
+		{"of the schema", number, nil, value("1"), true},
+		{"not of the schema", number, nil, value(`"1"`), false},
+		{"of a schema that makes no sense", agent.Expectation{Schema: json.RawMessage(`{"type":7}`)}, nil, value("1"), false},
+		{"an error instead of the schema", number, nil, agent.Failed("none", ""), false},
 	}
 	for _, tt := range tests {
 		if got := meets(tt.got, &agent.Example{Expect: tt.expect, Tolerance: tt.within}); got != tt.want {

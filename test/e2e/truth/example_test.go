@@ -151,6 +151,14 @@ func TestRunningExamples(t *testing.T) {
 	if after := string(rig.MustJSON(d.Artifact("tax", "net"))); after != before {
 		t.Errorf("a run changed the artifact:\n%s\n%s", before, after)
 	}
+	exact := example(600.0000000001, 1000.0)
+	exact["tolerance"] = 0
+	if kept := examples(d, "tax", "net", exact); kept[0].(object)["tolerance"] != 0.0 {
+		t.Errorf("an exact example is kept as %v", kept[0])
+	}
+	if text, _ := run(object{"generation": "gen-2"}); text != "f" {
+		t.Errorf("a tolerance of 0 allows a difference: %s", text)
+	}
 	examples(d, "tax", "net", loose)
 	if text, _ := run(object{}); text != "p" {
 		t.Errorf("within the tolerance: %s", text)
