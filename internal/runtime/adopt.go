@@ -87,6 +87,7 @@ func (a *answered) adopt() (CallResult, error) {
 	}
 	g.Fixtures, g.ChangedAnswers = cand.proof.fixtures(), cand.proof.changed
 	g.ForgeUsage = a.trail.usage
+	g.ForgeUsage.Add(cand.cost)
 	if change.Generation = &g; a.source != agent.SourcePersisted { // else what ran before answered, and this one waits
 		a.generation = g.ID
 	}

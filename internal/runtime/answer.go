@@ -17,7 +17,7 @@ type answered struct {
 	source     string            // generated, persisted, repaired; "" when no program ran
 	program    *agent.Generation // the last one that ran; nil when none did
 	generation string            // its id; "" for a candidate until it is adopted
-	fresh      bool              // it is a candidate
+	fresh      *candidate        // it is this candidate's; nil for a stored one
 	facts      *report.Facts     // of the program
 	last       judged            // its attempt
 	kept       bool              // that attempt answers the call, so its effects count
@@ -69,7 +69,7 @@ func (t *trail) warn(text string) {
 // ran notes the program that ran and how its attempt was judged.
 func (a *answered) ran(source string, g *agent.Generation, j judged) {
 	a.source, a.program, a.generation, a.last, a.class, a.facts = source, g, g.ID, j, j.class, j.result.Facts
-	a.fresh, a.kept = false, false
+	a.fresh, a.kept = nil, false
 	for _, w := range j.warnings {
 		a.trail.warn(w)
 	}
@@ -78,7 +78,7 @@ func (a *answered) ran(source string, g *agent.Generation, j judged) {
 // ranCandidate notes a new program that ran.
 func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
 	a.ran(source, &cand.generation, j)
-	a.fresh = true
+	a.fresh = cand
 	if a.facts == nil {
 		a.facts = a.r.facts.of(&cand.generation)
 	}

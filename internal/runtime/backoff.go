@@ -25,13 +25,20 @@ type backoff struct {
 	until     time.Time
 	errorType string // of the last failure
 	message   string // of it; never shown to callers, since it may hold another caller's text
+
+	candidate *candidate // that gave an honest error and runs until the delay is over; nil when none may
 }
 
-// maxBackoffs bounds the methods that are remembered; beyond it the ones whose delay is over go.
-const maxBackoffs = 4096
+// maxBackoffs bounds the methods that are remembered; beyond it the ones whose delay is over go. maxHeld bounds the
+// candidates among them, which have up to 64 KiB of code each.
+const (
+	maxBackoffs = 4096
+	maxHeld     = 256
+)
 
-// failed records that forging failed, and returns when it may be tried again.
-func (b *backoffs) failed(k backoffKey, o agent.Outcome, now time.Time, p agent.BackoffPolicy) time.Time {
+// failed records that forging failed, and returns when it may be tried again. Calls that shared one failed forge count it
+// once. cand is a program that may run meanwhile, or nil.
+func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now time.Time, p agent.BackoffPolicy) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
@@ -45,12 +52,42 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, now time.Time, p agent.
 		}
 	}
 	f := b.all[k]
+	if now.Before(f.until) && (f.candidate == nil || f.candidate == cand) {
+		return f.until
+	}
+	if cand != nil && b.holding(now) >= maxHeld {
+		return now // each call has one forged, rather than get the error of another input
+	}
+	f.candidate = cand
 	f.until, f.errorType, f.message = now.Add(delayOf(f.failures, p)), o.ErrorType, o.ErrorMessage
 	f.failures++
 	if len(b.all) < maxBackoffs || f.failures > 1 {
 		b.all[k] = f
 	}
 	return f.until
+}
+
+// holding counts the candidates that are held, and lets go of those whose delay is over.
+func (b *backoffs) holding(now time.Time) (n int) {
+	for k, f := range b.all {
+		switch {
+		case f.candidate == nil:
+		case now.Before(f.until):
+			n++
+		default:
+			f.candidate = nil
+			b.all[k] = f
+		}
+	}
+	return n
+}
+
+// held returns the candidate that runs until the delay is over, or nil.
+func (b *backoffs) held(k backoffKey, now time.Time) *candidate {
+	if f, waiting := b.waiting(k, now); waiting {
+		return f.candidate
+	}
+	return nil
 }
 
 // delayOf is the delay after that many earlier failures.

@@ -34,12 +34,17 @@ func TestBackoff(t *testing.T) {
 	}
 	failed := agent.Failed(agent.ErrExecution, "boom")
 	for i, want := range []time.Duration{10, 20, 30, 30} {
-		if got := b.failed(one, failed, at, p); !got.Equal(at.Add(want * time.Second)) {
-			t.Errorf("failure %d delays until %v, want %v", i+1, got, at.Add(want*time.Second))
+		for range 3 { // calls that shared the forge
+			if got := b.failed(one, failed, nil, at, p); !got.Equal(at.Add(want * time.Second)) {
+				t.Errorf("failure %d delays until %v, want %v", i+1, got, at.Add(want*time.Second))
+			}
+		}
+		if i < 3 {
+			at = at.Add(want * time.Second)
 		}
 	}
-	b.failed(other, failed, at, p)
-	b.failed(foreign, failed, at, p)
+	b.failed(other, failed, nil, at, p)
+	b.failed(foreign, failed, nil, at, p)
 	wait, waiting := b.waiting(one, at.Add(30*time.Second-1))
 	if !waiting || wait.errorType != agent.ErrExecution || wait.message != "boom" || wait.failures != 4 {
 		t.Errorf("just before the end: %+v, %v", wait, waiting)
@@ -57,12 +62,47 @@ func TestBackoff(t *testing.T) {
 	if _, known := b.last(other); !known {
 		t.Error("the failures of another contract were cleared")
 	}
-	b.failed(one, failed, at, p)
+	b.failed(one, failed, nil, at, p)
 	b.clearMethod(methodKey{"r", "m"})
 	for k, want := range map[backoffKey]bool{one: false, other: false, foreign: true} {
 		if _, known := b.last(k); known != want {
 			t.Errorf("%v is known: %v, want %v", k, known, want)
 		}
+	}
+}
+
+// A candidate is held for the length of the delay, and so many of them: one more leaves its method without a delay.
+func TestHeldCandidates(t *testing.T) {
+	t.Parallel()
+	var b backoffs
+	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
+	at := time.Unix(1000, 0)
+	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
+	honest := agent.Failed("not_found", "there is none")
+	first, second := &candidate{}, &candidate{}
+	b.failed(key(0), honest, first, at, p)
+	if b.held(key(0), at.Add(10*time.Second-1)) != first || b.held(key(0), at.Add(10*time.Second)) != nil || b.held(key(1), at) != nil {
+		t.Error("it is not held for its delay")
+	}
+	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), at) != second {
+		t.Errorf("another candidate is held until %v", until)
+	}
+	b.failed(key(0), agent.Failed(agent.ErrExecution, "boom"), nil, at, p)
+	if b.held(key(0), at) != nil {
+		t.Error("one that could not be repaired is held")
+	}
+	for i := range maxHeld + 1 {
+		b.failed(key(i+1), honest, first, at, p)
+	}
+	if _, waiting := b.waiting(key(maxHeld), at); !waiting {
+		t.Error("the last one for which there is room is not held")
+	}
+	if _, known := b.last(key(maxHeld + 1)); known {
+		t.Error("one more is remembered")
+	}
+	b.failed(key(maxHeld+1), honest, first, at.Add(time.Minute), p)
+	if b.held(key(maxHeld+1), at.Add(time.Minute)) != first || b.all[key(1)].candidate != nil {
+		t.Error("the ones whose delay is over take room")
 	}
 }
 
@@ -76,17 +116,17 @@ func TestBackoffsAreBounded(t *testing.T) {
 	key := func(i int) backoffKey { return backoffKey{methodKey{"r", strconv.Itoa(i)}, ""} }
 	failed := agent.Failed(agent.ErrExecution, "boom")
 	for i := range maxBackoffs {
-		b.failed(key(i), failed, at.Add(time.Duration(i%2)*time.Second), p)
+		b.failed(key(i), failed, nil, at.Add(time.Duration(i%2)*time.Second), p)
 	}
 	full := at.Add(10 * time.Second)
-	b.failed(key(maxBackoffs), failed, full, p)
+	b.failed(key(maxBackoffs), failed, nil, full, p)
 	if _, known := b.last(key(maxBackoffs)); known || len(b.all) != maxBackoffs {
 		t.Errorf("%d methods are remembered, the newest: %v", len(b.all), known)
 	}
-	if again := b.failed(key(0), failed, full, p); !again.Equal(full.Add(20 * time.Second)) {
+	if again := b.failed(key(0), failed, nil, full, p); !again.Equal(full.Add(20 * time.Second)) {
 		t.Errorf("a known method is delayed until %v", again)
 	}
-	b.failed(key(maxBackoffs), failed, full.Add(1), p)
+	b.failed(key(maxBackoffs), failed, nil, full.Add(1), p)
 	if _, known := b.last(key(2)); known {
 		t.Error("a method whose delay is over is remembered")
 	}

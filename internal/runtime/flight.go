@@ -18,7 +18,15 @@ type candidate struct {
 	proof       proof
 
 	mu      sync.Mutex
-	adopted string // the ID of the generation it became; guarded by mu
+	adopted string      // the ID of the generation it became; guarded by mu
+	cost    agent.Usage // of an earlier call that had it written and did not adopt it; guarded by mu
+}
+
+// charge notes what the candidate cost a call that does not adopt it.
+func (c *candidate) charge(u agent.Usage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cost.Add(u)
 }
 
 // A meter counts what the requests of a flight have cost so far. One that was sent counts before it is answered: the call

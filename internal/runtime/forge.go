@@ -85,7 +85,7 @@ func (rec *recovery) adoptRepair(cand *candidate, j judged) agent.Outcome {
 	rec.trail.repairSucceeded = rec.adopting != nil
 	if rec.trail.repairSucceeded {
 		rec.r.metrics.ObserveRepair(true)
-	} else if j.class == agent.ClassAuthored {
+	} else if j.class == agent.ClassAuthored && !rec.reused {
 		rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
 	}
 	return o
@@ -147,9 +147,6 @@ func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger s
 
 // forge has a model write a new program and runs it. A failing program is repaired within this call's budgets.
 func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
-	if predecessor != nil {
-		rec.r.metrics.ObserveRegeneration()
-	}
 	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone()}
 	for {
 		cand, out := rec.obtain(ctx, q)

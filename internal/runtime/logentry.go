@@ -45,7 +45,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	if g := a.program; g != nil {
 		e.CodeChecksum, e.ArtifactGenerationTrigger, e.ArtifactPromptVersion, e.ArtifactContractFingerprint = g.CodeChecksum, g.Trigger, g.PromptVersion, g.ContractFingerprint
 		e.Cacheable, e.CacheabilityReason, e.SolverShape = g.Cacheable, g.CacheabilityReason, g.SolverShape
-		if a.fresh {
+		if a.fresh != nil {
 			e.Code = g.Code
 		}
 	}

@@ -16,6 +16,7 @@ type recovery struct {
 	*answered
 	budgets budgets
 	outage  bool // the provider failed, which says nothing of the method
+	reused  bool // a candidate that an earlier call left was tried
 }
 
 // budgets are the recoveries that the policy leaves to this call.
@@ -66,11 +67,8 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	}
 	j := rec.try(ctx, g)
 	rec.count(g, j)
-	if rec.adopting == nil && rec.class == agent.ClassAuthored {
-		if !j.outcome.OK() {
-			return o // the error of the candidate is as honest as any
-		}
-		rec.forgeFailed(o) // where the old program has a value, the new one is no better
+	if rec.adopting == nil && rec.class == agent.ClassAuthored && !j.outcome.OK() {
+		return o // the error of the candidate is as honest as any; where the old program has a value, the new one is no better
 	}
 	rec.ran(agent.SourcePersisted, g, j)
 	if !j.served() {
@@ -127,54 +125,6 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
 	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType, attempt: j})
-}
-
-func (rec *recovery) backoffKey() backoffKey {
-	return backoffKey{methodKey{rec.role, rec.method}, rec.terms.checked}
-}
-
-// backingOff returns the failed forging that this call must not repeat yet.
-func (rec *recovery) backingOff() (backoff, bool) {
-	if rec.alone() || rec.policy.ForceGeneration {
-		return backoff{}, false
-	}
-	return rec.r.backoffs.waiting(rec.backoffKey(), rec.r.o.Now())
-}
-
-// triedBefore is the outcome of a call whose program could not be forged a moment ago. It says nothing of what other
-// callers asked.
-func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
-	o := agent.Failed(wait.errorType, "no program could be had for this method a moment ago; it is tried again later")
-	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.r.o.Now()).Milliseconds()}
-	o.Retriable = true
-	rec.class = agent.ClassIntrinsic
-	return o
-}
-
-// settleBackoff takes note of how forging ended: a success forgets earlier failures, a failure delays the next attempt.
-func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
-	failing := rec.class == agent.ClassIntrinsic || rec.class == agent.ClassAdaptive
-	switch {
-	case rec.alone(), rec.policy.ForceGeneration, rec.outage, rec.trail.requested == 0 && len(rec.leaves) == 0:
-	case rec.adopting != nil && rec.adopting.attempt.served():
-		rec.r.backoffs.clear(rec.backoffKey())
-	case failing && !o.OK():
-		rec.forgeFailed(o)
-	}
-	return o
-}
-
-// forgeFailed delays the next attempt at a program. What a person asked for shows at the method how it failed.
-func (rec *recovery) forgeFailed(o agent.Outcome) {
-	until := rec.r.backoffs.failed(rec.backoffKey(), o, rec.r.o.Now(), rec.policy.Backoff)
-	if !rec.askedByPerson() || rec.artifact == nil {
-		return
-	}
-	c := failedCorrection(rec.artifact.Correction, o, until)
-	if rec.decision.Reason == ReasonCorrection && c.Attempts >= maxCorrections {
-		c.State, c.NextTryAt = agent.CorrectionFailed, nil
-	}
-	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, Correction: c})
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, or it fails too often.

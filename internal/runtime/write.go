@@ -14,9 +14,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// obtain returns a candidate from a flight, one of its own or one that another call started; nil with the outcome when
-// none could be had.
+// obtain returns a candidate that an earlier call left, or one from a flight, its own or another call's; nil with the
+// outcome when none could be had.
 func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *agent.Outcome) {
+	if held := rec.heldCandidate(q); held != nil {
+		return held, nil
+	}
+	if q.kind == provider.KindForge && q.predecessor != nil {
+		rec.r.metrics.ObserveRegeneration()
+	}
 	began := rec.r.o.Now()
 	span := rec.span.Begin("forge", began)
 	span.Note("recurgent.trigger", q.trigger)

@@ -68,7 +68,7 @@ func TestHonestRepairIsBounded(t *testing.T) {
 	refuses := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"nothing\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
 	m := rig.NewModel(t, rig.Script{"h.m": {rig.ProgMayPanic, refuses}})
 	d := rig.Start(t, m)
-	d.Policy(map[string]any{"fixtures_enabled": false, "degraded": map[string]any{"min_failures": 20}})
+	d.Policy(map[string]any{"fixtures_enabled": false, "degraded": map[string]any{"min_failures": 20}, "backoff": map[string]any{"base_seconds": 0}})
 	s := d.Session("h")
 	d.Call(s, "m", 1)
 	for range 5 {

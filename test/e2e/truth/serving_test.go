@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,6 +50,37 @@ func TestHopelessMethodBacksOff(t *testing.T) {
 	}
 	if q := m.LastQuestion().User; !strings.Contains(q, "discarded") {
 		t.Errorf("the next attempt does not get the last one:\n%s", q)
+	}
+}
+
+// A method whose first programs only give honest errors costs a request for each delay, not for each call; the error of one
+// input is never the answer to another, and the first input that has an answer gets it.
+func TestHonestErrorsBackOff(t *testing.T) {
+	t.Parallel()
+	find := rig.Program("\tif call.Arg(0, \"name\") != \"ada\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", fmt.Sprint(\"no \", call.Arg(0, \"name\")))\n\t}\n\treturn 1815, nil", "fmt")
+	m := rig.NewModel(t, rig.Script{"people.born": {find}})
+	d, ahead := rig.StartAhead(t, m)
+	s := d.Session("people")
+	for i := range 12 {
+		got := d.Call(s, "born", fmt.Sprint("nobody ", i))
+		d.WantError(got, "not_found")
+		if !got.Outcome.Authored || got.Outcome.ErrorMessage != fmt.Sprint("no nobody ", i) {
+			t.Errorf("call %d: %+v", i, got.Outcome)
+		}
+	}
+	if asked(m, "people", "born") != 1 {
+		t.Errorf("twelve calls cost %d requests", asked(m, "people", "born"))
+	}
+	d.Do(http.StatusNotFound, http.MethodGet, rig.MethodPath("people", "born"), nil)
+	ahead("31s")
+	d.WantError(d.Call(s, "born", "nobody"), "not_found")
+	if asked(m, "people", "born") != 2 || !strings.Contains(m.LastQuestion().User, "not_found") {
+		t.Errorf("after the delay %d requests were sent, the last is\n%s", asked(m, "people", "born"), m.LastQuestion().User)
+	}
+	d.WantValue(d.Call(s, "born", "ada"), 1815, "generated")
+	d.WantValue(d.Call(s, "born", "ada"), 1815, "persisted")
+	if asked(m, "people", "born") != 2 {
+		t.Errorf("%d requests, want 2", asked(m, "people", "born"))
 	}
 }
 

@@ -1,0 +1,97 @@
+package runtime
+
+import (
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+func (rec *recovery) backoffKey() backoffKey {
+	return backoffKey{methodKey{rec.role, rec.method}, rec.terms.checked}
+}
+
+// backingOff returns the failed forging that this call must not repeat yet.
+func (rec *recovery) backingOff() (backoff, bool) {
+	if rec.alone() || rec.policy.ForceGeneration {
+		return backoff{}, false
+	}
+	wait, yes := rec.r.backoffs.waiting(rec.backoffKey(), rec.r.o.Now())
+	return wait, yes && wait.candidate == nil
+}
+
+// triedBefore is the outcome of a call whose program could not be forged a moment ago. It says nothing of what other
+// callers asked.
+func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
+	o := agent.Failed(wait.errorType, "no program could be had for this method a moment ago; it is tried again later")
+	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.r.o.Now()).Milliseconds()}
+	o.Retriable = true
+	rec.class = agent.ClassIntrinsic
+	return o
+}
+
+// settleBackoff takes note of how forging ended: a success forgets earlier failures, a failure delays the next attempt. A
+// candidate that only gave an honest error is neither: it is not adopted, but it runs in the calls of the delay, of which
+// the first that it answers adopts it.
+func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
+	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
+	honest := rec.fresh != nil && rec.class == agent.ClassAuthored
+	switch {
+	case rec.alone(), rec.policy.ForceGeneration, rec.outage:
+	case rec.adopting != nil && rec.adopting.proven():
+		rec.r.backoffs.clear(rec.backoffKey())
+	case !forged || o.OK():
+	case honest && rec.adopting == nil && rec.fresh.generation.Cacheable:
+		rec.fresh.charge(rec.trail.usage)
+		rec.forgeFailed(o, rec.fresh)
+	case honest && rec.fresh.predecessor == nil && rec.adopting == nil: // it answers no other question, and nothing else does
+	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:
+		rec.forgeFailed(o, nil)
+	}
+	return o
+}
+
+// proven reports whether the candidate is adopted for more than an honest error. A first generation is in any case: it has
+// nobody to be worse than, and is unproven.
+func (a *adoption) proven() bool {
+	return a.attempt.class != agent.ClassAuthored || a.attempt.passedOn || len(a.candidate.proof.kept) > 0 || a.candidate.predecessor == nil
+}
+
+// forgeFailed delays the next attempt at a program. What a person asked for shows at the method how it failed. The
+// candidate, if there is one, runs meanwhile.
+func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
+	until := rec.r.backoffs.failed(rec.backoffKey(), o, cand, rec.r.o.Now(), rec.policy.Backoff)
+	if !rec.askedByPerson() || rec.artifact == nil {
+		return
+	}
+	c := failedCorrection(rec.artifact.Correction, o, until)
+	if rec.decision.Reason == ReasonCorrection && c.Attempts >= maxCorrections {
+		c.State, c.NextTryAt = agent.CorrectionFailed, nil
+	}
+	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, Correction: c})
+}
+
+// heldCandidate returns the candidate that an earlier call left for the length of the delay, where it fits the request and
+// its proof still holds; else nil. A call gets it once.
+func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
+	if q.alone || rec.reused || rec.policy.ForceGeneration {
+		return nil
+	}
+	cand := rec.r.backoffs.held(rec.backoffKey(), rec.r.o.Now())
+	if cand == nil || idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum || !cand.proof.holds(cand.predecessor, rec.artifact) {
+		return nil
+	}
+	rec.reused = true
+	return cand
+}
+
+func idOf(g *agent.Generation) string {
+	if g == nil {
+		return ""
+	}
+	return g.ID
+}
+
+// holds reports whether the proof was passed and covers what the artifact has now.
+func (p *proof) holds(predecessor *agent.Generation, now *agent.Artifact) bool {
+	p.turn <- struct{}{}
+	defer func() { <-p.turn }()
+	return p.done && p.broken == nil && examplesDigest(now) == p.examples && !p.unseen(predecessor, now)
+}
