@@ -14,7 +14,7 @@ import (
 var privateWords = map[string]string{
 	`mend(s|ed|ing)?`:          "repair, or correct",
 	`tells?|told`:              "report, log, return or say",
-	`(set|sets|setting) aside`: "move to corrupt/",
+	`(set|sets|setting) aside`: "move aside",
 	`chances?`:                 "randomness",
 	`the outside`:              "external source, or network",
 	`(its|their|on the) way`:   "progress, or stages",

@@ -115,14 +115,23 @@ func noArtifact(err error, role, method string) error {
 	return missing(err, "artifact of "+strconv.Quote(role)+" "+strconv.Quote(method))
 }
 
-func (s *server) getArtifact(w *reply, r *http.Request) error {
+// artifact returns the artifact of the path.
+func (s *server) artifact(r *http.Request) (*agent.Artifact, error) {
 	role, method, err := target(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a, err := s.run.Artifact(r.Context(), role, method)
 	if err != nil {
-		return noArtifact(err, role, method)
+		return nil, noArtifact(err, role, method)
+	}
+	return a, nil
+}
+
+func (s *server) getArtifact(w *reply, r *http.Request) error {
+	a, err := s.artifact(r)
+	if err != nil {
+		return err
 	}
 	return s.sendArtifact(w, http.StatusOK, a)
 }
@@ -135,13 +144,9 @@ type generationList struct {
 }
 
 func (s *server) listGenerations(w *reply, r *http.Request) error {
-	role, method, err := target(r)
+	a, err := s.artifact(r)
 	if err != nil {
 		return err
-	}
-	a, err := s.run.Artifact(r.Context(), role, method)
-	if err != nil {
-		return noArtifact(err, role, method)
 	}
 	return s.send(w, http.StatusOK, generationList{generationViews(a), rejections(a), nil})
 }

@@ -63,7 +63,7 @@ func (p *artifacts) load(k artifactKey) (*artifact, error) {
 	err := p.n.files.read(k.file(), &doc, func() error { return checkArtifact(doc.Artifact, k) })
 	var newer *newerError
 	if errors.As(err, &newer) { // an artifact can be forged again: it does not keep the daemon from working
-		err = p.n.files.moveAside(k.file(), err)
+		err = p.n.files.reject(k.file(), err)
 	}
 	switch {
 	case err == nil:

@@ -89,7 +89,7 @@ func (p *auditTrail) repair() error {
 	if int64(len(good)) == p.bytes {
 		return nil
 	}
-	if err := p.n.files.setAside(auditFile, errors.New("lines that do not parse")); err != nil {
+	if err := p.n.files.moveAside(auditFile, errors.New("lines that do not parse")); err != nil {
 		return err
 	}
 	if err := p.n.files.Replace(auditFile, good); err != nil {

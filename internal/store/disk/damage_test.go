@@ -36,7 +36,7 @@ func changeFile(t *testing.T, dir, name string, change func(string) string) {
 }
 
 // A line that was damaged in place, which nothing shows before it is read, hides no other one, is
-// reported, and is moved to corrupt/ by a repair.
+// reported, and is moved aside by a repair.
 func TestDamagedHistoryLine(t *testing.T) {
 	ctx := context.Background()
 	for name, damage := range map[string]func(line string) string{

@@ -66,7 +66,7 @@ func (f *files) writeDoc(name string, doc any) error {
 func (f *files) read(name string, doc any, check func() error) error {
 	data, err := f.ReadFile(name)
 	if errors.Is(err, syscall.EISDIR) {
-		return f.moveAside(name, err)
+		return f.reject(name, err)
 	}
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (f *files) decode(name string, data []byte, doc any, check func() error) er
 		err = check()
 	}
 	if err != nil {
-		return f.moveAside(name, err)
+		return f.reject(name, err)
 	}
 	return nil
 }
@@ -122,7 +122,15 @@ func readOptional[D any](f *files, name string, doc *D, check func() error) (cor
 	return false, err
 }
 
-// moveAside renames a corrupt file, in its directory, and counts it. It returns errCorrupt with the cause.
+// reject is moveAside for a reader of the file: on success it returns errCorrupt with the cause.
+func (f *files) reject(name string, cause error) error {
+	if err := f.moveAside(name, cause); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w: %w", f.path(name), errCorrupt, cause)
+}
+
+// moveAside renames a corrupt file, in its directory, and counts it.
 func (f *files) moveAside(name string, cause error) error {
 	aside := fmt.Sprintf("%s.corrupt-%s", name, f.stamp())
 	if err := f.Rename(name, aside); err != nil {
@@ -133,14 +141,6 @@ func (f *files) moveAside(name string, cause error) error {
 	}
 	f.shared.quarantined.Add(1)
 	f.shared.log.Warn().Str("file", f.path(name)).Str("aside", f.path(aside)).AnErr("cause", cause).Msg("a corrupt file was moved aside")
-	return fmt.Errorf("%s: %w: %w", f.path(name), errCorrupt, cause)
-}
-
-// setAside is moveAside where a corrupt file is no error.
-func (f *files) setAside(name string, cause error) error {
-	if err := f.moveAside(name, cause); !errors.Is(err, errCorrupt) {
-		return err
-	}
 	return nil
 }
 

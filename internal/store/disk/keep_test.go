@@ -120,7 +120,7 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 		}
 	}
 	check("after a stop")
-	// And at once, in a running daemon, with an archived artifact and a file in corrupt/ that know the session.
+	// And at once, in a running daemon, with an archived artifact and a damaged file that was moved aside, which know the session.
 	o := testOptions(t)
 	o.Flush = -1
 	s := open(t, dir, o)

@@ -41,7 +41,7 @@ func (p *artifacts) program(checksum string) (string, error) {
 	if agent.Checksum(string(data)) == checksum {
 		return string(data), nil
 	}
-	if err := p.n.files.setAside(name, errWrongChecksum); err != nil {
+	if err := p.n.files.moveAside(name, errWrongChecksum); err != nil {
 		return "", err
 	}
 	return "", store.ErrNotFound
@@ -56,6 +56,29 @@ func programFile(checksum string) (name string, ok bool) {
 		return "", false
 	}
 	return "programs/" + sum + ".go", true
+}
+
+// eachProgram visits the files of programs; intact is whether the text has the checksum that the file's name says.
+func (f *files) eachProgram(visit func(name, checksum string, intact bool) error) error {
+	names, err := f.list("programs")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		sum, ok := strings.CutSuffix(name, ".go")
+		if !ok {
+			continue
+		}
+		name, checksum := "programs/"+name, "sha256:"+sum
+		data, err := f.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := visit(name, checksum, agent.Checksum(string(data)) == checksum); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writePrograms writes the files of new programs.

@@ -3,9 +3,7 @@ package disk
 import (
 	"context"
 	"errors"
-	"strings"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
@@ -66,26 +64,12 @@ func (n *namespace) repairPrograms(ctx context.Context) error {
 		}
 		n.mu.Unlock()
 	}
-	names, err := n.files.list("programs")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		sum, ok := strings.CutSuffix(name, ".go")
-		if !ok {
-			continue
+	return n.files.eachProgram(func(name, _ string, intact bool) error {
+		if intact {
+			return nil
 		}
-		data, err := n.files.ReadFile("programs/" + name)
-		if err != nil {
-			return err
-		}
-		if agent.Checksum(string(data)) != "sha256:"+sum {
-			if err := n.files.setAside("programs/"+name, errWrongChecksum); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+		return n.files.moveAside(name, errWrongChecksum)
+	})
 }
 
 func (n *namespace) repairSessions(ctx context.Context) error {
@@ -109,7 +93,7 @@ func (p *sessions) repair(id string) error {
 	x, err := p.get(id)
 	if errors.Is(err, store.ErrNotFound) {
 		if info, err := p.n.files.Stat(sessionDir(id)); err == nil && info.Dir {
-			return p.n.files.setAside(sessionDir(id), errors.New("holds no session"))
+			return p.n.files.moveAside(sessionDir(id), errors.New("holds no session"))
 		}
 		return nil
 	}
@@ -157,7 +141,7 @@ func (n *namespace) repairLines(context.Context) error {
 	n.flusher.mu.Lock()
 	defer n.flusher.mu.Unlock()
 	n.flusher.forced = true
-	aside := func(name string) error { return n.files.setAside(name, errors.New("lines that do not parse")) }
+	aside := func(name string) error { return n.files.moveAside(name, errors.New("lines that do not parse")) }
 	for _, l := range []*jsonl.Log{n.calls.entries, n.calls.values} {
 		if err := l.Repair(aside); err != nil {
 			return err

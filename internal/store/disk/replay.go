@@ -100,7 +100,7 @@ func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 	if damage == nil {
 		return next, nil
 	}
-	return next, r.s.root.setAside(seg.Name, damage)
+	return next, r.s.root.moveAside(seg.Name, damage)
 }
 
 // namespace returns the namespace of an entry. One that has no directory any more is made.

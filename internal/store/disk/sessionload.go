@@ -91,7 +91,7 @@ func (p *sessions) findEnd(x *session, size int64) error {
 	}
 	good, seq, damaged := soundLines(data, x.synced)
 	if damaged {
-		if err := p.n.files.setAside(name, errors.New("lines that are not records")); err != nil {
+		if err := p.n.files.moveAside(name, errors.New("lines that are not records")); err != nil {
 			return err
 		}
 		if err := p.n.files.Replace(name, good); err != nil {

@@ -5,7 +5,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
@@ -122,27 +121,16 @@ func (v *namespaceVerifier) index(found map[string]bool) error {
 }
 
 func (v *namespaceVerifier) programs() error {
-	names, err := v.files.list("programs")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		sum, ok := strings.CutSuffix(name, ".go")
-		if !ok {
-			continue
-		}
+	err := v.files.eachProgram(func(name, checksum string, intact bool) error {
 		v.r.Programs++
-		data, err := v.files.ReadFile("programs/" + name)
-		if err != nil {
-			return err
+		if !intact {
+			v.problem(name, "the text is not what the name says")
 		}
-		if agent.Checksum(string(data)) != "sha256:"+sum {
-			v.problem("programs/"+name, "the text is not what the name says")
-		}
-		delete(v.referenced, "sha256:"+sum)
-	}
-	if v.replayed {
+		delete(v.referenced, checksum)
 		return nil
+	})
+	if err != nil || v.replayed {
+		return err
 	}
 	for sum := range v.referenced {
 		if name, ok := programFile(sum); ok {

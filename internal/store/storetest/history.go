@@ -71,21 +71,6 @@ func historyFilters(t *testing.T, r *rig) {
 		r.commit(c)
 		r.clock.advance(time.Minute)
 	}
-	seqs := func(q store.HistoryQuery) (out []int) {
-		for {
-			page, err := r.s.History(r.ctx, "sess_1", q)
-			r.ok(err)
-			for _, raw := range page.Records {
-				var rec agent.Record
-				r.ok(json.Unmarshal(raw, &rec))
-				out = append(out, rec.Seq)
-			}
-			if page.Next == 0 {
-				return out
-			}
-			q.After = page.Next
-		}
-	}
 	r.everyWay(func() {
 		for _, c := range []struct {
 			q    store.HistoryQuery
@@ -109,7 +94,7 @@ func historyFilters(t *testing.T, r *rig) {
 			{store.HistoryQuery{Bytes: 1}, "[1 2 3 4 5 6 7 8 9 10 11 12]"},
 			{store.HistoryQuery{Bytes: 2000, Method: "sub", Desc: true}, "[10 7 4 1]"},
 		} {
-			if got := seqs(c.q); fmt.Sprint(got) != c.want {
+			if got := r.seqs("sess_1", c.q); fmt.Sprint(got) != c.want {
 				t.Errorf("%+v: got %v, want %s", c.q, got, c.want)
 			}
 		}
@@ -220,20 +205,7 @@ func historyTimes(t *testing.T, r *rig) {
 					if hours == 0 {
 						q.Since = time.Time{}
 					}
-					want, got := wanted(q.Since, q.Until, desc), []int{}
-					for {
-						page, err := r.s.History(r.ctx, "sess_1", q)
-						r.ok(err)
-						for _, raw := range page.Records {
-							var rec agent.Record
-							r.ok(json.Unmarshal(raw, &rec))
-							got = append(got, rec.Seq)
-						}
-						if page.Next == 0 {
-							break
-						}
-						q.After = page.Next
-					}
+					want, got := wanted(q.Since, q.Until, desc), r.seqs("sess_1", q)
 					if fmt.Sprint(got) != want {
 						t.Errorf("%+v: got %v, want %s", q, got, want)
 					}
@@ -254,4 +226,21 @@ func historyKeepsUnknownKeys(t *testing.T, r *rig) {
 			t.Errorf("got %+v, want %+v", got[0], c.Record)
 		}
 	})
+}
+
+// seqs returns the numbers of the records that all pages of a query have.
+func (r *rig) seqs(session string, q store.HistoryQuery) (out []int) {
+	for {
+		page, err := r.s.History(r.ctx, session, q)
+		r.ok(err)
+		for _, raw := range page.Records {
+			var rec agent.Record
+			r.ok(json.Unmarshal(raw, &rec))
+			out = append(out, rec.Seq)
+		}
+		if page.Next == 0 {
+			return out
+		}
+		q.After = page.Next
+	}
 }

@@ -151,7 +151,7 @@ func TestOneSessionInParallel(t *testing.T) {
 	}
 }
 
-// Files that were damaged or tampered with while the daemon was down are moved to corrupt/ or refused, never
+// Files that were damaged or tampered with while the daemon was down are moved aside or refused, never
 // run, and the daemon starts.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()

@@ -47,13 +47,7 @@ func (c *compiler) bothWays(t types.Type) (ch, elem reflect.Type) {
 func (c *compiler) receive(in *ssa.UnOp) op {
 	rt, et := c.bothWays(in.X.Type())
 	ch := c.off(in.X)
-	var d, ok uintptr
-	if in.CommaOk {
-		parts := c.tuple(in)
-		d, ok = parts[0], parts[1]
-	} else {
-		d = c.off(in)
-	}
+	d, ok := c.resultAndOK(in, in.CommaOk)
 	commaOk, mc := in.CommaOk, c.mc
 	return func(m unsafe.Pointer) {
 		v, got, ready := tryReceive(reflect.NewAt(rt, unsafe.Add(m, ch)).Elem())

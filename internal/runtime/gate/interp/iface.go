@@ -118,13 +118,7 @@ func (c *compiler) typeAssert(in *ssa.TypeAssert) op {
 	x := c.off(in.X)
 	empty := isEmptyInterface(in.X.Type())
 	want, static := c.real(in.AssertedType), c.real(in.X.Type())
-	var d, ok uintptr
-	if in.CommaOk {
-		parts := c.tuple(in)
-		d, ok = parts[0], parts[1]
-	} else {
-		d = c.off(in)
-	}
+	d, ok := c.resultAndOK(in, in.CommaOk)
 	commaOk, mc := in.CommaOk, c.mc
 	if !commaOk && boundMethod(in) {
 		return func(m unsafe.Pointer) {

@@ -97,6 +97,15 @@ func (c *compiler) tuple(v ssa.Value) []uintptr {
 	return out
 }
 
+// resultAndOK returns where the result of an operation stands and, of a comma-ok form, where its ok stands.
+func (c *compiler) resultAndOK(v ssa.Value, commaOk bool) (result, ok uintptr) {
+	if !commaOk {
+		return c.off(v), 0
+	}
+	parts := c.tuple(v)
+	return parts[0], parts[1]
+}
+
 // off returns where a value stands in the frame.
 func (c *compiler) off(v ssa.Value) uintptr {
 	if off, ok := c.offs[v]; ok {

@@ -263,20 +263,28 @@ func TestEraseKeepsTheOffsets(t *testing.T) {
 	})
 }
 
+// openSynced opens a log of nine lines that was synced after each, with a mark in its operations, and returns these places.
+func openSynced(t *testing.T, current string) (*logTest, []Place) {
+	t.Helper()
+	l := openLog(t, vfstest.New(), current, nil)
+	places := []Place{{1, 0}}
+	for id := range 9 {
+		l.add(id)
+		at, err := l.Sync()
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, at)
+		l.fs.Mark(len(places) - 1)
+	}
+	return l, places
+}
+
 // TestOpenTakesTheLogBack opens a log at each place where it was synced, with all that came later in its files: only
 // what was there at that place is.
 func TestOpenTakesTheLogBack(t *testing.T) {
 	eachCurrent(t, func(t *testing.T, current string) {
-		l := openLog(t, vfstest.New(), current, nil)
-		places := []Place{{1, 0}}
-		for id := range 9 {
-			l.add(id)
-			at, err := l.Sync()
-			if err != nil {
-				t.Fatal(err)
-			}
-			places = append(places, at)
-		}
+		l, places := openSynced(t, current)
 		ops := len(l.fs.Ops())
 		for n, at := range places {
 			again := openLog(t, l.fs.Crash(ops, vfstest.KeepAll, nil), current, &at)
@@ -321,17 +329,7 @@ func TestOpenWithATornEnd(t *testing.T) {
 // place that was synced, it holds every line up to there.
 func TestLogAfterPowerCuts(t *testing.T) {
 	eachCurrent(t, func(t *testing.T, current string) {
-		l := openLog(t, vfstest.New(), current, nil)
-		places := []Place{{1, 0}}
-		for id := range 9 {
-			l.add(id)
-			at, err := l.Sync()
-			if err != nil {
-				t.Fatal(err)
-			}
-			places = append(places, at)
-			l.fs.Mark(len(places) - 1)
-		}
+		l, places := openSynced(t, current)
 		synced := 0
 		for n, op := range l.fs.Ops() {
 			if op.Kind == "mark" {

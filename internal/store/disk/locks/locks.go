@@ -74,58 +74,62 @@ func goroutine() int64 {
 	return id
 }
 
-// Mutex is a sync.Mutex with a rank in an Order.
-type Mutex struct {
-	mu    sync.Mutex
+// ranked is a lock's place in an order.
+type ranked struct {
 	order *Order
 	rank  int
 }
 
-// Rank gives the mutex its place in the order. It comes before the first use.
-func (m *Mutex) Rank(o *Order, rank int) { m.order, m.rank = o, rank }
+// Rank gives the lock its place in the order. It comes before the first use.
+func (r *ranked) Rank(o *Order, rank int) { r.order, r.rank = o, rank }
+
+func (r *ranked) take()    { r.order.take(r.rank) }
+func (r *ranked) release() { r.order.release(r.rank) }
+
+// Mutex is a sync.Mutex with a rank in an Order.
+type Mutex struct {
+	ranked
+	mu sync.Mutex
+}
 
 // Lock is sync.Mutex.Lock.
 func (m *Mutex) Lock() {
-	m.order.take(m.rank)
+	m.take()
 	m.mu.Lock()
 }
 
 // Unlock is sync.Mutex.Unlock.
 func (m *Mutex) Unlock() {
 	m.mu.Unlock()
-	m.order.release(m.rank)
+	m.release()
 }
 
 // RWMutex is a sync.RWMutex with a rank in an Order.
 type RWMutex struct {
-	mu    sync.RWMutex
-	order *Order
-	rank  int
+	ranked
+	mu sync.RWMutex
 }
-
-// Rank gives the mutex its place in the order. It comes before the first use.
-func (m *RWMutex) Rank(o *Order, rank int) { m.order, m.rank = o, rank }
 
 // Lock is sync.RWMutex.Lock.
 func (m *RWMutex) Lock() {
-	m.order.take(m.rank)
+	m.take()
 	m.mu.Lock()
 }
 
 // Unlock is sync.RWMutex.Unlock.
 func (m *RWMutex) Unlock() {
 	m.mu.Unlock()
-	m.order.release(m.rank)
+	m.release()
 }
 
 // RLock is sync.RWMutex.RLock.
 func (m *RWMutex) RLock() {
-	m.order.take(m.rank)
+	m.take()
 	m.mu.RLock()
 }
 
 // RUnlock is sync.RWMutex.RUnlock.
 func (m *RWMutex) RUnlock() {
 	m.mu.RUnlock()
-	m.order.release(m.rank)
+	m.release()
 }
