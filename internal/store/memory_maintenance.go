@@ -97,7 +97,9 @@ func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit a
 				if n.artifacts[key] != nil || key.Method == "" && n.ranking.Tool(key.Role) != nil {
 					return fmt.Errorf("%w: %s", ErrExists, strings.TrimSuffix(key.Role+"."+key.Method, "."))
 				}
-				back = append(back, key)
+				if !slices.Contains(back, key) { // it may be named twice
+					back = append(back, key)
+				}
 			}
 		}
 		if !found {
@@ -106,9 +108,6 @@ func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit a
 	}
 	for _, key := range back {
 		list := n.archive[key]
-		if len(list) == 0 {
-			continue // named twice
-		}
 		last := list[len(list)-1]
 		if n.archive[key] = list[:len(list)-1]; len(list) == 1 {
 			delete(n.archive, key)

@@ -43,7 +43,7 @@ func main() {
 	flag.StringVar(&s.tags, "tags", "scripted", "build tags")
 	flag.StringVar(&s.run, "run", "", "tests to run, as for go test")
 	flag.StringVar(&s.skip, "skip", "", "tests to leave out, as for go test")
-	flag.IntVar(&s.seconds, "cpu", 30, "seconds of processor time, beside ten times what the tests need, after which a run counts as noticed")
+	flag.IntVar(&s.seconds, "cpu", 10, "seconds of processor time, beside ten times what the tests need, after which a run counts as noticed")
 	flag.DurationVar(&s.wall, "timeout", time.Minute, "time, beside twenty times what the tests need, after which a run that waits counts as noticed")
 	flag.Float64Var(&s.least, "least", 0, "fail below this score, in percent")
 	flag.BoolVar(&s.verbose, "v", false, "print every change, and the test that noticed it")

@@ -143,7 +143,7 @@ func (s *suite) try(ctx context.Context, n int) (v verdict, by string, err error
 			v = lived
 		case cmd.ProcessState == nil:
 			return lived, "", err
-		case strings.Contains(text, "panic: test timed out"), !cmd.ProcessState.Exited(), strings.Contains(text, "CPU time limit"):
+		case !cmd.ProcessState.Exited(), limit.MatchString(text):
 			return limited, failed(text), nil
 		default:
 			return killed, failed(text), nil
@@ -151,6 +151,9 @@ func (s *suite) try(ctx context.Context, n int) (v verdict, by string, err error
 	}
 	return v, "", nil
 }
+
+// limit is what a run prints that met a limit and could still say so.
+var limit = regexp.MustCompile(`panic: test timed out|CPU time limit|out of memory|cannot allocate memory`)
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
@@ -163,8 +166,11 @@ func failed(out string) string {
 	return all[len(all)-1][1]
 }
 
+// memory is what a run with a change may use, in bytes of address space: most loops without an end collect something.
+const memory = 6 << 30
+
 // run is a run of the named tests, of all without names, up to the first failure. With a cost, in processor time without a
-// change, it may use ten times as much and half a minute more, and may wait for twenty times as long and a minute more.
+// change, it may use ten times as much and some seconds more, and may wait for twenty times as long and a minute more.
 func (s *suite) run(ctx context.Context, change int, names []string, cost *time.Duration, flags ...string) *exec.Cmd {
 	run, skip := s.settings.run, cmp.Or(s.settings.skip, "^$")
 	if names != nil {
@@ -172,7 +178,7 @@ func (s *suite) run(ctx context.Context, change int, names []string, cost *time.
 	}
 	script, wall := `exec "$0" "$@"`, time.Hour
 	if cost != nil {
-		script = fmt.Sprintf(`ulimit -t %d; exec "$0" "$@"`, s.settings.seconds+int(10*cost.Seconds()))
+		script = fmt.Sprintf(`ulimit -t %d -v %d; exec "$0" "$@"`, s.settings.seconds+int(10*cost.Seconds()), memory>>10)
 		wall = s.settings.wall + 20**cost
 	}
 	args := append([]string{"-c", script, s.binary, "-test.failfast", "-test.timeout", wall.String(), "-test.run", run, "-test.skip", skip}, flags...)

@@ -58,6 +58,40 @@ func archiveAndRestore(t *testing.T, r *rig) {
 	}
 }
 
+// A tool is not restored over one that was registered meanwhile, and archiving twice keeps both for restoring.
+func restoreTools(t *testing.T, r *rig) {
+	put := func(purpose string) {
+		t.Helper()
+		_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: purpose}}, 0, nil)
+		r.ok(err)
+	}
+	only := []store.Target{{Role: "finder", ToolOnly: true}}
+	put("one")
+	r.ok(r.s.Archive(r.ctx, only, agent.AuditEntry{ID: "audit_1"}))
+	put("two")
+	if err := r.s.Restore(r.ctx, only, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrExists) {
+		t.Errorf("restoring over a new one: got %v, want ErrExists", err)
+	}
+	r.ok(r.s.Archive(r.ctx, only, agent.AuditEntry{ID: "audit_2"}))
+	r.ok(r.s.Restore(r.ctx, append(only, only...), agent.AuditEntry{ID: "audit_3"}))
+	r.everyWay(func() {
+		if got, err := r.s.Tool(r.ctx, "finder"); err != nil || got.Purpose != "two" {
+			t.Errorf("got %+v, %v, want the newest, once, however often it is named", got, err)
+		}
+	})
+	r.ok(r.s.Remove(r.ctx, only, agent.AuditEntry{ID: "audit_4"}))
+	r.ok(r.s.Restore(r.ctx, only, agent.AuditEntry{ID: "audit_5"}))
+	r.everyWay(func() {
+		if got, err := r.s.Tool(r.ctx, "finder"); err != nil || got.Purpose != "one" {
+			t.Errorf("got %+v, %v, want the one before", got, err)
+		}
+	})
+	r.ok(r.s.Remove(r.ctx, only, agent.AuditEntry{ID: "audit_6"}))
+	if err := r.s.Restore(r.ctx, only, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("restoring once more: got %v, want ErrNotFound", err)
+	}
+}
+
 func remove(t *testing.T, r *rig) {
 	r.forge("calculator", "add", "package tool // add")
 	r.forge("calculator", "sub", "package tool // sub")

@@ -81,6 +81,13 @@ func artifactRevisions(t *testing.T, r *rig) {
 	if _, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "mul"}, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an unknown artifact: got %v, want ErrNotFound", err)
 	}
+	put := agent.ArtifactChange{Role: "calculator", MethodName: "div", Generation: NewGeneration("gen-1", "x", r.clock.now())}
+	if _, err := r.s.ChangeArtifact(r.ctx, 1, put, nil); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a revision of none: got %v, want ErrConflict", err)
+	}
+	if c, err := r.s.ChangeArtifact(r.ctx, 0, put, nil); err != nil || c.Revision != 1 {
+		t.Errorf("a new one: got %+v, %v", c, err)
+	}
 	r.everyWay(func() {
 		got, err := r.s.Artifact(r.ctx, "calculator", "add")
 		r.ok(err)
@@ -216,8 +223,9 @@ func leases(t *testing.T, r *rig) {
 }
 
 func watch(t *testing.T, r *rig) {
-	got := make(chan store.Change, 10)
+	got, others := make(chan store.Change, 10), make(chan store.Change, 10)
 	stop := r.store.Watch(func(c store.Change) { got <- c })
+	defer r.store.Watch(func(c store.Change) { others <- c })()
 	want := func(kind, role, method string) {
 		t.Helper()
 		select {
@@ -240,6 +248,9 @@ func watch(t *testing.T, r *rig) {
 	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), nil))
 	if len(got) != 0 {
 		t.Errorf("a change was reported after stop: %+v", <-got)
+	}
+	if len(others) != 4 {
+		t.Errorf("got %d changes for the watcher that stayed, want 4", len(others))
 	}
 }
 

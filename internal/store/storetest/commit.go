@@ -165,7 +165,11 @@ func commitRefused(t *testing.T, r *rig) {
 		"unknown session": {r.ctx, r.call("sess_2"), store.ErrNotFound},
 		"ended context":   {ended, r.call("sess_1"), context.Canceled},
 		"bad effects":     {r.ctx, bad(func(c *store.CallCommit) { c.Effects = json.RawMessage("{") }), nil},
-		"bad value":       {r.ctx, bad(func(c *store.CallCommit) { c.Record.Args = []json.RawMessage{json.RawMessage("nonsense")} }), nil},
+		"bad reply":       {r.ctx, bad(func(c *store.CallCommit) { c.Key, c.Reply = &store.Idempotent{Key: "k"}, json.RawMessage("{") }), nil},
+		"bad content": {r.ctx, bad(func(c *store.CallCommit) {
+			c.Content = &store.Content{Ref: "content:bad", Value: json.RawMessage("{")}
+		}), nil},
+		"bad value": {r.ctx, bad(func(c *store.CallCommit) { c.Record.Args = []json.RawMessage{json.RawMessage("nonsense")} }), nil},
 		"bad context": {r.ctx, bad(func(c *store.CallCommit) {
 			c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"k": json.RawMessage(`"`)}}
 		}), nil},

@@ -74,6 +74,9 @@ func contexts(t *testing.T, r *rig) {
 	r.commit(c)
 	want["b"] = json.RawMessage("3")
 	r.everyWay(func() {
+		if s, err := r.s.Session(r.ctx, "sess_1"); err != nil || s.Revision != 3 {
+			t.Errorf("got revision %d, %v after a change and a call, want 3", s.Revision, err)
+		}
 		got, err := r.s.Context(r.ctx, "sess_1")
 		r.ok(err)
 		if !sameJSON(got, want) {
@@ -173,7 +176,12 @@ func expire(t *testing.T, r *rig) {
 	r.commit(r.call("sess_0")) // used again
 	r.clock.advance(time.Hour)
 	p := agent.DefaultPolicy()
-	p.Retention.SessionDays = 2
+	p.Retention.SessionDays = 3
+	r.ok(r.s.SetPolicy(r.ctx, p, nil))
+	if n, err := r.s.Expire(r.ctx, r.clock.now().Add(-time.Hour)); n != 0 || err != nil {
+		t.Errorf("not older than three days: got %d, %v, want none gone", n, err)
+	}
+	p.Retention.SessionDays, p.Retention.MaxSessions = 2, 4
 	r.ok(r.s.SetPolicy(r.ctx, p, nil))
 	n, err := r.s.Expire(r.ctx, r.clock.now())
 	r.ok(err)

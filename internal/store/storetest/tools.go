@@ -42,6 +42,15 @@ func tools(t *testing.T, r *rig) {
 			t.Errorf("after finder: got %+v, %v", list, err)
 		}
 	})
+	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "adder"}, 0, nil)
+	r.ok(err)
+	r.everyWay(func() {
+		for after, want := range map[string]string{"": "adder", "adder": "finder"} {
+			if list, err := r.s.ListTools(r.ctx, after, 1); err != nil || len(list) != 1 || list[0].Role != want {
+				t.Errorf("one after %q: got %+v, %v, want %s", after, list, err, want)
+			}
+		}
+	})
 }
 
 func toolRevisions(t *testing.T, r *rig) {

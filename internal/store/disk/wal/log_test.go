@@ -117,8 +117,11 @@ func TestLogRotatesAndCuts(t *testing.T) {
 	if got, want := first(contents(t, fs)), numbered(3, "entry 2 with some length", "entry 3 with some length"); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if dropped := l.Cut(100); names(dropped) != "3" {
-		t.Errorf("got dropped %s, want 3: the active segment stays", names(dropped))
+	if dropped := l.Cut(3); names(dropped) != "3" {
+		t.Errorf("got dropped %s, want 3", names(dropped))
+	}
+	if dropped := l.Cut(100); len(dropped) != 0 {
+		t.Errorf("got dropped %s, want none: the active segment stays", names(dropped))
 	}
 	if err := l.Rotate(); err != nil || names(l.Closed()) != "4" {
 		t.Errorf("got closed %s, %v, want 4", names(l.Closed()), err)
@@ -128,6 +131,18 @@ func TestLogRotatesAndCuts(t *testing.T) {
 	}
 	if dropped := l.Cut(4); names(dropped) != "4" || l.Bytes() != 0 {
 		t.Errorf("got dropped %s with %d bytes left, want 4 and none", names(dropped), l.Bytes())
+	}
+}
+
+// A segment takes frames up to its last byte.
+func TestSegmentsFillUp(t *testing.T) {
+	t.Parallel()
+	l, _ := newLog(t, 64)
+	for _, closed := range []string{"", "", "1"} { // frames of 32 bytes
+		write(t, l, "7 bytes")
+		if got := names(l.Closed()); got != closed {
+			t.Errorf("after entry %d: got closed %q, want %q", l.Next()-1, got, closed)
+		}
 	}
 }
 
@@ -184,8 +199,8 @@ func TestLogRefusesWhatFailed(t *testing.T) {
 			if err := l.Write(batch("refused")); !errors.Is(err, vfstest.ErrInjected) {
 				t.Fatalf("got %v, want the injected error", err)
 			}
-			if l.Writable() || l.Next() != 2 {
-				t.Errorf("got writable %v, next %d, want false and 2", l.Writable(), l.Next())
+			if l.Writable() || l.Next() != 2 || names(l.Closed()) != "1" {
+				t.Errorf("got writable %v, next %d, closed %s, want false, 2 and 1", l.Writable(), l.Next(), names(l.Closed()))
 			}
 			if err := l.Write(batch("refused too")); err == nil {
 				t.Error("it took a batch before a new segment was there")
@@ -216,6 +231,9 @@ func TestLogTakesAPanicForAFailedWrite(t *testing.T) {
 	}
 	if err := l.Write(batch("a")); err == nil || !strings.Contains(err.Error(), "a bug") || l.Writable() {
 		t.Errorf("got %v, writable %v, want the panic as an error and false", err, l.Writable())
+	}
+	if closed := l.Closed(); len(closed) != 0 {
+		t.Errorf("got closed %s, want none: the segment is empty", names(closed))
 	}
 }
 
@@ -297,10 +315,16 @@ func TestCreateWithLittleSpace(t *testing.T) {
 	if err := fs.Mkdir(dir); err != nil {
 		t.Fatal(err)
 	}
-	for limit, fits := range map[int64]bool{1 << 20: true, 64 << 10: true, 1 << 10: false} {
-		l := New(smallFS{fs, limit}, dir, 8<<20)
-		if err := l.Continue(1, nil); (err == nil) != fits {
-			t.Errorf("%d bytes free: got %v, want success %v", limit, err, fits)
+	for _, c := range []struct {
+		free, segment int64
+		fits          bool
+	}{
+		{1 << 20, 8 << 20, true}, {64 << 10, 8 << 20, true}, {1 << 10, 8 << 20, false},
+		{32 << 10, 64 << 10, false}, // a segment that small is not made smaller
+	} {
+		l := New(smallFS{fs, c.free}, dir, c.segment)
+		if err := l.Continue(1, nil); (err == nil) != c.fits {
+			t.Errorf("%d bytes free: got %v, want success %v", c.free, err, c.fits)
 		}
 		l.Close()
 	}

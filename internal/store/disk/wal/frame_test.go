@@ -1,0 +1,72 @@
+package wal
+
+import (
+	"fmt"
+	"testing"
+)
+
+// frame is a frame whose checksum is right, whatever its payload holds.
+func frame(first uint64, count uint32, payload string) []byte {
+	b := &Batch{}
+	b.Reset()
+	b.buf, b.count = append(b.buf, payload...), count
+	return b.seal(first)
+}
+
+// A frame counts only when its entries are what its header says.
+func TestFramesAreWholeOrNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		data    []byte
+		entries string // as %q; "" when the frame is not sound
+	}{
+		{"no entries", frame(1, 0, ""), "[]"},
+		{"empty entries", frame(1, 2, "\x00\x00"), `["" ""]`},
+		{"one entry", frame(1, 1, "\x01a"), `["a"]`},
+		{"a header that ends", frame(1, 0, "")[:frameHeader-1], ""},
+		{"a payload that ends", frame(1, 1, "\x01a")[:frameHeader+1], ""},
+		{"more entries than bytes", frame(1, 3, "\x00\x00"), ""},
+		{"fewer entries than it says", frame(1, 2, "\x01a"), ""},
+		{"more entries than it says", frame(1, 1, "\x01a\x01b"), ""},
+		{"an entry longer than the frame", frame(1, 1, "\x02a"), ""},
+		{"a length that does not end", frame(1, 1, "\x80"), ""},
+	} {
+		entries, _, size, ok := readFrame(append(c.data, "what follows"...)[:len(c.data)])
+		got := ""
+		if ok {
+			got = fmt.Sprintf("%q", entries)
+		}
+		if got != c.entries || ok && size != len(c.data) {
+			t.Errorf("%s: got %s of %d bytes, want %s", c.name, got, size, c.entries)
+		}
+	}
+}
+
+// Entries at the segment's limit and beyond it are void, and no gap: the next segment holds them. What looks like the
+// start of a frame inside a damaged one is none.
+func TestReadEndsAtTheLimit(t *testing.T) {
+	t.Parallel()
+	one, two, lure := frame(1, 2, "\x01a\x01b"), frame(3, 1, "\x01c"), frame(1, 1, "\x08RJF1 RJF")
+	damaged := append([]byte("????"), lure[4:]...)
+	for _, c := range []struct {
+		name  string
+		data  []byte
+		limit uint64
+		want  string
+	}{
+		{"no limit", append(one[:len(one):len(one)], two...), 0, "1a 2b 3c next 4 gaps []"},
+		{"within a frame", one, 2, "1a next 2 gaps []"},
+		{"at a frame behind a gap", append(damaged[:len(damaged):len(damaged)], two...), 3, "next 1 gaps []"},
+		{"a gap", append(damaged[:len(damaged):len(damaged)], two...), 0, "3c next 4 gaps [{1 3}]"},
+	} {
+		got := ""
+		next, gaps, err := read(c.data, 1, c.limit, func(lsn uint64, entry []byte) error {
+			got += fmt.Sprintf("%d%s ", lsn, entry)
+			return nil
+		})
+		if got += fmt.Sprintf("next %d gaps %v", next, gaps); err != nil || got != c.want {
+			t.Errorf("%s: got %s, %v, want %s", c.name, got, err, c.want)
+		}
+	}
+}
