@@ -208,6 +208,29 @@ func TestSwitchesAndCanaryDisplaceNothing(t *testing.T) {
 	}
 }
 
+// A program that is forged under a switch is held to what the serving one answered, too, though it displaces nothing.
+func TestProgramsUnderSwitchesReproduceAnswers(t *testing.T) {
+	t.Parallel()
+	for name, patch := range map[string]object{"canary": {"artifact_read_roles": list("other")}, "reads": {"artifact_read_enabled": false}} {
+		m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax70, progTax60, progTax70}})
+		d := rig.Start(t, m)
+		s := d.Session("tax")
+		d.Call(s, "net", 1000)
+		d.Policy(patch)
+		d.WantValue(d.Call(s, "net", 10), 6, "generated") // the second program broke the first one's answer, the third does not
+		if q := m.LastQuestion(); asked(m, "tax", "net") != 3 || q.Kind != "repair" || !strings.Contains(q.User, "for args [1000] kwargs {} the answer was 600") {
+			t.Errorf("%s: %d requests, the last a %s:\n%s", name, asked(m, "tax", "net"), q.Kind, q.User)
+		}
+		d.WantError(d.Call(s, "net", 10), "outcome_repair_retry_exhausted")
+		d.Policy(object{"artifact_read_roles": list(), "artifact_read_enabled": true})
+		got := d.Call(s, "net", 1000)
+		d.WantValue(got, 600, "persisted")
+		if got.Program.Generation != "gen-1" {
+			t.Errorf("%s: %s serves, want gen-1", name, got.Program.Generation)
+		}
+	}
+}
+
 // What a person registered wins, key by key, over what a program delegates with; what programs register fills the gaps; a
 // client's own contract stays on top.
 func TestContractsOfPeopleWin(t *testing.T) {
