@@ -158,6 +158,7 @@ func (n *memoryNamespace) Call(_ context.Context, callID string) (Call, error) {
 		return Call{}, ErrNotFound
 	}
 	out := Call{Log: c.log}
+	ForgetDebug(&out.Log, n.policy.Retention.ValueHours, n.now())
 	if h := n.policy.Retention.ValueHours; h == 0 || n.now().Sub(c.at) < time.Duration(h)*time.Hour {
 		out.Outcome, out.Effects = c.outcome, c.effects
 	}
@@ -183,6 +184,7 @@ func (n *memoryNamespace) ListCalls(_ context.Context, q CallQuery) ([]agent.Log
 		}
 		if q.Match(&c.log) {
 			out = append(out, c.log)
+			ForgetDebug(&out[len(out)-1], n.policy.Retention.ValueHours, n.now())
 		}
 	}
 	return out, nil

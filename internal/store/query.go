@@ -88,6 +88,20 @@ func FillLog(e *agent.LogEntry, a *agent.Artifact) {
 	e.ArtifactExtrinsicFailureCount = a.ExtrinsicFailureCount
 }
 
+// ForgetDebug removes from a log entry what a session with debug on left there, prompts and context, once values of that age
+// are not kept any more (RetentionPolicy.ValueHours): they hold values. It reports whether there was something to remove.
+func ForgetDebug(e *agent.LogEntry, valueHours int, now time.Time) bool {
+	if valueHours == 0 || e.SystemPrompt == "" && e.UserPrompt == "" && e.Context == nil {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, e.Timestamp)
+	if err == nil && now.Sub(at) < time.Duration(valueHours)*time.Hour {
+		return false
+	}
+	e.SystemPrompt, e.UserPrompt, e.Context = "", "", nil
+	return true
+}
+
 // EraseLog removes from a log entry what a call's arguments and values may have left there, for a deleted session.
 func EraseLog(e *agent.LogEntry) {
 	e.Args, e.Kwargs = nil, nil

@@ -97,8 +97,10 @@ func (l *callList) add(line []byte) bool {
 // page's first entry, where only the index knows it.
 func (p *calls) linked(l *callList) ([]agent.LogEntry, error) {
 	window := time.Duration(p.n.policies.current().UserCorrection.WindowSeconds)*time.Second + commitSlack
+	hours, now := p.n.policies.current().Retention.ValueHours, p.n.now()
 	for i := range l.out {
 		e := &l.out[i]
+		store.ForgetDebug(e, hours, now)
 		e.CorrectedBy = l.corrections[e.CallID]
 		if e.CorrectedBy != "" || l.q.Before == "" || e.Depth > 0 || e.ProgramSource == agent.SourceNone {
 			continue

@@ -213,6 +213,7 @@ func (p *calls) findCall(callID string, entry *agent.LogEntry, correctedBy *stri
 // withValue adds the outcome and the effects while they are kept.
 func (p *calls) withValue(c store.Call, v *valueLine) (store.Call, error) {
 	hours := p.n.policies.current().Retention.ValueHours
+	store.ForgetDebug(&c.Log, hours, p.n.now())
 	if v.Outcome == nil && v.Effects == nil || hours > 0 && p.n.now().Sub(time.UnixMilli(v.At)) >= time.Duration(hours)*time.Hour {
 		return c, nil
 	}

@@ -306,3 +306,46 @@ func TestArchiveWhileFilesAreWritten(t *testing.T) {
 		t.Errorf("got %+v, %v, want the tool", tool, err)
 	}
 }
+
+// What a session with debug on left in the call log leaves the files, too, when values do, and nothing else of the calls.
+func TestDebugLeavesTheFiles(t *testing.T) {
+	dir, now := t.TempDir(), simStart
+	o := testOptions(t)
+	o.Now = func() time.Time { return now }
+	s := open(t, dir, o)
+	if err := s.ns.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r", CreatedAt: now, UpdatedAt: now}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, said := range []string{"the milk is gone", "there is bread"} {
+		c := storetest.NewCommit("sess_1", fmt.Sprint("call_", i), now)
+		c.Log.UserPrompt, c.Log.Context = said, agent.Encoded(map[string]string{"said": said})
+		if err := s.ns.CommitCall(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(20 * time.Hour)
+		if err := s.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.ns.Expire(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := tree(t, dir)["calls.jsonl"]
+	now = now.Add(-10 * time.Hour)
+	for _, want := range []struct {
+		after       time.Duration
+		milk, bread bool
+	}{{0, false, true}, {24 * time.Hour, false, false}} {
+		now = now.Add(want.after)
+		if _, err := s.ns.Expire(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		text := tree(t, dir)["calls.jsonl"]
+		if strings.Contains(text, "milk") != want.milk || strings.Contains(text, "bread") != want.bread || len(text) != len(before) || strings.Count(text, `"call_id":"call_`) != 2 || strings.Count(text, "\n{") != 1 {
+			t.Errorf("after %v the call log is\n%s", want.after, text)
+		}
+		if list, err := s.ns.ListCalls(t.Context(), store.CallQuery{}); err != nil || len(list) != 2 || string(list[1].Args[0]) == "" {
+			t.Errorf("after %v the calls are %+v, %v", want.after, list, err)
+		}
+	}
+}

@@ -68,7 +68,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	n.patterns = newPatterns(n)
 	n.contents = newContents(n)
 	n.archive = &archive{n: n}
-	n.retention = &retention{n}
+	n.retention = &retention{n: n}
 	policy := agent.DefaultPolicy()
 	n.policies.policy = &policy
 	return n

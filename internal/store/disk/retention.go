@@ -1,7 +1,9 @@
 package disk
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"regexp"
 	"slices"
@@ -16,7 +18,11 @@ import (
 
 // retention is the part that drops what the policy no longer keeps: sessions, values, segments of the call log, and
 // programs that nothing refers to.
-type retention struct{ n *namespace }
+type retention struct {
+	n *namespace
+
+	forgotten time.Time // prompts of calls before it are not in the files any more; guarded by flusher.mu
+}
 
 // Expire is part of store.Namespace.
 func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
@@ -93,8 +99,33 @@ func (p *retention) dropSegments(now time.Time) error {
 	if hours == 0 {
 		return nil
 	}
+	if err := p.forgetDebug(hours, now); err != nil {
+		return err
+	}
 	keep := max(time.Duration(hours)*time.Hour, store.KeyLife)
 	return p.n.calls.values.Drop(func(seg jsonl.Segment, _ int64) bool { return !seg.Newest.IsZero() && now.Sub(seg.Newest) > keep })
+}
+
+// forgetDebug removes prompts from the call log that are older than values may be. It reads the segments that were written
+// since the last time, all of them after a start.
+func (p *retention) forgetDebug(hours int, now time.Time) error {
+	var e agent.LogEntry
+	old := func(line []byte) bool {
+		e = agent.LogEntry{}
+		return (bytes.Contains(line, []byte(`"user_prompt":`)) || bytes.Contains(line, []byte(`"context":`))) && json.Unmarshal(line, &e) == nil && store.ForgetDebug(&e, hours, now)
+	}
+	forget := func(line []byte) []byte {
+		out, err := appendLog(nil, &e, true)
+		if err != nil {
+			return line
+		}
+		return out
+	}
+	if err := p.n.calls.entries.Erase(old, forget, p.forgotten); err != nil {
+		return err
+	}
+	p.forgotten = now.Add(-time.Duration(hours) * time.Hour)
+	return nil
 }
 
 // prunedDoc is programs/unreferenced.json: since when nothing stored has referred to a program. A program goes when

@@ -31,6 +31,39 @@ func valuesExpire(t *testing.T, r *rig) {
 	})
 }
 
+// The prompts that a session with debug on leaves hold values, and go with them.
+func debugExpires(t *testing.T, r *rig) {
+	r.session("sess_1")
+	old := r.call("sess_1")
+	old.Log.SystemPrompt, old.Log.UserPrompt, old.Log.Context = "a system", "the milk is gone", json.RawMessage(`{"milk": 1}`)
+	r.commit(old)
+	r.clock.advance(23 * time.Hour)
+	young := r.call("sess_1")
+	young.Log.UserPrompt = "there is bread"
+	r.commit(young)
+	prompts := func(want ...string) {
+		t.Helper()
+		_, err := r.s.Expire(r.ctx, r.clock.now())
+		r.ok(err)
+		r.everyWay(func() {
+			list, err := r.s.ListCalls(r.ctx, store.CallQuery{})
+			r.ok(err)
+			for i, id := range []string{young.Record.CallID, old.Record.CallID} {
+				got, err := r.s.Call(r.ctx, id)
+				r.ok(err)
+				if got.Log.UserPrompt != want[i] || list[i].UserPrompt != want[i] || (list[i].Context != nil) != (want[i] == "the milk is gone") || len(list[i].Args) == 0 {
+					t.Errorf("call %d has the prompt %q, in the list %+v, want %q", i, got.Log.UserPrompt, list[i], want[i])
+				}
+			}
+		})
+	}
+	prompts("there is bread", "the milk is gone")
+	r.clock.advance(2 * time.Hour)
+	prompts("there is bread", "")
+	r.clock.advance(24 * time.Hour)
+	prompts("", "")
+}
+
 func replies(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {
