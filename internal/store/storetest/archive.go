@@ -139,8 +139,12 @@ func stale(t *testing.T, r *rig) {
 		}
 		got, err = r.s.Stale(r.ctx, r.clock.now())
 		r.ok(err)
-		if len(got) != 4 {
-			t.Errorf("got %+v, want all four", got)
+		names := ""
+		for _, x := range got {
+			names += x.Role + "." + x.Method + " "
+		}
+		if names != "old. old.a old.b unused. " {
+			t.Errorf("got %s, want all four in order", names)
 		}
 	})
 }

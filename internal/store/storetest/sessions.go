@@ -111,13 +111,17 @@ func deleteErases(t *testing.T, r *rig) {
 		c.Record.MethodName, c.Log.Method, c.Artifacts[0].MethodName = "both", "both", "both"
 		c.Artifacts[0].Generation.ID = "gen-" + map[string]string{"sess_keep": "1", "sess_gone": "2"}[id]
 		c.Artifacts[0].Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: id, Args: c.Record.Args, Kwargs: c.Record.Kwargs, Value: c.Outcome.Value}
+		c.Artifacts = append(c.Artifacts, c.Artifacts[0]) // another artifact, that is in the archive when the session goes
+		c.Artifacts[1].MethodName = "archived"
 		c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: id, Role: "calculator", MethodName: "both"}
 		c.Content = &store.Content{Ref: "content:" + id, Value: json.RawMessage(`"` + id + ` content"`)}
 		c.Key = &store.Idempotent{Key: "key-" + id, CallID: c.Record.CallID}
 		c.Reply = json.RawMessage(`{"reply":"` + id + `"}`)
 		r.commit(c)
 	}
+	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator", Method: "archived"}}, agent.AuditEntry{ID: "audit_1"}))
 	r.ok(r.s.DeleteSession(r.ctx, "sess_gone"))
+	r.ok(r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "archived"}}, agent.AuditEntry{ID: "audit_2"}))
 	if err := r.s.DeleteSession(r.ctx, "sess_gone"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("deleting it twice: got %v, want ErrNotFound", err)
 	}
@@ -137,16 +141,18 @@ func deleteErases(t *testing.T, r *rig) {
 		if kept.Outcome == nil || kept.Effects == nil || len(kept.Log.Args) != 1 {
 			t.Errorf("the other session's call lost something: %+v", kept)
 		}
-		a, err := r.s.Artifact(r.ctx, "calculator", "both")
-		r.ok(err)
-		fixtures := ""
-		for _, g := range a.Generations {
-			for _, f := range g.Fixtures {
-				fixtures += f.SessionID + " "
+		for _, method := range []string{"both", "archived"} {
+			a, err := r.s.Artifact(r.ctx, "calculator", method)
+			r.ok(err)
+			fixtures := ""
+			for _, g := range a.Generations {
+				for _, f := range g.Fixtures {
+					fixtures += f.SessionID + " "
+				}
 			}
-		}
-		if fixtures != "sess_keep " || fmt.Sprint(a.Scorecard.Sessions) != "[]" { // the scorecard began anew with the deleted session's generation
-			t.Errorf("artifact keeps fixtures of %sand sessions %v", fixtures, a.Scorecard.Sessions)
+			if fixtures != "sess_keep " || fmt.Sprint(a.Scorecard.Sessions) != "[]" { // the scorecard began anew with the deleted session's generation
+				t.Errorf("%s keeps fixtures of %sand sessions %v", method, fixtures, a.Scorecard.Sessions)
+			}
 		}
 		events, err := r.s.Patterns(r.ctx, "calculator")
 		r.ok(err)

@@ -98,37 +98,88 @@ func TestWalksStayWithinTheirBounds(t *testing.T) {
 	}
 }
 
+// ordered are lines with that many bytes behind their number, every so many of them damaged (0: none).
+func ordered(n, bytes, damaged int) (lines []string, offsets []int64) {
+	off := int64(0)
+	for i := range n {
+		line := fmt.Sprintf("line %04d %s", i, strings.Repeat("y", i%7+bytes))
+		if damaged > 0 && i%damaged == 1 {
+			line = strings.Repeat("?", len(line))
+		}
+		lines, offsets = append(lines, line), append(offsets, off)
+		off += int64(len(line)) + 1
+	}
+	return lines, offsets
+}
+
+// Every line is found, or the damaged ones right before it.
 func TestBisectFindsEachLine(t *testing.T) {
 	t.Parallel()
-	for _, unreadable := range []int{0, 3, 7} { // every so many lines are damaged
-		lines := texts()["many"][:500]
-		offsets, off := make([]int64, len(lines)), int64(0)
-		for i := range lines {
-			if unreadable > 0 && i%unreadable == 1 {
-				lines[i] = strings.Repeat("?", len(lines[i]))
-			}
-			offsets[i] = off
-			off += int64(len(lines[i])) + 1
-		}
+	for _, c := range []struct{ n, bytes, damaged int }{{500, 30, 0}, {500, 30, 3}, {500, 30, 7}, {40, 9000, 0}, {40, 9000, 3}, {1, 3, 0}, {2, 3, 0}} {
+		lines, offsets := ordered(c.n, c.bytes, c.damaged)
 		f := file(lines)
+		readable := func(l []byte) bool { return len(l) > 0 && l[0] != '?' }
 		for i, line := range lines {
-			if strings.HasPrefix(line, "?") {
+			if !readable([]byte(line)) {
 				continue
 			}
-			got, err := Bisect(f, f.Size(), func(l []byte) (bool, bool) {
-				return string(l) >= line && l[0] != '?', l[0] != '?'
-			})
-			behind, _ := LineAt(f, got, f.Size())
-			if err != nil || got > offsets[i] || unreadable == 0 && string(behind) != line {
-				t.Fatalf("line %d, unreadable %d: got %d, %v, want at most %d", i, unreadable, got, err, offsets[i])
+			got, err := Bisect(f, f.Size(), func(l []byte) (bool, bool) { return readable(l) && string(l) >= line, readable(l) })
+			first := i
+			for first > 0 && !readable([]byte(lines[first-1])) {
+				first--
+			}
+			if err != nil || got > offsets[i] || got < offsets[first] {
+				t.Fatalf("%+v, line %d: got %d, %v, want %d to %d", c, i, got, err, offsets[first], offsets[i])
 			}
 		}
-		if got, err := Bisect(f, f.Size(), func(l []byte) (bool, bool) { return false, l[0] != '?' }); err != nil || got != f.Size() && unreadable == 0 {
-			t.Errorf("behind the end: got %d, %v, want %d", got, err, f.Size())
+		if got, err := Bisect(f, f.Size(), func(l []byte) (bool, bool) { return false, readable(l) }); err != nil || got != f.Size() && c.damaged == 0 {
+			t.Errorf("%+v, behind the end: got %d, %v, want %d", c, got, err, f.Size())
 		}
 	}
 	if got, err := Bisect(strings.NewReader(""), 0, func([]byte) (bool, bool) { return true, true }); got != 0 || err != nil {
 		t.Errorf("empty: got %d, %v", got, err)
+	}
+}
+
+// failing is a file that can be read up to a place, and from there on fails.
+type failing struct {
+	*strings.Reader
+	at int64
+}
+
+var errRead = errors.New("a read failed")
+
+func (f failing) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) <= f.at {
+		return f.Reader.ReadAt(p, off)
+	}
+	n, _ := f.Reader.ReadAt(p[:max(0, f.at-off)], off)
+	return n, errRead
+}
+
+// A failed read is an error, and no shorter file.
+func TestWalksReportFailedReads(t *testing.T) {
+	t.Parallel()
+	lines, _ := ordered(40, 9000, 0)
+	f := failing{file(lines), 100_000}
+	size := f.Size()
+	if _, err := LineAt(f, 99_990, size); !errors.Is(err, errRead) {
+		t.Errorf("line: got %v", err)
+	}
+	if line, err := LineAt(f, 0, size); err != nil || string(line) != lines[0] {
+		t.Errorf("a line before it: got %d bytes, %v", len(line), err)
+	}
+	if _, err := Forward(t.Context(), f, 0, size, func([]byte) (bool, error) { return false, nil }); !errors.Is(err, errRead) {
+		t.Errorf("forward: got %v", err)
+	}
+	if _, err := Backward(t.Context(), f, size, func([]byte, int64) (bool, error) { return false, nil }); !errors.Is(err, errRead) {
+		t.Errorf("backward: got %v", err)
+	}
+	for _, at := range []int64{100_000, 182_000, 190_000} { // before the middle of the file, in the line there, behind it
+		f.at = at
+		if _, err := Bisect(f, size, func([]byte) (bool, bool) { return false, true }); !errors.Is(err, errRead) {
+			t.Errorf("bisect, readable up to %d of %d: got %v", at, size, err)
+		}
 	}
 }
 

@@ -219,6 +219,11 @@ func TestLogDropsItsOldest(t *testing.T) {
 			t.Fatalf("got %d of %d closed segments, want fewer but some", len(l.closed), closed)
 		}
 		left := l.ids()
+		defer func() {
+			if err := l.Drop(func(Segment, int64) bool { return true }); err != nil || len(l.closed) > 0 || l.find(11) == "" {
+				t.Errorf("got %d closed segments, %v after all were dropped, want none, and the current one", len(l.closed), err)
+			}
+		}()
 		oldest, err := l.Oldest()
 		if err != nil || Member(oldest, "id") != left[0] || left[0] == "0" {
 			t.Errorf("got the oldest line %q, %v, want that of %s, which is not 0", oldest, err, left[0])
@@ -246,6 +251,13 @@ func TestEraseKeepsTheOffsets(t *testing.T) {
 			if erased := odd([]byte(line(id))); erased && strings.TrimRight(got, " ") != `{"id":""}` || !erased && got != line(id) {
 				t.Errorf("%d: got %q", id, got)
 			}
+		}
+		same := func(line []byte) []byte { return []byte(strings.ReplaceAll(string(line), "T", " ")) }
+		if err := l.Erase(func(line []byte) bool { return Member(line, "id") == "4" }, same, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.find(4); got != string(same([]byte(line(4)))) {
+			t.Errorf("a line as long: got %q", got)
 		}
 		even := func(line []byte) bool { return Member(line, "id") == "2" }
 		if err := l.Erase(even, func(line []byte) []byte { return append(slices.Clone(line), "too long"...) }, time.Time{}); err != nil {
@@ -381,6 +393,37 @@ func TestRepair(t *testing.T) {
 	}
 	if err := l.Repair(func(string) error { return fault }); !errors.Is(err, fault) {
 		t.Errorf("got %v, want the error of moving the file", err)
+	}
+}
+
+// What an attempt that failed left behind the end is not part of the next one, also where it is longer.
+func TestAppendCutsWhatIsBehind(t *testing.T) {
+	t.Parallel()
+	fs := vfstest.New()
+	for _, text := range []string{"the first attempt, which is longer", "second", "third"} {
+		n, err := Append(fs, "f", 0, [][]byte{[]byte(text)})
+		data, readErr := fs.ReadFile("f")
+		if err := errors.Join(err, readErr); err != nil || string(data) != text+"\n" || n != int64(len(data)) {
+			t.Errorf("got %q, %d bytes, %v, want %q", data, n, err, text)
+		}
+	}
+}
+
+// Blank lines are no damage.
+func TestRepairLeavesBlankLines(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, vfstest.New(), "", nil)
+	lines := [][]byte{[]byte(line(1)), nil, []byte(line(2))}
+	n, err := l.Append(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Publish(lines, n)
+	if err := l.Repair(func(name string) error { t.Errorf("%s was moved", name); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.find(2); got != line(2) {
+		t.Errorf("got %q, want %q", got, line(2))
 	}
 }
 
