@@ -27,7 +27,7 @@ import (
 // settings are the command line.
 type settings struct {
 	pkg, tests, tags, run, skip string
-	files                       *regexp.Regexp
+	files, at                   *regexp.Regexp
 	sample                      int
 	seconds                     int           // of processor time, for one run of tests
 	wall                        time.Duration // for one run that waits for something
@@ -39,6 +39,7 @@ func main() {
 	var s settings
 	files := flag.String("files", "", "only files whose name matches this expression")
 	flag.StringVar(&s.tests, "tests", "", "the package whose tests run; the changed one, if empty")
+	at := flag.String("at", "", "only changes whose file:line:column matches this expression")
 	flag.IntVar(&s.sample, "sample", 0, "try so many of the changes, always the same ones; 0 for all")
 	flag.StringVar(&s.tags, "tags", "scripted", "build tags")
 	flag.StringVar(&s.run, "run", "", "tests to run, as for go test")
@@ -48,7 +49,7 @@ func main() {
 	flag.Float64Var(&s.least, "least", 0, "fail below this score, in percent")
 	flag.BoolVar(&s.verbose, "v", false, "print every change, and the test that noticed it")
 	flag.Parse()
-	s.files, s.pkg = regexp.MustCompile(*files), flag.Arg(0)
+	s.files, s.at, s.pkg = regexp.MustCompile(*files), regexp.MustCompile(*at), flag.Arg(0)
 	s.tests = cmp.Or(s.tests, s.pkg)
 	if flag.NArg() != 1 {
 		flag.Usage()
@@ -80,13 +81,16 @@ func measure(ctx context.Context, s *settings) error {
 	}
 	var t tally
 	for _, n := range chosen(len(p.mutants), s.sample) {
+		m := p.mutants[n-1]
+		if !s.at.MatchString(m.at) {
+			continue
+		}
 		verdict, by, err := tests.try(ctx, n)
 		if err != nil {
 			return err
 		}
 		t[verdict]++
 		if s.verbose || verdict == lived || verdict == limited {
-			m := p.mutants[n-1]
 			fmt.Printf("%10s %s %s %s\n", verdict, m.at, m.kind, by)
 		}
 	}

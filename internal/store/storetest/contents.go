@@ -19,16 +19,27 @@ func valuesExpire(t *testing.T, r *rig) {
 	if got, err := r.s.Call(r.ctx, c.Record.CallID); err != nil || got.Outcome == nil || got.Effects == nil {
 		t.Errorf("within 24 hours: got %+v, %v", got, err)
 	}
-	r.clock.advance(time.Hour)
-	_, err := r.s.Expire(r.ctx, r.clock.now())
-	r.ok(err)
-	r.everyWay(func() {
+	p := agent.DefaultPolicy()
+	p.Retention.ValueHours = 0
+	r.ok(r.s.SetPolicy(r.ctx, p, nil))
+	r.clock.advance(time.Second)
+	if got, err := r.s.Call(r.ctx, c.Record.CallID); err != nil || got.Outcome == nil {
+		t.Errorf("kept for as long as the call: got %+v, %v", got, err)
+	}
+	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), nil))
+	gone := func() {
+		t.Helper()
 		got, err := r.s.Call(r.ctx, c.Record.CallID)
 		r.ok(err)
 		if got.Outcome != nil || got.Effects != nil {
-			t.Errorf("got outcome %+v and effects %s after 25 hours, want none", got.Outcome, got.Effects)
+			t.Errorf("got outcome %+v and effects %s after 24 hours, want none", got.Outcome, got.Effects)
 		}
-	})
+	}
+	gone()
+	r.clock.advance(time.Hour)
+	_, err := r.s.Expire(r.ctx, r.clock.now())
+	r.ok(err)
+	r.everyWay(gone)
 }
 
 // The prompts that a session with debug on leaves hold values, and go with them.
