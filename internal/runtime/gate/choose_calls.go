@@ -54,6 +54,19 @@ func appendsSlice(c *chooser, n *ast.CallExpr) bool {
 	})
 }
 
+// passesSliceAsOne reports whether a slice is one of several arguments that a function of the program takes with three dots.
+func passesSliceAsOne(c *chooser, n *ast.CallExpr) bool {
+	fun, ok := n.Fun.(*ast.Ident)
+	if !ok || n.Ellipsis.IsValid() {
+		return false
+	}
+	sig, ok := c.info.TypeOf(fun).Underlying().(*types.Signature)
+	return ok && sig.Variadic() && slices.ContainsFunc(n.Args, func(a ast.Expr) bool {
+		_, slice := c.info.TypeOf(a).Underlying().(*types.Slice)
+		return slice
+	})
+}
+
 func passesBoxed(c *chooser, n *ast.CallExpr) bool {
 	sig, ok := c.info.TypeOf(n.Fun).Underlying().(*types.Signature)
 	if !ok {

@@ -121,10 +121,7 @@ func (c *compiler) typeAssert(in *ssa.TypeAssert) op {
 	d, ok := c.resultAndOK(in, in.CommaOk)
 	commaOk, mc := in.CommaOk, c.mc
 	if !commaOk && boundMethod(in) {
-		return func(m unsafe.Pointer) {
-			nilCheck(at[eface](m, x).typ)
-			*at[any](m, d) = *at[any](m, x)
-		}
+		return func(m unsafe.Pointer) { nilCheck(at[eface](m, x).typ) }
 	}
 	if types.IsInterface(in.AssertedType) {
 		static = nil // not shown
@@ -176,16 +173,30 @@ func (c *compiler) typeAssert(in *ssa.TypeAssert) op {
 	}
 }
 
-// boundMethod reports whether in only checks that there is something whose method becomes a value: go/ssa asserts an interface to be its
-// own type.
+// boundMethod reports whether in only checks that there is something whose method becomes a value: go/ssa asserts the interface to be what
+// declares the method, or anything at all where the type is a parameter, and binds the method next.
 func boundMethod(in *ssa.TypeAssert) bool {
-	if len(*in.Referrers()) > 0 || !types.Identical(in.AssertedType, in.X.Type()) {
+	if len(*in.Referrers()) > 0 || !types.IsInterface(in.AssertedType) {
 		return false
 	}
-	list := in.Block().Instrs
-	next := slices.Index(list, ssa.Instruction(in)) + 1
-	_, ok := list[min(next, len(list)-1)].(*ssa.MakeClosure)
-	return ok
+	rest := in.Block().Instrs
+	rest = rest[slices.Index(rest, ssa.Instruction(in))+1:]
+	if _, ok := rest[0].(*ssa.ChangeInterface); ok {
+		rest = rest[1:]
+	}
+	closure, ok := rest[0].(*ssa.MakeClosure)
+	return ok && len(closure.Bindings) == 1 && unchanged(closure.Bindings[0]) == unchanged(in.X)
+}
+
+// unchanged returns the interface that v was before it was given other interface types.
+func unchanged(v ssa.Value) ssa.Value {
+	for {
+		c, ok := v.(*ssa.ChangeInterface)
+		if !ok {
+			return v
+		}
+		v = c.X
+	}
 }
 
 // sameMethod reports whether a method, which has its receiver in front, has the signature want.

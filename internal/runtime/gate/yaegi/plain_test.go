@@ -58,6 +58,8 @@ func plainPrograms() []plainProgram {
 		{"inf", "", "return fmt.Sprint(math.Inf(1)), nil", nil},
 		{"slice", "", "s := []int{1, 2, 3}\nt := s[1:]\nt[0] = 9\nt = append(t, 4)\nreturn []any{s, t, len(t), s[0]}, nil", nil},
 		{"append_many", "", "s := []string{\"a\"}\ns = append(s, \"b\", \"c\")\ns = append(s, s...)\nreturn s, nil", nil},
+		{"slice_of_several", "func count(xs ...any) int { return len(xs) }", "l := []any{1, 2, 3}\nw := []string{\"a\"}\nreturn []any{count(l, l), count(w, l), count(l...), count(1, l), count(nil), count()}, nil", nil},
+		{"slice_as_one", "func count(xs ...any) int { return len(xs) }\nfunc words(xs ...string) []string { return xs }", "l := []any{1, 2, 3}\nw := []string{\"a\"}\nreturn []any{count(l), count(w), words(w...), words(\"b\", \"c\"), words() == nil}, nil", nil},
 		{"nil_slice", "", "var s []int\nreturn []any{s == nil, len(s), s, append(s, 1)}, nil", nil},
 		{"make", "", "s := make([]float64, 3)\ns[1] = 2\nm := make(map[string]int)\nm[\"a\"] = 1\nreturn []any{s, m, make([]int, 0, 5)}, nil", nil},
 		{"slice2d", "", "g := [][]int{{1, 2}, {3}}\ng[0][1] = 7\ng = append(g, []int{4})\nreturn []any{g, len(g[2])}, nil", nil},
