@@ -53,11 +53,16 @@ func (f *files) path(name string) string { return path.Join(f.dir, name) }
 
 // writeDoc writes a document, indented for people.
 func (f *files) writeDoc(name string, doc any) error {
-	data, err := json.MarshalIndent(doc, "", "  ")
+	data, err := encodeDoc(doc)
 	if err != nil {
 		return err
 	}
-	return f.Replace(name, append(data, '\n'))
+	return f.Replace(name, data)
+}
+
+func encodeDoc(doc any) ([]byte, error) {
+	data, err := json.MarshalIndent(doc, "", "  ")
+	return append(data, '\n'), err
 }
 
 // read reads a document into doc. One of an older schema version is migrated, after a backup. One that does not parse,

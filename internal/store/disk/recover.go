@@ -49,6 +49,8 @@ func (s *Store) recover() error {
 		}
 	}
 	s.flusher.forced = r.entries > 0 || !known || corrupt
+	// What was deleted must be erased before anybody reads.
+	s.flusher.behind = known && !corrupt && !r.damaged && len(r.deleted) == 0
 	err = s.startJournal(segments)
 	if isFull(err) { // what is there can be read, and the flusher gets it going again
 		s.flusher.forced = true
@@ -58,9 +60,10 @@ func (s *Store) recover() error {
 	return err
 }
 
-// startJournal begins a new segment, and writes a checkpoint if it is needed.
+// startJournal begins a new segment, and writes a checkpoint if it is needed. Where the journal has all that the files lack, that can wait
+// until the store serves: a crash before it replays the same once more.
 func (s *Store) startJournal(segments []wal.Segment) error {
-	if err := s.sequencer.journal.Continue(s.applied+1, segments); err != nil || !s.flusher.forced {
+	if err := s.sequencer.journal.Continue(s.applied+1, segments); err != nil || !s.flusher.forced || s.flusher.behind {
 		return err
 	}
 	return s.flusher.writeCheckpoint()

@@ -16,6 +16,7 @@ type replay struct {
 	s          *Store
 	checkpoint checkpointDoc
 	entries    int                 // how many were replayed
+	damaged    bool                // something of the journal was moved aside: the next start will not find it there
 	deleted    map[sessionKey]bool // sessions that the journal deletes somewhere
 	broken     map[string]bool     // sessions and artifacts that an entry is missing for
 }
@@ -100,6 +101,7 @@ func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 	if damage == nil {
 		return next, nil
 	}
+	r.damaged = true
 	return next, r.s.root.moveAside(seg.Name, damage)
 }
 

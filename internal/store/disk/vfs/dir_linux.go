@@ -2,10 +2,12 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +35,35 @@ func (f osFile) Preallocate(size int64) error {
 		return err
 	}
 }
+
+// SyncAll syncs the file system of the directory, whatever else is on it.
+func (d dirFS) SyncAll() error {
+	if !syncfsReports() {
+		return errors.ErrUnsupported
+	}
+	f, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		err := unix.Syncfs(int(f.Fd()))
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// syncfsReports reports whether syncfs says that something could not be written, as it does since Linux 5.8: syncfs(2).
+var syncfsReports = sync.OnceValue(func() bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	var major, minor int
+	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
+	return err == nil && (major > 5 || major == 5 && minor >= 8)
+})
 
 func (d dirFS) Free() (free, total uint64, err error) {
 	var st unix.Statfs_t

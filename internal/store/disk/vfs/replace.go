@@ -51,6 +51,56 @@ func (r *Replacer) writeSynced(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// A Batch replaces many files with two syncs in all. Each of them is replaced as Replace does it; together they are not: a crash may
+// leave some replaced and others not. It is used by one goroutine.
+type Batch struct {
+	r      *Replacer
+	staged []staged
+}
+
+type staged struct{ temp, name string }
+
+// NewBatch returns an empty batch.
+func (r *Replacer) NewBatch() *Batch { return &Batch{r: r} }
+
+// Add has Commit make data the content of the file.
+func (b *Batch) Add(name string, data []byte) error {
+	temp := fmt.Sprintf("%s/%d", TempDir, b.r.count.Add(1))
+	b.staged = append(b.staged, staged{temp, name})
+	f, err := b.r.Open(temp, true)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	_, err = f.WriteAt(data, 0)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// Commit replaces the files, durably. Where it fails, files that are not replaced yet stay as they were.
+func (b *Batch) Commit() error {
+	if err := b.r.SyncAll(); err != nil {
+		return err
+	}
+	for len(b.staged) > 0 {
+		s := b.staged[0]
+		if err := b.r.Rename(s.temp, s.name); err != nil {
+			return fmt.Errorf("write %s: %w", s.name, err)
+		}
+		b.staged = b.staged[1:]
+	}
+	return b.r.SyncAll()
+}
+
+// Discard removes what Add wrote and Commit has not put in its place.
+func (b *Batch) Discard() {
+	for _, s := range b.staged {
+		_ = b.r.Remove(s.temp) // Clean removes it at the next start
+	}
+	b.staged = nil
+}
+
 // Clean creates the directory for files that are being written and removes those that a crash left in it.
 func (r *Replacer) Clean() error {
 	if err := r.Mkdir(TempDir); err != nil {

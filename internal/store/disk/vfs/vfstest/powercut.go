@@ -29,6 +29,7 @@ type powerCut struct {
 	random     *rand.Rand
 	syncedFile map[int]int    // when each was last synced
 	syncedDir  map[string]int // when each was last synced
+	syncedAll  int            // when everything was last synced
 	out        *FS
 	content    map[int][]byte
 }
@@ -41,6 +42,8 @@ func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
 			c.syncedFile[op.Inode] = i
 		case "syncdir":
 			c.syncedDir[op.Name] = i
+		case "syncall":
+			c.syncedAll = i
 		}
 	}
 	for i, op := range ops {
@@ -67,7 +70,7 @@ func (c *powerCut) stays(synced bool) bool {
 
 // change replays a change of a file's content.
 func (c *powerCut) change(i int, op Op) {
-	synced := c.syncedFile[op.Inode] > i
+	synced := max(c.syncedFile[op.Inode], c.syncedAll) > i
 	if !c.stays(synced) {
 		return
 	}
@@ -82,7 +85,7 @@ func (c *powerCut) change(i int, op Op) {
 // rename replays a change of a directory.
 func (c *powerCut) rename(i int, op Op) {
 	out := c.out
-	synced := c.syncedDir[path.Dir(op.Name)] > i
+	synced := max(c.syncedDir[path.Dir(op.Name)], c.syncedAll) > i
 	switch op.Kind {
 	case "create":
 		if c.stays(synced) && out.dirs[path.Dir(op.Name)] {

@@ -40,7 +40,7 @@ type inode struct {
 
 // Op is one operation.
 type Op struct {
-	Kind  string // write, truncate, sync, create, remove, removeall, rename, mkdir, syncdir, mark
+	Kind  string // write, truncate, sync, create, remove, removeall, rename, mkdir, syncdir, syncall, mark
 	Name  string
 	To    string
 	Inode int
@@ -258,6 +258,12 @@ func (f *FS) SyncDir(dir string) error {
 		return &fs.PathError{Op: "sync", Path: dir, Err: fs.ErrNotExist}
 	}
 	return f.do(Op{Kind: "syncdir", Name: dir})
+}
+
+func (f *FS) SyncAll() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.do(Op{Kind: "syncall"})
 }
 
 func (f *FS) Lock(string) (func() error, error) {
