@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"go/token"
+	"go/types"
 	"strings"
 	"testing"
 )
@@ -96,6 +98,64 @@ func TestErrorsWithHeldFields(t *testing.T) {
 		source := program("encoding/json encoding/binary errors fmt io reflect slices strings", "", "err := error(nil)\n"+body)
 		if _, r := newGate(t).Check(source); r != nil {
 			t.Errorf("%s: %s", body, r.Message)
+		}
+	}
+}
+
+// A type that is not available is found in every part of another one, also behind parts that are.
+func TestHeldParts(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	mine := types.NewPackage("tool", "tool")
+	name := types.NewTypeName(token.NoPos, types.NewPackage("os/exec", "exec"), "Cmd", nil)
+	bad := types.NewNamed(name, types.NewStruct(nil, nil), nil)
+	vars := func(all []types.Type) (out []*types.Var) {
+		for i, x := range all {
+			out = append(out, types.NewField(token.NoPos, mine, string(rune('A'+i)), x, false))
+		}
+		return out
+	}
+	tuple := func(all []types.Type) *types.Tuple { return types.NewTuple(vars(all)...) }
+	method := func(name string, results []types.Type) *types.Func {
+		return types.NewFunc(token.NoPos, mine, name, types.NewSignatureType(nil, nil, nil, nil, tuple(results), false))
+	}
+	params := []*types.TypeParam{}
+	for _, n := range []string{"A", "B", "C"} {
+		params = append(params, types.NewTypeParam(types.NewTypeName(token.NoPos, mine, n, nil), types.Universe.Lookup("any").Type()))
+	}
+	generic := types.NewNamed(types.NewTypeName(token.NoPos, mine, "G", nil), types.NewStruct(nil, nil), nil)
+	generic.SetTypeParams(params)
+	for form, of := range map[string]func([]types.Type) types.Type{
+		"tuple":      func(x []types.Type) types.Type { return tuple(x) },
+		"parameters": func(x []types.Type) types.Type { return types.NewSignatureType(nil, nil, nil, tuple(x), nil, false) },
+		"results":    func(x []types.Type) types.Type { return types.NewSignatureType(nil, nil, nil, nil, tuple(x), false) },
+		"struct":     func(x []types.Type) types.Type { return types.NewStruct(vars(x), nil) },
+		"interface": func(x []types.Type) types.Type {
+			return types.NewInterfaceType([]*types.Func{method("A", x[:1]), method("B", x[1:2]), method("C", x[2:])}, nil).Complete()
+		},
+		"map":     func(x []types.Type) types.Type { return types.NewMap(x[0], types.NewMap(x[1], x[2])) },
+		"pointer": func(x []types.Type) types.Type { return types.NewPointer(types.NewSlice(tuple(x))) },
+		"channel": func(x []types.Type) types.Type { return types.NewChan(types.SendRecv, types.NewArray(tuple(x), 2)) },
+		"instance": func(x []types.Type) types.Type {
+			made, err := types.Instantiate(nil, generic, x, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return made
+		},
+	} {
+		for at := range 4 { // 3: none is bad
+			parts := []types.Type{types.Typ[types.Int], types.Typ[types.Int], types.Typ[types.Int]}
+			want := name
+			if at < 3 {
+				parts[at] = bad
+			} else {
+				want = nil
+			}
+			h := holder{check: &check{gate: g, pkg: mine}, known: map[types.Type]*types.TypeName{}}
+			if got := h.mentioned(of(parts)); got != want {
+				t.Errorf("%s, bad at %d: got %v, want %v", form, at, got, want)
+			}
 		}
 	}
 }
