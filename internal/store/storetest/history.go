@@ -101,6 +101,59 @@ func historyFilters(t *testing.T, r *rig) {
 	})
 }
 
+// Every combination of filters selects what a look at each record does, wherever the pages begin.
+func historyFilterPairs(t *testing.T, r *rig) {
+	r.session("sess_1")
+	start := r.clock.now()
+	for i := range 12 {
+		c := r.call("sess_1")
+		c.Record.Depth, c.Record.MethodName = i%2, []string{"add", "add", "sub"}[i%3]
+		if i%4 == 0 {
+			c.Record.OutcomeSummary.Status = agent.StatusError
+		}
+		r.commit(c)
+		r.clock.advance(time.Minute)
+	}
+	queries := []store.HistoryQuery{{Depth0: true, Role: "calculator", Method: "sub", Limit: 2}}
+	for bits := range 1 << 6 {
+		on := func(bit int) bool { return bits>>bit&1 == 1 }
+		q := store.HistoryQuery{Depth0: on(0), Limit: 1}
+		if on(1) {
+			q.Role = "calculator"
+		}
+		if on(2) {
+			q.Method = "sub"
+		}
+		if on(3) {
+			q.Status = agent.StatusError
+		}
+		if on(4) {
+			q.Since = start.Add(3 * time.Minute)
+		}
+		if on(5) {
+			q.Until = start.Add(9 * time.Minute)
+		}
+		queries = append(queries, q)
+	}
+	r.everyWay(func() {
+		all := r.records("sess_1")
+		for _, q := range queries {
+			for _, after := range []int{0, 9} {
+				q.After, q.Desc = after, true
+				want := []int{}
+				for _, rec := range slices.Backward(all) {
+					if (after == 0 || rec.Seq < after) && q.Match(&rec) {
+						want = append(want, rec.Seq)
+					}
+				}
+				if got := r.seqs("sess_1", q); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%+v: got %v, want %v", q, got, want)
+				}
+			}
+		}
+	})
+}
+
 // A page ends where its bytes end, but for one record that alone has more of them.
 func historyBytes(t *testing.T, r *rig) {
 	r.session("sess_1")
