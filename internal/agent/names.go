@@ -3,6 +3,7 @@ package agent
 import (
 	"crypto/rand"
 	"encoding/base32"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -78,6 +79,16 @@ func NewID(prefix string) string {
 	}
 	id := append(make([]byte, 0, 64), prefix...)
 	return string(crockford.AppendEncode(append(id, '_'), u[:]))
+}
+
+// IDTime is when NewID made the id; the zero time when it did not.
+func IDTime(id string) time.Time {
+	_, digits, _ := strings.Cut(id, "_")
+	raw, err := crockford.DecodeString(digits)
+	if err != nil || len(raw) != len(uuid.UUID{}) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw) >> 16)) // a UUIDv7 begins with 48 bits of milliseconds
 }
 
 // NewTraceID returns a W3C trace id: 32 lower-case hexadecimal digits.

@@ -79,6 +79,7 @@ type keptReply struct {
 type archived struct {
 	tool     *agent.Tool
 	artifact *agent.Artifact
+	by       string // the audit id of the operation
 }
 
 // NewMemory returns an empty store.

@@ -59,7 +59,7 @@ func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit 
 			continue
 		}
 		if keep {
-			n.archive[t] = append(n.archive[t], archived{artifact: a})
+			n.archive[t] = append(n.archive[t], archived{artifact: a, by: audit.ID})
 		}
 		delete(n.artifacts, t)
 		n.ranking.DropArtifact(t.Role, t.Method)
@@ -72,7 +72,7 @@ func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit 
 		}
 		if keep {
 			key := Target{Role: role}
-			n.archive[key] = append(n.archive[key], archived{tool: t})
+			n.archive[key] = append(n.archive[key], archived{tool: t, by: audit.ID})
 		}
 		n.ranking.DropTool(role)
 		n.changed(Change{Kind: "tool", Role: role})
@@ -88,38 +88,45 @@ func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit a
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	back := []Target{}
+	back := map[Target]int{} // where in the archive's list
 	for _, t := range targets {
 		found := false
-		for key := range n.archive {
-			if key.Role == t.Role && (t.Method == "" && !t.ToolOnly || key.Method == t.Method) {
-				found = true
-				if n.artifacts[key] != nil || key.Method == "" && n.ranking.Tool(key.Role) != nil {
-					return fmt.Errorf("%w: %s", ErrExists, strings.TrimSuffix(key.Role+"."+key.Method, "."))
-				}
-				if !slices.Contains(back, key) { // it may be named twice
-					back = append(back, key)
-				}
+		for key, list := range n.archive {
+			at := len(list) - 1
+			if audit.Undoes != "" {
+				at = slices.IndexFunc(list, func(x archived) bool { return x.by == audit.Undoes })
 			}
+			if at < 0 || key.Role != t.Role || (t.Method != "" || t.ToolOnly) && key.Method != t.Method {
+				continue
+			}
+			found = true
+			if n.artifacts[key] != nil || key.Method == "" && n.ranking.Tool(key.Role) != nil {
+				return fmt.Errorf("%w: %s", ErrExists, strings.TrimSuffix(key.Role+"."+key.Method, "."))
+			}
+			back[key] = at
 		}
 		if !found {
 			return fmt.Errorf("%w in the archive: %s", ErrNotFound, strings.TrimSuffix(t.Role+"."+t.Method, "."))
 		}
 	}
-	for _, key := range back {
-		list := n.archive[key]
-		last := list[len(list)-1]
-		if n.archive[key] = list[:len(list)-1]; len(list) == 1 {
-			delete(n.archive, key)
-		}
-		if last.tool != nil {
-			n.setTool(last.tool)
-		} else {
-			n.setArtifact(last.artifact)
-		}
+	for key, at := range back {
+		n.bringBack(key, at)
 	}
 	n.appendAudit(&audit)
 	return nil
+}
+
+// bringBack restores the version at that place of the archive's list.
+func (n *memoryNamespace) bringBack(key Target, at int) {
+	x := n.archive[key][at]
+	if n.archive[key] = slices.Delete(n.archive[key], at, at+1); len(n.archive[key]) == 0 {
+		delete(n.archive, key)
+	}
+	if x.tool != nil {
+		n.setTool(x.tool)
+	} else {
+		n.setArtifact(x.artifact)
+	}
 }
 
 // Expire is part of Namespace.

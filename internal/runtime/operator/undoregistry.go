@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -71,7 +72,8 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 	return err
 }
 
-// undoRestore archives what the operation restored: what is there of its roles now, but for what was there before it.
+// undoRestore archives what the operation restored: what is there of its roles now, but for what was there before it and
+// what was made after it.
 func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {
@@ -90,9 +92,26 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry 
 	if targets, err = targetsOf(now, was); err != nil {
 		return err
 	}
-	targets = slices.DeleteFunc(targets, func(t store.Target) bool { return slices.Contains(before, t) })
+	targets = slices.DeleteFunc(targets, func(t store.Target) bool { return slices.Contains(before, t) || o.cameAfter(ctx, t, was) })
+	if len(targets) == 0 {
+		return cannotUndo("what it restored is not there any more", "GET /v1/maintenance/audit shows what came after it")
+	}
 	entry.Action, entry.After = opArchive, agent.Encoded(targets)
 	return o.store.Archive(ctx, targets, *entry)
+}
+
+// cameAfter reports whether the program, or the tool, was made after the operation.
+func (o *Operator) cameAfter(ctx context.Context, t store.Target, was agent.AuditEntry) bool {
+	at, err := time.Parse(agent.TimeFormat, was.Timestamp)
+	if err != nil {
+		return false
+	}
+	if t.Method == "" {
+		tool, err := o.store.Tool(ctx, t.Role)
+		return err == nil && tool.CreatedAt.Truncate(time.Millisecond).After(at)
+	}
+	a, err := o.store.Artifact(ctx, t.Role, t.Method)
+	return err == nil && a.CreatedAt.Truncate(time.Millisecond).After(at)
 }
 
 // present adds to the list what there is of the role: each artifact, and the tool.

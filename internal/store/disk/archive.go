@@ -41,18 +41,11 @@ type toolDoc struct {
 	agent.Tool
 }
 
-// archiveFile is where an archived artifact, or tool when the method is empty, is kept.
-func archiveFile(t store.Target, stamp string) string {
-	if t.Method == "" {
-		return archiveRegistryDir + "/" + slug(t.Role) + "." + stamp + ".json"
-	}
-	return archiveDir + "/" + slug(t.Role) + "/" + slug(t.Method) + "." + stamp + ".json"
-}
-
 func targetName(t store.Target) string { return strings.TrimSuffix(t.Role+"."+t.Method, ".") }
 
-// find lists the archive's files of a target: the newest of each artifact, and of the tool.
-func (p *archive) find(t store.Target) ([]string, error) {
+// find lists the archive's files of a target: the newest of each artifact, and of the tool; with an audit id those that the
+// operation moved.
+func (p *archive) find(t store.Target, auditID string) ([]string, error) {
 	newest := map[string]string{} // by slug, or "" for the tool
 	p.n.mu.RLock()
 	back := slices.Clone(p.restored)
@@ -61,7 +54,7 @@ func (p *archive) find(t store.Target) ([]string, error) {
 		names, err := p.n.files.list(dir)
 		for _, name := range names { // sorted: later stamps come later
 			base, _, ok := strings.Cut(name, ".")
-			if k, wanted := key(base); ok && wanted && !isCorruptName(name) && !slices.Contains(back, path.Join(dir, name)) {
+			if k, wanted := key(base); ok && wanted && !isCorruptName(name) && !slices.Contains(back, path.Join(dir, name)) && (auditID == "" || movedBy(name, auditID)) {
 				newest[k] = path.Join(dir, name)
 			}
 		}
@@ -168,7 +161,7 @@ func (p *archive) takeAway(ctx context.Context, kind string, targets []store.Tar
 	e.Audit = &audit
 	e.Move = &move{Kind: kind}
 	return p.n.commit(ctx, &commit{entry: e, alone: true, check: func() error {
-		e.Move.Stamp = fmt.Sprintf("%s-%010d", p.n.now().UTC().Format(stampFormat), e.lsn) // unique, and sorted by age
+		e.Move.Stamp = fmt.Sprintf("%s-%010d-%s", p.n.now().UTC().Format(stampFormat), e.lsn, slug(audit.ID)) // unique, and sorted by age
 		e.Move.Targets = p.resolve(targets)
 		return p.planAway(e)
 	}})
@@ -249,7 +242,7 @@ func (p *archive) Restore(ctx context.Context, targets []store.Target, audit age
 
 // planRestore works out what a target brings back; seen are the files that earlier targets do.
 func (p *archive) planRestore(e *entry, t store.Target, seen map[string]bool) error {
-	names, err := p.find(t)
+	names, err := p.find(t, e.Audit.Undoes)
 	if err != nil {
 		return err
 	}

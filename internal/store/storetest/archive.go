@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -89,6 +90,27 @@ func restoreTools(t *testing.T, r *rig) {
 	r.ok(r.s.Remove(r.ctx, only, agent.AuditEntry{ID: "audit_6"}))
 	if err := r.s.Restore(r.ctx, only, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("restoring once more: got %v, want ErrNotFound", err)
+	}
+}
+
+// restoreOf restores what one operation archived, with Undoes, and what was archived last without.
+func restoreOf(t *testing.T, r *rig) {
+	add := []store.Target{{Role: "calculator", Method: "add"}}
+	for i, code := range []string{"package tool // first", "package tool // second", "package tool // third"} {
+		r.forge("calculator", "add", code)
+		r.ok(r.s.Archive(r.ctx, add, agent.AuditEntry{ID: fmt.Sprint("audit_", i)}))
+	}
+	for i, c := range []struct{ undoes, want string }{{"audit_0", "package tool // first"}, {"", "package tool // first"}, {"audit_1", "package tool // second"}} {
+		r.ok(r.s.Restore(r.ctx, add, agent.AuditEntry{ID: fmt.Sprint("back_", i), Undoes: c.undoes}))
+		r.everyWay(func() {
+			if a, err := r.s.Artifact(r.ctx, "calculator", "add"); err != nil || a.Code != c.want {
+				t.Errorf("the undo of %q restored %+v, %v", c.undoes, a, err)
+			}
+		})
+		r.ok(r.s.Archive(r.ctx, add, agent.AuditEntry{ID: fmt.Sprint("away_", i)}))
+		if err := r.s.Restore(r.ctx, add, agent.AuditEntry{ID: "twice", Undoes: "audit_0"}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("restoring what was restored: got %v, want ErrNotFound", err)
+		}
 	}
 }
 
