@@ -86,6 +86,9 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	if c.Generation != nil {
 		next.adopt(c)
 		if c.ResultOf == "" {
+			if next.CurrentID != c.Generation.ID {
+				c.ResultOf = c.Generation.ID // put aside: its results are its own
+			}
 			next.count(c)
 		}
 	}

@@ -19,6 +19,7 @@ type adoption struct {
 // keepUnapproved stores the candidate: a person has to approve it before it answers calls. Until then what ran before
 // answers: failed is its attempt for this call, where there was one.
 func (rec *recovery) keepUnapproved(cand *candidate, failed judged) agent.Outcome {
+	rec.repairEnded(true)
 	if !rec.held() {
 		rec.adopting = &adoption{candidate: cand, result: agent.ClassNone}
 	}
@@ -52,6 +53,9 @@ func (rec *recovery) adoptOrDrop(cand *candidate, j judged) agent.Outcome {
 	worth := j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	if worth && !rec.held() {
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
+	}
+	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic { // which say nothing of the repair
+		rec.repairEnded(j.class == agent.ClassOK || rec.adopting != nil)
 	}
 	return rec.keep(j)
 }
@@ -91,7 +95,7 @@ func (a *answered) adopt() (CallResult, error) {
 	if change.Generation = &g; a.source != agent.SourcePersisted { // else what ran before answered, and this one waits
 		a.generation = g.ID
 	}
-	change.Aside = a.decision.Reason == ReasonReadDisabled || a.decision.Reason == ReasonNotCanary
+	change.Aside = underSwitch(a.decision.Reason)
 	if a.drifted != nil {
 		change.Drifted = a.drifted
 	}

@@ -43,7 +43,9 @@ type trail struct {
 	feedback         bool // the model was shown an earlier failure
 	repairAttempted  bool
 	repairSucceeded  bool
-	guardrails       int // recoveries of each kind that were used
+	repairOpen       bool // the model was asked for a repair, and how it served is not known yet
+	repairShared     bool // with a call that counts it
+	guardrails       int  // recoveries of each kind that were used
 	executionRepairs int
 	outcomeRepairs   int
 	requested        int // programs asked of the model

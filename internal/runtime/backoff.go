@@ -8,7 +8,8 @@ import (
 )
 
 // backoffs bound what failed forging costs: after a failure the same method is not forged again for the same contract
-// until a delay is over, which doubles with each further failure. Provider outages and interruptions do not count. The
+// until a delay is over, which doubles with each further failure. A method whose programs replace each other one after the
+// other, none of which lasts, waits just so after a few of them. Provider outages and interruptions do not count. The
 // delays live in memory: a restart costs one more attempt. The zero value is ready.
 type backoffs struct {
 	mu  sync.Mutex
@@ -22,6 +23,7 @@ type backoffKey struct {
 
 type backoff struct {
 	failures  int
+	patches   int // adopted programs in a row, each in the place of one that failed before long
 	until     time.Time
 	errorType string // of the last failure
 	message   string // of it; never shown to callers, since it may hold another caller's text
@@ -65,6 +67,28 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 		b.all[k] = f
 	}
 	return f.until
+}
+
+// patched records that a program took the place of one that failed. It ends the failures before it; but the first few of
+// a row are free, and each further one delays the next. lasted says that the replaced program had served long enough to
+// begin a new row.
+func (b *backoffs) patched(k backoffKey, errorType string, lasted bool, now time.Time, p *agent.Policy) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = map[backoffKey]backoff{}
+	}
+	f := backoff{patches: b.all[k].patches + 1, errorType: errorType}
+	if lasted {
+		f.patches = 1
+	}
+	free := p.MaxRepairsBeforeRegen + 1 // a round of repairs and the new program after it
+	if over := f.patches - free - 1; over >= 0 {
+		f.until = now.Add(delayOf(over, p.Backoff))
+	}
+	if _, known := b.all[k]; known || len(b.all) < maxBackoffs {
+		b.all[k] = f
+	}
 }
 
 // holding counts the candidates that are held, and lets go of those whose delay is over.

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -124,6 +125,20 @@ func changedSources(e Evidence) (out []string) {
 	}
 	if out == nil {
 		out = used
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// sourcesOf lists the sources that the generation answered from, and those that its latest failing runs fetched.
+func sourcesOf(a *agent.Artifact, g *agent.Generation) []string {
+	out := slices.Collect(maps.Keys(g.Shapes))
+	for _, f := range a.Failures {
+		for _, s := range f.Sources {
+			if f.Generation == g.ID {
+				out = append(out, withoutQuery(s.URL))
+			}
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

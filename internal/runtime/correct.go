@@ -120,7 +120,11 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 		return time.Time{}
 	}
 	r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning, Attempts: was.Attempts + 1})
-	cand, failure := rec.forgeCorrection(ctx, correctionRequest(a.Current(), a.Corrections()[0]))
+	q := correctionRequest(a.Current(), a.Corrections()[0])
+	if !rec.policy.RepairEnabled {
+		q.kind = provider.KindForge
+	}
+	cand, failure := rec.forgeCorrection(ctx, q)
 	switch {
 	case failure == nil:
 		return r.adoptCorrection(k, cand, actor, &was)
@@ -166,7 +170,7 @@ func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact
 	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection, Generation: a.Current()}}
 	var err error
 	s.terms, err = c.resolveTerms(ctx)
-	return &recovery{answered: &answered{selected: s}, budgets: budgets{s.policy.GuardrailRecoveryBudget, s.policy.ExecutionRepairBudget, s.policy.OutcomeRepairBudget}}, err
+	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}, err
 }
 
 // heldAlready returns how the correction ends without a model where what was judged was the answer of an earlier program
@@ -199,6 +203,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		}
 		broken := rec.prove(ctx, cand, false, true)
 		if broken == nil {
+			rec.repairEnded(true)
 			cand.generation.ForgeUsage = rec.trail.usage
 			return cand, nil
 		}

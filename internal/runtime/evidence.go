@@ -151,7 +151,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 		if r.Hint != "" {
 			e.add("  %s", r.Hint)
 		}
-	} else if last, known := c.r.backoffs.last(backoffKey{methodKey{c.role, c.method}, c.terms.checked}); known {
+	} else if last, known := c.r.backoffs.last(backoffKey{methodKey{c.role, c.method}, c.terms.checked}); known && last.message != "" {
 		e.add("the last program that was written and discarded: %s: %s", last.errorType, last.message)
 	}
 }

@@ -59,7 +59,6 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 
 // repair has the generation repaired. When the repair fails, the same call goes on to a new program.
 func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failing) agent.Outcome {
-	rec.trail.repairAttempted = true
 	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + why.reason, basis: why, predecessor: g})
 	if cand == nil {
 		return rec.noRepair(ctx, g, why, out)
@@ -82,10 +81,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 // outage or an interruption teaches nothing.
 func (rec *recovery) adoptRepair(cand *candidate, j judged) agent.Outcome {
 	o := rec.adoptOrDrop(cand, j)
-	rec.trail.repairSucceeded = rec.adopting != nil
-	if rec.trail.repairSucceeded {
-		rec.r.metrics.ObserveRepair(true)
-	} else if j.class == agent.ClassAuthored && !rec.reused {
+	if rec.adopting == nil && j.class == agent.ClassAuthored && !rec.reused {
 		rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
 	}
 	return o
@@ -132,10 +128,7 @@ func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
 		Hint: Clip(r.attempt.hint, 1200), Fixture: brokenFixture(r.attempt)}
 }
 
-func (rec *recovery) repairFailed(r rejected) {
-	rec.r.metrics.ObserveRepair(false)
-	rec.reject(r, true)
-}
+func (rec *recovery) repairFailed(r rejected) { rec.reject(r, true) }
 
 // replace forges a program to replace a generation that could not be repaired.
 func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger string, last judged) agent.Outcome {
@@ -190,7 +183,7 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 
 // countExhaustion adds to the artifact's scorecard that a value could not be repaired within the call.
 func (rec *recovery) countExhaustion(stage string) {
-	if rec.artifact != nil && stage == stageOutcome {
+	if rec.artifact != nil && stage == stageOutcome && rec.policy.RepairEnabled {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ErrorType: agent.ErrOutcomeRepairExhausted})
 	}
 }

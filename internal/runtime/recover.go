@@ -22,9 +22,17 @@ type recovery struct {
 // budgets are the recoveries that the policy leaves to this call.
 type budgets struct{ guardrail, execution, outcome int }
 
+// budgetsOf are none while repair is switched off: a program that fails is then replaced, never repaired.
+func budgetsOf(p *agent.Policy) budgets {
+	if !p.RepairEnabled {
+		return budgets{}
+	}
+	return budgets{p.GuardrailRecoveryBudget, p.ExecutionRepairBudget, p.OutcomeRepairBudget}
+}
+
 // serve answers the call as the selection decided.
 func (s selected) serve(ctx context.Context) *answered {
-	rec := recovery{answered: &answered{selected: s}, budgets: budgets{s.policy.GuardrailRecoveryBudget, s.policy.ExecutionRepairBudget, s.policy.OutcomeRepairBudget}}
+	rec := recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}
 	for _, w := range s.terms.warnings {
 		rec.trail.warn(w)
 	}
@@ -74,7 +82,11 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	if !j.served() {
 		rec.note(j)
 	}
-	return rec.keep(j)
+	answer := rec.keep(j)
+	if after, waits := o.Metadata["retry_after_ms"]; waits && !answer.OK() {
+		answer.Metadata = with(answer.Metadata, "retry_after_ms", after)
+	}
+	return answer
 }
 
 // try runs and judges the generation, a stored one or a candidate's.
@@ -142,7 +154,9 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 		if rec.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(rec.artifact.LastFailureClass)
 		}
-		rec.adaptive = rec.artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 // of this program, not of an earlier one
+		if rec.artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 { // of this program, not of an earlier one
+			rec.adaptive, rec.drifted = true, sourcesOf(rec.artifact, g)
+		}
 	}
 	return rec.repair(ctx, g, why)
 }
@@ -169,6 +183,7 @@ func (rec *recovery) count(g *agent.Generation, j judged) {
 
 // note puts a failed attempt on the call's trail.
 func (rec *recovery) note(j judged) {
+	rec.repairEnded(false)
 	if len(rec.trail.failures) >= maxAttemptFailures {
 		return
 	}

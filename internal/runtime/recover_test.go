@@ -168,8 +168,10 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	clock = clock.Add(31 * time.Second)
 	model.Programs["r.m"] = []string{"fixed"}
 	wantReply(t, "after the delay", call("m", "bad"), `"fixed" repaired`)
-	if len(r.backoffs.all) != 0 {
-		t.Error("a success leaves the failures")
+	for k, b := range r.backoffs.all {
+		if b.failures != 0 || b.until.After(clock) {
+			t.Errorf("a success leaves the failures of %v: %+v", k, b)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -217,6 +218,12 @@ func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string 
 	return runnable(in, a, g)
 }
 
+// underSwitch reports whether a switch asks for a program at each call. Such a program answers its call and displaces none:
+// once the switch is back, what served before serves again.
+func underSwitch(reason string) bool {
+	return reason == ReasonReadDisabled || reason == ReasonNotCanary || reason == ReasonForced
+}
+
 // runnable says why the generation cannot be run at all, or "".
 func runnable(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
 	switch {
@@ -236,15 +243,16 @@ func runnable(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
 	return ""
 }
 
-// Degraded reports whether a generation is degraded: enough counted failures, a recent rate above the limit, and more
-// failures than successes.
+// Degraded reports whether a generation is degraded: among its recent counted results there are enough failures, and they
+// are more than their limit allows, or the newest ones in a row. What it answered before that does not outweigh them.
 func Degraded(g *agent.Generation, p agent.DegradedPolicy) bool {
-	failures := g.IntrinsicFailureCount + g.AdaptiveFailureCount
-	if failures < int64(p.MinFailures) || failures <= g.SuccessCount {
+	recent := g.Window[max(0, len(g.Window)-p.Window):]
+	failures := len(recent) - strings.Count(recent, "o")
+	if failures < p.MinFailures {
 		return false
 	}
-	rate, _ := g.RecentRate(p.Window)
-	return rate > p.Rate
+	row := len(recent) - 1 - strings.LastIndexByte(recent, 'o')
+	return row >= p.MinFailures || float64(failures)/float64(len(recent)) > p.Rate
 }
 
 func figures(a *agent.Artifact, g *agent.Generation) Figures {

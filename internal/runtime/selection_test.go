@@ -86,7 +86,8 @@ func TestSelect(t *testing.T) {
 		{name: "degraded", artifact: degraded(), decision: agent.DecideRepair, reason: ReasonDegraded, generation: "gen-1"},
 		{name: "degraded, repair off", artifact: degraded(), policy: policy(func(p *agent.Policy) { p.RepairEnabled = false }), decision: agent.DecideForge, reason: ReasonDegraded, generation: "gen-1"},
 		{name: "degraded, budget spent", artifact: with(degraded(), func(a *agent.Artifact) { a.RepairCountSinceRegen = 3 }), decision: agent.DecideForge, reason: ReasonDegraded, generation: "gen-1"},
-		{name: "fails, but not more than it serves", artifact: artifact(nil, generation("gen-1", k, "ooooiiii", nil)), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "fails, but not more than it serves", artifact: artifact(nil, generation("gen-1", k, "ooooioioi", nil)), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
+		{name: "fails in a row, after it served for long", artifact: artifact(nil, generation("gen-1", k, "oooooooooooooooooiii", nil)), decision: agent.DecideRepair, reason: ReasonDegraded, generation: "gen-1"},
 		{name: "too few failures", artifact: artifact(nil, generation("gen-1", k, "ii", nil)), decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "stale", artifact: healthy(), checked: other, decision: agent.DecideRepair, reason: ReasonContractChanged, generation: "gen-1"},
 		{name: "stale, repair off", artifact: healthy(), checked: other, policy: policy(func(p *agent.Policy) { p.RepairEnabled = false }), decision: agent.DecideForge, reason: ReasonContractChanged, generation: "gen-1"},
@@ -195,7 +196,7 @@ func TestDecisionMatrix(t *testing.T) {
 func TestDegradedAtItsEdges(t *testing.T) {
 	t.Parallel()
 	p := agent.DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: 5}
-	for window, want := range map[string]bool{"oiii": true, "ooii": false, "oii": false, "oooiii": false, "ooiii": false, "ooiiaa": true, "oiaiiooiii": false, "iioiiioiii": true} {
+	for window, want := range map[string]bool{"oiii": true, "ooii": false, "oii": false, "oooiii": true, "ooiii": true, "ooiiaa": true, "oiaiiooiii": true, "iioiiioiii": true, "iiioo": false, "iiaoi": true, "ioioi": false, "iiiiiooooo": false} {
 		g := generation("gen-1", "k", window, nil)
 		if got := Degraded(g, p); got != want {
 			rate, _ := g.RecentRate(p.Window)

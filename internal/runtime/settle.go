@@ -36,7 +36,7 @@ func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
 	switch {
 	case rec.alone(), rec.policy.ForceGeneration, rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
-		rec.r.backoffs.clear(rec.backoffKey())
+		rec.settleAdopted()
 	case !forged || o.OK():
 	case honest && rec.adopting == nil && rec.fresh.generation.Cacheable:
 		rec.fresh.charge(rec.trail.usage)
@@ -46,6 +46,30 @@ func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
 		rec.forgeFailed(o, nil)
 	}
 	return o
+}
+
+// settleAdopted forgets earlier failures, but for a row of programs that replace each other. The call that asked for the
+// program counts it.
+func (rec *recovery) settleAdopted() {
+	if !rec.patches() || rec.reused {
+		rec.r.backoffs.clear(rec.backoffKey())
+		return
+	}
+	if rec.trail.requested == 0 {
+		return
+	}
+	failed := agent.ErrExecution
+	if len(rec.trail.failures) > 0 { // what the replaced program failed with
+		failed = rec.trail.failures[0].ErrorType
+	}
+	lasted := rec.decision.Generation.SuccessCount >= agent.Window
+	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.r.o.Now(), rec.policy)
+}
+
+// patches reports whether the new program replaces one that failed.
+func (rec *recovery) patches() bool {
+	d := &rec.decision
+	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == ReasonDegraded || d.Reason == ReasonUnproven)
 }
 
 // proven reports whether the candidate is adopted for more than an honest error. A first generation is in any case: it has

@@ -33,6 +33,7 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 	}()
 	for {
 		res, leader, ok := rec.fly(ctx, q, span)
+		rec.askedRepairs(q, res, leader)
 		if !ok {
 			if leader {
 				rec.trail.usage.Add(res.usage)
@@ -52,10 +53,36 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 		}
 		rec.trail.failures = appendBounded(rec.trail.failures, res.attempts)
 		if res.candidate == nil {
-			rec.class, rec.trail.refused = res.class, res.last
+			if rec.class, rec.trail.refused = res.class, res.last; rec.class == agent.ClassIntrinsic {
+				rec.repairEnded(false)
+			}
 			return nil, res.failure
 		}
 		return res.candidate, nil
+	}
+}
+
+// askedRepairs notes the repairs that the model was asked for in a flight: of a program that failed, of a fresh one or a
+// stored one, and of those that the gate refused. All but the last have failed.
+func (rec *recovery) askedRepairs(q forgeRequest, res forgeResult, leader bool) {
+	n := res.guardrails
+	if q.kind == provider.KindRepair {
+		n++
+	}
+	for range n {
+		rec.repairEnded(false)
+		rec.trail.repairAttempted, rec.trail.repairOpen, rec.trail.repairShared = true, true, !leader
+	}
+}
+
+// repairEnded counts the open repair, if there is one. Of the calls that share one, the call that asked for it counts it.
+func (rec *recovery) repairEnded(ok bool) {
+	t := &rec.trail
+	if !t.repairOpen {
+		return
+	}
+	if t.repairOpen, t.repairSucceeded = false, ok; !t.repairShared {
+		rec.r.metrics.ObserveRepair(ok)
 	}
 }
 
