@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -70,6 +71,10 @@ type Options struct {
 	// Engine is what runs programs: auto, ssa or yaegi.
 	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|ssa|yaegi" help:"what runs programs: ssa runs all; auto gives plain programs without loops to yaegi, yaegi those with loops too"`
 
+	// Policy changes the policy at each start, before anything is served: a JSON object, or NAME=VALUE with white space
+	// between them. It wins over what was changed while the daemon ran.
+	Policy string `name:"policy" env:"RECURGENT_POLICY" value:"NAME=VALUE..." default:"as it was left" help:"switches and thresholds set at each start, before anything is served, as recurgentd policy set takes them: artifact_read_enabled=false repair_enabled=false, or a JSON object"`
+
 	Tokens []api.Token             // who may send requests; none: everybody on this machine
 	Traces *telemetry.TraceOptions // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
 	Logger zerolog.Logger          // of the daemon
@@ -102,7 +107,7 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkChoices} {
+	for _, check := range []func() error{o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkChoices, o.checkPolicy} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -216,6 +221,13 @@ func (o *Options) checkChoices() error {
 		return err
 	}
 	return oneOf("isolation", o.Isolation, "program", "call")
+}
+
+func (o *Options) checkPolicy() error {
+	if _, err := agent.PolicyPatchOf(o.Policy); err != nil {
+		return refuse("policy", "%s", err)
+	}
+	return nil
 }
 
 // hostPattern reports whether the text is host, host:port or *.domain.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	openapi "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -119,6 +121,17 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 	}
 	a.run = run
 	a.onStop("calls under way", a.drain)
+	patch, err := agent.PolicyPatchOf(o.Policy)
+	if err != nil {
+		return refuse("policy", "%s", err)
+	}
+	var bad *agent.PolicyError
+	if err := run.PolicyAtStart(ctx, patch); errors.As(err, &bad) {
+		return refuse("policy", "%s %s", strings.ReplaceAll(strings.TrimPrefix(bad.Field, "/"), "/", "."), bad.Reason)
+	} else if err != nil {
+		return err
+	}
+	run.Begin()
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
@@ -15,11 +17,12 @@ type services struct {
 	*operator.Operator
 	*predict.Service
 
-	endMaintenance context.CancelFunc
-	maintained     chan struct{} // closed when maintenance has ended
+	log            zerolog.Logger
+	endMaintenance context.CancelFunc // nil until Begin
+	maintained     chan struct{}      // closed when maintenance has ended
 }
 
-// newServices wires the services around one runtime and begins maintenance, which looks every tick whether it is due.
+// newServices wires the services around one runtime. Begin begins maintenance, which looks every tick whether it is due.
 func newServices(ctx context.Context, ro runtime.Options, engine string, b Build, tick time.Duration) (*services, error) {
 	run, err := runtime.New(ctx, ro)
 	if err != nil {
@@ -35,22 +38,28 @@ func newServices(ctx context.Context, ro runtime.Options, engine string, b Build
 	if err != nil {
 		return nil, err
 	}
-	s := &services{Runtime: run, Operator: op, Service: answers, maintained: make(chan struct{})}
+	return &services{Runtime: run, Operator: op, Service: answers, log: ro.Logger, maintained: make(chan struct{})}, nil
+}
+
+// Begin begins what the daemon does by itself. It is called once, when the policy is the one to go by.
+func (s *services) Begin() {
+	var ctx context.Context
 	ctx, s.endMaintenance = context.WithCancel(context.Background())
 	go func() {
 		defer close(s.maintained)
-		if err := run.ResumeCorrections(ctx); err != nil {
-			ro.Logger.Warn().Err(err).Msg("corrections that a stop interrupted could not be resumed")
+		if err := s.ResumeCorrections(ctx); err != nil {
+			s.log.Warn().Err(err).Msg("corrections that a stop interrupted could not be resumed")
 		}
-		op.Maintain(ctx)
+		s.Maintain(ctx)
 	}()
-	return s, nil
 }
 
 // Stop stops the runtime, then maintenance. It returns the runtime's error.
 func (s *services) Stop(ctx context.Context) error {
 	err := s.Runtime.Stop(ctx)
-	s.endMaintenance()
-	<-s.maintained
+	if s.endMaintenance != nil {
+		s.endMaintenance()
+		<-s.maintained
+	}
 	return err
 }

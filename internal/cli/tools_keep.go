@@ -198,7 +198,7 @@ func (t *errand) policy() error {
 }
 
 func (t *errand) setPolicy() error {
-	patch, err := policyPatch(t.args)
+	patch, err := agent.PolicyPatch(t.args)
 	if err != nil {
 		return exitWith(ExitUsage, err)
 	}
@@ -214,35 +214,6 @@ func (t *errand) showPolicy(data []byte) error {
 		return t.out.document(data)
 	}
 	return t.out.indented(data)
-}
-
-// policyPatch builds a merge patch from NAME=VALUE pairs and whole objects.
-func policyPatch(args []string) (map[string]any, error) {
-	patch := map[string]any{}
-	for _, arg := range args {
-		if strings.HasPrefix(strings.TrimSpace(arg), "{") {
-			if err := json.Unmarshal([]byte(arg), &patch); err != nil {
-				return nil, fmt.Errorf("%q is not a JSON object", arg)
-			}
-			continue
-		}
-		name, value, ok := strings.Cut(arg, "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is not NAME=VALUE", arg)
-		}
-		at := patch
-		parts := strings.Split(name, ".")
-		for _, p := range parts[:len(parts)-1] {
-			next, ok := at[p].(map[string]any)
-			if !ok {
-				next = map[string]any{}
-				at[p] = next
-			}
-			at = next
-		}
-		at[parts[len(parts)-1]] = client.Value(value)
-	}
-	return patch, nil
 }
 
 // maxInput bounds a file, or standard input, that is sent to the daemon.

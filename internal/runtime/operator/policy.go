@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
@@ -25,6 +26,20 @@ func (o *Operator) PatchPolicy(ctx context.Context, patch json.RawMessage, actor
 		entry.Before, entry.After = agent.Encoded(now), agent.Encoded(p)
 		return p, &entry, nil
 	})
+}
+
+// PolicyAtStart applies the patch of the start-up settings. The audit trail has it where it changes anything.
+func (o *Operator) PolicyAtStart(ctx context.Context, patch map[string]any) error {
+	if len(patch) == 0 {
+		return nil
+	}
+	now := o.calls.Policy()
+	p, err := patchedPolicy(now, agent.Encoded(patch))
+	if err != nil || reflect.DeepEqual(p, now) {
+		return err
+	}
+	_, err = o.PatchPolicy(ctx, agent.Encoded(patch), maintainer)
+	return err
 }
 
 // patchedPolicy applies the patch. Members that the patch sets to null return to their defaults.

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// PolicyPatch builds a merge patch of a policy from NAME=VALUE pairs, whose names may have dots and whose values are JSON
+// where they parse, and from whole JSON objects. What comes later wins.
+func PolicyPatch(words []string) (map[string]any, error) {
+	patch := map[string]any{}
+	for _, word := range words {
+		if strings.HasPrefix(strings.TrimSpace(word), "{") {
+			if err := json.Unmarshal([]byte(word), &patch); err != nil {
+				return nil, fmt.Errorf("%q is not a JSON object", word)
+			}
+			continue
+		}
+		name, text, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not NAME=VALUE", word)
+		}
+		at := patch
+		parts := strings.Split(name, ".")
+		for _, p := range parts[:len(parts)-1] {
+			next, ok := at[p].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[p] = next
+			}
+			at = next
+		}
+		var value any = text
+		if json.Valid([]byte(text)) {
+			value = json.RawMessage(text)
+		}
+		at[parts[len(parts)-1]] = value
+	}
+	return patch, nil
+}
+
+// PolicyPatchOf is PolicyPatch of one text: a JSON object, or pairs with white space between them.
+func PolicyPatchOf(text string) (map[string]any, error) {
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, "{") {
+		return PolicyPatch([]string{text})
+	}
+	return PolicyPatch(strings.Fields(text))
+}
