@@ -57,8 +57,8 @@ type Runtime interface {
 	Policy() agent.Policy
 	PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error)
 
-	Tool(ctx context.Context, role string) (agent.Tool, error)
-	ListTools(ctx context.Context, after string, limit int) ([]agent.Tool, error)
+	Tool(ctx context.Context, role string) (operator.KnownTool, error)
+	ListTools(ctx context.Context, after string, limit int) ([]operator.KnownTool, error)
 	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
 	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)

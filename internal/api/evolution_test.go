@@ -41,7 +41,7 @@ func (f *fake) HistoryUsage(context.Context) (operator.HistoryUsage, error) {
 
 func (f *fake) Trends(_ context.Context, w time.Duration) (operator.Trends, error) {
 	t := operator.Trend{Since: agent.FormatTime(at), Until: agent.FormatTime(at), ProgramSource: map[string]int{"persisted": 1}, FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
-	return operator.Trends{Window: w.String(), Total: t, Buckets: []operator.Trend{t}}, f.note("Trends")
+	return operator.Trends{Window: w.String(), Total: t, Buckets: []operator.Trend{t}, KnownTools: operator.KnownTools{Starving: []string{}}}, f.note("Trends")
 }
 
 func TestEvolutionRoutes(t *testing.T) {

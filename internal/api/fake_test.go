@@ -181,12 +181,12 @@ func aTool(role string) agent.Tool {
 		Methods: map[string]agent.Contract{"add": {Acceptance: json.RawMessage(`["right"]`)}}, CreatedAt: at, LastUsedAt: at, Revision: 7}
 }
 
-func (f *fake) Tool(_ context.Context, role string) (agent.Tool, error) {
-	return aTool(role), f.known("Tool", role, "calculator")
+func (f *fake) Tool(_ context.Context, role string) (operator.KnownTool, error) {
+	return operator.KnownTool{Tool: aTool(role), Score: 0.5, LifecycleState: agent.StateProbation}, f.known("Tool", role, "calculator")
 }
 
-func (f *fake) ListTools(_ context.Context, _ string, _ int) ([]agent.Tool, error) {
-	return []agent.Tool{aTool("calculator")}, f.note("ListTools")
+func (f *fake) ListTools(_ context.Context, _ string, _ int) ([]operator.KnownTool, error) {
+	return []operator.KnownTool{{Tool: aTool("calculator"), Score: 0.5, LifecycleState: agent.StateProbation}}, f.note("ListTools")
 }
 
 func (f *fake) PutTool(_ context.Context, q operator.ToolPut) (agent.Tool, bool, error) {

@@ -95,7 +95,7 @@ func TestOperationsAreDescribedInFull(t *testing.T) {
 func TestSchemasAndStructsAgree(t *testing.T) {
 	doc := loadDocument(t)
 	for name, v := range map[string]any{
-		"Session": agent.Session{}, "Tool": agent.Tool{}, "LogEntry": agent.LogEntry{}, "Policy": agent.Policy{}, "HistoryRecord": agent.Record{},
+		"Session": agent.Session{}, "Tool": operator.KnownTool{}, "LogEntry": agent.LogEntry{}, "Policy": agent.Policy{}, "HistoryRecord": agent.Record{},
 		"OutcomeSummary": agent.OutcomeSummary{}, "CallReply": runtime.Reply{}, "Program": runtime.Program{}, "Selection": agent.Selection{}, "Usage": agent.Usage{},
 		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": agent.AuditEntry{}, "Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
 		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": operator.VersionInfo{}, "Introspection": runtime.Introspection{},

@@ -25,7 +25,7 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, page(tools, limit, func(t agent.Tool) string { return t.Role }))
+	return s.send(w, http.StatusOK, page(tools, limit, func(t operator.KnownTool) string { return t.Role }))
 }
 
 func noTool(err error, role string) error { return missing(err, "tool "+strconv.Quote(role)) }

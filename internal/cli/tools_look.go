@@ -87,15 +87,18 @@ func (t *errand) list() error {
 	if len(t.args) == 1 {
 		return t.programs(t.args[0])
 	}
-	tools, err := pages[agent.Tool](t, "/v1/tools")
+	tools, err := pages[struct {
+		agent.Tool
+		Score float64 `json:"score"`
+	}](t, "/v1/tools")
 	if err != nil {
 		return err
 	}
 	var rows [][]string
 	for _, tool := range tools {
-		rows = append(rows, []string{tool.Role, number(tool.UsageCount), day(tool.LastUsedAt), tool.Purpose})
+		rows = append(rows, []string{tool.Role, number(tool.UsageCount), fmt.Sprintf("%.2f", tool.Score), day(tool.LastUsedAt), tool.Purpose})
 	}
-	return t.table("ROLE USED LAST PURPOSE", rows)
+	return t.table("ROLE USED SCORE LAST PURPOSE", rows)
 }
 
 func (t *errand) programs(role string) error {
@@ -226,9 +229,9 @@ func (t *errand) scorecards() error {
 			}
 		}
 		rows = append(rows, []string{a.MethodName, a.LifecycleState, number(int64(len(s.Sessions))), fmt.Sprintf("%d/%d", s.ContractPassed, s.ContractChecked),
-			number(s.GuardrailExhausted), number(s.OutcomeRepairExhausted), number(s.WrongToolBoundary), number(s.ProvenanceViolations)})
+			number(s.GuardrailExhausted), number(s.OutcomeRepairExhausted), number(s.WrongToolBoundary)})
 	}
-	return t.table("METHOD STATE SESSIONS CONTRACT GUARDRAILS REPAIRS BOUNDARY PROVENANCE", rows)
+	return t.table("METHOD STATE SESSIONS CONTRACT GUARDRAILS REPAIRS BOUNDARY", rows)
 }
 
 func (t *errand) decisions() error {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,6 +39,17 @@ func (n *memoryNamespace) RankTools(_ context.Context, now time.Time, limit int)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.ranking.Top(now, limit), nil
+}
+
+// RankedTool is part of Namespace.
+func (n *memoryNamespace) RankedTool(_ context.Context, role string, now time.Time) (RankedTool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t, ok := n.ranking.Of(role, now)
+	if !ok {
+		return t, fmt.Errorf("%w: tool %s", ErrNotFound, role)
+	}
+	return t, nil
 }
 
 // PutTool is part of Namespace.

@@ -131,7 +131,7 @@ func (r *Ranking) Top(now time.Time, limit int) []RankedTool {
 	for len(out) < limit && len(front.open) > 0 {
 		i := heap.Pop(&front).(int)
 		e := r.known[i]
-		out = append(out, RankedTool{Tool: *e.tool, Methods: slices.Sorted(maps.Keys(e.methods)), Score: e.score(now), State: e.state()})
+		out = append(out, e.view(now))
 		for _, child := range []int{2*i + 1, 2*i + 2} {
 			if child < len(r.known) {
 				heap.Push(&front, child)
@@ -139,6 +139,15 @@ func (r *Ranking) Top(now time.Time, limit int) []RankedTool {
 		}
 	}
 	return out
+}
+
+// Of returns the registered tool of that role with what ranks it; false when there is none.
+func (r *Ranking) Of(role string, now time.Time) (RankedTool, bool) {
+	e := r.roles[role]
+	if e == nil || e.tool == nil {
+		return RankedTool{}, false
+	}
+	return e.view(now), true
 }
 
 // Stale lists what was not used since before, by role and method.

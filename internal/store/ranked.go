@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -50,6 +51,10 @@ func (e *ranked) used() time.Time {
 
 func (e *ranked) score(now time.Time) float64 {
 	return e.rate() * math.Exp(-max(0, days(now.Sub(e.used())))/recencyDays)
+}
+
+func (e *ranked) view(now time.Time) RankedTool {
+	return RankedTool{Tool: *e.tool, Methods: slices.Sorted(maps.Keys(e.methods)), Score: e.score(now), State: e.state()}
 }
 
 func (e *ranked) state() string {

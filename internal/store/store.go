@@ -203,6 +203,8 @@ type Registry interface {
 	// RankTools returns at most limit known tools for a prompt, best first by the rank of the last score change:
 	// success rate times recency, lifecycle first. Its cost does not grow with the number of tools.
 	RankTools(ctx context.Context, now time.Time, limit int) ([]RankedTool, error)
+	// RankedTool returns a known tool with what ranks it. ErrNotFound when there is none.
+	RankedTool(ctx context.Context, role string, now time.Time) (RankedTool, error)
 	// PutTool registers the role or changes its contract. ErrConflict when the revision is not the tool's
 	// (0: the tool must be new).
 	PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (agent.Tool, error)
@@ -228,7 +230,8 @@ type Maintenance interface {
 	// Stale lists tools and artifacts not used since before.
 	Stale(ctx context.Context, before time.Time) ([]Target, error)
 	// Archive moves the targets out of the way, byte for byte; Restore brings them back. Remove deletes for good.
-	// An empty Method means the tool and all its artifacts.
+	// An empty Method means the tool and all its artifacts. What was archived last comes back, or, where the entry names in
+	// Undoes the operation that archived it, what that one moved; ErrNotFound when that has been restored already.
 	Archive(ctx context.Context, targets []Target, audit agent.AuditEntry) error
 	Restore(ctx context.Context, targets []Target, audit agent.AuditEntry) error // ErrNotFound, ErrExists
 	Remove(ctx context.Context, targets []Target, audit agent.AuditEntry) error

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -10,14 +11,36 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// A KnownTool is a registry entry with what orders it among the known tools of prompts.
+type KnownTool struct {
+	agent.Tool
+	Score          float64 `json:"score"`                     // success rate times recency, 0 to 1, to four digits
+	LifecycleState string  `json:"lifecycle_state,omitempty"` // the best of its programs; "" without one
+}
+
 // Tool returns a registry entry.
-func (o *Operator) Tool(ctx context.Context, role string) (agent.Tool, error) {
-	return o.store.Tool(ctx, role)
+func (o *Operator) Tool(ctx context.Context, role string) (KnownTool, error) {
+	t, err := o.store.RankedTool(ctx, role, o.o.Now())
+	return knownTool(t), err
 }
 
 // ListTools returns registry entries by role, after the role after.
-func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]agent.Tool, error) {
-	return o.store.ListTools(ctx, after, limit)
+func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]KnownTool, error) {
+	tools, err := o.store.ListTools(ctx, after, limit)
+	out := make([]KnownTool, 0, len(tools))
+	for _, t := range tools {
+		ranked, err := o.store.RankedTool(ctx, t.Role, o.o.Now())
+		if err != nil { // archived meanwhile
+			ranked = store.RankedTool{Tool: t}
+		}
+		out = append(out, knownTool(ranked))
+	}
+	return out, err
+}
+
+func knownTool(t store.RankedTool) KnownTool {
+	const digits = 1e4
+	return KnownTool{Tool: t.Tool, Score: math.Round(t.Score*digits) / digits, LifecycleState: t.State}
 }
 
 // Artifact returns the artifact, store.ErrNotFound when there is none.

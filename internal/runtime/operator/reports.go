@@ -126,6 +126,8 @@ type Trends struct {
 	Truncated bool    `json:"truncated"` // there were more calls than the newest 10,000
 	Total     Trend   `json:"total"`
 	Buckets   []Trend `json:"buckets"` // twelve equal parts of the window, oldest first
+
+	KnownTools KnownTools `json:"known_tools"`
 }
 
 // Trend is one span of time.
@@ -199,5 +201,6 @@ func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, er
 		n := min(max(0, int(at.Sub(since)/step)), trendBuckets-1)
 		t.Buckets[n].add(&entries[i])
 	}
-	return t, nil
+	t.KnownTools, err = o.knownTools(ctx, since, entries)
+	return t, err
 }

@@ -255,6 +255,17 @@ func (p *catalog) RankTools(_ context.Context, now time.Time, limit int) ([]stor
 	return p.ranking.Top(now, limit), nil
 }
 
+// RankedTool is part of store.Namespace.
+func (p *catalog) RankedTool(_ context.Context, role string, now time.Time) (store.RankedTool, error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	t, ok := p.ranking.Of(role, now)
+	if !ok {
+		return t, fmt.Errorf("%w: tool %s", store.ErrNotFound, role)
+	}
+	return t, nil
+}
+
 // PutTool is part of store.Namespace.
 func (p *catalog) PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (agent.Tool, error) {
 	e := p.n.newEntry()
