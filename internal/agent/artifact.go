@@ -107,7 +107,6 @@ type Scorecard struct {
 	GuardrailExhausted     int64    `json:"guardrail_exhausted"`
 	OutcomeRepairExhausted int64    `json:"outcome_repair_exhausted"`
 	WrongToolBoundary      int64    `json:"wrong_tool_boundary"`
-	ProvenanceViolations   int64    `json:"provenance_violations"`
 }
 
 // Generation is one version of an artifact's program.

@@ -224,7 +224,6 @@ func (s Scorecard) with(from, to Scorecard) Scorecard {
 	next.GuardrailExhausted += s.GuardrailExhausted - from.GuardrailExhausted
 	next.OutcomeRepairExhausted += s.OutcomeRepairExhausted - from.OutcomeRepairExhausted
 	next.WrongToolBoundary += s.WrongToolBoundary - from.WrongToolBoundary
-	next.ProvenanceViolations += s.ProvenanceViolations - from.ProvenanceViolations
 	next.Sessions = slices.Clone(to.Sessions)
 	for _, id := range s.Sessions {
 		if !slices.Contains(from.Sessions, id) && !slices.Contains(next.Sessions, id) && len(next.Sessions) < maxSessions {

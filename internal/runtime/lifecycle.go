@@ -157,7 +157,7 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 
 // Promotable reports whether the current generation, with one more ok call of that session, passes the gates of
 // solver_promotion_v1: enough counted calls from enough sessions, a value that keeps its contract nearly always, no
-// exhausted recoveries, no referral to another tool, no provenance violation, not degraded, and no worse than the durable
+// exhausted recoveries, no referral to another tool, not degraded, and no worse than the durable
 // generation whose place it would take.
 func Promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 	g := a.Current()
@@ -175,7 +175,7 @@ func Promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 	}
 	kept := s.ContractChecked == 0 || float64(s.ContractPassed)/float64(s.ContractChecked) >= p.Promotion.ContractPass
 	return calls >= int64(p.Promotion.MinCalls) && sessions >= p.Promotion.MinSessions && kept && s.GuardrailExhausted == 0 &&
-		s.OutcomeRepairExhausted == 0 && s.WrongToolBoundary == 0 && s.ProvenanceViolations == 0
+		s.OutcomeRepairExhausted == 0 && s.WrongToolBoundary == 0
 }
 
 // outdoes reports whether the incumbent, a durable generation under the same machine-checked contract, fails more seldom

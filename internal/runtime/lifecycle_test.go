@@ -105,7 +105,6 @@ func TestPromotionGates(t *testing.T) {
 		{"an incumbent that is no better", func(a *agent.Artifact) {
 			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo", func(g *agent.Generation) { g.State = agent.StateDurable }))
 		}, "two", true},
-		{"a provenance violation", func(a *agent.Artifact) { a.Scorecard.ProvenanceViolations = 1 }, "two", false},
 	}
 	p := agent.DefaultPolicy()
 	for _, tt := range tests {

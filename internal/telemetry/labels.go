@@ -25,12 +25,11 @@ var (
 
 	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "canceled", other}
 	verdictKinds     = []string{agent.VerdictRight, agent.VerdictWrong}
-	guardrailTypes   = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, "missing_external_provenance", "hardcoded_external_fallback_success",
-		"singleton_method_mutation", "context_tools_shape_misuse", "role_profile_continuity_violation", other}
-	mismatches = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}
+	guardrailTypes   = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, other}
+	mismatches       = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}
 	// The statuses are those of the default policy: an operator's own ones are other.
 	weakReasons       = append(slices.Clone(agent.DefaultPolicy().WeakSuccess.Statuses), emptyArray, other)
-	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", "temporal_reask_no_tooling", signalVerdict, other}
+	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", signalVerdict, other}
 	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
 
 	engines = []string{"ssa", "yaegi"}
