@@ -136,3 +136,33 @@ func TestBackoffsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Programs that replace each other are free for a round of repairs and one more; then each delays the next. One that lasted
+// begins a new row.
+func TestPatchesBackOff(t *testing.T) {
+	t.Parallel()
+	var b backoffs
+	p := agent.DefaultPolicy()
+	at := time.Unix(1000, 0)
+	k := backoffKey{methodKey{"r", "m"}, "none"}
+	for i, want := range []time.Duration{0, 0, 0, 0, 30, 60, 120} {
+		b.patched(k, agent.ErrExecution, false, at, &p)
+		wait, waiting := b.waiting(k, at)
+		if waiting != (want > 0) || waiting && (!wait.until.Equal(at.Add(want*time.Second)) || wait.errorType != agent.ErrExecution) {
+			t.Errorf("patch %d: %v until %v, want %v", i+1, waiting, wait.until, want*time.Second)
+		}
+	}
+	b.patched(k, agent.ErrExecution, true, at, &p)
+	if _, waiting := b.waiting(k, at); waiting {
+		t.Error("the successor of a program that lasted waits")
+	}
+	b.failed(k, agent.Failed(agent.ErrExecution, "boom"), nil, at, p.Backoff)
+	b.patched(k, agent.ErrExecution, false, at, &p)
+	if f, _ := b.last(k); f.failures != 0 || f.patches != 2 {
+		t.Errorf("a patch leaves %d failures, and is number %d of its row", f.failures, f.patches)
+	}
+	b.clear(k)
+	if _, known := b.last(k); known {
+		t.Error("a success leaves the row")
+	}
+}
