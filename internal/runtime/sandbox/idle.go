@@ -142,6 +142,7 @@ func (p *Pool) tidyOnce(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken, p.rate = 0, p.taken
+	p.warm.sweep()
 	for _, r := range slices.AppendSeq(slices.Clone(p.blank), p.warm.all()) {
 		cpu := r.cpuTime()
 		switch {

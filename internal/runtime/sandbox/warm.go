@@ -3,6 +3,7 @@ package sandbox
 import (
 	"container/list"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -58,15 +59,10 @@ func (w *warmSet) remove(r *runner) bool {
 		return false
 	}
 	key := warmKey{r.program, r.owner}
-	rest := slices.DeleteFunc(w.byKey[key], func(e *runner) bool { return e == r })
-	if w.byKey[key] = rest; len(rest) == 0 {
-		delete(w.byKey, key)
-	}
+	w.byKey[key] = slices.DeleteFunc(w.byKey[key], func(e *runner) bool { return e == r })
 	own := w.byOwner[r.owner]
 	own.runners.Remove(r.place)
-	if own.bytes -= r.held; own.runners.Len() == 0 {
-		delete(w.byOwner, r.owner)
-	}
+	own.bytes -= r.held
 	w.bytes -= r.held
 	w.count--
 	r.place = nil
@@ -79,6 +75,7 @@ func (w *warmSet) evict() *runner {
 	if w.count == 0 {
 		return nil
 	}
+	w.sweep()
 	share := w.bytes / int64(len(w.byOwner))
 	var oldest *runner
 	for _, own := range w.byOwner {
@@ -89,6 +86,12 @@ func (w *warmSet) evict() *runner {
 	}
 	w.remove(oldest)
 	return oldest
+}
+
+// sweep forgets programs and owners without a runner. Calls leave them, because their next one comes soon.
+func (w *warmSet) sweep() {
+	maps.DeleteFunc(w.byKey, func(_ warmKey, list []*runner) bool { return len(list) == 0 })
+	maps.DeleteFunc(w.byOwner, func(_ string, own *holding) bool { return own.runners.Len() == 0 })
 }
 
 // all yields the runners. They may be removed meanwhile.

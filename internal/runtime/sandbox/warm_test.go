@@ -37,7 +37,8 @@ func TestEvict(t *testing.T) {
 				t.Errorf("%s: %v, want %s", c.name, r, want)
 			}
 		}
-		if r := w.evict(); r != nil || w.count != 0 || w.bytes != 0 || len(w.byKey)+len(w.byOwner) != 0 {
+		r := w.evict()
+		if w.sweep(); r != nil || w.count != 0 || w.bytes != 0 || len(w.byKey)+len(w.byOwner) != 0 {
 			t.Errorf("%s: something is left: %+v", c.name, w)
 		}
 	}

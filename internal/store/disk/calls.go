@@ -111,11 +111,13 @@ func (p *calls) write(list []*pendingCall, exporting bool) error {
 }
 
 func encodeCalls(list []*pendingCall) (logs, values [][]byte, err error) {
+	size := 0 // of the longest line so far: the next is much like it
 	for _, c := range list {
-		line, err := appendLog(nil, &c.log, true)
+		line, err := appendLog(make([]byte, 0, size), &c.log, true)
 		if err != nil {
 			return nil, nil, err
 		}
+		size = max(size, len(line)+len(line)/16)
 		logs = append(logs, line)
 		if c.value.empty() {
 			continue

@@ -17,7 +17,7 @@ func encodeCall(name agent.Namespace, c *store.CallCommit, now time.Time) (*entr
 	if c.Context.Empty() {
 		e.Context = nil
 	}
-	w := &jsonWriter{buf: make([]byte, 0, 2048)}
+	w := &jsonWriter{buf: make([]byte, 0, entrySize(c))}
 	w.int("t", e.At)
 	if e.NS != "" {
 		w.str("ns", string(e.NS))
@@ -58,6 +58,16 @@ func encodeCall(name agent.Namespace, c *store.CallCommit, now time.Time) (*entr
 		return nil, nil, fmt.Errorf("call %s cannot be stored: %w", c.Log.CallID, w.err)
 	}
 	return e, append(w.buf, '}'), nil
+}
+
+// entrySize is about how many bytes the entry of a call takes: what it always has, and its arguments, value and effects, which stand in it
+// once or twice.
+func entrySize(c *store.CallCommit) int {
+	n := 1792 + 2*(len(c.Outcome.Value)+len(c.Record.Kwargs)) + len(c.Effects) + len(c.Reply)
+	for _, a := range c.Record.Args {
+		n += 2 * len(a)
+	}
+	return n
 }
 
 // encodeLog appends the log entry with what it brings: the outcome and the effects.

@@ -16,7 +16,14 @@ func Append(fs vfs.FS, name string, off int64, lines [][]byte) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	text := append(bytes.Join(lines, []byte("\n")), '\n')
+	total := len(lines)
+	for _, line := range lines {
+		total += len(line)
+	}
+	text := make([]byte, 0, total)
+	for _, line := range lines {
+		text = append(append(text, line...), '\n')
+	}
 	size, err := f.Size()
 	if err == nil && size > off {
 		err = f.Truncate(off)
