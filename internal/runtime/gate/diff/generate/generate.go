@@ -109,7 +109,8 @@ func typeText(t types.Type) string {
 		}
 		return p.Name()
 	})
-	return strings.ReplaceAll(text, "jsontext.Value", "json.RawMessage") // an alias since Go 1.27, of a package that programs do not import
+	// Aliases since Go 1.27, of packages that programs do not import.
+	return strings.NewReplacer("jsontext.Value", "json.RawMessage", "jsontext.Options", "json.Options", "jsonopts.Options", "json.Options").Replace(text)
 }
 
 func (g *gen) finish(seed uint64) Program {
