@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +73,24 @@ func TestBloatedRunnerIsNotKept(t *testing.T) {
 	if got := p.Stats().Killed["memory"]; got != 1 {
 		t.Errorf("%d runners were ended for their memory, want 1", got)
 	}
+}
+
+// What a program lets go of does not add up to more than it may have, also where many programs share few processors.
+func TestGarbageIsNoMemory(t *testing.T) {
+	source := program("var kept [][]byte\n\tfor range 60 {\n\t\tkept = append(kept, make([]byte, 1<<20))\n\t}\n\tn := 0\n\tfor range 60_000 {\n\t\tb := make([]byte, 8<<10)\n\t\tn += len(b)\n\t}\n\treturn n + len(kept), nil")
+	const programs = 8
+	p := gatePool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 0, programs, programs })
+	var all sync.WaitGroup
+	for i := range programs {
+		all.Go(func() {
+			req := request(source)
+			req.Owner, req.Timeout = fmt.Sprint("owner", i), time.Minute
+			if got := said(p.Run(t.Context(), req, &fakeHost{})); got != "value 491520060" {
+				t.Error(got)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // The stack of the first thread, which grows by itself and counts as no data, has a limit of its own, whatever that of the daemon is.

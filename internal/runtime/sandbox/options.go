@@ -32,7 +32,7 @@ type Options struct {
 
 	MaxHostBytes int64 // bytes that the host calls of one call may carry, parameters and answers together
 
-	Memory       int64         // bytes of data segment of a runner (RLIMIT_DATA); the heap is kept at two thirds of it; IdleMemory is what a warm one may hold of it
+	Memory       int64         // bytes that a runner may use (RLIMIT_DATA, less what every process has and does not touch); the heap is kept at two thirds of it; IdleMemory is what a warm one may hold of it
 	RunnerMemory int64         // bytes that idle runners may hold together, those kept for their program and the blank ones
 	RunnerCalls  int           // calls after which a runner is replaced
 	RunnerAge    time.Duration // age at which a runner is replaced

@@ -10,7 +10,7 @@ import (
 
 // Config is the first thing that a runner is sent, as JSON.
 type Config struct {
-	Memory     int64             `json:"memory"`      // bytes, RLIMIT_DATA
+	Memory     int64             `json:"memory"`      // bytes that the runner may use
 	CPUSeconds int64             `json:"cpu_seconds"` // of its life
 	MaxValue   int               `json:"max_value"`
 	MaxContext int               `json:"max_context"`

@@ -13,7 +13,7 @@ import (
 )
 
 // runnerThreads: a runner may not make threads, it has as many as it will ever need before it is confined. The Go runtime needs one for
-// each of procs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is about to
+// procs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is about to
 // sleep; it ends none that is idle. These come to the five or six that a start has made.
 const runnerThreads = 8
 
@@ -22,6 +22,9 @@ const addressSpace = 4 << 30
 
 // threadStack is more than the Go runtime needs of a stack that is not Go's.
 const threadStack = 1 << 20
+
+// untouched is data of every runner that nothing writes to, tables of the Go runtime and its libraries for the most part, but that counts.
+const untouched = 64 << 20
 
 // limitProcess sets the limits of the runner process, and leaves those that are lower already.
 func limitProcess(cfg *wire.Config, layers map[string]string) {
@@ -38,7 +41,7 @@ func limitProcess(cfg *wire.Config, layers map[string]string) {
 	// Address space alone says little: an idle Go process has over a gigabyte of it. But page tables count nowhere else, and take a
 	// 512th part of what is mapped, even where it can only be read. Not RLIMIT_NPROC: it counts the user, not the process.
 	if !wire.RaceBuild { // the race detector maps terabytes of shadow
-		limit("data", unix.RLIMIT_DATA, uint64(cfg.Memory))
+		limit("data", unix.RLIMIT_DATA, uint64(cfg.Memory+untouched))
 		limit("as", unix.RLIMIT_AS, uint64(addressSpace+4*cfg.Memory))
 	}
 	limit("stack", unix.RLIMIT_STACK, threadStack) // the first thread's grows by itself, and is no data

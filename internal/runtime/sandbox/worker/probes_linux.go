@@ -254,7 +254,7 @@ func probeMemory(cfg *wire.Config, ready *wire.Ready) {
 		return
 	}
 	for name, ask := range map[string]struct{ bytes, prot uintptr }{
-		"mem: beyond the limit":         {uintptr(cfg.Memory), unix.PROT_READ | unix.PROT_WRITE},
+		"mem: beyond the limit":         {uintptr(cfg.Memory + untouched), unix.PROT_READ | unix.PROT_WRITE},
 		"mem: beyond the address space": {uintptr(addressSpace + 4*cfg.Memory), unix.PROT_READ},
 	} {
 		errno := call(unix.SYS_MMAP, 0, ask.bytes, ask.prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
