@@ -108,6 +108,7 @@ func seriesOf(expr string) []string {
 }
 
 func TestRulesReadWhatThereIs(t *testing.T) {
+	t.Parallel()
 	names := metricNames(t)
 	all := rules(t)
 	for _, r := range all {
@@ -129,6 +130,7 @@ func TestRulesReadWhatThereIs(t *testing.T) {
 }
 
 func TestAlertsHaveRunbooksAndTests(t *testing.T) {
+	t.Parallel()
 	tests := ""
 	files, _ := filepath.Glob("prometheus/tests/*.yml")
 	for _, f := range files {
@@ -174,6 +176,7 @@ func TestAlertsHaveRunbooksAndTests(t *testing.T) {
 }
 
 func TestDashboard(t *testing.T) {
+	t.Parallel()
 	names := metricNames(t)
 	ids := map[int]bool{}
 	taken := map[[2]int]string{}
@@ -217,6 +220,7 @@ func TestDashboard(t *testing.T) {
 
 // Every metric of ours is of use somewhere: a figure that neither a panel nor a rule reads is a figure nobody looks at.
 func TestEveryMetricIsShown(t *testing.T) {
+	t.Parallel()
 	shown := map[string]bool{}
 	for _, p := range dashboard(t) {
 		for _, q := range p.Targets {

@@ -13,6 +13,7 @@ import (
 
 // What daemon and runners take at worst (docs/deployment.md, Memory) fits the limits that are deployed.
 func TestMemoryFitsItsLimits(t *testing.T) {
+	t.Parallel()
 	var compose struct {
 		Services map[string]struct {
 			Environment map[string]string `yaml:"environment"`

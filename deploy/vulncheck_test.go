@@ -10,6 +10,7 @@ import (
 
 // The check for vulnerabilities passes on what govulncheck says, and where nothing could be checked it says so, with an exit code of its own.
 func TestVulncheckSaysWhatItCouldNotCheck(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, tool string // a script that stands for govulncheck; "" for none that can be had
 		code       int

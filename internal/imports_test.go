@@ -52,6 +52,7 @@ var allowed = map[string][]string{
 }
 
 func TestImportsPointOneWay(t *testing.T) {
+	t.Parallel()
 	root := ".."
 	for _, top := range []string{"cmd", "internal", "api", "test"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(file string, d fs.DirEntry, err error) error {
@@ -123,6 +124,7 @@ func within(name, dir string) bool { return name == dir || strings.HasPrefix(nam
 
 // The rules themselves point one way: no two directories allow each other.
 func TestRulesHaveNoCycle(t *testing.T) {
+	t.Parallel()
 	state := map[string]int{} // 1 entered, 2 done
 	var visit func(string, []string)
 	visit = func(key string, way []string) {
@@ -159,6 +161,7 @@ var harmless = []string{module + "internal/runtime/gate/report", module + "inter
 
 // The daemon never parses what a model wrote: no package of it reaches a parser, by whatever way.
 func TestDaemonParsesNoProgram(t *testing.T) {
+	t.Parallel()
 	imports := importGraph(t)
 	for name := range imports {
 		if !strings.HasPrefix(name, module) || withinAny(name, confined) {

@@ -30,6 +30,7 @@ func project(t *testing.T, profiles ...string) *types.Project {
 
 // Daemon, Prometheus, Grafana provisioned, optional Ollama; pinned, healthy, confined.
 func TestCompose(t *testing.T) {
+	t.Parallel()
 	p := project(t, "ollama")
 	if got, want := p.ServiceNames(), []string{"grafana", "ollama", "prometheus", "recurgentd"}; !slices.Equal(got, want) {
 		t.Errorf("services %q, want %q", got, want)
@@ -66,6 +67,7 @@ func TestCompose(t *testing.T) {
 }
 
 func TestComposeFitsTheBinary(t *testing.T) {
+	t.Parallel()
 	b, p := theBinary(t), project(t, "ollama")
 	d := p.Services["recurgentd"]
 	for name := range d.Environment {
@@ -93,6 +95,7 @@ func TestComposeFitsTheBinary(t *testing.T) {
 
 // What scripts/compose-secrets makes is what the files of compose.yaml name, and Prometheus is let in with its token.
 func TestComposeSecrets(t *testing.T) {
+	t.Parallel()
 	dir, p := t.TempDir(), project(t)
 	if out, err := exec.CommandContext(t.Context(), "../../scripts/compose-secrets", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -121,6 +124,7 @@ func TestComposeSecrets(t *testing.T) {
 
 // Prometheus scrapes the daemon by its service's name, and Grafana finds data source and dashboards.
 func TestComposeIsWired(t *testing.T) {
+	t.Parallel()
 	p := project(t)
 	var scrape struct {
 		RuleFiles     []string `json:"rule_files"`

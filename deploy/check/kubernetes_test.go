@@ -82,6 +82,7 @@ const kubernetes = "../kubernetes"
 
 // Each manifest as it lies there, strictly; and every file belongs to a kustomization.
 func TestManifestsDecode(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(kubernetes + "/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +117,7 @@ func TestManifestsDecode(t *testing.T) {
 
 // Probes, security context, network policy and claim are there, and leave runners what they need.
 func TestManifestsAreHardened(t *testing.T) {
+	t.Parallel()
 	c := deployed(t, kubernetes)
 	pod := c.set.Spec.Template.Spec
 	container := pod.Containers[0]
@@ -156,6 +158,7 @@ func TestManifestsAreHardened(t *testing.T) {
 
 // Ports, paths, environment and settings that the manifests name exist in the binary and in the image.
 func TestManifestsFitTheBinary(t *testing.T) {
+	t.Parallel()
 	b, c := theBinary(t), deployed(t, kubernetes+"-monitoring")
 	container := c.set.Spec.Template.Spec.Containers[0]
 	b.wantCommand(t, container.Args...)

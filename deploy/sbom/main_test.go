@@ -16,6 +16,7 @@ import (
 // The document lists what `go version -m` does of the binary, which is this test: each module with its version and checksum, and Go. It is the
 // same each time.
 func TestDocumentListsWhatTheBinaryIsBuiltOf(t *testing.T) {
+	t.Parallel()
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +82,7 @@ func modulesOf(t *testing.T, binary string) []string {
 
 // What is no Go binary, or no time, is an error.
 func TestOnlyGoBinariesAreDescribed(t *testing.T) {
+	t.Parallel()
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

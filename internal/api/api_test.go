@@ -27,6 +27,7 @@ import (
 
 // Every operation answers as the document says it does.
 func TestEveryOperationAnswers(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	g.fake.done <- runtime.CallResult{Body: mustJSON(t, reply1("calculator", "add")), OK: true}
 	s, a := "/v1/sessions/"+knownSession, "/v1/tools/calculator/methods/add"
@@ -143,6 +144,7 @@ func mustJSON(t testing.TB, v any) []byte {
 
 // Bad input is a problem detail with a code and a hint, and nothing is asked of the runtime: nothing is written.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	calls, tool := "/v1/sessions/"+knownSession+"/calls", "/v1/tools/"
 	long := strings.Repeat("x", 201)
 	for _, c := range []struct {
@@ -259,6 +261,7 @@ func TestBadInput(t *testing.T) {
 
 // Bodies without a length, or with a wrong one, are bounded too.
 func TestBodiesOnTheWire(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	head := "POST /v1/sessions/" + knownSession + "/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
 	chunk := strings.Repeat("x", 1<<20)
@@ -292,6 +295,7 @@ func TestBodiesOnTheWire(t *testing.T) {
 }
 
 func TestAllErrorsOfABodyAreReported(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	got := g.ask("POST", "/v1/sessions", `{"role":5,"debug":"yes","extra":1,"metadata":[]}`)
 	errs, _ := got.json(t)["errors"].([]any)
@@ -302,6 +306,7 @@ func TestAllErrorsOfABodyAreReported(t *testing.T) {
 
 // Errors of the runtime and the store map to codes in one place; what is not listed keeps its text to itself.
 func TestErrorsBecomeProblems(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		err    error
 		status int
@@ -342,6 +347,7 @@ func TestErrorsBecomeProblems(t *testing.T) {
 }
 
 func TestPanicIsA500(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	g.fake.panics = true
 	got := g.ask("GET", "/v1/tools", "")
@@ -355,6 +361,7 @@ func TestPanicIsA500(t *testing.T) {
 }
 
 func TestUnknownThingsAre404(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for _, c := range [][3]string{
 		{"GET", "/v1/sessions/sess_none", ""}, {"DELETE", "/v1/sessions/sess_none", ""}, {"POST", "/v1/sessions/sess_none/calls", `{"method":"a"}`},
@@ -370,6 +377,7 @@ func TestUnknownThingsAre404(t *testing.T) {
 
 // What a client sends reaches the runtime as it was meant.
 func TestCallReachesTheRuntime(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	big := strings.Repeat("x", 1<<20)
 	got := g.ask("POST", "/v1/sessions/"+knownSession+"/calls",
@@ -392,6 +400,7 @@ func TestCallReachesTheRuntime(t *testing.T) {
 }
 
 func TestAbsentArgumentsAreAbsent(t *testing.T) {
+	t.Parallel()
 	for _, body := range []string{`{"method":"a"}`, `{"method":"a","args":null,"kwargs":null,"role":null,"contract":null,"history":null,"timeout_ms":null}`} {
 		g := newRig(t, nil)
 		g.ask("POST", "/v1/sessions/"+knownSession+"/calls", body)
@@ -402,6 +411,7 @@ func TestAbsentArgumentsAreAbsent(t *testing.T) {
 }
 
 func TestReplayedReplyIsByteEqual(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	body := append(mustJSON(t, reply1("calculator", "add")), ' ')
 	g.fake.result = runtime.CallResult{Body: body, CallID: knownCall, Replayed: true}
@@ -418,6 +428,7 @@ func TestReplayedReplyIsByteEqual(t *testing.T) {
 }
 
 func TestRespondAsync(t *testing.T) {
+	t.Parallel()
 	calls := "/v1/sessions/" + knownSession + "/calls"
 	g := newRig(t, nil)
 	got := g.ask("POST", calls, `{"method":"add"}`, "Prefer: respond-async")
@@ -438,6 +449,7 @@ func TestRespondAsync(t *testing.T) {
 }
 
 func TestHistoryPages(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	path := "/v1/sessions/" + knownSession + "/history"
 	got := g.ask("GET", path+"?limit=7&order=desc&method=m&status=error&role=r&since=2026-11-21T02:10:00Z", "")
@@ -457,6 +469,7 @@ func TestHistoryPages(t *testing.T) {
 
 // An export is JSON lines, every one of them as the document says.
 func TestHistoryExport(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	got := g.ask("GET", "/v1/sessions/"+knownSession+"/history?method=m", "", "Accept: text/html, application/jsonl;q=0.9")
 	if got.header.Get("Content-Type") != "application/jsonl" || strings.Count(string(got.body), knownCall) != 1 || g.fake.history.Method != "m" {
@@ -465,6 +478,7 @@ func TestHistoryExport(t *testing.T) {
 }
 
 func TestListsPage(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for i := range 3 {
 		g.fake.entries = append(g.fake.entries, logEntry(fmt.Sprintf("call_%d", 9-i)))
@@ -497,6 +511,7 @@ func TestListsPage(t *testing.T) {
 }
 
 func TestListsAreNeverNull(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	v := g.ask("GET", "/v1/calls/"+knownCall, "").json(t)
 	for _, name := range []string{"args", "kwargs", "attempt_failures", "history_query_patterns", "capability_patterns", "weak_success_reasons"} {
@@ -510,6 +525,7 @@ func TestListsAreNeverNull(t *testing.T) {
 }
 
 func TestArtifactsKeepFixturesPrivate(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for _, path := range []string{"/v1/tools/calculator/methods/add", "/v1/tools/calculator/methods/add/generations"} {
 		got := g.ask("GET", path, "")
@@ -520,6 +536,7 @@ func TestArtifactsKeepFixturesPrivate(t *testing.T) {
 }
 
 func TestRevisions(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	if got := g.ask("GET", "/v1/tools/calculator", ""); got.header.Get("ETag") != `"7"` {
 		t.Errorf("ETag %q", got.header.Get("ETag"))
@@ -550,6 +567,7 @@ func TestRevisions(t *testing.T) {
 }
 
 func TestOperatorsActsReachTheRuntime(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	g.ask("POST", "/v1/tools/calculator/methods/add/promote", `{"reason":"good","reset_metrics":true,"generation":"gen-2"}`)
 	want := operator.Operation{Action: "promote", Reason: "good", Actor: "local", Generation: "gen-2", ResetMetrics: true}
@@ -563,6 +581,7 @@ func TestOperatorsActsReachTheRuntime(t *testing.T) {
 }
 
 func TestNamesInPaths(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for escaped, name := range map[string]string{"movie%20finder": "movie finder", "a%25b": "a%b", "what%3F": "what?", "%C3%A4": "ä", "a+b": "a+b", "x%3D": "x=", "a;b": "a;b", "%2541": "%41"} {
 		g.ask("PUT", "/v1/tools/"+escaped, `{}`)
@@ -574,6 +593,7 @@ func TestNamesInPaths(t *testing.T) {
 
 // DNS rebinding: without tokens only names of this machine are answered.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, func(o *Options) { o.Hosts = []string{"box.lan"} })
 	for host, status := range map[string]int{
 		"localhost": 200, "LOCALHOST:1": 200, "localhost.": 200, "127.0.0.1:8420": 200, "127.9.9.9": 200, "[::1]:8420": 200, "[::1]": 200, "box.lan:8420": 200,
@@ -586,6 +606,7 @@ func TestHosts(t *testing.T) {
 }
 
 func TestCrossOrigin(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for header, status := range map[string]int{"Sec-Fetch-Site: cross-site": 403, "Origin: https://evil.example": 403, "Sec-Fetch-Site: same-origin": 201, "X: y": 201} {
 		if got := g.ask("POST", "/v1/sessions", `{"role":"a"}`, header); got.status != status {
@@ -595,6 +616,7 @@ func TestCrossOrigin(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, func(o *Options) {
 		o.Tokens = []Token{{"alice", sha256.Sum256([]byte("rgd_one"))}, {"bob", sha256.Sum256([]byte("rgd_two"))}}
 	})
@@ -618,6 +640,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for err, code := range map[error]string{runtime.ErrDraining: codeDraining, fmt.Errorf("x: %w", store.ErrReadOnly): codeReadOnly, errors.New("replaying /secret"): codeNotReady} {
 		g.fake.ready = err
@@ -632,6 +655,7 @@ func TestReady(t *testing.T) {
 }
 
 func TestRequestIDs(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for given, kept := range map[string]bool{"abc-1.2_Z": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false, "ä": false} {
 		if got := g.ask("GET", "/healthz", "", "X-Request-Id: "+given).header.Get("X-Request-Id"); (got == given) != kept || got == "" {
@@ -644,6 +668,7 @@ func TestRequestIDs(t *testing.T) {
 }
 
 func TestTraceparent(t *testing.T) {
+	t.Parallel()
 	const good = "4bf92f3577b34da6a3ce929d0e0e4736"
 	for header, want := range map[string]string{
 		"00-" + good + "-00f067aa0ba902b7-01":                     good,
@@ -665,6 +690,7 @@ func TestTraceparent(t *testing.T) {
 }
 
 func TestAllowIsSent(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	if got := g.ask("PUT", "/v1/sessions/x%2fy", "{}"); got.status != 405 || got.header.Get("Allow") != "DELETE, GET, HEAD" {
 		t.Errorf("%d, Allow %q", got.status, got.header.Get("Allow"))
@@ -673,6 +699,7 @@ func TestAllowIsSent(t *testing.T) {
 
 // RFC 9110, 9.3.2: HEAD answers as GET does, without the body; what has no GET has no HEAD. Streams do not begin.
 func TestHead(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for _, c := range []struct {
 		path   string
@@ -700,6 +727,7 @@ func TestHead(t *testing.T) {
 }
 
 func TestRequestsAreCounted(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	g.ask("GET", "/v1/sessions/"+knownSession, "")
 	g.ask("GET", "/v1/sessions/sess_none", "")
@@ -723,6 +751,7 @@ func TestRequestsAreCounted(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
 	if _, err := New(Options{}); err == nil {
 		t.Error("New without a runtime works")
 	}

@@ -39,6 +39,7 @@ func (s *slow) Start(runtime.CallRequest) (string, <-chan runtime.CallResult, er
 // A thousand calls with the largest arguments there may be hold no more than the bound: the others get a Retry-After, and succeed when one of
 // these has ended. Small bodies are always accepted.
 func TestLargeBodiesAreBounded(t *testing.T) {
+	t.Parallel()
 	f := &slow{fake: &fake{}, begun: make(chan string), end: make(chan struct{}), done: make(chan runtime.CallResult)}
 	o := DefaultOptions()
 	reg := telemetry.NewRegistry()

@@ -7,6 +7,7 @@ import (
 
 // Streams speak the format of server-sent events, pass on where to resume, and report faults before they begin.
 func TestEventStreams(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, path, last string
 		status           int

@@ -45,6 +45,7 @@ func (f *fake) Trends(_ context.Context, w time.Duration) (operator.Trends, erro
 }
 
 func TestEvolutionRoutes(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	for _, c := range []struct {
 		method, path, body string

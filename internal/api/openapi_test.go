@@ -31,6 +31,7 @@ func loadDocument(t *testing.T) *openapi3.T {
 }
 
 func TestRoutesAndDocumentAgree(t *testing.T) {
+	t.Parallel()
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
 	o.Runtime, o.Registry, o.Metrics, o.OpenAPI = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
@@ -66,6 +67,7 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 }
 
 func TestOperationsAreDescribedInFull(t *testing.T) {
+	t.Parallel()
 	ids := map[string]bool{}
 	for path, item := range loadDocument(t).Paths.Map() {
 		for method, op := range item.Operations() {
@@ -93,6 +95,7 @@ func TestOperationsAreDescribedInFull(t *testing.T) {
 
 // What the wire structs can hold is what the document describes: neither has a member that the other does not know.
 func TestSchemasAndStructsAgree(t *testing.T) {
+	t.Parallel()
 	doc := loadDocument(t)
 	for name, v := range map[string]any{
 		"Session": agent.Session{}, "Tool": operator.KnownTool{}, "LogEntry": agent.LogEntry{}, "Policy": agent.Policy{}, "HistoryRecord": agent.Record{},
@@ -145,6 +148,7 @@ func members(t reflect.Type) []string {
 }
 
 func TestEveryProblemCodeIsDescribed(t *testing.T) {
+	t.Parallel()
 	var want []any
 	for _, k := range problemKinds() {
 		want = append(want, k.code)

@@ -47,6 +47,7 @@ func (f *fake) DeleteSignature(_ context.Context, name, _ string) error {
 }
 
 func TestPredictRoutes(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	sig := `{"inputs":[{"name":"question"}],"outputs":[{"name":"answer"}]}`
 	for _, c := range []struct {
@@ -75,6 +76,7 @@ func TestPredictRoutes(t *testing.T) {
 }
 
 func TestSignaturesPage(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	var names []string
 	for path := "/v1/signatures?limit=1"; ; {

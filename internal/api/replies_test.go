@@ -100,6 +100,7 @@ const callRequest = "POST /v1/sessions/" + knownSession + "/calls HTTP/1.1\r\nHo
 // A hundred clients that ask for 4 MiB and do not read hold no more than the bound and what waits for a turn; the others
 // get a Retry-After, and those that are stuck are cut off.
 func TestUnreadRepliesAreBounded(t *testing.T) {
+	t.Parallel()
 	for name, request := range map[string]string{
 		"a call":    callRequest,
 		"a history": "GET /v1/sessions/" + knownSession + "/history HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -165,6 +166,7 @@ func unread(t *testing.T, request string) {
 // A client that reads slowly gets all of it; one that stops is cut off, and the next request on a connection has a
 // deadline of its own.
 func TestSlowReaderGetsItsReply(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const size = 1 << 20
 		stall := DefaultOptions().Stall
@@ -206,6 +208,7 @@ func TestSlowReaderGetsItsReply(t *testing.T) {
 
 // A client that writes all of a large body before it reads gets its problem, and its connection still serves.
 func TestLargeBodyIsReadBeforeItIsRefused(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, nil)
 	body := strings.Repeat("x", 9<<20)
 	path := "/v1/sessions/" + knownSession + "/calls"

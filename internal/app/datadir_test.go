@@ -13,6 +13,7 @@ import (
 
 // A data directory that others may read is closed to them, or reported where it is not ours to close.
 func TestDataDirectoryIsTightened(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		before fs.FileMode
@@ -54,6 +55,7 @@ func TestDataDirectoryIsTightened(t *testing.T) {
 
 // The daemon does so before it writes anything.
 func TestDaemonTightensItsDataDirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 // The demo recording holds every recorded program verbatim, and marks what no model wrote.
 func TestDemoRecordingIsHonest(t *testing.T) {
+	t.Parallel()
 	type line struct{ Role, Method, Kind, Origin, Code string }
 	read := func(data []byte) (list []line) {
 		for l := range bytes.Lines(data) {

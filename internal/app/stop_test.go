@@ -27,6 +27,7 @@ func stepped(undone *[]string, undo map[string]func(context.Context) error, name
 
 // Steps are undone in reverse, each of them, also when one fails, and once only.
 func TestStopRunsEveryStep(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var undone []string
 		broken := errors.New("broken")
@@ -44,6 +45,7 @@ func TestStopRunsEveryStep(t *testing.T) {
 
 // Stop returns when ctx ends and names what hangs. The rest is undone nevertheless, and a second Stop waits for it.
 func TestStopIsBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var undone []string
 		release := make(chan struct{})
@@ -73,6 +75,7 @@ func TestStopIsBounded(t *testing.T) {
 
 // Calls under way have seven tenths of the time, and all of it where there is no deadline.
 func TestMost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"bytes"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,19 +10,40 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
+// stderr keeps what was written since it was last taken.
+type stderr struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (s *stderr) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = append(s.text, p...)
+	return len(p), nil
+}
+
+func (s *stderr) taken() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := string(s.text)
+	s.text = nil
+	return text
+}
+
 // A stage that lasts 10 s is reported with what the call waits for, once; a quick one is not, nor one that ended.
 func TestWhatACallWaitsForIsSaid(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out stderr
 		s := newStages(Shell{Stderr: &out, Env: noEnvironment}, client.CallRequest{Role: "tax", Method: "net"})
 		said := func(after time.Duration, want string) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			if got := out.String(); got != want {
+			if got := out.taken(); got != want {
 				t.Errorf("after %s: got %q, want %q", after, got, want)
 			}
-			out.Reset()
 		}
 		said(9*time.Second, "")
 		said(2*time.Second, "tax.net: waiting: the daemon has not started the call\n")

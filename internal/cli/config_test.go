@@ -48,6 +48,7 @@ func writeFile(t *testing.T, name, text string) string {
 }
 
 func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
+	t.Parallel()
 	o, err := load(t, ServeScope, nil, map[string]string{"XDG_STATE_HOME": "/var/state"})
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +65,7 @@ func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 }
 
 func TestDataDirectoryFallsBackToHome(t *testing.T) {
+	t.Parallel()
 	env := environment(t, nil)
 	home, _ := env("HOME")
 	for _, c := range []struct {
@@ -86,6 +88,7 @@ func TestDataDirectoryFallsBackToHome(t *testing.T) {
 
 // Every setting can be given by file, environment and (but for secrets) flag, and the later wins.
 func TestEverySettingHasItsForms(t *testing.T) {
+	t.Parallel()
 	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "alice 0123456789abcdef\n"), writeFile(t, "demo.jsonl", "")
 	// Three good values a setting: for the file, the environment and the flag.
 	values := map[string][3]string{
@@ -133,6 +136,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 func TestSettingsAreDescribed(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, s := range Settings() {
 		if s.Name == "" || s.Env == "" || s.Help == "" || s.Default == "" || (s.Scope != ServeScope && s.Scope != ClientScope) {
@@ -149,6 +153,7 @@ func TestSettingsAreDescribed(t *testing.T) {
 }
 
 func TestProviderAuto(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		env  map[string]string
 		want string
@@ -169,6 +174,7 @@ func TestProviderAuto(t *testing.T) {
 
 // Everything that cannot be used is refused at the start, in one line that names the setting and where it came from.
 func TestBadSettingsAreRefusedByName(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct {
 		scope Scope
@@ -238,6 +244,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 }
 
 func TestLoopbackNeedsNoTokens(t *testing.T) {
+	t.Parallel()
 	for _, listen := range []string{"127.0.0.1:0", "127.1.2.3:80", "[::1]:8420", "localhost:8420", "[::ffff:127.0.0.1]:1"} {
 		if _, err := load(t, ServeScope, []string{"--listen", listen}, nil); err != nil {
 			t.Errorf("%s: %v", listen, err)
@@ -250,6 +257,7 @@ func TestLoopbackNeedsNoTokens(t *testing.T) {
 
 // A client command does not fail over the daemon's settings.
 func TestClientScopeIgnoresTheDaemonsSettings(t *testing.T) {
+	t.Parallel()
 	o, err := load(t, ClientScope, nil, map[string]string{"RECURGENT_RUNNERS": "many", "RECURGENT_URL": "http://h:1", "HOME": ""})
 	if err != nil || o.URL != "http://h:1" {
 		t.Errorf("got %q, %v", o.URL, err)
@@ -257,6 +265,7 @@ func TestClientScopeIgnoresTheDaemonsSettings(t *testing.T) {
 }
 
 func TestConfigurationFile(t *testing.T) {
+	t.Parallel()
 	text := "# a comment\nlisten: 127.0.0.1:9000\nfetch-allow:\n  - a.example\n  - '*.b.example'\nmodel:\nh2c: true\ncall-timeout: 5s\n"
 	o, err := load(t, ServeScope, []string{"--config", writeFile(t, "config.yaml", text)}, nil)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 // For people: a line a check, the layers of the confinement below it with why one is off, and what to do.
 func TestDoctorForPeople(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	out := &output{sh: Shell{Stdout: &b, Env: noEnvironment}, form: formTable}
 	status := &sandbox.Status{Level: sandbox.LevelReduced, Layers: map[string]string{"seccomp": "on", "landlock": "off (this kernel has none)", "netns": "off (user namespaces are forbidden)"},

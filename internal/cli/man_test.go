@@ -14,6 +14,7 @@ import (
 
 // Every command that --help lists has a manual page with all its flags.
 func TestManPages(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var stderr bytes.Buffer
 	if code := Main(Shell{Stdout: io.Discard, Stderr: &stderr, Env: noEnvironment}, []string{"man", dir}); code != 0 {
@@ -60,6 +61,7 @@ func TestManPages(t *testing.T) {
 
 // The page of a release has a section for each of these commands, with all its flags, and the same bytes each time.
 func TestReferenceIsWhole(t *testing.T) {
+	t.Parallel()
 	page := func() string {
 		var out, stderr bytes.Buffer
 		if code := Main(Shell{Stdout: &out, Stderr: &stderr, Env: noEnvironment}, []string{"reference"}); code != 0 {
@@ -99,6 +101,7 @@ func TestReferenceIsWhole(t *testing.T) {
 }
 
 func TestRoffHoldsNoRequests(t *testing.T) {
+	t.Parallel()
 	got := roff(".x\n'y\n-z \\n")
 	if want := "\\&.x\n\\&'y\n\\-z \\en"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -25,6 +25,7 @@ func printed(t *testing.T, form, document string) string {
 
 // YAML has the names, the order and the digits of the JSON; what could be taken for something else is quoted.
 func TestYAMLIsTheSameDocument(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ json, yaml string }{
 		{`{"b":1,"a":[],"c":{}}`, "b: 1\na: []\nc: {}\n"},
 		{`{"list":[1,"x",{"deep":[true,null]}]}`, "list:\n  - 1\n  - x\n  - deep:\n      - true\n      - null\n"},
@@ -77,6 +78,7 @@ func FuzzDocuments(f *testing.F) {
 
 // Columns stand below each other whatever alphabet a cell has.
 func TestTableColumnsAreAsWideAsTheyLook(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	o := &output{sh: Shell{Stdout: &b, Env: noEnvironment}, form: formTable}
 	if err := o.table("ROLE STATE LAST", [][]string{{"漢字", "ok", "x"}, {"plain ascii", "error", ""}, {"\x1b[31mred", "e\u0301", "y"}}); err != nil {

@@ -9,6 +9,7 @@ import (
 
 // What cannot be a setting of traces ends the start with one line; what switches traces off does.
 func TestTraceSettings(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		env  map[string]string
 		flag Options

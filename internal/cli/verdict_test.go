@@ -34,6 +34,7 @@ func answers(t *testing.T, replies map[string]string, args ...string) (sent []st
 
 // What is typed is sent as it is meant: JSON as JSON, null as given, other words as text.
 func TestVerdictsAreSentAsMeant(t *testing.T) {
+	t.Parallel()
 	const path = "POST /v1/calls/call_1/verdict"
 	verdict := map[string]string{path: `{"call_id":"call_1","role":"tax","method":"net","generation":"gen-1","verdict":"wrong","note":"","example_id":null,"example_state":null,"dropped_fixtures":0,` +
 		`"correction":{"state":"backing_off","generation":null,"changed_answers":0,"attempts":2,"last_error":"\u001b[31mno","next_try_at":null}}`}
@@ -64,6 +65,7 @@ func TestVerdictsAreSentAsMeant(t *testing.T) {
 
 // The answers that changed are those of all generations in between, oldest first; of another line of descent none.
 func TestChangedAnswersOfALineage(t *testing.T) {
+	t.Parallel()
 	one, two := "gen-1", "gen-2"
 	g := generations{Data: []*agent.Generation{
 		{ID: "gen-3", ParentID: &two, ChangedAnswers: []agent.ChangedAnswer{{CallID: "c"}}},
@@ -83,6 +85,7 @@ func TestChangedAnswersOfALineage(t *testing.T) {
 
 // A report has a suite a file, and reads as XML whatever a program answered.
 func TestJUnitReport(t *testing.T) {
+	t.Parallel()
 	data, err := junitReport([]tested{
 		{File: "a.yaml", Line: 4, Role: "tax", Method: "net", Result: "passed", Got: []byte("700")},
 		{File: "a.yaml", Line: 7, Role: "tax", Method: "net", Result: "failed", Got: []byte("\"<\x1b\x00\""), Expect: agent.Expectation{ErrorType: "x"}},

@@ -30,6 +30,7 @@ func reply(status int, kind, body string) *http.Response {
 }
 
 func TestRequests(t *testing.T) {
+	t.Parallel()
 	var got *http.Request
 	var sent string
 	c := on(func(r *http.Request) (*http.Response, error) {
@@ -55,6 +56,7 @@ func TestRequests(t *testing.T) {
 
 // What goes wrong is one clear error: the daemon's own words where it has some.
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		answer transport
@@ -96,6 +98,7 @@ func stream(events ...string) *http.Response {
 
 // After a lost connection the stream goes on behind the last event that was taken, with growing pauses.
 func TestFollowResumes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var asked []string
@@ -138,6 +141,7 @@ func TestFollowResumes(t *testing.T) {
 // A stream ends by a refusal that a retry cannot change, when the first connection fails, and when ctx ends; a silent
 // connection is given up.
 func TestFollowEnds(t *testing.T) {
+	t.Parallel()
 	none := func(Event) error { return nil }
 	for _, c := range []struct {
 		name    string
@@ -201,6 +205,7 @@ const replyOfCall = `{"call_id":"call_1","outcome":{"status":"ok","ok":true,"val
 
 // A call with progress is started, followed to its end, and answered by the same request with the same key.
 func TestCallWithProgress(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
 		keys := map[string]bool{}
@@ -236,6 +241,7 @@ func TestCallWithProgress(t *testing.T) {
 
 // A call whose caller goes away is canceled.
 func TestCallWithProgressIsCanceled(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		canceled := false

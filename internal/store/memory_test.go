@@ -10,6 +10,7 @@ import (
 )
 
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Harness{Open: func(t *testing.T, now func() time.Time) store.Store {
 		s := store.NewMemory(store.Options{Now: now})
 		t.Cleanup(func() { _ = s.Close(context.Background()) })

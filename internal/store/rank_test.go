@@ -13,6 +13,7 @@ import (
 // The ranking that is kept while tools are used, grow stale, change their state and go is the one that
 // sorting everything anew would give, at every moment. New tools get no bonus.
 func TestRankingEqualsSorting(t *testing.T) {
+	t.Parallel()
 	const roles, steps = 60, 4000
 	random := rand.New(rand.NewPCG(6, 7))
 	r := NewRanking()

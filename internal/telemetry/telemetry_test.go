@@ -59,6 +59,7 @@ func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) 
 }
 
 func TestLint(t *testing.T) {
+	t.Parallel()
 	m, r := newMetrics(t)
 	m.Route("/v1/calls", "GET", false)
 	m.Problem("not_found")
@@ -75,6 +76,7 @@ func TestLint(t *testing.T) {
 }
 
 func TestClosedSetsStandAtZero(t *testing.T) {
+	t.Parallel()
 	_, r := newMetrics(t)
 	for _, c := range []struct {
 		name   string
@@ -104,6 +106,7 @@ func TestClosedSetsStandAtZero(t *testing.T) {
 }
 
 func TestObserveCall(t *testing.T) {
+	t.Parallel()
 	m, r := newMetrics(t)
 	m.ObserveCall(warmEntry(), Stages{Queue: time.Millisecond, Run: time.Millisecond, Commit: time.Millisecond})
 	failed := warmEntry()
@@ -168,6 +171,7 @@ func TestObserveCall(t *testing.T) {
 
 // Both signals that a call can have are counted by name.
 func TestCorrectionSignals(t *testing.T) {
+	t.Parallel()
 	m, r := newMetrics(t)
 	for _, signal := range []string{"temporal_reask", "temporal_reask_dispatch"} {
 		e := warmEntry()
@@ -180,6 +184,7 @@ func TestCorrectionSignals(t *testing.T) {
 }
 
 func TestCallExemplarsCarryTheTrace(t *testing.T) {
+	t.Parallel()
 	m, r := newMetrics(t)
 	m.ObserveCall(warmEntry(), Stages{})
 	families, err := r.Gather()
@@ -204,6 +209,7 @@ func TestCallExemplarsCarryTheTrace(t *testing.T) {
 }
 
 func TestSourcesAreReadAtScrapeTime(t *testing.T) {
+	t.Parallel()
 	m, r := newMetrics(t)
 	ready := errors.New("replaying")
 	m.Watch(Sources{
@@ -242,6 +248,7 @@ func TestSourcesAreReadAtScrapeTime(t *testing.T) {
 }
 
 func TestRoute(t *testing.T) {
+	t.Parallel()
 	m, r := newMetrics(t)
 	route := m.Route("/v1/sessions/{id}", "GET", false)
 	route.Begin()
@@ -260,6 +267,7 @@ func TestRoute(t *testing.T) {
 
 // Roles are free text: 10,000 invented ones must not become series.
 func TestCardinality(t *testing.T) {
+	t.Parallel()
 	m, r := newMetrics(t)
 	m.ObserveCall(warmEntry(), Stages{})
 	before := seriesWithout(t, r, "recurgent_artifact_")
@@ -302,6 +310,7 @@ func TestCardinality(t *testing.T) {
 }
 
 func TestBusiestCountersNeverGoBack(t *testing.T) {
+	t.Parallel()
 	b := newBusiest(2, 1)
 	b.count("a", "m", true, 1)
 	b.top()
@@ -330,6 +339,7 @@ func seriesWithout(t *testing.T, r *prometheus.Registry, prefix string) int {
 }
 
 func TestConcurrentObservers(t *testing.T) {
+	t.Parallel()
 	m, r := newMetrics(t)
 	var wg sync.WaitGroup
 	for range 8 {

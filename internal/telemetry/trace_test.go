@@ -115,6 +115,7 @@ const (
 
 // Spans reach a collector by both protocols, under the trace and the parent that the client named.
 func TestSpansReachTheCollector(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		protocol string
 		collect  func(*testing.T) *collector
@@ -184,6 +185,7 @@ func attributes(s *otlp.Span) map[string]string {
 
 // A trace without a client's has the id that the call has in the log; one that the client does not sample is not sent.
 func TestTraceIDsAndSampling(t *testing.T) {
+	t.Parallel()
 	to := collectHTTP(t)
 	tracer, _ := newTracer(t, to.url, ProtocolHTTP, 100, io.Discard)
 	at := time.Now()
@@ -203,6 +205,7 @@ func TestTraceIDsAndSampling(t *testing.T) {
 // A collector that refuses, and one that hangs, cost spans and nothing else: ending a span does not wait, the losses are
 // counted, a failure is logged once, and the end waits no longer than its context allows.
 func TestFailingCollectors(t *testing.T) {
+	t.Parallel()
 	t.Run("refuses", func(t *testing.T) {
 		s := httptest.NewServer(http.NotFoundHandler())
 		defer s.Close()
@@ -265,6 +268,7 @@ func TestNoTracesAllocateNothing(t *testing.T) {
 }
 
 func TestTraceOptions(t *testing.T) {
+	t.Parallel()
 	m, _ := newMetrics(t)
 	for name, o := range map[string]TraceOptions{
 		"Metrics":  {Protocol: ProtocolHTTP, Queue: 1},

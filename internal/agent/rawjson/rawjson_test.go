@@ -9,6 +9,7 @@ import (
 )
 
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ raw, want string }{
 		{`{}`, `[]`}, {` { } `, `[]`}, {`[1]`, `[]`}, {`"a"`, `[]`}, {``, `[]`},
 		{`{"a":1}`, `[a=1]`},

@@ -27,6 +27,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Every line of an export is held to the schema of a record, not the first alone.
 func TestLinesAreChecked(t *testing.T) {
+	t.Parallel()
 	good := `{"call_id":"call_1","seq":1,"timestamp":"2026-11-21T02:10:00.123Z","speaker":"user","role":"r","method_name":"m","args":[],"kwargs":{},"outcome_summary":{"status":"ok","ok":true,"error_type":null,"retriable":false}}` + "\n"
 	tests := []struct{ name, media, body, complaint string }{
 		{"nothing", mediaLines, "", ""},

@@ -12,6 +12,7 @@ import (
 
 // YAML and JSON say the same; digits and text stay as they are, and each example knows its line.
 func TestParse(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ path, text string }{
 		{"tax.yaml", `# what people expect
 role: tax
@@ -63,6 +64,7 @@ examples:
 
 // Whatever is wrong names the file, the line, and what to write.
 func TestBadFiles(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"a.yaml", "", "a.yaml: is empty"},
 		{"a.yaml", "# nothing\n", "a.yaml: is empty"},
@@ -105,6 +107,7 @@ func TestBadFiles(t *testing.T) {
 
 // Folders are read with what lies below them, in order; hidden folders, other names and links are not.
 func TestFind(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"tax/net.yaml", "b.json", "a.YML", "README.md", ".git/x.yaml", "tax/deep/x.yml"} {
 		path := filepath.Join(dir, name)

@@ -25,6 +25,7 @@ func drawn(f *forest, want Filter, flat bool) string {
 
 // In whatever order the calls of a tree and the events of running ones arrive, the same tree results.
 func TestForestOrderDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	var calls []Call
 	for _, e := range clitest.SomeCalls() {
 		calls = append(calls, CallFrom(&e))
@@ -57,6 +58,7 @@ func TestForestOrderDoesNotMatter(t *testing.T) {
 
 // A running call that is not reported any more is gone; its end, when it comes, takes its place.
 func TestForestForgetsWhatWasLost(t *testing.T) {
+	t.Parallel()
 	f := newForest()
 	parent, child, alone := Call{ID: "a", Text: "parent", Status: Running}, Call{ID: "b", Parent: "a", Text: "child", Status: "ok"}, Call{ID: "c", Text: "alone", Status: Running}
 	f.running([]Call{parent, alone})
@@ -77,6 +79,7 @@ func TestForestForgetsWhatWasLost(t *testing.T) {
 
 // A daemon that lies (calls below themselves, circles, one endless line of delegation) ends neither the loop nor the memory.
 func TestForestWithstandsLies(t *testing.T) {
+	t.Parallel()
 	f := newForest()
 	f.add(Call{ID: "self", Parent: "self", Text: "self"})
 	f.add(Call{ID: "x", Parent: "y", Text: "x"})

@@ -21,6 +21,7 @@ var errEnough = errors.New("enough")
 
 // A running call reports what it does, to those who come late too, and ends with its outcome.
 func TestCallEvents(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run(boomOnBad), run(repaired)}})
 	call := g.conversation(t, "r")
 	call("m", 1)
@@ -55,6 +56,7 @@ func TestCallEvents(t *testing.T) {
 
 // A stream that is resumed loses nothing and doubles nothing.
 func TestEventsResume(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
 	call := g.conversation(t, "calculator")
 	var want []string

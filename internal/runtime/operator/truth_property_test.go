@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,8 +67,8 @@ type spec struct {
 type world struct {
 	t      *testing.T
 	rand   *rand.Rand
-	now    time.Time
-	source int // state of the source
+	clock  clock
+	source atomic.Int64 // state of the source; read by corrections, too
 	specs  map[string]spec
 	box    *runtimetest.Box
 	store  store.Store
@@ -102,10 +103,40 @@ func (c *careless) Program(context.Context, provider.Request) (provider.Reply, e
 
 const sourceURL = "https://api.example/now"
 
+// A clock is read by corrections, too, which run in the background.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) time() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(by)
+}
+
+// A source of randomness that corrections draw from, too.
+type source struct {
+	mu  sync.Mutex
+	pcg *rand.PCG
+}
+
+func (s *source) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pcg.Uint64()
+}
+
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), specs: map[string]spec{}, known: map[string]*agent.Generation{},
+	w := &world{t: t, rand: rand.New(&source{pcg: rand.NewPCG(seed, 1)}), clock: clock{now: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}, specs: map[string]spec{}, known: map[string]*agent.Generation{},
 		box: &runtimetest.Box{Programs: map[string]runtimetest.Run{}}, model: &careless{}}
-	w.store = store.NewMemory(store.Options{Now: func() time.Time { return w.now }})
+	w.store = store.NewMemory(store.Options{Now: w.clock.time})
 	fetches := w.rand.IntN(2) == 0
 	for i := range 40 {
 		w.write(fmt.Sprintf("program %d", i), fetches)
@@ -146,7 +177,7 @@ func (w *world) write(name string, fetches bool) {
 // run runs a program as a runner does: on the source, or on what was recorded of it.
 func (w *world) run(s spec, q sandbox.Request) sandbox.Result {
 	n, _ := strconv.Atoi(string(q.Args[0]))
-	state := w.source
+	state := int(w.source.Load())
 	if q.Recorded != nil {
 		var recorded struct{ State *int }
 		if json.Unmarshal(q.Recorded, &recorded) == nil && recorded.State != nil {
@@ -183,7 +214,7 @@ func isValue(answer string) bool { return answer != "panic" && answer != "not_fo
 
 func (w *world) start() {
 	o := runtime.DefaultOptions()
-	o.Store, o.Sandbox, o.Provider, o.Now = w.store, w.box, w.model, func() time.Time { return w.now }
+	o.Store, o.Sandbox, o.Provider, o.Now = w.store, w.box, w.model, w.clock.time
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
 	var err error
@@ -268,7 +299,7 @@ func (w *world) held() (ids []string) {
 
 // step lets one thing happen, and checks what must hold.
 func (w *world) step() {
-	w.now = w.now.Add(time.Duration(1+w.rand.IntN(90)) * time.Minute)
+	w.clock.advance(time.Duration(1+w.rand.IntN(90)) * time.Minute)
 	for _, g := range w.artifact().Generations {
 		w.known[g.ID] = g
 	}
@@ -291,8 +322,8 @@ func (w *world) step() {
 		w.operate("rollback", "")
 		automatic, w.served = false, [inputs]bool{} // a person may go back to what answers less
 	case n == 16:
-		w.source = w.rand.IntN(3)
-		w.log("the source is in state %d", w.source)
+		w.source.Store(w.rand.Int64N(3))
+		w.log("the source is in state %d", w.source.Load())
 		automatic = false
 	case n == 17:
 		on := w.rand.IntN(3) == 0
@@ -331,8 +362,8 @@ func (w *world) call(input int, g *agent.Generation) {
 	if g != nil {
 		s = w.specs[g.Code]
 	}
-	if g != nil && w.served[input] && isValue(s.on(input, w.source)) && !reply.Outcome.OK() && !w.wantsError(input) {
-		w.t.Errorf("input %d, that %s answers with %s, was answered with %s", input, g.ID, s.on(input, w.source), reply.Outcome.ErrorType)
+	if g != nil && w.served[input] && isValue(s.on(input, int(w.source.Load()))) && !reply.Outcome.OK() && !w.wantsError(input) {
+		w.t.Errorf("input %d, that %s answers with %s, was answered with %s", input, g.ID, s.on(input, int(w.source.Load())), reply.Outcome.ErrorType)
 	}
 }
 
@@ -359,8 +390,8 @@ func (w *world) check(before *agent.Generation, held []string) {
 	}
 	was, is := w.specs[before.Code], w.specs[now.Code]
 	for i := range inputs {
-		if w.served[i] && isValue(was.on(i, w.source)) && !isValue(is.on(i, w.source)) && !w.wantsError(i) {
-			w.t.Errorf("%s took the place of %s and answers %s to input %d, which was answered", now.ID, before.ID, is.on(i, w.source), i)
+		if w.served[i] && isValue(was.on(i, int(w.source.Load()))) && !isValue(is.on(i, int(w.source.Load()))) && !w.wantsError(i) {
+			w.t.Errorf("%s took the place of %s and answers %s to input %d, which was answered", now.ID, before.ID, is.on(i, int(w.source.Load())), i)
 		}
 	}
 	still := w.held()

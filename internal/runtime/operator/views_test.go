@@ -14,6 +14,7 @@ const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\tr
 
 // A running call is a cursor of the log like any other: what runs longer and all that ended stand behind it.
 func TestRunningCallAsCursor(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run(spins)}})
 	id := g.conversation(t, "r")("m", "fine").SessionID
 	var running []string

@@ -12,6 +12,7 @@ import (
 // The request shows what an operator wants of a new program and the schema of the session's memory, but neither the memory's values nor
 // a reason that the daemon made up.
 func TestAskedInContext(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run(`call.Context["notes"] = []any{map[string]any{"id": 1, "text": "a se" + "cret thing"}}; return call.Arg(0, "v"), nil`),
 		run(`return call.Arg(0, "v"), nil`)}})
 	call := g.conversation(t, "r")

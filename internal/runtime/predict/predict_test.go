@@ -110,6 +110,7 @@ func TestHistoryChangesNothingElse(t *testing.T) {
 }
 
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	signature := `{"instructions":"Judge the review.","inputs":[{"name":"review","type":"string","description":"as the\n customer wrote it"},{"name":"tags","type":"array"},{"name":"history","type":"history"}],
 		"outputs":[{"name":"mood"},{"name":"stars","type":"integer","description":"1 to 5"},{"name":"details","type":"object"}]}`
 	for _, adapter := range []string{AdapterLines, AdapterJSON, AdapterJSONSchema} {

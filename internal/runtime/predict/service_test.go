@@ -52,6 +52,7 @@ func (silent) Chat(ctx context.Context, _ provider.ChatRequest) (provider.ChatRe
 // A prediction that ends from outside says whether the model was asked: one that waited for its session's turn never started
 // and leaves nothing, one that was sent is listed with its usage.
 func TestInterruptedPredictions(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		free, shutdown       bool
 		code, says           string

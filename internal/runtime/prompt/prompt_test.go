@@ -52,6 +52,7 @@ func cases() map[string]Input {
 }
 
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	for name, in := range cases() {
 		var b strings.Builder
 		for _, m := range Program(in) {

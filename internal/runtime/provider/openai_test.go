@@ -175,6 +175,7 @@ func TestFallbackIsRemembered(t *testing.T) {
 }
 
 func TestHangingServer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		o := provider.DefaultOpenAIOptions()
@@ -250,6 +251,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Retry-After is kept to the second, and no wait goes beyond the budget.
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, header, value string
 		waits               time.Duration

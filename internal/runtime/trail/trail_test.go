@@ -41,6 +41,7 @@ func put(all map[string]string, e agent.AuditEntry) {
 
 // A ledger knows what the trail knows: in order, after a failure too, and nothing that could not be written.
 func TestLedger(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	s := &refusing{Namespace: storetest.Default(t, store.NewMemory(store.Options{})), err: errors.New("unreadable")}
 	l := New(s, put)

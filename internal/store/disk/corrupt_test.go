@@ -19,6 +19,7 @@ import (
 // Each file that is torn, tampered with or of another version is moved aside and
 // counted; the store opens and works.
 func TestCorruptFiles(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, c := range []struct {
 		file   string
@@ -121,6 +122,7 @@ func noArtifact(t *testing.T, s *testStore) {
 
 // Verify finds what is wrong, repair fixes what can be fixed.
 func TestVerifyAndRepair(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, _ := filled(t)
 	r, err := Verify(ctx, dir, testOptions(t))
@@ -172,6 +174,7 @@ func TestVerifyAndRepair(t *testing.T) {
 
 // A damaged journal entry in the middle: what depends on it is not replayed, the rest is, and the segment is kept.
 func TestDamagedJournal(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o := testOptions(t)
 	o.Flush = -1

@@ -251,6 +251,7 @@ func openFaulty(t *testing.T, f *vfstest.FS, now func() time.Time, what string) 
 // TestCrashPowerCutConcurrent cuts the power at random moments of a run of many writers, whose commits share batches: what
 // was acknowledged is there, histories are gapless, counters are the sum of what is there.
 func TestCrashPowerCutConcurrent(t *testing.T) {
+	t.Parallel()
 	f := vfstest.New()
 	o := simOptions(t, f, time.Now)
 	s, err := openStore(t, "sim", o)

@@ -38,6 +38,7 @@ func changeFile(t *testing.T, dir, name string, change func(string) string) {
 // A line that was damaged in place, which nothing shows before it is read, hides no other one, is
 // reported, and is moved aside by a repair.
 func TestDamagedHistoryLine(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for name, damage := range map[string]func(line string) string{
 		"one byte":  func(line string) string { return strings.Replace(line, `"seq":4,`, `"seq":4;`, 1) },
@@ -104,6 +105,7 @@ func TestDamagedHistoryLine(t *testing.T) {
 
 // What is written behind a torn end stands on a line of its own, and the torn end is reported.
 func TestTornLogs(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for file, change := range map[string]func(string) string{
 		"calls.jsonl":           func(s string) string { return s[:len(s)-20] },
@@ -156,6 +158,7 @@ func TestTornLogs(t *testing.T) {
 
 // What stands in the place of a document and is no file is moved aside, too.
 func TestDirectoryInTheWay(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{policyFile, contentFile, "sessions/sess_1/session.json", "tools/calculator/add.json"} {
 		dir, _ := filled(t)
 		name := filepath.Join(dir, file)
@@ -190,6 +193,7 @@ func (f noSpaceFS) Open(name string, create bool) (vfs.File, error) {
 
 // A store on a disk that is full already opens: reads go on, commits are refused, and it recovers by itself.
 func TestOpenOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for name, stop := range map[string]func(s *testStore) error{"stopped": (*testStore).close, "killed": func(s *testStore) error { s.kill(); return nil }} {
 		t.Run(name, func(t *testing.T) {

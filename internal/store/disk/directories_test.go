@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "write what the data directories hold to
 // all that they hold with what the release that wrote them read. Each release that changes a file's shape adds a
 // directory here; none is ever changed.
 func TestDirectoriesOfEarlierVersions(t *testing.T) {
+	t.Parallel()
 	const root = "testdata/directories"
 	for _, name := range []string{"v1-stopped", "v1-killed"} {
 		t.Run(name, func(t *testing.T) {

@@ -66,6 +66,7 @@ func openStore(t testing.TB, dir string, o Options) (*testStore, error) {
 // TestStore holds the store to the suite: as a daemon opens it, with files that follow only when they must, and with
 // everything small, so that segments turn and caches evict all the time.
 func TestStore(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*Options)

@@ -18,6 +18,7 @@ import (
 // An export taken while calls go on is, imported, a store that keeps every promise, with at least what was
 // acknowledged before it began.
 func TestExportImport(t *testing.T) {
+	t.Parallel()
 	dir, _ := filled(t)
 	o := testOptions(t)
 	o.LogSegment = 4 << 10
@@ -94,6 +95,7 @@ func TestExportImport(t *testing.T) {
 }
 
 func TestExportOfAStoppedStoreIsTheStore(t *testing.T) {
+	t.Parallel()
 	dir, dump := filled(t)
 	s := open(t, dir, testOptions(t))
 	ctx := context.Background()

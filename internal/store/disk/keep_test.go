@@ -70,6 +70,7 @@ func tree(t testing.TB, dir string) map[string]string {
 // The paths and shapes that people and tests rely on: after a clean stop everything is there,
 // parses, and nothing is left aside.
 func TestFilesAfterCleanStop(t *testing.T) {
+	t.Parallel()
 	dir, _ := filled(t)
 	files := tree(t, dir)
 	for _, name := range []string{"tools/registry.json", "tools/calculator/add.json", "sessions/sess_1/session.json", "sessions/sess_1/history.jsonl", "calls.jsonl", "policy.json", "audit.jsonl", "patterns.json"} {
@@ -109,6 +110,7 @@ func TestFilesAfterCleanStop(t *testing.T) {
 
 // A deleted session's arguments and values are in no file, of whatever kind.
 func TestDeletedSessionIsInNoFile(t *testing.T) {
+	t.Parallel()
 	dir, _ := filled(t)
 	check := func(when string) {
 		for name, text := range tree(t, dir) {
@@ -158,6 +160,7 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 
 // What comes back from the archive is what went there, byte for byte.
 func TestRestoreBringsBackTheBytes(t *testing.T) {
+	t.Parallel()
 	dir, _ := filled(t)
 	name := filepath.Join(dir, "tools/calculator/add.json")
 	before, err := os.ReadFile(name)
@@ -193,6 +196,7 @@ func TestRestoreBringsBackTheBytes(t *testing.T) {
 
 // One process holds the directory; the second gets an error of one line.
 func TestSecondOpenIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open(t, dir, testOptions(t))
 	_, err := Open(dir, testOptions(t))

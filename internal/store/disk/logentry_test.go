@@ -47,6 +47,7 @@ func fill(v reflect.Value, n *int) {
 }
 
 func TestAppendLog(t *testing.T) {
+	t.Parallel()
 	var filled, empty agent.LogEntry
 	n := 0
 	fill(reflect.ValueOf(&filled).Elem(), &n)
@@ -76,6 +77,7 @@ func TestAppendLog(t *testing.T) {
 
 // Numbers are written as encoding/json writes them, and what is none is an error.
 func TestAppendFloat(t *testing.T) {
+	t.Parallel()
 	type number struct {
 		N float64 `json:"n"`
 	}

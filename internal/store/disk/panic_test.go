@@ -42,6 +42,7 @@ func answer(t *testing.T, done <-chan error) error {
 
 // A panic in planning one commit refuses that one. Those that wait beside it are made durable.
 func TestPanicInPlanningRefusesOneCommit(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir(), testOptions(t))
 	ctx := context.Background()
 	if err := s.CreateSession(ctx, agent.Session{ID: "sess_1"}, nil); err != nil {
@@ -85,6 +86,7 @@ func waiting(t *testing.T, s *testStore, n int) {
 // A panic in applying leaves memory in doubt: the store is no longer ready, everybody who waits gets an error, the
 // files stay as they were, and the next start has what the journal took.
 func TestPanicInApplyingMakesTheStoreUnready(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir, testOptions(t))
 	ctx := context.Background()
@@ -127,6 +129,7 @@ func TestPanicInApplyingMakesTheStoreUnready(t *testing.T) {
 
 // A panic of the file system counts as a failed write: refused, and taken again once a new segment is there.
 func TestPanicInWritingIsAFailedWrite(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	inner, err := vfs.Dir(dir)
 	if err != nil {

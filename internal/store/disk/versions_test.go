@@ -13,6 +13,7 @@ import (
 
 // Newer forms are refused with a clear line; older ones are migrated, with a backup.
 func TestSchemaVersions(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{registryFile, policyFile, patternsFile, contentFile, indexFile, checkpointFile} {
 		dir, _ := filled(t)
 		name := filepath.Join(dir, file)
@@ -35,6 +36,7 @@ func TestSchemaVersions(t *testing.T) {
 }
 
 func TestMigrateFromTheSeed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	code := "package tool // old"
 	old := map[string]string{

@@ -8,6 +8,7 @@ import (
 
 // The docs and the prompt are made from the one list.
 func TestDialectDocument(t *testing.T) {
+	t.Parallel()
 	const path = "../../../../docs/dialect.md"
 	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile(path, []byte(Document()), 0o644); err != nil {

@@ -14,6 +14,7 @@ import (
 
 // The name is that of the toolchain, whatever its patch release.
 func TestName(t *testing.T) {
+	t.Parallel()
 	if v := runtime.Version() + "."; !strings.HasPrefix(v, Name+".") && !strings.HasPrefix(v, Name+"rc") {
 		t.Errorf("got %s with %s", Name, runtime.Version())
 	}
@@ -21,6 +22,7 @@ func TestName(t *testing.T) {
 
 // A build with a later Go version, which the tags of its releases stand for here, fails with one message that says what to read.
 func TestUnknownVersion(t *testing.T) {
+	t.Parallel()
 	for _, path := range []string{"../interp", "../symbols", "../exports"} {
 		out, err := exec.Command("go", "build", "-tags", "go1.27,go1.28", path).CombinedOutput()
 		if err == nil {
@@ -43,6 +45,7 @@ func toolchains(t *testing.T) []string {
 
 // The Makefile lists the known versions: those that have a file here, the newest last.
 func TestKnownVersions(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("go1*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +65,7 @@ func TestKnownVersions(t *testing.T) {
 
 // make takes the newest known toolchain where Go is newer, and leaves the choice to Go and to people elsewhere.
 func TestMakeTakesKnownToolchain(t *testing.T) {
+	t.Parallel()
 	known := toolchains(t)
 	newest := known[len(known)-1]
 	for _, c := range []struct{ here, set, want string }{

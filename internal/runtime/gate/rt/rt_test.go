@@ -7,6 +7,7 @@ import (
 
 // The same seed gives the same random numbers, another one others; the clock moves by Sleep alone.
 func TestEnv(t *testing.T) {
+	t.Parallel()
 	draw := func(seed uint64) (out [4]uint64) {
 		e := New()
 		e.Begin(time.Unix(100, 0), seed)

@@ -22,6 +22,7 @@ func FuzzCheckValue(f *testing.F) {
 }
 
 func TestCheckValue(t *testing.T) {
+	t.Parallel()
 	for _, good := range []string{`null`, `true`, `false`, `0`, `-1.5e-3`, `""`, `"é\n\u0041"`, `[]`, `{}`, `[1,[2,{"a":[]}]]`, `{"a":{"b":null}}`, `9007199254740993`} {
 		if err := CheckValue([]byte(good), 8); err != nil {
 			t.Errorf("%s: %v", good, err)

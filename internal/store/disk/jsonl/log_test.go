@@ -109,6 +109,7 @@ func eachCurrent(t *testing.T, test func(t *testing.T, current string)) {
 }
 
 func TestLogFindsEachLine(t *testing.T) {
+	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(upTo(20)...)
@@ -153,6 +154,7 @@ func TestLogFindsEachLine(t *testing.T) {
 }
 
 func TestLogPages(t *testing.T) {
+	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(upTo(12)...)
@@ -205,6 +207,7 @@ func TestFindWithinSkipsOtherTimes(t *testing.T) {
 }
 
 func TestLogDropsItsOldest(t *testing.T) {
+	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		if oldest, err := l.Oldest(); oldest != nil || err != nil {
@@ -238,6 +241,7 @@ func TestLogDropsItsOldest(t *testing.T) {
 }
 
 func TestEraseKeepsTheOffsets(t *testing.T) {
+	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(upTo(12)...)
@@ -295,6 +299,7 @@ func openSynced(t *testing.T, current string) (*logTest, []Place) {
 // TestOpenTakesTheLogBack opens a log at each place where it was synced, with all that came later in its files: only
 // what was there at that place is.
 func TestOpenTakesTheLogBack(t *testing.T) {
+	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l, places := openSynced(t, current)
 		ops := len(l.fs.Ops())
@@ -312,6 +317,7 @@ func TestOpenTakesTheLogBack(t *testing.T) {
 }
 
 func TestOpenWithATornEnd(t *testing.T) {
+	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(0, 1)
@@ -340,6 +346,7 @@ func TestOpenWithATornEnd(t *testing.T) {
 // TestLogAfterPowerCuts cuts the power after every operation of a log that is synced after each line: opened at the last
 // place that was synced, it holds every line up to there.
 func TestLogAfterPowerCuts(t *testing.T) {
+	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l, places := openSynced(t, current)
 		synced := 0
