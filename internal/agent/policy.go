@@ -71,6 +71,10 @@ type DegradedPolicy struct {
 type WeakPolicy struct {
 	Statuses    []string `json:"statuses"`
 	EmptyArrays bool     `json:"empty_arrays"`
+
+	// SuccessStatuses are the words, in any case, with which an object calls itself a success: an empty array of its
+	// own is then a weak success.
+	SuccessStatuses []string `json:"success_statuses"`
 }
 
 // CorrectionPolicy says when a call is a user's correction of the one before.
@@ -122,7 +126,8 @@ func DefaultPolicy() Policy {
 		Backoff:         BackoffPolicy{BaseSeconds: 30, MaxSeconds: 3600},
 		Degraded:        DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: Window},
 		DispatchMethods: []string{"ask", "chat", "discuss", "host"},
-		WeakSuccess:     WeakPolicy{Statuses: []string{"success_no_parse", "no_results", "empty", "partial", "fallback", "unparsed"}, EmptyArrays: true},
+		WeakSuccess:     WeakPolicy{Statuses: []string{"success_no_parse", "no_results", "empty", "partial", "fallback", "unparsed"}, EmptyArrays: true,
+			SuccessStatuses: []string{"success", "ok", "succeeded", "successful", "found", "completed", "complete", "done"}},
 		UserCorrection:  CorrectionPolicy{WindowSeconds: 180, MinOverlap: 0.67},
 		Promotion:       PromotionPolicy{Shadow: true, MinCalls: 10, MinSessions: 2, ContractPass: 0.95},
 		RedactKeys:      []string{"password", "token", "secret", "api_key", "authorization"},
@@ -199,7 +204,7 @@ func (p Policy) Validate() error {
 	for _, l := range []struct {
 		field string
 		names []string
-	}{{"/artifact_read_roles", p.ArtifactReadRoles}, {"/dispatch_methods", p.DispatchMethods}, {"/redact_keys", p.RedactKeys}, {"/weak_success/statuses", p.WeakSuccess.Statuses}} {
+	}{{"/artifact_read_roles", p.ArtifactReadRoles}, {"/dispatch_methods", p.DispatchMethods}, {"/redact_keys", p.RedactKeys}, {"/weak_success/statuses", p.WeakSuccess.Statuses}, {"/weak_success/success_statuses", p.WeakSuccess.SuccessStatuses}} {
 		if len(l.names) > 1000 || slices.Contains(l.names, "") {
 			return &PolicyError{l.field, "must hold at most 1000 names, none of them empty"}
 		}

@@ -204,7 +204,7 @@ func (t tally) score(of int) float64 {
 }
 
 // reforge recommends a new program where the present one keeps failing by its own fault, or keeps saying itself that it
-// achieved little, in words that no constraint can catch.
+// achieved little, in ways that no constraint can catch.
 func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 	var failed, little, wrong tally
 	for _, c := range m.Calls {
@@ -213,7 +213,7 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 			wrong.add(c)
 		case c.Class == agent.ClassIntrinsic || c.Class == agent.ClassAdaptive:
 			failed.add(c)
-		case c.Status == agent.StatusOK && onlyStatus(c.Weak), c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
+		case c.Status == agent.StatusOK && uncatchable(c.Weak), c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
 			little.add(c)
 		}
 	}
@@ -243,8 +243,12 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 		Reason: strings.Join(reasons, "; ") + ": have it forged anew", Proposal: Proposal{Action: "regenerate"}}}
 }
 
-func onlyStatus(reasons []string) bool {
-	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r string) bool { return weakKind(r) != WeakStatus })
+// uncatchable reports whether no constraint of a contract, which looks at the top level only, can catch any of the reasons.
+func uncatchable(reasons []string) bool {
+	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r string) bool {
+		_, _, top := emptyField(r)
+		return top || weakKind(r) == "other"
+	})
 }
 
 func notItsCallersFault(errorType string) bool {

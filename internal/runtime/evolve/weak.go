@@ -27,7 +27,8 @@ const (
 //	empty_array:/movies
 //
 // The value's own status word is looked up in the policy. An empty array counts in a field that the deliverable
-// requires or constrains, and as the whole value of an array deliverable. value is valid JSON.
+// requires or constrains, as the whole value of an array deliverable, and, with or without a contract, in any object
+// whose own status says success: in /a/*/b, * is any element of the array a. value is valid JSON.
 //
 // For a value that holds no empty array and none of the words, it costs one look at the bytes and no allocation.
 func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
@@ -41,12 +42,14 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 	if kind == "array" && empty && isEmptyArray(value) && declaresArray(deliverable) {
 		return []string{WeakEmpty + ":/"}
 	}
-	if kind != "object" {
-		return nil
-	}
 	var looked map[string]bool
 	if empty {
 		looked = watchedFields(deliverable)
+		if bytes.Contains(value, []byte(`"status"`)) {
+			s := emptyUnderSuccess{policy: p}
+			s.look(value, "", 0)
+			reasons = s.found
+		}
 	}
 	rawjson.Members(value, func(key string, v []byte) {
 		if word && key == "status" && len(v) > 0 && v[0] == '"' {
@@ -55,7 +58,7 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 				reasons = append(reasons, WeakStatus+":/status="+s)
 			}
 		}
-		if looked[key] && isEmptyArray(v) && len(reasons) < 32 {
+		if looked[key] && isEmptyArray(v) && len(reasons) < maxWeakReasons {
 			reasons = append(reasons, WeakEmpty+":/"+escape(key))
 		}
 	})
@@ -72,10 +75,13 @@ func weakKind(reason string) string {
 	return kind
 }
 
-// emptyField returns the top-level key that a reason says is empty; ok is false for other reasons, whole is true when
-// it is the value itself.
+// emptyField returns the top-level key that a reason says is empty; ok is false for other reasons, those of places
+// deeper down included, whole is true when it is the value itself.
 func emptyField(reason string) (key string, whole, ok bool) {
 	pointer, ok := strings.CutPrefix(reason, WeakEmpty+":/")
+	if strings.Contains(pointer, "/") {
+		return "", false, false
+	}
 	return strings.ReplaceAll(strings.ReplaceAll(pointer, "~1", "/"), "~0", "~"), pointer == "", ok
 }
 

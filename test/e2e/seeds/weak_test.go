@@ -28,3 +28,42 @@ func TestSeed003WeakSuccessRateCountsCalls(t *testing.T) {
 		t.Errorf("%d calls are weak, want 5", n)
 	}
 }
+
+// 003:182: empty arrays under success statuses are weak, in any object with a success status and an empty array of its
+// own, also without a contract. Nothing of the outcome changes.
+func TestSeed003Line182(t *testing.T) {
+	t.Parallel()
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"finder.find": {rig.ProgGiven}}))
+	plain := d.Session("finder")
+	tight := d.Session("finder", object{"contract": object{"deliverable": object{"type": "object", "required": []any{"status"}}}})
+	for _, tt := range []struct {
+		value any
+		want  []any
+	}{
+		{object{"status": "success", "movies": []any{}}, []any{"empty_array:/movies"}},
+		{object{"status": "OK", "movies": []any{"A"}, "actors": []any{}}, []any{"empty_array:/actors"}},
+		{object{"status": "failed", "movies": []any{}}, nil},
+		{object{"status": "no idea", "movies": []any{}}, nil},
+		{object{"status": "x", "pages": []any{object{"status": "ok", "items": []any{}}, object{"status": "ok", "items": []any{}}}}, []any{"empty_array:/pages/*/items"}},
+		{object{"status": "success", "page": object{"items": []any{}}}, nil},
+		{object{"status": "success", "movies": []any{"A"}}, nil},
+	} {
+		for _, s := range []string{plain, tight} {
+			got := d.Call(s, "find", tt.value)
+			d.WantValue(got, tt.value, "")
+			want := tt.want
+			if want == nil {
+				want = []any{}
+			}
+			if e := d.LogOf(got); !rig.Equal(want, e["weak_success_reasons"]) || e["weak_success"] != (len(want) > 0) {
+				t.Errorf("%v: weak %v for %v, want %v", tt.value, e["weak_success"], e["weak_success_reasons"], want)
+			}
+		}
+	}
+	d.Policy(object{"weak_success": object{"success_statuses": []any{"no idea"}}})
+	for value, want := range map[string]bool{"no idea": true, "success": false} {
+		if e := d.LogOf(d.Call(plain, "find", object{"status": value, "movies": []any{}})); e["weak_success"] != want {
+			t.Errorf("status %q with a vocabulary of one's own: weak %v", value, e["weak_success"])
+		}
+	}
+}

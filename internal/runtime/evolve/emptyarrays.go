@@ -1,0 +1,74 @@
+package evolve
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
+)
+
+// Bounds of the search for empty arrays.
+const (
+	maxEmptyDepth  = 8 // objects and arrays within each other
+	maxWeakReasons = 32
+)
+
+// emptyUnderSuccess finds the empty arrays of objects that call themselves a success, wherever in a value they are.
+type emptyUnderSuccess struct {
+	policy agent.WeakPolicy
+	found  []string // reasons
+}
+
+// look looks at the value at a place. Elements of arrays share the place "*": a reason names a kind of fault, not each
+// one's position.
+func (s *emptyUnderSuccess) look(value []byte, place string, depth int) {
+	if depth > maxEmptyDepth || !hasEmptyArray(value) {
+		return
+	}
+	switch agent.Kind(value) {
+	case "object":
+		success := s.callsItselfSuccess(value)
+		rawjson.Members(value, func(key string, v []byte) {
+			switch {
+			case !isEmptyArray(v):
+				s.look(v, place+"/"+escape(key), depth+1)
+			case success && len(s.found) < maxWeakReasons:
+				s.found = append(s.found, WeakEmpty+":"+place+"/"+escape(key))
+			}
+		})
+	case "array":
+		elements(value, func(v []byte) { s.look(v, place+"/*", depth+1) })
+	}
+}
+
+// callsItselfSuccess reports whether the object has a status of success. The words of weak statuses are some, too: the
+// outcome is ok whatever they say.
+func (s *emptyUnderSuccess) callsItselfSuccess(object []byte) bool {
+	success := false
+	rawjson.Members(object, func(key string, v []byte) {
+		var word string
+		if key != "status" || agent.Kind(v) != "string" || json.Unmarshal(v, &word) != nil {
+			return
+		}
+		success = slices.ContainsFunc(s.policy.SuccessStatuses, func(w string) bool { return strings.EqualFold(w, word) }) || slices.Contains(s.policy.Statuses, word)
+	})
+	return success
+}
+
+// elements calls f for every element of the array that raw is.
+func elements(raw []byte, f func(value []byte)) {
+	i := rawjson.SkipSpace(raw, bytes.IndexByte(raw, '[')+1)
+	for i < len(raw) && raw[i] != ']' {
+		end := rawjson.ValueEnd(raw, i)
+		if end <= i || end > len(raw) {
+			return
+		}
+		f(raw[i:end])
+		if i = rawjson.SkipSpace(raw, end); i < len(raw) && raw[i] == ',' {
+			i = rawjson.SkipSpace(raw, i+1)
+		}
+	}
+}
