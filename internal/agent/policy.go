@@ -126,7 +126,7 @@ func DefaultPolicy() Policy {
 		Backoff:         BackoffPolicy{BaseSeconds: 30, MaxSeconds: 3600},
 		Degraded:        DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: Window},
 		DispatchMethods: []string{"ask", "chat", "discuss", "host"},
-		WeakSuccess:     WeakPolicy{Statuses: []string{"success_no_parse", "no_results", "empty", "partial", "fallback", "unparsed"}, EmptyArrays: true,
+		WeakSuccess: WeakPolicy{Statuses: []string{"success_no_parse", "no_results", "empty", "partial", "fallback", "unparsed"}, EmptyArrays: true,
 			SuccessStatuses: []string{"success", "ok", "succeeded", "successful", "found", "completed", "complete", "done"}},
 		UserCorrection:  CorrectionPolicy{WindowSeconds: 180, MinOverlap: 0.67},
 		Promotion:       PromotionPolicy{Shadow: true, MinCalls: 10, MinSessions: 2, ContractPass: 0.95},

@@ -177,11 +177,11 @@ func (t *story) memory(ctx context.Context) error {
 			return err
 		}
 	}
-	var memory json.RawMessage
+	var memory map[string]json.RawMessage
 	if err := t.c.Get(ctx, "/v1/sessions/"+t.session+"/context", &memory); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "   the context is now %s\n", memory)
+	fmt.Fprintf(t.out, "   the context is now {\"value\":%s}\n", memory["value"])
 	return nil
 }
 

@@ -35,6 +35,18 @@ func (c *selected) contextFor(ctx context.Context, g *agent.Generation, h *host)
 	return seen
 }
 
+// shownContext is a stored context as clients see it: conversation_history is an array, empty where the context has none
+// or something else there.
+func shownContext(stored map[string]json.RawMessage, err error) (map[string]json.RawMessage, error) {
+	if err != nil || agent.Kind(stored[historyKey]) == "array" {
+		return stored, err
+	}
+	shown := make(map[string]json.RawMessage, len(stored)+1)
+	maps.Copy(shown, stored)
+	shown[historyKey] = json.RawMessage("[]")
+	return shown, nil
+}
+
 // withoutHistory takes the records out of what a program did to its context: they are a copy, and never written back.
 func withoutHistory(change *agent.ContextChange) *agent.ContextChange {
 	if change == nil {

@@ -319,7 +319,7 @@ func TestHistoryInContext(t *testing.T) {
 	}
 	wantReply(t, "not named", call("plain"), "false generated")
 	memory, err := r.Context(t.Context(), id)
-	if err != nil || string(agent.Encoded(memory)) != `{"b":2,"c":3}` {
+	if err != nil || string(agent.Encoded(memory)) != `{"b":2,"c":3,"conversation_history":[]}` {
 		t.Errorf("the context is %s, %v", agent.Encoded(memory), err)
 	}
 	if n := len(artifactOf(t, r, "r", "names").Current().Fixtures); n != 0 {

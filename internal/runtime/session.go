@@ -78,9 +78,9 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 	return r.store.DeleteSession(ctx, id)
 }
 
-// Context returns the session's context by top-level key.
+// Context returns the session's context by top-level key. Its conversation_history is always an array: see shownContext.
 func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMessage, error) {
-	return r.store.Context(ctx, id)
+	return shownContext(r.store.Context(ctx, id))
 }
 
 // PatchContext applies a JSON merge patch (RFC 7396) and returns the whole context. It waits for the session's turn, so
@@ -108,7 +108,7 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	if err := r.checkContext(before); err != nil {
 		return nil, err
 	}
-	return r.store.ChangeContext(ctx, id, change)
+	return shownContext(r.store.ChangeContext(ctx, id, change))
 }
 
 // mergePatch returns what the patch changes at the top level.

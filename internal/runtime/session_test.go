@@ -65,7 +65,7 @@ func TestPatchContext(t *testing.T) {
 	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *Options) { o.MaxContext = 40 })
 	id, _ := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1,"b":2}`)})
 	got, err := r.PatchContext(t.Context(), id, json.RawMessage(`{"a":null,"c":{"d":3}}`))
-	if err != nil || string(agent.Encoded(got)) != `{"b":2,"c":{"d":3}}` {
+	if err != nil || string(agent.Encoded(got)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
 		t.Errorf("got %s, %v", agent.Encoded(got), err)
 	}
 	for patch, code := range map[string]string{"[]": "invalid_context", "7": "invalid_context", `{"e":"` + strings.Repeat("x", 40) + `"}`: "too_large"} {
@@ -74,7 +74,7 @@ func TestPatchContext(t *testing.T) {
 			t.Errorf("%s: %v, want %s", patch, err, code)
 		}
 	}
-	if memory, err := r.Context(t.Context(), id); err != nil || string(agent.Encoded(memory)) != `{"b":2,"c":{"d":3}}` {
+	if memory, err := r.Context(t.Context(), id); err != nil || string(agent.Encoded(memory)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
 		t.Errorf("afterwards %s, %v", agent.Encoded(memory), err)
 	}
 }

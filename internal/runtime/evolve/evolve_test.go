@@ -33,7 +33,7 @@ func TestWeak(t *testing.T) {
 		{"of elements", `[{"status":"ok","items":[]},{"status":"ok","items":[]},{"status":"failed","x":[]}]`, ``, policy, []string{"empty_array:/*/items"}},
 		{"of another object", `{"status":"ok","result":{"items":[]}}`, ``, policy, nil},
 		{"the status deeper down", `{"items":[],"result":{"status":"ok"}}`, ``, policy, nil},
-		{"too deep", strings.Repeat(`{"a":`, 9)+`{"status":"ok","items":[]}`+strings.Repeat(`}`, 9), ``, policy, nil},
+		{"too deep", strings.Repeat(`{"a":`, 9) + `{"status":"ok","items":[]}` + strings.Repeat(`}`, 9), ``, policy, nil},
 		{"no success words", `{"status":"ok","movies":[]}`, ``, agent.WeakPolicy{EmptyArrays: true}, nil},
 		{"an empty array without a contract", `{"movies":[]}`, ``, policy, nil},
 		{"an empty list", `[]`, `{"type":"array"}`, policy, []string{"empty_array:/"}},

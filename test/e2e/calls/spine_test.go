@@ -106,11 +106,11 @@ func TestContext(t *testing.T) {
 	}
 	d.WantValue(d.Call(s, "increment"), 21, "persisted")
 	d.WantError(d.Call(s, "spoil"), "not_today")
-	if got := d.Get(context); !rig.Equal(map[string]any{"value": 21}, got) {
+	if got := d.Get(context); !rig.Equal(map[string]any{"value": 21, "conversation_history": []any{}}, got) {
 		t.Errorf("context after a failed call: got %v, want value 21", got)
 	}
 	patched := d.Send(http.MethodPatch, context, []byte(`{"value":null,"a":{"b":1}}`), map[string]string{"Content-Type": "application/merge-patch+json"})
-	if !rig.Equal(map[string]any{"a": map[string]any{"b": 1}}, patched.Object(t)) {
+	if !rig.Equal(map[string]any{"a": map[string]any{"b": 1}, "conversation_history": []any{}}, patched.Object(t)) {
 		t.Errorf("merge patch: %s", patched.Body)
 	}
 	for method, want := range map[string]any{"value=": "setter", "a": "context", "increment": "artifact", "unheard_of": nil} {
