@@ -52,6 +52,12 @@ type AttemptFailure struct {
 	Hint         string         `json:"-"` // for the next prompt only: it may hold what other sessions said
 }
 
+// Contract sources that a call or its session has a part in.
+const (
+	ContractOfCall = "hash"   // a caller's alone
+	ContractMerged = "merged" // a caller's over the registry's
+)
+
 // LogEntry is the call log's line of one call.
 type LogEntry struct {
 	Timestamp    string `json:"timestamp"`
@@ -60,6 +66,7 @@ type LogEntry struct {
 	TraceID      string `json:"trace_id"`
 	CallID       string `json:"call_id"`
 	ParentCallID string `json:"parent_call_id,omitempty"`
+	RootCallID   string `json:"root_call_id,omitempty"` // of a nested call: the client's call below which it was made
 	Depth        int    `json:"depth"`
 
 	Role         string            `json:"role"`
@@ -128,10 +135,11 @@ type LogEntry struct {
 
 	WeakSuccess                   bool     `json:"weak_success"`
 	WeakSuccessReasons            []string `json:"weak_success_reasons"`
+	WeakNestedCalls               int      `json:"weak_nested_calls,omitempty"` // weak successes among the calls below it
 	UserCorrectionDetected        bool     `json:"user_correction_detected"`
 	UserCorrectionSignal          string   `json:"user_correction_signal,omitempty"`
 	UserCorrectionReferenceCallID string   `json:"user_correction_reference_call_id,omitempty"`
-	CorrectedBy                   string   `json:"corrected_by,omitempty"` // the re-ask; the store puts it in when the entry is read
+	CorrectedBy                   string   `json:"corrected_by,omitempty"` // the re-ask, of a nested call that of its root; put in when the entry is read
 
 	Verdict string `json:"verdict,omitempty"` // what a person said of the answer, right or wrong; put in when the entry is read
 
@@ -159,7 +167,7 @@ type AuditEntry struct {
 	Undoes    string          `json:"undoes,omitempty"` // the id of the entry that this operation undid
 }
 
-// PatternEvent is one entry of a role's pattern memory: what a depth-0 call's program was able to do.
+// PatternEvent is one entry of a role's pattern memory: what a call's program was able to do, a nested call's too.
 type PatternEvent struct {
 	CallID       string   `json:"call_id"`
 	SessionID    string   `json:"session_id"`
@@ -169,6 +177,9 @@ type PatternEvent struct {
 	Capabilities []string `json:"capabilities"`
 	Status       string   `json:"status"`
 	WeakSuccess  bool     `json:"weak_success,omitempty"`
-	Corrected    string   `json:"corrected,omitempty"` // the call id of the re-ask
-	Verdict      string   `json:"verdict,omitempty"`   // what a person said of the answer; put in when the event is read
+	Depth        int      `json:"depth,omitempty"`
+	ParentCallID string   `json:"parent_call_id,omitempty"`
+	RootCallID   string   `json:"root_call_id,omitempty"` // of a nested call: the client's call below which it was made
+	Corrected    string   `json:"corrected,omitempty"`    // the call id of the re-ask, of a nested call that of its root
+	Verdict      string   `json:"verdict,omitempty"`      // what a person said of the answer; put in when the event is read
 }

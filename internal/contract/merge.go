@@ -10,9 +10,9 @@ import (
 // Sources of a contract, as the call log names them.
 const (
 	SourceNone   = "none"
-	SourceHash   = "hash"
+	SourceHash   = agent.ContractOfCall
 	SourceFields = "fields"
-	SourceMerged = "merged"
+	SourceMerged = agent.ContractMerged
 )
 
 // Layers are the contracts that speak about a call; nil ones say nothing.

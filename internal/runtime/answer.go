@@ -13,6 +13,7 @@ type answered struct {
 	selected
 	outcome agent.Outcome
 	class   agent.Class // of a failure, by evidence
+	weak    bool        // an ok outcome is a weak success; known from the commit on
 
 	source     string            // generated, persisted, repaired; "" when no program ran
 	program    *agent.Generation // the last one that ran; nil when none did

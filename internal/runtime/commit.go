@@ -49,6 +49,7 @@ func (a *answered) notice() noticed {
 func (a *answered) persist() (CallResult, error) {
 	r := a.r
 	n := a.notice()
+	a.weak = len(n.weak) > 0
 	took := agent.Milliseconds(r.o.Now().Sub(a.started))
 	body, err := json.Marshal(a.reply(took))
 	if err != nil {
@@ -83,7 +84,7 @@ func (a *answered) persist() (CallResult, error) {
 func (a *answered) notAppended(err error) {
 	a.span.EndFailed("commit", a.r.o.Now())
 	a.r.metrics.AppendFailed()
-	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session_id", a.session.ID).Int("depth", a.depth).Bool("history_record_appended", false).
+	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session", a.session.ID).Bool("history_record_appended", false).
 		Msg("a call could not be committed")
 }
 
@@ -182,9 +183,9 @@ func (a *answered) toolChanges() []store.ToolChange {
 
 func (a *answered) pattern(n noticed) *agent.PatternEvent {
 	weak := len(n.weak) > 0
-	if a.depth > 0 || a.facts == nil || len(a.facts.CapabilityPatterns) == 0 && !weak {
+	if a.facts == nil || len(a.facts.CapabilityPatterns) == 0 && !weak {
 		return nil
 	}
 	return &agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: agent.FormatTime(a.started), Role: a.role, MethodName: a.method,
-		Capabilities: a.facts.CapabilityPatterns, Status: a.outcome.Status, WeakSuccess: weak}
+		Depth: a.depth, ParentCallID: a.parent, RootCallID: a.root, Capabilities: a.facts.CapabilityPatterns, Status: a.outcome.Status, WeakSuccess: weak}
 }

@@ -12,7 +12,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	o, t := a.outcome, &a.trail
 	e := agent.LogEntry{
 		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
-		Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.maskedArgs, Kwargs: a.maskedKwargs,
+		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.maskedArgs, Kwargs: a.maskedKwargs,
 		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeErrorMetadata: o.Metadata, OutcomeAuthored: o.Authored,
 		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
@@ -22,7 +22,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs, OutcomeRepairAttempts: t.outcomeRepairs,
 		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
 		LifecycleState: n.state, LifecycleDecision: n.decision, HistoryRecordAppended: true,
-		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak,
+		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak, WeakNestedCalls: int(a.weakBelow.Load()),
 		UserCorrectionDetected: n.correction.signal != "", UserCorrectionSignal: n.correction.signal, UserCorrectionReferenceCallID: n.correction.reference,
 		Usage: a.usage(), SandboxLevel: string(a.r.level), Warnings: t.warnings,
 	}

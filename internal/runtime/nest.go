@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,12 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	if class := done.blames(); class != agent.ClassNone {
 		h.excuse(done.outcome.ErrorType, class)
 	}
-	return n.commitNested(done)
+	o = n.commitNested(done)
+	h.call.weakBelow.Add(n.weakBelow.Load())
+	if done.weak {
+		h.call.weakBelow.Add(1)
+	}
+	return o
 }
 
 // blames is the class of a failure for which the call's caller is not to blame: one of its own program, of the model, of an
@@ -64,8 +70,8 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 // nested makes the call that the program asks for.
 func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
 	c := h.call
-	n := &opened{r: c.r, policy: c.policy, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, parentAttempt: h.attempt, depth: c.depth + 1,
-		speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
+	n := &opened{r: c.r, policy: c.policy, session: c.session, id: agent.NewID("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
+		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
 		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree}
 	n.init()
 	return n

@@ -30,6 +30,7 @@ type opened struct {
 	owner   string
 
 	parent        string // id of the call whose program made this one, "" at depth 0
+	root          string // id of the client's call at the top, "" at depth 0
 	parentAttempt string // and the attempt that did
 
 	role, method string
@@ -44,12 +45,13 @@ type opened struct {
 	maskedKwargs json.RawMessage
 	masked       bool // something was masked: the call cannot be replayed and makes no fixture
 
-	tree     *tree
-	slept    atomic.Int64 // by its programs, in nanoseconds
-	deadline time.Time    // of the whole call; zero for none
-	cancel   context.CancelCauseFunc
-	progress progress.Log
-	span     *telemetry.Span // nil without traces
+	tree      *tree
+	slept     atomic.Int64 // by its programs, in nanoseconds
+	weakBelow atomic.Int32 // weak successes among the calls below it
+	deadline  time.Time    // of the whole call; zero for none
+	cancel    context.CancelCauseFunc
+	progress  progress.Log
+	span      *telemetry.Span // nil without traces
 }
 
 // A tree is what a root call and the nested calls below it share. Its calls run one after another, so only the counters

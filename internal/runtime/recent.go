@@ -35,7 +35,7 @@ type recentCall struct {
 	at       time.Time
 	args     []json.RawMessage
 	kwargs   json.RawMessage
-	troubled bool // it ended weak or in error
+	troubled bool // it ended weak or in error, or a call below it ended weak
 }
 
 func (rc recentCall) turn() evolve.Turn {
@@ -55,7 +55,7 @@ func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	}
 	o := c.outcome
 	key := recentKey{c.session.ID, c.role, c.method}
-	now := recentCall{id: c.id, at: c.started, args: c.maskedArgs, kwargs: c.maskedKwargs, troubled: !o.OK() || len(weak) > 0}
+	now := recentCall{id: c.id, at: c.started, args: c.maskedArgs, kwargs: c.maskedKwargs, troubled: !o.OK() || len(weak) > 0 || c.weakBelow.Load() > 0}
 	now.args, now.kwargs = rc.remembered(now.args, now.kwargs)
 	before, known, since := rc.swap(key, now)
 	p := c.policy.UserCorrection
@@ -107,7 +107,7 @@ func (c *opened) beforeRestart() (recentCall, bool) {
 	}
 	was := recentCall{id: rec.CallID, at: at, troubled: rec.OutcomeSummary.Status != agent.StatusOK}
 	was.args, was.kwargs = c.r.recent.remembered(rec.Args, rec.Kwargs)
-	if logged, err := c.r.store.Call(ctx, rec.CallID); err == nil && logged.Log.WeakSuccess {
+	if logged, err := c.r.store.Call(ctx, rec.CallID); err == nil && (logged.Log.WeakSuccess || logged.Log.WeakNestedCalls > 0) {
 		was.troubled = true
 	}
 	return was, true

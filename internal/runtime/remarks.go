@@ -3,17 +3,17 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
-	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Bounds of what is read for remarks: the newest calls of the log and entries of the audit trail, and of these the ones
-// that are shown.
+// Bounds of what is read for remarks: the newest entries of the audit trail, and of these, and of calls, the ones that are
+// shown.
 const (
-	remarkCalls   = 1000
 	remarkEntries = 200
 	shownRemarks  = 3
 )
@@ -54,44 +54,40 @@ func (c *selected) asksForProgram(a *agent.AuditEntry) bool {
 	return false
 }
 
-// describeRemarks says which answers of the method were weak, with a sample, and what was asked again after one. A nested
-// call counts as asked again where its root was.
+// describeRemarks says which answers of the method were weak, with the newest sample of each kind, and what was asked again
+// after one. A nested call counts as asked again where its root was.
 func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
-	entries, err := c.r.store.ListCalls(ctx, store.CallQuery{Limit: remarkCalls})
+	known, err := c.r.store.Evidence(ctx, c.role, c.method)
 	if err != nil {
 		return
 	}
-	byID := make(map[string]*agent.LogEntry, len(entries))
-	for i := range entries {
-		byID[entries[i].CallID] = &entries[i]
-	}
+	shown := map[string]bool{} // reasons, and what was asked again
 	weak, again := 0, 0
-	for i := range entries { // newest first
-		x := &entries[i]
-		if x.Role != c.role || x.Method != c.method {
-			continue
+	for _, n := range slices.Backward(known.Notes) {
+		if reasons := strings.Join(n.Weak, ", "); reasons != "" && weak < shownRemarks && !shown[reasons] {
+			weak, shown[reasons] = weak+1, true
+			e.add("a weak answer (%s): args %s were answered with %s", reasons, Clip(c.argsOf(ctx, n.CallID), 120), Clip(c.valueOf(ctx, n.CallID), 200))
 		}
-		if len(x.WeakSuccessReasons) > 0 && weak < shownRemarks {
-			weak++
-			e.add("a weak answer (%s): args %s were answered with %s", strings.Join(x.WeakSuccessReasons, ", "), Clip(string(rawArray(x.Args)), 120), Clip(c.valueOf(ctx, x.CallID), 200))
-		}
-		if root := rootOf(byID, x); root.CorrectedBy != "" && again < shownRemarks {
-			again++
-			asked := "the same"
-			if next := byID[root.CorrectedBy]; next != nil {
-				asked = string(rawArray(next.Args))
+		if n.CorrectedBy != "" && again < shownRemarks {
+			line := fmt.Sprintf("after an answer to args %s the caller asked again: %s", Clip(c.argsOf(ctx, n.CallID), 120), Clip(c.argsOf(ctx, n.CorrectedBy), 120))
+			if !shown[line] {
+				again, shown[line] = again+1, true
+				e.add("%s", line)
 			}
-			e.add("after an answer to args %s the caller asked again: %s", Clip(string(rawArray(x.Args)), 120), Clip(asked, 120))
+		}
+		if weak == shownRemarks && again == shownRemarks {
+			return
 		}
 	}
 }
 
-// rootOf is the call of a client under which the call was made, or the highest that is known.
-func rootOf(byID map[string]*agent.LogEntry, e *agent.LogEntry) *agent.LogEntry {
-	for e.ParentCallID != "" && byID[e.ParentCallID] != nil {
-		e = byID[e.ParentCallID]
+// argsOf are the arguments of a call, secrets masked, while the log has it.
+func (c *selected) argsOf(ctx context.Context, callID string) string {
+	got, err := c.r.store.Call(ctx, callID)
+	if err != nil {
+		return "that are not kept any more"
 	}
-	return e
+	return string(rawArray(got.Log.Args))
 }
 
 // valueOf is the value of a call while it is kept, secrets masked.

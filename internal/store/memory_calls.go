@@ -84,6 +84,7 @@ func (n *memoryNamespace) log(c *CallCommit, now time.Time) {
 		kept.outcome = &o
 	}
 	n.calls = append(n.calls, kept)
+	n.evidence.Add(&c.Log)
 	n.byID[c.Log.CallID] = kept
 	if corrected := n.byID[c.Log.UserCorrectionReferenceCallID]; corrected != nil {
 		corrected.log.CorrectedBy = c.Log.CallID
@@ -130,6 +131,9 @@ func (n *memoryNamespace) changeArtifact(c agent.ArtifactChange) *agent.Artifact
 }
 
 func (n *memoryNamespace) setArtifact(a *agent.Artifact) {
+	if len(a.Verdicts) > 0 {
+		n.evidence.Judge(a.Role, a.MethodName)
+	}
 	n.artifacts[Target{Role: a.Role, Method: a.MethodName}] = a
 	for _, g := range a.Generations {
 		n.programs[g.CodeChecksum] = g.Code
@@ -216,4 +220,18 @@ func (n *memoryNamespace) Patterns(_ context.Context, role string) ([]agent.Patt
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]agent.PatternEvent{}, n.patterns[role]...), nil
+}
+
+// Evidence is part of Namespace.
+func (n *memoryNamespace) Evidence(_ context.Context, role, method string) (agent.MethodEvidence, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.evidence.Of(role, method), nil
+}
+
+// AllEvidence is part of Namespace.
+func (n *memoryNamespace) AllEvidence(_ context.Context) ([]agent.MethodEvidence, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.evidence.Remarkable(), nil
 }

@@ -119,6 +119,11 @@ type Calls interface {
 	Content(ctx context.Context, ref string) (json.RawMessage, error)
 	// Patterns returns a role's pattern events, oldest first, at most 50.
 	Patterns(ctx context.Context, role string) ([]agent.PatternEvent, error)
+	// Evidence returns what is known of the outcomes of a method's calls. It does not depend on how far back the call
+	// log reaches.
+	Evidence(ctx context.Context, role, method string) (agent.MethodEvidence, error)
+	// AllEvidence returns that of all methods of which anything is worth a remark, by role and method.
+	AllEvidence(ctx context.Context) ([]agent.MethodEvidence, error)
 }
 
 // CallCommit is everything a call leaves behind. Zero fields leave nothing.

@@ -21,7 +21,7 @@ type Turn struct {
 	At       time.Time
 	Args     []json.RawMessage
 	Kwargs   json.RawMessage
-	Troubled bool // it ended weak or in error
+	Troubled bool // it ended weak or in error, or a call below it ended weak
 }
 
 // maxTokenBytes bounds how much of a turn's arguments is compared.

@@ -34,16 +34,19 @@ type Call struct {
 	Authored    bool
 	Class       agent.Class // of a failed attempt, repaired or not
 	Weak        []string    // reasons
+	Passed      bool        // a nested call of it was weak: what is weak of this one is that one's
 	CorrectedBy string      // the call that asked again, "verdict" where a person called the answer wrong, or ""
 	Wrong       bool        // a person called the answer wrong, and no program was written for it yet
 }
 
-// Method is the evidence on one role's method. Calls are oldest first.
+// Method is the evidence on one role's method: its newest calls. Calls are oldest first.
 type Method struct {
 	Role        string
 	Method      string
 	Deliverable json.RawMessage // of the registered contract, or nil
-	Calls       []Call
+	Calls       []Call          // those worth a remark
+	Plain       int             // how many others there are between them: ok, and not weak
+	PlainIDs    []string        // of the newest of these
 
 	// Value returns the value of an ok call while it is kept, else nil. It is asked only where there is something to
 	// simulate. It may be nil.
@@ -80,71 +83,10 @@ type Simulation struct {
 	WouldFailAccepted int `json:"would_fail_accepted"` // and these the user took
 }
 
-// Collect groups log entries, in any order, by role and method, and links each re-ask with the call that it corrects.
-// Calls that are still running and those that ran no program are left out. value returns an outcome's value while it is kept, else nil;
-// deliverable returns that of the registered contract. Both may be nil.
-func Collect(entries []agent.LogEntry, value func(callID string) json.RawMessage, deliverable func(role, method string) json.RawMessage) []Method {
-	entries = slices.Clone(entries)
-	slices.SortStableFunc(entries, func(a, b agent.LogEntry) int {
-		return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(a.CallID, b.CallID))
-	})
-	corrected := map[string]string{}
-	for _, e := range entries {
-		if e.UserCorrectionDetected {
-			corrected[e.UserCorrectionReferenceCallID] = e.CallID
-		}
-	}
-	groups := map[[2]string]*Method{}
-	for _, e := range entries {
-		if e.OutcomeStatus == agent.StatusRunning || e.ProgramSource == agent.SourceNone && e.OutcomeStatus == agent.StatusOK {
-			continue
-		}
-		key := [2]string{e.Role, e.Method}
-		m := groups[key]
-		if m == nil {
-			m = &Method{Role: e.Role, Method: e.Method, Value: value}
-			if deliverable != nil {
-				m.Deliverable = deliverable(e.Role, e.Method)
-			}
-			groups[key] = m
-		}
-		m.Calls = append(m.Calls, Call{CallID: e.CallID, Status: e.OutcomeStatus, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: failureOf(&e),
-			Weak: e.WeakSuccessReasons, CorrectedBy: correctedBy(&e, corrected), Wrong: e.Verdict == agent.VerdictWrong})
-	}
-	out := make([]Method, 0, len(groups))
-	for _, m := range groups {
-		m.Calls = m.Calls[max(0, len(m.Calls)-MaxCalls):]
-		out = append(out, *m)
-	}
-	slices.SortFunc(out, func(a, b Method) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method)) })
-	return out
-}
-
-// correctedBy says how users corrected the call: a verdict is a correction as a re-ask is.
-func correctedBy(e *agent.LogEntry, reasked map[string]string) string {
-	if by := reasked[e.CallID]; by != "" || e.Verdict != agent.VerdictWrong {
-		return by
-	}
-	return "verdict"
-}
-
-// failureOf is the class of the failure that the call met: its own, or that of the stored program which failed first and
-// was repaired within the call. What failed of a program that was not kept yet is no evidence against the one that is.
-func failureOf(e *agent.LogEntry) agent.Class {
-	if e.FailureClass != agent.ClassNone || e.Selection.Decision != "run" || len(e.AttemptFailures) == 0 {
-		return e.FailureClass
-	}
-	return e.AttemptFailures[0].FailureClass
-}
-
 // Recommend turns evidence into advice: best first, and the same bytes for the same evidence. It is never nil.
 func Recommend(methods []Method, p agent.RecommendPolicy) []Recommendation {
 	out := []Recommendation{}
 	for _, m := range methods {
-		m.Calls = m.Calls[max(0, len(m.Calls)-MaxCalls):]
-		if len(m.Calls) == 0 {
-			continue
-		}
 		out = append(out, strengthen(m, p)...)
 		out = append(out, reforge(m, p)...)
 		out = append(out, split(m, p)...)
@@ -213,11 +155,11 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 			wrong.add(c)
 		case c.Class == agent.ClassIntrinsic || c.Class == agent.ClassAdaptive:
 			failed.add(c)
-		case c.Status == agent.StatusOK && uncatchable(c.Weak), c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
+		case c.Status == agent.StatusOK && uncatchable(c.Weak) && !c.Passed, c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
 			little.add(c)
 		}
 	}
-	n := len(m.Calls)
+	n := m.size()
 	var reasons []string
 	all := tally{}
 	if len(failed.ids) >= p.IntrinsicFailures {
@@ -244,6 +186,9 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 }
 
 // uncatchable reports whether no constraint of a contract, which looks at the top level only, can catch any of the reasons.
+// size is how many calls are looked at.
+func (m *Method) size() int { return len(m.Calls) + m.Plain }
+
 func uncatchable(reasons []string) bool {
 	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r string) bool {
 		_, _, top := emptyField(r)
@@ -276,7 +221,7 @@ func split(m Method, p agent.RecommendPolicy) []Recommendation {
 	if len(referred.ids) < p.BoundaryReferrals {
 		return nil
 	}
-	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: SplitBoundary, Score: referred.score(len(m.Calls)), Evidence: referred.evidence(),
-		Reason:   fmt.Sprintf("%d of %d calls ended in wrong_tool_boundary: give the task to a role of its own, or widen this one's purpose", len(referred.ids), len(m.Calls)),
+	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: SplitBoundary, Score: referred.score(m.size()), Evidence: referred.evidence(),
+		Reason:   fmt.Sprintf("%d of %d calls ended in wrong_tool_boundary: give the task to a role of its own, or widen this one's purpose", len(referred.ids), m.size()),
 		Proposal: Proposal{Action: "review"}}}
 }

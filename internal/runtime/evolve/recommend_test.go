@@ -180,6 +180,81 @@ func TestScore(t *testing.T) {
 	}
 }
 
+// evidenceOf aggregates the entries, oldest first, as a store does.
+func evidenceOf(entries []agent.LogEntry) []agent.MethodEvidence {
+	methods := map[[2]string]*agent.MethodEvidence{}
+	for i := range entries {
+		e := &entries[i]
+		if !e.IsEvidence() {
+			continue
+		}
+		k := [2]string{e.Role, e.Method}
+		if methods[k] == nil {
+			methods[k] = &agent.MethodEvidence{Role: e.Role, Method: e.Method}
+		}
+		methods[k].Add(e)
+		if ref := e.UserCorrectionReferenceCallID; ref != "" {
+			for _, m := range methods {
+				m.Correct(ref, e.CallID, e.Timestamp)
+			}
+		}
+	}
+	var out []agent.MethodEvidence
+	for _, m := range methods {
+		out = append(out, *m)
+	}
+	return out
+}
+
+// The weak leaf of a tree is to blame, not the calls that passed on what it answered; a verdict on the root speaks of the
+// calls below it; and the share is that of the newest calls, those without a remark included.
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	var entries []agent.LogEntry
+	add := func(e agent.LogEntry) {
+		e.CallID, e.Timestamp = fmt.Sprintf("call_%03d", len(entries)), fmt.Sprintf("2026-11-21T00:%02d:%02d.000Z", len(entries)/60, len(entries)%60)
+		e.OutcomeStatus, e.ProgramSource = "ok", "persisted"
+		entries = append(entries, e)
+	}
+	weak := []string{"empty_array:/movies"}
+	for range 4 {
+		root := fmt.Sprintf("call_%03d", len(entries)+1)
+		add(agent.LogEntry{Role: "finder", Method: "find", Depth: 1, RootCallID: root, WeakSuccess: true, WeakSuccessReasons: weak})
+		add(agent.LogEntry{Role: "assistant", Method: "ask", WeakSuccess: true, WeakSuccessReasons: weak, WeakNestedCalls: 1})
+	}
+	for range 6 {
+		add(agent.LogEntry{Role: "finder", Method: "find"})
+	}
+	wrong := func(m *agent.MethodEvidence) []string {
+		if m.Role == "assistant" {
+			return []string{"call_001", "call_003"}
+		}
+		return nil
+	}
+	evidence := evidenceOf(entries)
+	for i := range evidence {
+		evidence[i].Judged = true
+	}
+	policy := agent.DefaultPolicy().Recommendations
+	policy.Corrections = 3
+	if got := Recommend(Collect(evidence, Sources{}), policy); len(got) != 0 {
+		t.Errorf("four weak calls of ten suffice: %+v", got)
+	}
+	policy.Corrections = 2
+	got := Recommend(Collect(evidence, Sources{Wrong: wrong}), policy)
+	if len(got) != 2 || got[0].Role+got[1].Role != "assistantfinder" && got[0].Role+got[1].Role != "finderassistant" {
+		t.Fatalf("got %+v", got)
+	}
+	for _, r := range got {
+		if r.Role == "assistant" && r.Kind != Reforge {
+			t.Errorf("the root is blamed for its leaf: %+v", r)
+		}
+		if r.Role == "finder" && (r.Simulation.Calls != 10 || r.Simulation.WouldFailReasked != 2 || r.Simulation.WouldFailAccepted != 2) {
+			t.Errorf("the leaf: %+v %+v", r, r.Simulation)
+		}
+	}
+}
+
 // Failure classes: a stored program that failed counts, though the call fixed it; a first program that was
 // refused within the call does not.
 func TestFailuresOnTheWay(t *testing.T) {
@@ -192,7 +267,7 @@ func TestFailuresOnTheWay(t *testing.T) {
 	for i := range 3 {
 		entries = append(entries, entry(i, "run"), entry(i, "forge"))
 	}
-	got := Recommend(Collect(entries, nil, nil), agent.DefaultPolicy().Recommendations)
+	got := Recommend(Collect(evidenceOf(entries), Sources{}), agent.DefaultPolicy().Recommendations)
 	if len(got) != 1 || got[0].Method != "run" || got[0].Kind != Reforge || len(got[0].Evidence) != 3 {
 		t.Errorf("got %+v", got)
 	}
@@ -211,15 +286,16 @@ func TestCollectIsDeterministic(t *testing.T) {
 		entries = append(entries, e)
 	}
 	entries = append(entries, agent.LogEntry{CallID: "r", OutcomeStatus: agent.StatusRunning}, agent.LogEntry{CallID: "s", OutcomeStatus: "ok", ProgramSource: agent.SourceNone, Method: "x="})
-	advise := func(in []agent.LogEntry) []byte {
-		b, err := json.Marshal(Recommend(Collect(in, nil, func(string, string) json.RawMessage { return json.RawMessage(`{"required":["a","b"]}`) }), agent.DefaultPolicy().Recommendations))
+	advise := func(in []agent.MethodEvidence) []byte {
+		b, err := json.Marshal(Recommend(Collect(in, Sources{Deliverable: func(*agent.MethodEvidence) json.RawMessage { return json.RawMessage(`{"required":["a","b"]}`) }}), agent.DefaultPolicy().Recommendations))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
-	first := advise(entries)
-	back := slices.Clone(entries)
+	evidence := evidenceOf(entries)
+	first := advise(evidence)
+	back := slices.Clone(evidence)
 	slices.Reverse(back)
 	for range 20 {
 		if got := advise(back); !bytes.Equal(got, first) {

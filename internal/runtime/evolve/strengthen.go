@@ -15,12 +15,15 @@ import (
 // strengthen recommends a constraint for every field that keeps coming back empty.
 func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 	fields := map[string]*tally{} // by reason
-	ok := 0
+	ok := m.Plain
 	for _, c := range m.Calls {
 		if c.Status != agent.StatusOK {
 			continue
 		}
 		ok++
+		if c.Passed {
+			continue // the nested call that was weak is to blame
+		}
 		for _, reason := range c.Weak {
 			if _, _, isEmpty := emptyField(reason); !isEmpty {
 				continue
@@ -148,8 +151,18 @@ func simulate(m Method, proposed []proposedContract) []*Simulation {
 	for i := range out {
 		out[i] = &Simulation{}
 	}
-	for _, c := range m.Calls {
-		if c.Status != agent.StatusOK || len(proposed) == 0 {
+	if len(proposed) == 0 {
+		return out
+	}
+	for i := range out {
+		out[i].Calls = m.Plain - len(m.PlainIDs) // of those nothing is known but that they were not weak
+	}
+	calls := slices.Clone(m.Calls)
+	for _, id := range m.PlainIDs {
+		calls = append(calls, Call{CallID: id, Status: agent.StatusOK})
+	}
+	for _, c := range calls {
+		if c.Status != agent.StatusOK {
 			continue
 		}
 		var value json.RawMessage
@@ -157,22 +170,26 @@ func simulate(m Method, proposed []proposedContract) []*Simulation {
 			value = m.Value(c.CallID)
 		}
 		for i, t := range proposed {
-			s := out[i]
-			s.Calls++
-			fails := slices.Contains(c.Weak, t.reason)
-			if value != nil {
-				s.Checked++
-				fails = t.schema.Check(value) != nil
-			}
-			switch {
-			case fails && c.CorrectedBy != "":
-				s.WouldFail++
-				s.WouldFailReasked++
-			case fails:
-				s.WouldFail++
-				s.WouldFailAccepted++
-			}
+			out[i].add(c, value, t)
 		}
 	}
 	return out
+}
+
+// add counts an ok call and what the proposed contract would make of it. value is nil where it is not kept.
+func (s *Simulation) add(c Call, value json.RawMessage, proposed proposedContract) {
+	s.Calls++
+	fails := slices.Contains(c.Weak, proposed.reason)
+	if value != nil {
+		s.Checked++
+		fails = proposed.schema.Check(value) != nil
+	}
+	switch {
+	case fails && c.CorrectedBy != "":
+		s.WouldFail++
+		s.WouldFailReasked++
+	case fails:
+		s.WouldFail++
+		s.WouldFailAccepted++
+	}
 }

@@ -1,20 +1,17 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
-	"github.com/recurgentd/recurgentd/internal/store"
 )
-
-// maxAdviceCalls bounds what an evaluation reads, so that it costs the same however long the daemon has run: the newest
-// calls of the log, and of these the values that simulations ask for.
-const maxAdviceCalls = 2000
 
 // What became of a recommendation.
 const (
@@ -32,8 +29,8 @@ type Advice struct {
 	CallerContracts int `json:"caller_contracts"`
 }
 
-// Recommendations evaluates the newest calls of the log: the same log gives the same advice, best first. It
-// changes nothing. What was applied or dismissed is listed only under that status.
+// Recommendations evaluates what is kept of each method's calls: the same evidence gives the same advice, best first. What
+// it costs does not grow with the log, and other methods' calls take no evidence away. It changes nothing. What was applied or dismissed is listed only under that status.
 func (o *Operator) Recommendations(ctx context.Context, status string) ([]Advice, error) {
 	if status != AdviceApplied && status != AdviceDismissed {
 		return o.openAdvice(ctx, true)
@@ -82,30 +79,24 @@ func (o *Operator) openAdvice(ctx context.Context, exact bool) ([]Advice, error)
 	return o.evaluate(ctx, verdicts, exact)
 }
 
-// evaluate turns the log into what nobody decided about by the verdicts; exact is whether simulations are to look at
-// values.
-func (o *Operator) evaluate(ctx context.Context, verdicts map[string]verdict, exact bool) ([]Advice, error) {
-	entries, _, err := o.newestCalls(ctx, time.Time{}, maxAdviceCalls)
+// evaluate turns the evidence into what nobody decided about; exact is whether simulations are to look at values. What was
+// applied is open again when calls since then suffice for it by themselves; it then shows all of its evidence.
+func (o *Operator) evaluate(ctx context.Context, decided map[string]verdict, exact bool) ([]Advice, error) {
+	evidence, err := o.store.AllEvidence(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries = sinceApplied(entries, verdicts)
-	judged := o.verdictsOf()
-	for i := range entries {
-		entries[i].Verdict = judged.open(ctx, &entries[i])
-	}
-	e := o.evidence(ctx, entries)
-	if !exact {
-		e.value = nil
-	}
+	sources := o.sources(ctx, exact)
+	back := o.comeBack(evidence, decided, sources)
+	own := ownContracts(evidence)
 	out := []Advice{}
-	for _, rec := range evolve.Recommend(evolve.Collect(entries, e.value, e.deliverable), o.calls.Policy().Recommendations) {
-		if v, known := verdicts[rec.ID]; known && v.advice.Status != AdviceApplied {
-			continue // an applied one that comes back has new evidence
+	for _, rec := range evolve.Recommend(evolve.Collect(evidence, sources), o.calls.Policy().Recommendations) {
+		if v, known := decided[rec.ID]; known && (v.advice.Status != AdviceApplied || !back[rec.ID]) {
+			continue
 		}
 		a := Advice{Recommendation: rec, Status: AdviceOpen}
 		for _, id := range rec.Evidence {
-			if e.own[id] {
+			if own[id] {
 				a.CallerContracts++
 			}
 		}
@@ -114,87 +105,82 @@ func (o *Operator) evaluate(ctx context.Context, verdicts map[string]verdict, ex
 	return out, nil
 }
 
-// newestCalls reads the newest calls of the log that began since, newest first. It never reads further back than the
-// number it may return, whatever the log holds.
-func (o *Operator) newestCalls(ctx context.Context, since time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
-	from := agent.FormatTime(since)
-	q := store.CallQuery{}
-	for read := 0; read < most; {
-		q.Limit = min(1000, most-read)
-		page, err := o.store.ListCalls(ctx, q)
-		if err != nil {
-			return nil, false, err
+// comeBack lists the applied recommendations that the calls since then lead to again, by id.
+func (o *Operator) comeBack(evidence []agent.MethodEvidence, decided map[string]verdict, sources evolve.Sources) map[string]bool {
+	back := map[string]bool{}
+	sources.Value = nil
+	for id, v := range decided {
+		if v.advice.Status != AdviceApplied {
+			continue
 		}
-		read += len(page)
-		fits := 0
-		for _, e := range page {
-			if e.Timestamp >= from {
-				calls = append(calls, e)
-				fits++
-			}
+		i := slices.IndexFunc(evidence, func(m agent.MethodEvidence) bool { return m.Role == v.advice.Role && m.Method == v.advice.Method })
+		if i < 0 {
+			continue
 		}
-		if len(page) < q.Limit || fits == 0 {
-			return calls, false, nil
+		newer := evidence[i]
+		newer.Notes = slices.DeleteFunc(slices.Clone(newer.Notes), func(n agent.CallNote) bool { return n.At <= v.at })
+		since := sources
+		since.Wrong = func(m *agent.MethodEvidence) []string {
+			return slices.DeleteFunc(sources.Wrong(m), func(id string) bool {
+				return !slices.ContainsFunc(newer.Notes, func(n agent.CallNote) bool { return n.CallID == id }) && !slices.ContainsFunc(newer.Plain, func(c agent.PlainCall) bool { return c.CallID == id })
+			})
 		}
-		q.Before = page[len(page)-1].CallID
-	}
-	return calls, true, nil
-}
-
-// sinceApplied leaves out the calls that a method answered before a recommendation about it was applied: they say
-// nothing about what it is now.
-func sinceApplied(entries []agent.LogEntry, verdicts map[string]verdict) []agent.LogEntry {
-	since := map[methodKey]string{}
-	for _, v := range verdicts {
-		if v.advice.Status == AdviceApplied {
-			k := methodKey{v.advice.Role, v.advice.Method}
-			since[k] = max(since[k], v.at)
+		for _, rec := range evolve.Recommend(evolve.Collect([]agent.MethodEvidence{newer}, since), o.calls.Policy().Recommendations) {
+			back[id] = back[id] || rec.ID == id
 		}
 	}
-	out := entries[:0]
-	for _, e := range entries {
-		if e.Timestamp > since[methodKey{e.Role, e.Method}] {
-			out = append(out, e)
-		}
-	}
-	return out
+	return back
 }
 
-// methodKey names a role's method.
-type methodKey struct{ role, method string }
-
-// evidence answers what evolve asks beside the log.
-type evidence struct {
-	value       func(callID string) json.RawMessage
-	deliverable func(role, method string) json.RawMessage
-	own         map[string]bool // calls whose contract came with the call or the session
-}
-
-func (o *Operator) evidence(ctx context.Context, entries []agent.LogEntry) evidence {
-	own, session := map[string]bool{}, map[methodKey]string{}
-	for _, e := range entries {
-		k := methodKey{e.Role, e.Method}
-		if e.Depth == 0 && (e.ContractSource == contract.SourceHash || e.ContractSource == contract.SourceMerged) { // the registry's method wins over delegations
-			own[e.CallID] = true
-			if session[k] == "" {
-				session[k] = e.SessionID // the newest
+// ownContracts lists the calls whose contract came with the call or the session.
+func ownContracts(evidence []agent.MethodEvidence) map[string]bool {
+	own := map[string]bool{}
+	for i := range evidence {
+		for _, n := range evidence[i].Notes {
+			if n.OwnContract != "" {
+				own[n.CallID] = true
 			}
 		}
 	}
-	return evidence{
-		own: own,
-		value: func(callID string) json.RawMessage {
+	return own
+}
+
+// sources answers what evolve asks beside the evidence.
+func (o *Operator) sources(ctx context.Context, exact bool) evolve.Sources {
+	s := evolve.Sources{
+		Deliverable: func(m *agent.MethodEvidence) json.RawMessage {
+			session := "" // of the newest call that brought a contract of its own
+			for _, n := range m.Notes {
+				session = cmp.Or(n.OwnContract, session)
+			}
+			return o.deliverableInForce(ctx, m.Role, m.Method, session)
+		},
+		Wrong: func(m *agent.MethodEvidence) []string {
+			a, err := o.store.Artifact(ctx, m.Role, m.Method)
+			if err != nil {
+				return nil // without one nothing was judged
+			}
+			var ids []string
+			for _, v := range a.Corrections() {
+				ids = append(ids, v.CallID)
+			}
+			return ids
+		},
+	}
+	if exact {
+		s.Value = func(callID string) json.RawMessage {
 			c, err := o.store.Call(ctx, callID)
 			if err != nil || c.Outcome == nil {
 				return nil
 			}
 			return c.Outcome.Value
-		},
-		deliverable: func(role, name string) json.RawMessage {
-			return o.deliverableInForce(ctx, role, name, session[methodKey{role, name}])
-		},
+		}
 	}
+	return s
 }
+
+// methodKey names a role's method.
+type methodKey struct{ role, method string }
 
 // deliverableInForce is that of the registry; where it has none, the one that the newest calls brought by their
 // session. A proposal builds on it, and so keeps what it demands.

@@ -38,17 +38,3 @@ func (j *judgedCalls) on(ctx context.Context, e *agent.LogEntry) string {
 	}
 	return ""
 }
-
-// open is on, but "" for a wrong verdict that the current program was held to: it is no evidence against that one.
-func (j *judgedCalls) open(ctx context.Context, e *agent.LogEntry) string {
-	verdict := j.on(ctx, e)
-	if verdict != agent.VerdictWrong {
-		return verdict
-	}
-	for _, v := range j.artifact(ctx, e).Corrections() {
-		if v.CallID == e.CallID {
-			return verdict
-		}
-	}
-	return ""
-}

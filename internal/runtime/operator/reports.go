@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Bounds of reports.
@@ -42,6 +43,9 @@ func (o *Operator) PatternReport(ctx context.Context, role string) (PatternRepor
 		e := &report.Events[i]
 		if c, err := o.store.Call(ctx, e.CallID); err == nil { // an entry that retention dropped is skipped
 			e.Corrected, e.Verdict = c.Log.CorrectedBy, judged.on(ctx, &c.Log)
+		}
+		if e.RootCallID != "" {
+			e.Corrected = o.correctionOf(ctx, e.RootCallID)
 		}
 		if e.Capabilities == nil {
 			e.Capabilities = []string{}
@@ -203,4 +207,31 @@ func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, er
 	}
 	t.KnownTools, err = o.knownTools(ctx, since, entries)
 	return t, err
+}
+
+// newestCalls reads the newest calls of the log that began since, newest first. It never reads further back than the
+// number it may return, whatever the log holds.
+func (o *Operator) newestCalls(ctx context.Context, since time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
+	from := agent.FormatTime(since)
+	q := store.CallQuery{}
+	for read := 0; read < most; {
+		q.Limit = min(1000, most-read)
+		page, err := o.store.ListCalls(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		read += len(page)
+		fits := 0
+		for _, e := range page {
+			if e.Timestamp >= from {
+				calls = append(calls, e)
+				fits++
+			}
+		}
+		if len(page) < q.Limit || fits == 0 {
+			return calls, false, nil
+		}
+		q.Before = page[len(page)-1].CallID
+	}
+	return calls, true, nil
 }

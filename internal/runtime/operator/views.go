@@ -30,6 +30,9 @@ func (o *Operator) CallView(ctx context.Context, callID string) (CallView, error
 		got.Log.Code = o.codeOf(ctx, got.Log)
 	}
 	view := CallView{LogEntry: filled(got.Log), Outcome: got.Outcome}
+	if root := view.RootCallID; root != "" {
+		view.CorrectedBy = o.correctionOf(ctx, root)
+	}
 	view.Verdict = o.verdictsOf().on(ctx, &view.LogEntry)
 	return view, nil
 }
@@ -76,6 +79,7 @@ func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Lo
 		return slices.ContainsFunc(ended, func(d agent.LogEntry) bool { return d.CallID == e.CallID })
 	})
 	out = append(out, ended...)
+	o.linkTrees(ctx, out)
 	judged := o.verdictsOf()
 	for i := range out {
 		out[i] = filled(out[i])

@@ -24,6 +24,7 @@ func (n *namespace) apply(e *entry) {
 		n.changed(store.Change{Kind: "tool", Role: t.Role, Revision: t.Revision})
 	}
 	n.artifacts.keepPrograms(e.Artifacts)
+	n.evidence.add(e)
 	if e.Pattern != nil {
 		n.patterns.add(e.Pattern)
 	}

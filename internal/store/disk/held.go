@@ -55,6 +55,7 @@ const (
 	indexFile      = "tools/index.json"
 	policyFile     = "policy.json"
 	patternsFile   = "patterns.json"
+	evidenceFile   = "evidence.json"
 	contentFile    = "content.json"
 	checkpointFile = "journal/checkpoint.json"
 	auditFile      = "audit.jsonl"

@@ -30,6 +30,7 @@ type namespace struct {
 	*policies
 	*auditTrail
 	*patterns
+	*evidence
 	*contents
 	*archive
 	*retention
@@ -66,6 +67,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	n.policies = newPolicies(n)
 	n.auditTrail = &auditTrail{n: n}
 	n.patterns = newPatterns(n)
+	n.evidence = newEvidence(n)
 	n.contents = newContents(n)
 	n.archive = &archive{n: n}
 	n.retention = &retention{n: n}
@@ -76,7 +78,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 
 // held lists the documents that are held in memory whole.
 func (n *namespace) held() []*held {
-	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.contents.doc}
+	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc, &n.contents.doc}
 }
 
 // layOut makes the directories, and removes what was being written when the store last stopped.
@@ -111,7 +113,7 @@ type checkpointed struct {
 // load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
 // reports whether a document was corrupt.
 func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
-	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.contents} {
+	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents} {
 		bad, err := part.load()
 		if err != nil {
 			return false, err
@@ -131,6 +133,9 @@ func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
 		return false, err
 	}
 	if err := n.auditTrail.open(audit); err != nil {
+		return false, err
+	}
+	if err := n.evidence.rebuild(); err != nil {
 		return false, err
 	}
 	if at == nil {

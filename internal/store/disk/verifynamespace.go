@@ -42,6 +42,7 @@ func (v *namespaceVerifier) documents() error {
 		{registryFile, &reg, func() error { v.r.Tools += len(reg.Tools); return checkRegistry(&reg) }},
 		{policyFile, &pol, func() error { _, err := decodePolicy(pol.Policy); return err }},
 		{patternsFile, &patternsDoc{}, nil},
+		{evidenceFile, &evidenceDoc{}, nil},
 		{contentFile, &contentDoc{}, nil},
 	} {
 		ok, err := v.doc(v.files, d.name, d.doc)

@@ -1,0 +1,104 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// rebuildCalls bounds the calls that missing evidence is rebuilt from: the newest of the log.
+const rebuildCalls = 20_000
+
+// evidence is the part that holds what is known of the outcomes of each method's calls. It comes from the call log and
+// outlives it.
+type evidence struct {
+	n *namespace
+
+	all *store.Evidence // guarded by shared.mu, as all below
+	doc held
+}
+
+// evidenceDoc is evidence.json.
+type evidenceDoc struct {
+	head
+	Methods []agent.MethodEvidence `json:"methods"`
+}
+
+func newEvidence(n *namespace) *evidence {
+	p := &evidence{n: n, all: store.NewEvidence(nil)}
+	p.doc = held{name: evidenceFile, render: func(h head) (any, error) { return evidenceDoc{h, p.all.All()}, nil }}
+	return p
+}
+
+// load reads what is stored. Where nothing is, as in a directory of an earlier version, rebuild has to follow.
+func (p *evidence) load() (corrupt bool, err error) {
+	var doc evidenceDoc
+	corrupt, err = readOptional(p.n.files, evidenceFile, &doc, nil)
+	p.doc.lsn = doc.LSN
+	p.all = store.NewEvidence(doc.Methods)
+	return corrupt, err
+}
+
+// rebuild makes the evidence from the newest calls of the log, if none was stored. The log is open, and nothing was
+// replayed yet.
+func (p *evidence) rebuild() error {
+	if p.doc.lsn > 0 {
+		return nil
+	}
+	var newest []agent.LogEntry // newest first
+	err := p.n.calls.entries.Backward(context.Background(), p.n.calls.entries.End(), func(line []byte) (bool, error) {
+		var e agent.LogEntry
+		if json.Unmarshal(line, &e) == nil && e.IsEvidence() {
+			e.Args, e.Kwargs, e.Context, e.SolverShape = nil, nil, nil, nil
+			newest = append(newest, e)
+		}
+		return len(newest) == rebuildCalls, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range slices.Backward(newest) {
+		p.all.Add(&e)
+	}
+	for _, role := range p.n.catalog.ranking.Roles() {
+		for _, method := range p.n.catalog.ranking.Methods(role) {
+			p.all.Judge(role, method) // nothing says whether a person did
+		}
+	}
+	p.doc.lags = len(newest) > 0
+	return nil
+}
+
+// add adds what an entry says of a call and of verdicts. The caller holds shared.mu.
+func (p *evidence) add(e *entry) {
+	if e.lsn <= p.doc.lsn {
+		return
+	}
+	if e.log.CallID != "" && !e.skipLog {
+		p.all.Add(&e.log)
+		p.doc.lags = true
+	}
+	for i := range e.Artifacts {
+		if c := &e.Artifacts[i]; c.Verdict != nil {
+			p.all.Judge(c.Role, c.MethodName)
+			p.doc.lags = true
+		}
+	}
+}
+
+// Evidence is part of store.Namespace.
+func (p *evidence) Evidence(_ context.Context, role, method string) (agent.MethodEvidence, error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	return p.all.Of(role, method), nil
+}
+
+// AllEvidence is part of store.Namespace.
+func (p *evidence) AllEvidence(_ context.Context) ([]agent.MethodEvidence, error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	return p.all.Remarkable(), nil
+}
