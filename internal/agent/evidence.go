@@ -27,7 +27,7 @@ type PlainCall struct {
 	Root   string `json:"root,omitempty"` // as of a CallNote
 }
 
-// CallNote is one remarkable call: weak, failed, repaired on the way, or asked again.
+// CallNote is one remarkable call: weak, failed, repaired within the call, or asked again.
 type CallNote struct {
 	CallID      string   `json:"call_id"`
 	At          string   `json:"at"`

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// An assistant that hands every question to a finder, and tells in a sentence what came back.
+// An assistant that hands every question to a finder, and says in a sentence what came back.
 var (
 	progAsks = rig.Program("\to := call.Tool(\"movie finder\").Call(\"find\", call.Arg(0, \"wish\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n" +
 		"\treturn map[string]any{\"answer\": \"here is what I found\"}, nil")
@@ -37,8 +37,8 @@ func TestSeed003Line184(t *testing.T) {
 		words  []any // of five questions
 		signal string
 	}{
-		"passed on, the same words":          {"tell", progPasses, []any{"action movies", "action movies", "action movies", "action movies", "action movies"}, "temporal_reask"},
-		"hidden by the caller":               {"tell", progAsks, []any{"action movies", "action movies", "action movies", "action movies", "action movies"}, "temporal_reask"},
+		"passed on, the same words":          {"advise", progPasses, []any{"action movies", "action movies", "action movies", "action movies", "action movies"}, "temporal_reask"},
+		"hidden by the caller":               {"advise", progAsks, []any{"action movies", "action movies", "action movies", "action movies", "action movies"}, "temporal_reask"},
 		"a method of free text, other words": {"ask", progAsks, []any{"good old action movies", "good old action movies now", "good old action movies please", "good old action movies again", "good old action movies now"}, "temporal_reask"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestSeed003Line201(t *testing.T) {
 	d.Policy(object{"fixtures_enabled": false}) // what the old program answered is no proof of the new one
 	s := d.Session("assistant")
 	for _, wish := range []any{"words", "words", "words", "words", "lists", "lists", "lists", "lists"} {
-		d.Call(s, "tell", wish)
+		d.Call(s, "advise", wish)
 	}
 	advice := func() map[string]map[string]any {
 		out := map[string]map[string]any{}
@@ -186,7 +186,7 @@ func TestSeed003Line201(t *testing.T) {
 	}
 	d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+before["reforge"]["id"].(string)+"/apply", object{"reason": "people came away with nothing"})
 	asked := len(m.Questions())
-	if got := d.Call(s, "tell", "words").Outcome.Value; !rig.Equal(object{"status": "fallback", "n": 1}, got) {
+	if got := d.Call(s, "advise", "words").Outcome.Value; !rig.Equal(object{"status": "fallback", "n": 1}, got) {
 		t.Errorf("the next call below an assistant answers %v", got)
 	}
 	if q := m.LastQuestion(); len(m.Questions()) != asked+1 || q.Role != "movie finder" {
@@ -203,7 +203,7 @@ func TestSeed003Line201(t *testing.T) {
 		t.Errorf("after applying one: %v", after)
 	}
 	for range 3 {
-		d.Call(s, "tell", "words")
+		d.Call(s, "advise", "words")
 	}
 	back := advice()["reforge"]
 	if back == nil || back["id"] != before["reforge"]["id"] || len(back["evidence"].([]any)) != 8 {
