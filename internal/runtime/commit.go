@@ -84,7 +84,7 @@ func (a *answered) persist() (CallResult, error) {
 func (a *answered) notAppended(err error) {
 	a.span.EndFailed("commit", a.r.o.Now())
 	a.r.metrics.AppendFailed()
-	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session", a.session.ID).Bool("history_record_appended", false).
+	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session_id", a.session.ID).Int("depth", a.depth).Bool("history_record_appended", false).
 		Msg("a call could not be committed")
 }
 

@@ -163,7 +163,7 @@ func TestSeed003Line201(t *testing.T) {
 	find := func(word string) string {
 		return rig.Program("\tif call.Arg(0, \"wish\") == \"words\" {\n\t\treturn map[string]any{\"status\": \"" + word + "\", \"n\": 1}, nil\n\t}\n\treturn map[string]any{\"status\": \"success\", \"movies\": []any{}}, nil")
 	}
-	m := rig.NewModel(t, rig.Script{"assistant.tell": {progPasses}, "movie finder.find": {find("partial"), find("fallback")}})
+	m := rig.NewModel(t, rig.Script{"assistant.advise": {progPasses}, "movie finder.find": {find("partial"), find("fallback")}})
 	d := rig.Start(t, m)
 	d.Policy(object{"fixtures_enabled": false}) // what the old program answered is no proof of the new one
 	s := d.Session("assistant")
