@@ -3,6 +3,7 @@ package disk
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,5 +75,60 @@ func TestArtifactWeight(t *testing.T) {
 	x.a.Generations[0].Fixtures = []agent.Fixture{{Value: value, Effects: value, Kwargs: value, Context: value}}
 	if got := x.weight(); got != one+24+4*8 {
 		t.Errorf("with a fixture: got %d more, want 32", got-one-24)
+	}
+}
+
+// The seq of a record is read from where the store writes it, and from anywhere else where that cannot be trusted.
+func TestSeqOf(t *testing.T) {
+	t.Parallel()
+	far := strings.Repeat(" ", 300)
+	for line, want := range map[string]int{
+		`{"seq":12,"call_id":"x"}`: 12, `{"call_id":"x","seq":9}`: 9, `{"seq":0}`: 0, `{"call_id":"x"}`: 0, `{"seq":`: 0, `{"seq": 7}`: 7, `{"seq":"7"}`: 0, `no record`: 0,
+		`{"seq":12345678901234567}`: 12345678901234567, `{"seq":123456789012345678}`: 123456789012345678, `{"seq":99999999999999999999}`: 0,
+		`{` + far + `"seq":5}`:                      5,
+		`{"args":"` + far + `\"seq\":8","seq":5}`:   5,
+		`{"kwargs":{"x":[1,` + far + `{"seq":8}]}}`: 0,
+	} {
+		if got := seqOf([]byte(line)); got != want {
+			t.Errorf("%s: got %d, want %d", line, got, want)
+		}
+	}
+}
+
+// Options that a store cannot work with are refused by name.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"the default":           {func(*Options) {}, ""},
+		"no clock":              {func(o *Options) { o.Now = nil }, "Now"},
+		"no flush":              {func(o *Options) { o.Flush = 0 }, "Flush"},
+		"files that only close": {func(o *Options) { o.Flush = -1 }, ""},
+		"no checkpoint":         {func(o *Options) { o.Checkpoint = 0 }, "Checkpoint"},
+		"least sizes":           {func(o *Options) { o.Segment, o.LogSegment, o.LogBytes = 1<<12, 1<<8, 1<<8 }, ""},
+		"a small segment":       {func(o *Options) { o.Segment = 1<<12 - 1 }, "Segment"},
+		"a small log segment":   {func(o *Options) { o.LogSegment = 1<<8 - 1 }, "LogSegment"},
+		"a log below a segment": {func(o *Options) { o.LogBytes = o.LogSegment - 1 }, "LogBytes"},
+		"no sessions":           {func(o *Options) { o.Sessions = 0 }, "Sessions"},
+		"no artifacts":          {func(o *Options) { o.Artifacts = 0 }, "Artifacts"},
+	} {
+		o := DefaultOptions()
+		tt.change(&o)
+		if err := o.validate(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// Strings are written as encoding/json writes them.
+func TestAppendString(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"", "plain", " ~", "\x1f", "\x7f", "\u0080", "ü", `"`, `\`, "<", ">", "&", "a\nb", "\xff", "\u2028"} {
+		want, err := json.Marshal(s)
+		if got := appendString([]byte("x"), s); err != nil || string(got) != "x"+string(want) {
+			t.Errorf("%q: got %s, want x%s, %v", s, got, want, err)
+		}
 	}
 }
