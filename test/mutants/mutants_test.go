@@ -39,12 +39,15 @@ func TestVerdicts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if v == limited {
+			by = "" // which of the limits it meets first depends on the machine
+		}
 		line := strings.SplitN(m.at, ":", 3)[1]
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", line, m.kind, v, strings.SplitN(by, "/", 2)[0])))
 	}
 	want := []string{
 		"7 CONDITIONALS_NEGATION noticed TestSeven",
-		"8 INCREMENT_DECREMENT limit the process ended",
+		"8 INCREMENT_DECREMENT limit",
 		"14 CONDITIONALS_NEGATION noticed TestSmall",
 		"14 CONDITIONALS_BOUNDARY LIVED",
 		"17 INVERT_NEGATIVES not run",
