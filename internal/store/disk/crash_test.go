@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -174,13 +175,13 @@ func TestCrashFaults(t *testing.T) {
 	t.Parallel()
 	probe := vfstest.New()
 	runScript(t, probe)
-	total := len(probe.Ops())
+	ops := slices.DeleteFunc(probe.Ops(), func(op vfstest.Op) bool { return op.Kind == "mark" }) // marks cannot fail
 	for way, row := range []int{1, 1, 4} {
 		t.Run(fmt.Sprint("way", way), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; n <= total; n++ {
-				if testing.Short() && (n+way)%5 != 0 {
-					continue
+			for n := 1; n <= len(ops); n++ {
+				if testing.Short() && (n+way)%5 != 0 || way == 1 && ops[n-1].Kind != "write" {
+					continue // only a write can be short
 				}
 				f := vfstest.New()
 				f.Fail = func(at int, _ vfstest.Op) (error, bool) {
