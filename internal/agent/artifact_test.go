@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -93,6 +94,35 @@ func TestGenerationsOfContracts(t *testing.T) {
 	}
 	if got := strings.Join(kept, " "); got != "k3 k3 k3 k2 k1" {
 		t.Errorf("kept generations of %s, want k3 k3 k3 k2 k1", got)
+	}
+}
+
+// What a switch asked for counts for itself, and takes no place of what served.
+func TestGenerationsUnderSwitches(t *testing.T) {
+	t.Parallel()
+	var a *agent.Artifact
+	for range 3 {
+		a = a.Apply(adopt(nextID(a), "repair:execution", "none"))
+	}
+	for range 4 {
+		c := adopt(nextID(a), "regenerate:force_generation", "none")
+		c.Aside = true
+		a = a.Apply(c)
+	}
+	var kept []string
+	for _, g := range a.Generations {
+		kept = append(kept, fmt.Sprint(g.ID, g.SuccessCount))
+	}
+	if got := strings.Join(kept, " "); got != "gen-71 gen-31 gen-21 gen-11" || a.CurrentID != "gen-3" || a.SuccessCount != 7 {
+		t.Errorf("kept %s (id and successes), %s is current, %d successes", got, a.CurrentID, a.SuccessCount)
+	}
+	a = a.Apply(adopt(nextID(a), "repair:execution", "none"))
+	kept = nil
+	for _, g := range a.Generations {
+		kept = append(kept, g.ID)
+	}
+	if got := strings.Join(kept, " "); got != "gen-8 gen-3 gen-2" {
+		t.Errorf("kept %s after the next program", got)
 	}
 }
 

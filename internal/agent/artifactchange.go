@@ -181,6 +181,9 @@ func (a *Artifact) displace(g Generation) {
 // contracts that ended better than it failed, and always the current one, its parent and its newest approved ancestor.
 func (a *Artifact) prune() {
 	const latest, contracts = 3, 8
+	if len(a.Generations) > latest { // what a switch asked for takes no place of what served
+		a.Generations = slices.DeleteFunc(slices.Clone(a.Generations), func(g *Generation) bool { return g.Aside && g.ID != a.CurrentID })
+	}
 	if len(a.Generations) <= latest {
 		return
 	}
