@@ -76,19 +76,28 @@ func (mc *machine) hostCall(fv reflect.Value, m unsafe.Pointer, args, results []
 	}
 	mc.deferring = nil
 	depth, panicking := mc.depth, mc.panicking
-	var out []reflect.Value
-	if t.IsVariadic() {
-		out = fv.CallSlice(in)
-	} else {
-		out = fv.Call(in)
+	out := mc.callOut(fv, in)
+	if mc.aborted != nil {
+		mc.abort(mc.aborted)
 	}
 	mc.depth, mc.panicking = depth, panicking // the host may have swallowed a panic
-	if mc.aborted != nil {
-		panic(mc.aborted)
-	}
 	for i := range results {
 		reflect.NewAt(t.Out(i), unsafe.Add(m, results[i].off)).Elem().Set(out[i])
 	}
+}
+
+// callOut calls a host function. Where the run is aborted within, it gives up the stack and returns nothing: encoding/json recovers and
+// panics again at every level, each time on the stack of the panic before, so that the time would be the square of the levels.
+func (mc *machine) callOut(fv reflect.Value, in []reflect.Value) (out []reflect.Value) {
+	defer func() {
+		if mc.aborted != nil {
+			_ = recover()
+		}
+	}()
+	if fv.Type().IsVariadic() {
+		return fv.CallSlice(in)
+	}
+	return fv.Call(in)
 }
 
 // fastCall returns a direct call for the most common signatures.

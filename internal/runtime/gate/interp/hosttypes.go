@@ -4,6 +4,7 @@ import (
 	"go/types"
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/symbols"
@@ -31,11 +32,11 @@ func (tt *typeTable) host(t *types.Named) reflect.Type {
 		}
 		return nil
 	}
-	if t.TypeArgs().Len() > 0 || obj.Parent() != obj.Pkg().Scope() {
+	if obj.Parent() != obj.Pkg().Scope() || tt.compiled[obj.Pkg()] {
 		return nil
 	}
-	if tt.compiled[obj.Pkg()] {
-		return nil
+	if t.TypeArgs().Len() > 0 {
+		return tt.instance(t)
 	}
 	if rt, ok := tt.symbol(pathOf(obj.Pkg()), obj.Name()).(reflect.Type); ok {
 		return rt
@@ -57,6 +58,19 @@ func (tt *typeTable) unlisted(key typeKey) reflect.Type {
 		fail("no run-time type for " + key.path + "." + key.name)
 	}
 	return rt
+}
+
+// instance returns the binary's instance of a host's generic type with methods, such as the unique.Handle in a netip.Addr. Those without, such as
+// iter.Seq, are made like the program's own.
+func (tt *typeTable) instance(t *types.Named) reflect.Type {
+	if t.NumMethods() == 0 {
+		return nil
+	}
+	var args []string
+	for a := range t.TypeArgs().Types() {
+		args = append(args, types.TypeString(a, (*types.Package).Path))
+	}
+	return tt.unlisted(typeKey{t.Obj().Pkg().Path(), t.Obj().Name() + "[" + strings.Join(args, ",") + "]"})
 }
 
 // reachable returns the named types that the symbols of the allowed packages lead to.

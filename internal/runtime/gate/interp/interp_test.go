@@ -167,6 +167,11 @@ func TestDepthFitsTheStack(t *testing.T) {
 		"callback":  "func f(n int) int { strings.Map(func(r rune) rune { f(n-1); return r }, \"x\"); return n }",
 		"stringer":  "type S int\nfunc (s S) String() string { return fmt.Sprint(s-1) }\nfunc f(n int) int { return len(fmt.Sprint(S(n))) }",
 		"deferred":  "func f(n int) int { defer f(n-1); return n }",
+		"marshaler": "type M int\nfunc (m M) MarshalJSON() ([]byte, error) { return json.Marshal([]any{m-1}) }\nfunc f(n int) int { b, _ := json.Marshal(M(n)); return len(b) }",
+		"decoder":   "type M struct { n *M }\nfunc (m *M) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, m) }\nfunc f(n int) int { json.Unmarshal([]byte(\"1\"), &M{}); return n }",
+		"element":   "type M int\nfunc (m M) MarshalXML(e *xml.Encoder, start xml.StartElement) error { return e.EncodeElement(m-1, start) }\nfunc f(n int) int { b, _ := xml.Marshal(M(n)); return len(b) }",
+		"formatter": "type M int\nfunc (m M) Format(s fmt.State, verb rune) { fmt.Fprint(s, m-1, m-2) }\nfunc f(n int) int { return len(fmt.Sprint(M(n))) }",
+		"sorter":    "func f(n int) int { sort.Slice([]int{1, 2}, func(i, j int) bool { f(n-1); return i < j }); return n }",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := compile(t, decl, "return f(1<<40), nil")

@@ -119,7 +119,7 @@ func (g *gen) declare() {
 		g.attempt(func() { d.under = g.underlying(d) }, func() { d.under = placeholder })
 	}
 	for _, d := range g.named {
-		for range g.IntN(5) {
+		for range g.IntN(6) {
 			m := g.method(d)
 			d.methods = append(d.methods, m)
 			if !g.check() {
@@ -134,26 +134,14 @@ func (g *gen) declare() {
 // method returns a method for a declared type: one that other types have too, or one that the standard library calls.
 func (g *gen) method(d *declaration) *method {
 	m := &method{pointer: g.percent(45)}
-	if g.percent(60) {
+	if g.percent(45) {
 		i := g.IntN(len(g.sigs))
 		m.name, m.sig = fmt.Sprintf("M%d", i), g.sigs[i]
 		return m
 	}
-	m.name = pick(g, "String", "String", "Error", "GoString", "MarshalJSON", "MarshalText", "UnmarshalJSON", "UnmarshalText", "IsZero", "Is", "Unwrap")
-	switch m.name {
-	case "String", "Error", "GoString":
-		m.sig = "() string"
-	case "MarshalJSON", "MarshalText":
-		m.sig = "() ([]byte, error)"
-	case "UnmarshalJSON", "UnmarshalText":
-		m.sig, m.pointer = "(b []byte) error", true
-	case "IsZero":
-		m.sig = "() bool"
-	case "Is":
-		m.sig = "(target error) bool"
-	case "Unwrap":
-		m.sig = "() error"
-	}
+	c := pick(g, called...)
+	m.name, m.sig = c.name, c.sig
+	m.pointer = m.pointer || c.changes
 	return m
 }
 

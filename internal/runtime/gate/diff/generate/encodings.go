@@ -17,6 +17,51 @@ const verbsText = `
 	tryø("append", func() { logø(string(fmt.Appendf(nil, "%v %[1]d", v))) })
 `
 
+const scanningText = `
+	for _, s := range []string{"", "12 ab  true c", "x\\n7 8", "1.5"} {
+		tryø("scan", func() {
+			a, b := @mkT, @mkT
+			n, err := fmt.Sscan(s, &a, &b)
+			logø(strconv.Itoa(n), scrubø(fmt.Sprint(err)), @shT(a), @shT(b))
+			n, err = fmt.Sscanf(s, "%3d%v", &a, &b)
+			logø(strconv.Itoa(n), scrubø(fmt.Sprint(err)), @shT(a), @shT(b))
+			in := strings.NewReader(s)
+			n, err = fmt.Fscanln(in, &a)
+			logø(strconv.Itoa(n), scrubø(fmt.Sprint(err)), @shT(a), strconv.Itoa(in.Len()))
+		})
+	}
+`
+
+const streamsText = `
+	v := @mkT
+	for _, x := range []any{v, &v} {
+		if w, ok := x.(io.Writer); ok {
+			tryø("write", func() {
+				n, err := fmt.Fprintf(w, "%s %d", "text", r.n(1000))
+				logø(strconv.Itoa(n), fmt.Sprint(err))
+				b := bufio.NewWriterSize(w, 16)
+				n, err = b.WriteString(strings.Repeat("long ", 5))
+				logø(strconv.Itoa(n), fmt.Sprint(err, b.Buffered(), b.Flush()))
+				m, err := io.Copy(io.MultiWriter(w, io.Discard), strings.NewReader("copied"))
+				logø(fmt.Sprint(m, err, json.NewEncoder(w).Encode([]int{1, 2})))
+			})
+		}
+		if in, ok := x.(io.Reader); ok {
+			tryø("read", func() {
+				b, err := io.ReadAll(io.LimitReader(in, 700))
+				logø(string(b), fmt.Sprint(err))
+				lines := bufio.NewScanner(io.LimitReader(in, 300))
+				for lines.Scan() {
+					logø(lines.Text())
+				}
+				c, err := bufio.NewReader(io.TeeReader(in, io.Discard)).ReadByte()
+				logø(fmt.Sprint(c, err, lines.Err()))
+			})
+		}
+	}
+	logø(@shT(v))
+`
+
 const jsonText = `
 	v := @mkT
 	var text []byte

@@ -142,5 +142,5 @@ func imports(text string) string {
 }
 
 // importable are the packages that generated programs use.
-var importable = []string{"recurgent", "bytes", "cmp", "container/heap", "container/list", "container/ring", "encoding/binary", "encoding/json", "encoding/xml", "errors",
-	"fmt", "iter", "maps", "math", "math/big", "math/bits", "net/netip", "reflect", "regexp", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8"}
+var importable = []string{"recurgent", "bufio", "bytes", "cmp", "container/heap", "container/list", "container/ring", "encoding/binary", "encoding/json", "encoding/xml", "errors",
+	"fmt", "io", "iter", "maps", "math", "math/big", "math/bits", "net/netip", "reflect", "regexp", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8"}

@@ -57,7 +57,7 @@ var (
 // callable reports whether programs call a method: one of their own, or one of the standard library whose parameters and results they
 // have.
 func callable(m types.Object) bool {
-	return m.Pkg() == nil || m.Pkg().Path() == "tool" || slices.Contains([]string{"Unix", "IsZero", "Year", "Add", "Equal", "After", "Sub", "Compare", "Weekday", "String",
+	return m.Pkg() == nil || m.Pkg().Path() == "tool" && !ofLibrary(m) || slices.Contains([]string{"Unix", "IsZero", "Year", "Add", "Equal", "After", "Sub", "Compare", "Weekday", "String",
 		"MarshalJSON", "MarshalText", "Seconds", "Round", "Abs", "Is4", "Next", "IsValid", "Less", "Int64", "Len", "Swap", "Sort"}, m.Name())
 }
 

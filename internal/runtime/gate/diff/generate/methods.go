@@ -42,26 +42,9 @@ func (g *gen) methodBody(t types.Type, d *declaration, m *method) string {
 			self = g.show(types.NewPointer(t)) + "(v)"
 		}
 	}
-	switch m.name {
-	case "String", "Error", "GoString":
-		fmt.Fprintf(&b, "\treturn %q + %s\n", m.name+" of "+d.name+" ", self)
-		return b.String()
-	case "MarshalJSON":
-		fmt.Fprintf(&b, "\treturn []byte(%s), nil\n", pick(g, "strconv.QuoteToGraphic(fmt.Sprint(len("+self+")))", "`{\"b\": [1, {}], \"a\":  null}`", "`{`", "strconv.Itoa(len("+self+"))"))
-		return b.String()
-	case "MarshalText":
-		fmt.Fprintf(&b, "\tif s := %s; len(s)%%11 == 3 {\n\t\treturn nil, errors.New(s)\n\t}\n\treturn []byte(\"text \" + %s), nil\n", self, self)
-		return b.String()
-	case "UnmarshalJSON", "UnmarshalText":
-		fmt.Fprintf(&b, "\tlog%s(%q, %s, string(b))\n\tif len(b)%%5 == 4 {\n\t\treturn errors.New(\"bad\")\n\t}\n", mark, m.name, self)
-		fmt.Fprintf(&b, "\t*v = %s(new%s(uint64(len(b)), 9), 1)\n\treturn nil\n", g.maker(t), mark)
-		return b.String()
-	case "IsZero":
-		return fmt.Sprintf("\treturn len(%s)%%2 == 0\n", self)
-	case "Is":
-		return fmt.Sprintf("\treturn target != nil && len(%s)%%2 == 0\n", self)
-	case "Unwrap":
-		return pick(g, "\treturn nil\n", "\treturn errors.ErrUnsupported\n", "\treturn fmt.Errorf(\"inner\")\n")
+	made := fmt.Sprintf("func(s string) %s { return %s(new%s(uint64(len(s)), 9), 1) }", d.name, g.maker(t), mark)
+	if body := g.calledBody(d, m, self, made); body != "" {
+		return body
 	}
 	fmt.Fprintf(&b, "\tlog%s(%q, %s)\n", mark, d.name+"."+m.name, self)
 	sig := g.signatureOf(d, m)
@@ -95,21 +78,8 @@ func (g *gen) returns(sig *types.Signature) string {
 // genericBody writes a method of a generic type, which cannot know what its parameters are.
 func (g *gen) genericBody(d *declaration, m *method) string {
 	const self = `fmt.Sprintf("%T", v)`
-	switch m.name {
-	case "String", "Error", "GoString":
-		return "\treturn \"generic \" + " + self + "\n"
-	case "MarshalJSON":
-		return "\treturn json.Marshal(" + self + ")\n"
-	case "MarshalText":
-		return "\treturn []byte(" + self + "), nil\n"
-	case "UnmarshalJSON", "UnmarshalText":
-		return "\tvar z " + d.self + "\n\t*v = z\n\tlog" + mark + "(" + self + ", string(b))\n\treturn nil\n"
-	case "IsZero":
-		return "\treturn len(" + self + ")%2 == 0\n"
-	case "Is":
-		return "\treturn target == nil\n"
-	case "Unwrap":
-		return "\tvar a A\n\tif err, ok := any(a).(error); ok {\n\t\treturn err\n\t}\n\treturn nil\n"
+	if body := g.calledBody(d, m, self, "func(string) (z "+d.self+") { return }"); body != "" {
+		return body
 	}
 	sig := g.signatureOf(d, m)
 	body := fmt.Sprintf("\tvar a A\n\tlog%s(%q, %s, scrub%s(fmt.Sprintf(\"%%T %%T\", a, &a)))\n\tq := new%s(3, 15)\n\tq.n(2)\n", mark, d.name+"."+m.name, self, mark, mark)

@@ -70,6 +70,12 @@ func hasMethods(t types.Type) bool {
 	return types.NewMethodSet(t).Len() > 0 || concrete(t) && !kind[*types.Pointer](t) && types.NewMethodSet(types.NewPointer(t)).Len() > 0
 }
 
+// streams reports whether values of t, or pointers to them, write or read.
+func streams(t types.Type) bool {
+	set := types.NewMethodSet(types.NewPointer(t))
+	return concrete(t) && (set.Lookup(nil, "Write") != nil || set.Lookup(nil, "Read") != nil)
+}
+
 func basicOf(t types.Type, info types.BasicInfo) bool {
 	b, ok := t.Underlying().(*types.Basic)
 	return ok && b.Info()&info != 0
@@ -205,7 +211,11 @@ func errorChains(g *gen, t types.Type) string {
 		if types.Implements(c, errorType) || types.IsInterface(c) {
 			body += fmt.Sprintf("\ttry%s(\"as\", func() {\n\t\tvar x %s\n\t\tok := errors.As(joined, &x)\n\t\tlog%[1]s(strconv.FormatBool(ok), %[3]s(x))\n\t})\n", mark, typeText(c), g.show(c))
 		}
+		if types.Implements(c, errorType) {
+			body += fmt.Sprintf("\ttry%s(\"as type\", func() {\n\t\tx, ok := errors.AsType[%s](joined)\n\t\tlog%[1]s(strconv.FormatBool(ok), %[3]s(x), strconv.FormatBool(errors.Is(chain, x)))\n\t})\n", mark, typeText(c), g.show(c))
+		}
 	}
+	body += "\ttry" + mark + "(\"as other\", func() {\n\t\tvar e error\n\t\tvar i interface{ Is(error) bool }\n\t\tvar u interface{ Unwrap() []error }\n\t\tlog" + mark + "(fmt.Sprint(errors.As(err, &i), errors.As(joined, &e), errors.As(err, &u)), fmt.Sprintf(\"%T\", e))\n\t})\n"
 	return body + "\ttry" + mark + "(\"is\", func() { log" + mark + "(strconv.FormatBool(errors.Is(joined, err)), strconv.FormatBool(errors.Is(err, errors.ErrUnsupported))) })\n"
 }
 

@@ -18,6 +18,8 @@ func init() {
 		{name: "channels", on: always, text: channelsText},
 		{name: "formats", on: always, text: formatsText},
 		{name: "verbs", on: func(t types.Type) bool { return addressFree(t) }, text: verbsText},
+		{name: "scanning", on: concrete, text: scanningText},
+		{name: "streams", on: streams, text: streamsText},
 		{name: "json", on: always, write: jsonUse},
 		{name: "xml", on: always, write: xmlUse},
 		{name: "deep equality", on: always, text: deepText},
