@@ -37,9 +37,9 @@ func CheckName(field, name string) error {
 }
 
 // invisible reports whether the character takes no place or changes how others are shown, so that two names look the same:
-// bidirectional controls, zero-width characters, separators of lines, variation selectors, tags, fillers.
+// bidirectional controls, zero-width characters, separators of lines, variation selectors, tags, fillers, the Braille pattern without dots.
 func invisible(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	return r == '\u2800' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // CheckStoredName is CheckName for what may have been stored before names with invisible characters were refused: it can

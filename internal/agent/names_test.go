@@ -31,7 +31,7 @@ func TestCheckNameRefusesTheInvisible(t *testing.T) {
 	t.Parallel()
 	for what, r := range map[string]rune{
 		"right-to-left override": 0x202e, "left-to-right embedding": 0x202a, "isolate": 0x2066, "right-to-left mark": 0x200f, "arabic letter mark": 0x061c,
-		"zero-width space": 0x200b, "zero-width joiner": 0x200d, "zero-width non-joiner": 0x200c, "word joiner": 0x2060, "byte order mark": 0xfeff, "soft hyphen": 0x00ad,
+		"Braille blank": 0x2800, "zero-width space": 0x200b, "zero-width joiner": 0x200d, "zero-width non-joiner": 0x200c, "word joiner": 0x2060, "byte order mark": 0xfeff, "soft hyphen": 0x00ad,
 		"line separator": 0x2028, "paragraph separator": 0x2029, "grapheme joiner": 0x034f, "variation selector": 0xfe0f, "hangul filler": 0x3164, "tag": 0xe0061,
 	} {
 		name := "a" + string(r) + "dd"

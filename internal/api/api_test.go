@@ -304,6 +304,24 @@ func TestAllErrorsOfABodyAreReported(t *testing.T) {
 	}
 }
 
+// A problem is short, whatever the names in the body are that it speaks of.
+func TestProblemsAreShort(t *testing.T) {
+	g := newRig(t, nil)
+	long := strings.Repeat("\u00e9", 1<<20)
+	for _, body := range []string{`{"role":"r","` + long + `":1}`, `{"role":"r","metadata":{"` + long + `":{"a":1,"a":1}}}`, `{"role":"` + long + `"}`} {
+		got := g.ask("POST", "/v1/sessions", body)
+		if code := got.json(t)["code"]; got.status < 400 || got.status >= 500 || code == nil {
+			t.Errorf("status %d, code %v", got.status, code)
+		}
+		if len(got.body) > 5*maxText {
+			t.Errorf("a problem of %d bytes: %.100s", len(got.body), got.body)
+		}
+	}
+}
+
+// maxText is how long each text of a problem may be.
+const maxText = 8 << 10
+
 // Errors of the runtime and the store map to codes in one place; what is not listed keeps its text to itself.
 func TestErrorsBecomeProblems(t *testing.T) {
 	t.Parallel()

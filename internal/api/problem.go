@@ -158,6 +158,7 @@ func (s *server) fail(w *reply, r *http.Request, err error) {
 
 func (s *server) write(w *reply, r *http.Request, p *Problem) {
 	p.Instance, p.RequestID = r.URL.EscapedPath(), w.requestID
+	p.shorten()
 	body, err := json.Marshal(p)
 	if err != nil {
 		p.Meta = nil // what the runtime returned beside the problem cannot be encoded; the problem itself always can
@@ -172,6 +173,23 @@ func (s *server) write(w *reply, r *http.Request, p *Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(body, '\n')) // the client is gone: there is nobody to send it to
+}
+
+// maxProblemText bounds each text of a problem, in bytes. Names that a client sends, which may be megabytes long, come back in pointers.
+const maxProblemText = 8 << 10
+
+// shorten cuts the texts that are longer than they may be.
+func (p *Problem) shorten() {
+	texts := []*string{&p.Detail, &p.Hint}
+	for i := range p.Errors {
+		e := &p.Errors[i]
+		texts = append(texts, &e.Pointer, &e.Detail, &e.Hint)
+	}
+	for _, t := range texts {
+		if len(*t) > maxProblemText {
+			*t = strings.ToValidUTF8((*t)[:maxProblemText], "") + "..."
+		}
+	}
 }
 
 func (s *server) noRoute(w *reply, r *http.Request) error {
