@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,6 +15,7 @@ import (
 const (
 	MaxExamples      = 64
 	MaxExamplesBytes = 256 << 10
+	MaxExampleID     = 64 // bytes
 )
 
 // States of an example.
@@ -102,22 +105,60 @@ func orEmpty(kwargs json.RawMessage) json.RawMessage {
 }
 
 func equalJSON(a, b json.RawMessage) bool {
-	return bytes.Equal(a, b) || bytes.Equal(Canonical(a), Canonical(b))
+	return bytes.Equal(a, b) || bytes.Equal(canonical(a, sameDigits), canonical(b, sameDigits))
+}
+
+// sameDigits writes a number as programs get it, so that 1, 1.0 and 1e0 are the same. Whole numbers keep their digits.
+func sameDigits(n json.Number) any {
+	if !strings.ContainsAny(n.String(), ".eE") {
+		return n
+	}
+	f, err := n.Float64()
+	const exact = 1 << 53
+	switch {
+	case err != nil:
+		return n
+	case f == math.Trunc(f) && math.Abs(f) <= exact:
+		return int64(f)
+	}
+	return f
 }
 
 // Canonical writes JSON with sorted keys and without insignificant white space; numbers keep their digits.
-func Canonical(raw json.RawMessage) []byte {
+func Canonical(raw json.RawMessage) []byte { return canonical(raw, nil) }
+
+func canonical(raw json.RawMessage, number func(json.Number) any) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
 		return raw
 	}
+	if number != nil {
+		v = withNumbers(v, number)
+	}
 	out, err := json.Marshal(v)
 	if err != nil {
 		return raw
 	}
 	return out
+}
+
+// withNumbers replaces the numbers in a decoded value.
+func withNumbers(v any, number func(json.Number) any) any {
+	switch v := v.(type) {
+	case json.Number:
+		return number(v)
+	case []any:
+		for i := range v {
+			v[i] = withNumbers(v[i], number)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = withNumbers(v[k], number)
+		}
+	}
+	return v
 }
 
 // Size is what the example counts towards MaxExamplesBytes.
@@ -138,6 +179,9 @@ func CheckExamples(list []Example) error {
 	size := 0
 	for i := range list {
 		x, at := &list[i], fmt.Sprintf("/examples/%d", i)
+		if x.ID != "" && (CheckName("id", x.ID) != nil || len(x.ID) > MaxExampleID) {
+			return &InputError{Code: "invalid_example", Pointer: at + "/id", Detail: fmt.Sprintf("must have 1 to %d bytes, no slashes, no control or invisible characters", MaxExampleID), Hint: "leave it out, and it is given one"}
+		}
 		if err := x.Expect.Validate(); err != nil {
 			return &InputError{Code: "invalid_example", Pointer: at + "/expect", Detail: err.Error(), Hint: `{"expect": {"value": 700}}`}
 		}
@@ -151,6 +195,9 @@ func CheckExamples(list []Example) error {
 			return &InputError{Code: "too_large", Pointer: at, Detail: fmt.Sprintf("the examples of a method take at most %d bytes", MaxExamplesBytes)}
 		}
 		for j := range list[:i] {
+			if x.ID != "" && list[j].ID == x.ID {
+				return &InputError{Code: "example_conflict", Pointer: at + "/id", Detail: fmt.Sprintf("is the id of /examples/%d, too", j), Hint: "leave it out, and it is given one"}
+			}
 			if sameQuestion(&list[j], x) {
 				return &InputError{Code: "example_conflict", Pointer: at, Detail: fmt.Sprintf("has the same input as /examples/%d", j), Hint: "keep one of them"}
 			}

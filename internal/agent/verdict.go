@@ -35,6 +35,10 @@ type Verdict struct {
 	GotErrorType      string            `json:"got_error_type,omitempty"`
 	Expected          json.RawMessage   `json:"expected,omitempty"` // null counts as given
 	ExpectedErrorType string            `json:"expected_error_type,omitempty"`
+	EffectsDigest     string            `json:"effects_digest,omitempty"` // of what the call took from outside; "" for nothing
+
+	// Superseded says that a newer active verdict judges the same input and effects: only that one counts.
+	Superseded bool `json:"superseded,omitempty"`
 }
 
 // Same reports whether two verdicts say the same.
@@ -80,7 +84,9 @@ func (a *Artifact) Corrections() []Verdict {
 }
 
 // Wrong reports whether the verdict is in force and calls an answer wrong.
-func (v *Verdict) Wrong() bool { return v.Verdict == VerdictWrong && v.State == ExampleActive }
+func (v *Verdict) Wrong() bool {
+	return v.Verdict == VerdictWrong && v.State == ExampleActive && !v.Superseded
+}
 
 // CalledWrong reports whether an active verdict calls what was answered to that input wrong.
 func (a *Artifact) CalledWrong(args []json.RawMessage, kwargs json.RawMessage) bool {
@@ -92,6 +98,18 @@ func (a *Artifact) putVerdict(v Verdict) {
 	a.dropVerdict(v.CallID)
 	a.Verdicts = append([]Verdict{v}, a.Verdicts...)
 	a.Verdicts = a.Verdicts[:min(len(a.Verdicts), MaxVerdicts)]
+	a.supersede(&v)
+}
+
+// supersede lets the newest active verdict on what v judges stand, and no other. The list of verdicts is a copy.
+func (a *Artifact) supersede(v *Verdict) {
+	newest := true
+	for i := range a.Verdicts {
+		w := &a.Verdicts[i]
+		if w.State == ExampleActive && w.EffectsDigest == v.EffectsDigest && SameInput(w.Args, w.Kwargs, v.Args, v.Kwargs) {
+			w.Superseded, newest = !newest, false
+		}
+	}
 }
 
 // dropVerdict takes the verdict on the call away, with the example that it made.
@@ -100,9 +118,10 @@ func (a *Artifact) dropVerdict(callID string) {
 	if old == nil {
 		return
 	}
-	made := old.ExampleID
+	made, dropped := old.ExampleID, *old
 	a.Verdicts = slices.DeleteFunc(slices.Clone(a.Verdicts), func(v Verdict) bool { return v.CallID == callID })
 	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool { return x.ID == made && x.CallID == callID })
+	a.supersede(&dropped)
 }
 
 // dropFixtures drops what the generations answered for that input: a fixture is evidence of behaviour, not of truth.

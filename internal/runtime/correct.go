@@ -236,8 +236,8 @@ func (r *Runtime) ResumeCorrections(ctx context.Context) error {
 				return err
 			}
 			for _, a := range all {
-				if a.Correction.Pending() && r.policy.Load().Correction == agent.CorrectBackground {
-					r.Correct(a.Role, a.MethodName, "recurgentd")
+				if wrong := a.Corrections(); a.Correction.Pending() && len(wrong) > 0 && r.policy.Load().Correction == agent.CorrectBackground {
+					r.Correct(a.Role, a.MethodName, wrong[0].By)
 				}
 			}
 			after = t.Role

@@ -56,7 +56,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 	r.attempt, r.Got, r.ErrorType = a, a.outcome.Value, a.outcome.ErrorType
 	switch {
 	case a.class == agent.ClassNone, skips(a, x.Effects == nil):
-	case meets(a.outcome, x):
+	case Meets(a.outcome, x):
 		r.Result = ExamplePassed
 	default:
 		r.Result = ExampleFailed
@@ -96,8 +96,8 @@ func skips(a *judged, live bool) bool {
 	return false
 }
 
-// meets reports whether the outcome is what the example expects.
-func meets(o agent.Outcome, x *agent.Example) bool {
+// Meets reports whether the outcome is what the example expects.
+func Meets(o agent.Outcome, x *agent.Example) bool {
 	switch e := x.Expect; {
 	case e.ErrorType != "":
 		return !o.OK() && o.ErrorType == e.ErrorType

@@ -37,7 +37,7 @@ func TestMeets(t *testing.T) {
 		{"an error instead of the schema", number, nil, agent.Failed("none", ""), false},
 	}
 	for _, tt := range tests {
-		if got := meets(tt.got, &agent.Example{Expect: tt.expect, Tolerance: tt.within}); got != tt.want {
+		if got := Meets(tt.got, &agent.Example{Expect: tt.expect, Tolerance: tt.within}); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -166,7 +166,7 @@ func (c *selected) contradicted(f agent.Fixture) bool {
 	was := agent.Outcome{Status: agent.StatusOK, Value: f.Value}
 	for _, x := range c.artifact.ActiveExamples() {
 		if x.SameInput(f.Args, f.Kwargs) {
-			return !c.outdated(&x, false) && !meets(was, &x)
+			return !c.outdated(&x, false) && !Meets(was, &x)
 		}
 	}
 	return slices.ContainsFunc(c.artifact.Verdicts, func(v agent.Verdict) bool {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -29,7 +32,7 @@ func (o *Operator) PutExamples(ctx context.Context, role, method string, list []
 	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
 		return nil, err
 	}
-	if err := agent.CheckExamples(list); err != nil {
+	if err := checkExamples(method, list); err != nil {
 		return nil, err
 	}
 	unlock := o.calls.HoldAdoption(role, method)
@@ -58,6 +61,26 @@ func (o *Operator) PutExamples(ctx context.Context, role, method string, list []
 	}
 	o.calls.ForgetFailures(role, method)
 	return a.Examples, nil
+}
+
+// checkExamples reports why a person's list cannot be used: an example that no program could hold would keep every
+// program of the method from serving.
+func checkExamples(method string, list []agent.Example) error {
+	if len(list) > 0 && method != "=" && strings.HasSuffix(method, "=") {
+		return &agent.InputError{Code: "no_program", Detail: "a setter has no program", Hint: "examples are for methods that a program answers"}
+	}
+	if err := agent.CheckExamples(list); err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].Expect.Schema == nil {
+			continue
+		}
+		if _, err := contract.Compile(list[i].Expect.Schema); err != nil {
+			return &agent.InputError{Code: "invalid_example", Pointer: fmt.Sprintf("/examples/%d/expect/schema", i), Detail: err.Error(), Hint: `a JSON Schema such as {"type": "number"}`}
+		}
+	}
+	return nil
 }
 
 // completed is the example as it is stored.
@@ -171,7 +194,7 @@ type ExampleQuery struct {
 // ones whose id and input they have; results are in their order.
 func (o *Operator) RunExamples(ctx context.Context, q ExampleQuery) (ExampleRun, error) {
 	run := ExampleRun{Results: []runtime.ExampleResult{}}
-	if err := agent.CheckExamples(q.Examples); err != nil {
+	if err := checkExamples(q.Method, q.Examples); err != nil {
 		return run, err
 	}
 	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)

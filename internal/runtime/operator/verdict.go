@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,13 +55,12 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	if err != nil {
 		return JudgedCall{}, nil, err
 	}
-	if j.Expected != nil && call.Outcome.OK() && bytes.Equal(agent.Canonical(j.Expected), agent.Canonical(call.Outcome.Value)) ||
-		j.ExpectedErrorType != "" && j.ExpectedErrorType == call.Outcome.ErrorType {
+	verdict, x := o.verdictOf(&call, j)
+	if verdict.Verdict == agent.VerdictWrong && x != nil && runtime.Meets(*call.Outcome, x) {
 		return JudgedCall{}, nil, &agent.InputError{Code: "invalid_verdict", Pointer: "/expected", Detail: "that is what the program answered", Hint: `say {"verdict": "right"}`}
 	}
 	unlock := o.calls.HoldAdoption(call.Log.Role, call.Log.Method)
 	defer unlock()
-	verdict, x := o.verdictOf(&call, j)
 	var same bool
 	entry := o.audit(j.Actor, opVerdict, call.Log.Role+"."+call.Log.Method, j.Note)
 	entry.Undo = "DELETE /v1/calls/" + callID + "/verdict"
@@ -172,6 +170,9 @@ func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *age
 	}
 	if call.Outcome != nil {
 		v.Got = call.Outcome.Value
+	}
+	if len(call.Effects) > 0 {
+		v.EffectsDigest = agent.Checksum(string(call.Effects))
 	}
 	x := agent.Example{ID: agent.NewID("ex"), Args: e.Args, Kwargs: e.Kwargs, Note: j.Note, State: v.State, By: j.Actor, CreatedAt: v.At,
 		CallID: e.CallID, SessionID: e.SessionID, Effects: call.Effects, TakenAt: v.At}

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -87,7 +88,17 @@ func TestBoundsOfExamples(t *testing.T) {
 	refuse("too_large", example(long, 1), example(long, 2), example(long, 3))
 	refuse("example_conflict", example(1, "a"), example(2, "a"))
 	refuse("invalid_example", object{"args": list(1), "expect": object{"value": 1, "error_type": "x"}})
+	refuse("example_conflict", example(1, 1), object{"args": []any{json.RawMessage("1.0")}, "expect": object{"value": 2}}) // programs see no difference
+	refuse("example_conflict", object{"id": "x", "args": list(1), "expect": object{"value": 1}}, object{"id": "x", "args": list(2), "expect": object{"value": 1}})
+	refuse("invalid_example", object{"id": "a/b", "args": list(1), "expect": object{"value": 1}})
+	refuse("invalid_example", object{"id": "a\u202eb", "args": list(1), "expect": object{"value": 1}})
 	refuse("invalid_example", object{"args": list(1), "expect": object{}})
+	refuse("invalid_example", object{"args": list(1), "expect": object{"schema": object{"type": 7}}}) // no program could hold it
+	refuse("invalid_example", object{"args": list(1), "expect": object{"schema": object{"$ref": "file:///etc/passwd"}}})
+	setter := d.Send(http.MethodPut, rig.MethodPath("r", "name=")+"/examples", rig.Encode(t, object{"examples": list(example(1, 1))}), nil)
+	if setter.Status != http.StatusUnprocessableEntity || setter.Object(t)["code"] != "no_program" {
+		t.Errorf("examples of a setter: status %d, %s", setter.Status, setter.Body)
+	}
 	withContext := example(2, "a")
 	withContext["context"] = object{"unit": "m"}
 	if kept := examples(d, "r", "m", append(many[:62:62], example(1, "a"), withContext)...); len(kept) != 64 {

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -94,6 +95,51 @@ func TestVerdictsAreReplaced(t *testing.T) {
 	d.Do(http.StatusNotFound, http.MethodGet, "/v1/calls/"+call.CallID+"/verdict", nil)
 	if kept := d.Get(rig.MethodPath("tax", "net") + "/examples")["examples"].([]any); len(kept) != 0 {
 		t.Errorf("examples after it was taken back: %v", kept)
+	}
+}
+
+// Of several verdicts on the same input and effects the newest counts: an answer that was called wrong and then right is
+// not doubted, and the model sees one expectation. What came from another context is another matter.
+func TestNewestVerdictCounts(t *testing.T) {
+	t.Parallel()
+	sums := rig.Program("\tn, _ := call.Context[\"n\"].(float64)\n\tx, _ := call.Arg(0, \"x\").(float64)\n\treturn x + n, nil")
+	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax80}, "tax.sum": {sums}})
+	d := rig.Start(t, m)
+	d.Policy(object{"correction": "manual"})
+	s := d.Session("tax")
+	first, second := d.Call(s, "net", 1000), d.Call(s, "net", 1000)
+	verdict(d, first, object{"verdict": "wrong", "expected": 700})
+	verdict(d, second, object{"verdict": "right"})
+	if got := d.Call(s, "net", 1000); got.Program.Doubted {
+		t.Error("doubted for an answer that was called right since")
+	}
+	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/calls/"+second.CallID+"/verdict", nil)
+	if got := d.Call(s, "net", 1000); !got.Program.Doubted {
+		t.Error("the earlier verdict does not count again")
+	}
+	verdict(d, second, object{"verdict": "wrong", "expected": 800})
+	operate(d, "tax", "net", "regenerate", object{})
+	d.WantValue(d.Call(s, "net", 1000), 800, "generated")
+	if q := m.LastQuestion().User; !strings.Contains(q, "the right answer is 800") || strings.Contains(q, "the right answer is 700") {
+		t.Errorf("the model sees\n%s", q)
+	}
+
+	verdict(d, d.Call(s, "sum", 1), object{"verdict": "wrong", "expected": 7})
+	d.Call(s, "n=", 1)
+	verdict(d, d.Call(s, "sum", 1), object{"verdict": "right"})
+	if got := d.Call(s, "sum", 1); !got.Program.Doubted {
+		t.Error("a verdict under another context counts for this one")
+	}
+}
+
+// An expectation that the answer meets is no wrong answer.
+func TestExpectedIsWhatWasAnswered(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60}})
+	d := rig.Start(t, m)
+	call := d.Call(d.Session("tax"), "net", 1000)
+	for _, expected := range []json.RawMessage{json.RawMessage("600"), json.RawMessage("600.0"), json.RawMessage("6e2"), json.RawMessage("600.0000000001")} {
+		refused(d, call.CallID, object{"verdict": "wrong", "expected": expected}, http.StatusUnprocessableEntity, "invalid_verdict")
 	}
 }
 
