@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -99,6 +100,13 @@ func TestBadFiles(t *testing.T) {
 		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %s", c.text, err, c.want)
 		}
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(pipe); err == nil || !strings.HasSuffix(err.Error(), "pipe.yaml: is not a regular file") {
+		t.Errorf("a pipe: %v", err)
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.HasSuffix(err.Error(), "none.yaml: no such file or directory") {
 		t.Errorf("got %v", err)

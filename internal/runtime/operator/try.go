@@ -1,0 +1,86 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// TryRequest asks to try a program on input.
+type TryRequest struct {
+	Role, Method, Owner string
+	Code, Generation    string // one of them, or neither: the current program
+	Args                []json.RawMessage
+	Kwargs              json.RawMessage
+	Context             json.RawMessage
+	NoFetch             bool
+}
+
+// TryReport is what came of it, beside what serves.
+type TryReport struct {
+	Outcome  agent.Outcome  `json:"outcome"`
+	Examples ExampleSummary `json:"examples"`
+	Fixtures FixtureSummary `json:"fixtures"`
+}
+
+// ExampleSummary counts results.
+type ExampleSummary struct {
+	Passed  int `json:"passed"`
+	Failed  int `json:"failed"`
+	Skipped int `json:"skipped"`
+}
+
+// FixtureSummary says which earlier answers would change.
+type FixtureSummary struct {
+	Same    int                      `json:"same"`
+	Changed []runtime.ChangedFixture `json:"changed"`
+}
+
+// Try runs a program on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or
+// counted; nested calls run what serves without a commit and never forge; writes are denied.
+func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
+	var report TryReport
+	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)
+	if err != nil {
+		return report, err
+	}
+	p.Args, p.Kwargs, p.Context, p.NoFetch = q.Args, q.Kwargs, q.Context, q.NoFetch
+	report.Outcome = o.calls.RunDry(ctx, p)
+	run := ExampleRun{Results: o.calls.CheckExamples(ctx, p)}
+	run.count()
+	report.Examples = ExampleSummary{run.Passed, run.Failed, run.Skipped}
+	report.Fixtures.Same, report.Fixtures.Changed = o.calls.CompareFixtures(ctx, p)
+	return report, nil
+}
+
+// program completes a dry run with its program: code through the gate, or a kept generation.
+func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, code string) (runtime.DryRun, error) {
+	if err := errors.Join(agent.CheckName("role", p.Role), agent.CheckName("method", p.Method)); err != nil {
+		return p, err
+	}
+	a, err := o.store.Artifact(ctx, p.Role, p.Method)
+	if err != nil && (!errors.Is(err, store.ErrNotFound) || code == "") {
+		return p, err
+	}
+	p.Artifact = a
+	if code != "" {
+		g, err := o.gated(ctx, code, p.Owner)
+		p.Generation = g
+		return p, err
+	}
+	p.Generation = a.Current()
+	if generation != "" {
+		p.Generation = a.Find(generation)
+	}
+	switch {
+	case p.Generation == nil && generation == "":
+		return p, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept yet", Hint: "its first call has one forged, which must hold the method's examples"}
+	case p.Generation == nil:
+		return p, &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: "that generation is not kept", Hint: "GET .../generations lists the kept ones"}
+	}
+	return p, nil
+}
