@@ -16,7 +16,26 @@ func (a *Artifact) count(c ArtifactChange) {
 	if c.At.After(a.LastUsedAt) {
 		a.LastUsedAt = c.At
 	}
-	switch c.Result {
+	a.tally(g, c.Result)
+	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
+	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
+		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result
+	}
+	g.streak(c)
+	if c.ResultOf == "" || c.ResultOf == a.CurrentID {
+		a.score(c)
+	}
+	if c.Fixture != nil && len(g.Fixtures) < MaxFixtures {
+		g.Fixtures = append(slices.Clip(g.Fixtures), *c.Fixture)
+	}
+	if c.Shapes != nil {
+		g.Shapes, g.Outlines = c.Shapes, c.Outlines
+	}
+}
+
+// tally counts a result on the artifact and on the generation that gave it.
+func (a *Artifact) tally(g *Generation, result Class) {
+	switch result {
 	case ClassOK:
 		a.SuccessCount++
 		g.SuccessCount++
@@ -38,20 +57,6 @@ func (a *Artifact) count(c ArtifactChange) {
 	case ClassAuthored:
 		a.AuthoredErrorCount++
 		g.AuthoredErrorCount++
-	}
-	a.FailureCount = a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount
-	if c.Result == ClassIntrinsic || c.Result == ClassAdaptive || c.Result == ClassExtrinsic {
-		a.LastFailureReason, a.LastFailureClass = c.Reason, c.Result
-	}
-	g.streak(c)
-	if c.ResultOf == "" || c.ResultOf == a.CurrentID {
-		a.score(c)
-	}
-	if c.Fixture != nil && len(g.Fixtures) < MaxFixtures {
-		g.Fixtures = append(slices.Clip(g.Fixtures), *c.Fixture)
-	}
-	if c.Shapes != nil {
-		g.Shapes, g.Outlines = c.Shapes, c.Outlines
 	}
 }
 

@@ -20,15 +20,7 @@ func (t *translator) value(k keyword, v any, here string, depth int) (copied any
 		}
 		return n, "", nil
 	case number, positive:
-		n, ok := v.(json.Number)
-		f := floatOf(v)
-		if !ok || math.IsInf(f, 0) || len(n) > 64 || oddNumber(n) || f != 0 && math.Abs(f) < 1e-300 {
-			return nil, "must be a number", nil
-		}
-		if k.kind == positive && f <= 0 {
-			return nil, "must be above 0", nil
-		}
-		return v, "", nil
+		return v, badNumber(v, k.kind == positive), nil
 	case flag:
 		if _, ok := v.(bool); !ok {
 			return nil, "must be true or false", nil
@@ -57,6 +49,19 @@ func (t *translator) value(k keyword, v any, here string, depth int) (copied any
 		return copied, reason, nil
 	}
 	return t.nested(k, v, here, depth+1)
+}
+
+// badNumber says what is wrong with a number, empty when nothing is.
+func badNumber(v any, positive bool) string {
+	n, ok := v.(json.Number)
+	f := floatOf(v)
+	switch {
+	case !ok || math.IsInf(f, 0) || len(n) > 64 || oddNumber(n) || f != 0 && math.Abs(f) < 1e-300:
+		return "must be a number"
+	case positive && f <= 0:
+		return "must be above 0"
+	}
+	return ""
 }
 
 // nested copies the schemas of a keyword that holds one, a list or an object of them.

@@ -110,23 +110,7 @@ func (ff *factFinder) visit(n ast.Node) bool {
 	case *ast.CallExpr:
 		ff.call(n)
 	case *ast.AssignStmt:
-		for _, l := range n.Lhs {
-			if ix, ok := ast.Unparen(l).(*ast.IndexExpr); ok && ff.isContext(ix.X) {
-				ff.key(ff.writes, ix.Index)
-				if n.Tok != token.ASSIGN {
-					ff.key(ff.reads, ix.Index)
-				}
-				ff.skip[ix] = true
-				ff.skip[ast.Unparen(ix.X)] = true
-			}
-		}
-		for i, r := range n.Rhs { // an alias is counted by its own uses
-			if len(n.Lhs) == len(n.Rhs) && ff.isContext(r) {
-				if _, ok := n.Lhs[i].(*ast.Ident); ok {
-					ff.skip[ast.Unparen(r)] = true
-				}
-			}
-		}
+		ff.assign(n)
 	case *ast.IncDecStmt:
 		if ix, ok := ast.Unparen(n.X).(*ast.IndexExpr); ok && ff.isContext(ix.X) {
 			ff.key(ff.writes, ix.Index)
@@ -137,16 +121,44 @@ func (ff *factFinder) visit(n ast.Node) bool {
 			ff.skip[ast.Unparen(n.X)] = true
 		}
 	case *ast.Field:
-		if n.Tag != nil {
-			ff.skip[n.Tag] = true
-			if strings.Contains(n.Tag.Value, "xml:") && (strings.Contains(n.Tag.Value, "channel") || strings.Contains(n.Tag.Value, "item") || strings.Contains(n.Tag.Value, "entry")) {
-				ff.caps["rss_parse"] = true
-			}
-		}
+		ff.tag(n.Tag)
 	case *ast.BasicLit:
 		ff.literal(n)
 	}
 	return true
+}
+
+// assign notes the context keys that an assignment writes. An alias of the context is counted by its own uses.
+func (ff *factFinder) assign(n *ast.AssignStmt) {
+	for _, l := range n.Lhs {
+		if ix, ok := ast.Unparen(l).(*ast.IndexExpr); ok && ff.isContext(ix.X) {
+			ff.key(ff.writes, ix.Index)
+			if n.Tok != token.ASSIGN {
+				ff.key(ff.reads, ix.Index)
+			}
+			ff.skip[ix] = true
+			ff.skip[ast.Unparen(ix.X)] = true
+		}
+	}
+	if len(n.Lhs) != len(n.Rhs) {
+		return
+	}
+	for i, r := range n.Rhs {
+		if _, ok := n.Lhs[i].(*ast.Ident); ok && ff.isContext(r) {
+			ff.skip[ast.Unparen(r)] = true
+		}
+	}
+}
+
+// tag notes what a field's tag, nil where there is none, says of what the program reads.
+func (ff *factFinder) tag(t *ast.BasicLit) {
+	if t == nil {
+		return
+	}
+	ff.skip[t] = true
+	if strings.Contains(t.Value, "xml:") && (strings.Contains(t.Value, "channel") || strings.Contains(t.Value, "item") || strings.Contains(t.Value, "entry")) {
+		ff.caps["rss_parse"] = true
+	}
 }
 
 // key notes a context key: "*" when it is not a constant.
@@ -192,55 +204,6 @@ func (ff *factFinder) member(s *ast.SelectorExpr) {
 		if !ff.skip[s] { // parents are visited first: an indexing or an alias has marked it
 			ff.reads["*"] = true
 		}
-	}
-}
-
-// capability notes what a package's symbol is good for.
-func (ff *factFinder) capability(s *ast.SelectorExpr) {
-	obj := ff.c.info.Uses[s.Sel]
-	if obj == nil || obj.Pkg() == nil || obj.Pkg() == ff.c.pkg {
-		return
-	}
-	name := obj.Name()
-	switch path := obj.Pkg().Path(); path {
-	case "encoding/xml":
-		ff.caps["xml_parse"] = true
-	case "encoding/csv":
-		ff.caps["csv_parse"] = true
-	case "encoding/json":
-		ff.caps["json_shape"] = true
-	case "html":
-		ff.caps["html_extract"] = true
-	case "regexp", "text/scanner", "bufio":
-		ff.caps["text_scan"] = true
-	case "strings", "bytes":
-		for _, p := range []string{"Fields", "Split", "Lines", "Cut", "Index", "Contains"} {
-			if strings.HasPrefix(name, p) {
-				ff.caps["text_scan"] = true
-			}
-		}
-	case "math", "math/big", "math/bits", "math/cmplx":
-		ff.caps["numeric"] = true
-	case "strconv":
-		if strings.HasPrefix(name, "Parse") || name == "Atoi" {
-			ff.caps["numeric"] = true
-		}
-	case "time":
-		if slices.Contains([]string{"Now", "Since", "Until"}, name) {
-			ff.f.UsesClock = true
-		}
-		ff.caps["date_time"] = true
-	case "math/rand", "math/rand/v2", "crypto/rand", "hash/maphash":
-		ff.f.UsesRandomness = true
-	case "net/url":
-		ff.caps["url_parse"] = true
-	case "sort", "slices":
-		if strings.HasPrefix(name, "Sort") || path == "sort" {
-			ff.caps["sorting"] = true
-		}
-	}
-	if strings.HasPrefix(obj.Pkg().Path(), "crypto/") || strings.HasPrefix(obj.Pkg().Path(), "hash/") {
-		ff.caps["hashing"] = true
 	}
 }
 

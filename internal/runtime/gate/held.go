@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
@@ -144,27 +145,25 @@ func (h *holder) heldPart(t types.Type) *types.TypeName {
 	case *types.Map:
 		return cmp.Or(h.mentioned(t.Key()), h.mentioned(t.Elem()))
 	case *types.Tuple:
-		for i := range t.Len() {
-			if what := h.mentioned(t.At(i).Type()); what != nil {
-				return what
-			}
-		}
+		return firstHeld(h, t.Variables())
 	case *types.Signature:
 		return cmp.Or(h.mentioned(t.Params()), h.mentioned(t.Results()))
 	case *types.Struct:
-		for f := range t.Fields() {
-			if what := h.mentioned(f.Type()); what != nil {
-				return what
-			}
-		}
+		return firstHeld(h, t.Fields())
 	case *types.Interface:
-		for m := range t.Methods() {
-			if what := h.mentioned(m.Signature()); what != nil {
-				return what
-			}
-		}
+		return firstHeld(h, t.Methods())
 	case interface{ Elem() types.Type }: // pointers, slices, arrays, channels
 		return h.mentioned(t.Elem())
+	}
+	return nil
+}
+
+// firstHeld returns the first type that a part's type mentions and that is not available.
+func firstHeld[O types.Object](h *holder, parts iter.Seq[O]) *types.TypeName {
+	for part := range parts {
+		if what := h.mentioned(part.Type()); what != nil {
+			return what
+		}
 	}
 	return nil
 }

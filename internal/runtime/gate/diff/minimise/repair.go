@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -134,21 +135,21 @@ func (d dropper) rangeVariables(n *ast.RangeStmt) {
 
 // dropUnreachable removes what the kept functions do not reach, and reports whether there was such. A method is reached with its type.
 func dropUnreachable(f *ast.File, info *types.Info, keep func(string) bool) bool {
+	reached := reachable(f, info, keep)
+	before := len(f.Decls)
+	f.Decls = filter(f.Decls, func(d ast.Decl) bool {
+		g, general := d.(*ast.GenDecl)
+		return !(general && g.Tok == token.IMPORT) && !slices.ContainsFunc(declared(d, info), func(obj types.Object) bool { return reached[obj] })
+	})
+	return len(f.Decls) < before
+}
+
+// reachable returns the package-level names that the kept functions reach, these included.
+func reachable(f *ast.File, info *types.Info, keep func(string) bool) map[types.Object]bool {
 	parts := map[types.Object][]ast.Node{} // what a package-level name is made of
 	for _, d := range f.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			obj := info.Defs[d.Name]
-			if d.Recv != nil {
-				obj = info.Uses[receiver(d.Recv.List[0].Type)]
-			}
+		for _, obj := range declared(d, info) {
 			parts[obj] = append(parts[obj], d)
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				for _, obj := range declaredBy(s, info) {
-					parts[obj] = append(parts[obj], d)
-				}
-			}
 		}
 	}
 	reached := map[types.Object]bool{}
@@ -172,26 +173,23 @@ func dropUnreachable(f *ast.File, info *types.Info, keep func(string) bool) bool
 			reach(obj)
 		}
 	}
-	before := len(f.Decls)
-	f.Decls = filter(f.Decls, func(d ast.Decl) bool {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			if d.Recv != nil {
-				return !reached[info.Uses[receiver(d.Recv.List[0].Type)]]
-			}
-			return !reached[info.Defs[d.Name]]
-		case *ast.GenDecl:
-			used := d.Tok == token.IMPORT
-			for _, s := range d.Specs {
-				for _, obj := range declaredBy(s, info) {
-					used = used || reached[obj]
-				}
-			}
-			return !used
+	return reached
+}
+
+// declared returns the package-level names that a declaration declares, or of which it is a part, as a method is of its type.
+func declared(d ast.Decl, info *types.Info) (out []types.Object) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv != nil {
+			return []types.Object{info.Uses[receiver(d.Recv.List[0].Type)]}
 		}
-		return false
-	})
-	return len(f.Decls) < before
+		return []types.Object{info.Defs[d.Name]}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			out = append(out, declaredBy(s, info)...)
+		}
+	}
+	return out
 }
 
 func declaredBy(s ast.Spec, info *types.Info) []types.Object {

@@ -1,0 +1,59 @@
+package gate
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+)
+
+// A use is what symbols of a package are good for: those whose names begin with one of the prefixes, or all of them.
+type use struct {
+	capability string
+	prefixes   []string
+}
+
+// uses lists what the symbols of packages are good for, by path.
+var uses = map[string]use{
+	"encoding/xml":  {capability: "xml_parse"},
+	"encoding/csv":  {capability: "csv_parse"},
+	"encoding/json": {capability: "json_shape"},
+	"html":          {capability: "html_extract"},
+	"regexp":        {capability: "text_scan"},
+	"text/scanner":  {capability: "text_scan"},
+	"bufio":         {capability: "text_scan"},
+	"strings":       {"text_scan", []string{"Fields", "Split", "Lines", "Cut", "Index", "Contains"}},
+	"bytes":         {"text_scan", []string{"Fields", "Split", "Lines", "Cut", "Index", "Contains"}},
+	"math":          {capability: "numeric"},
+	"math/big":      {capability: "numeric"},
+	"math/bits":     {capability: "numeric"},
+	"math/cmplx":    {capability: "numeric"},
+	"strconv":       {"numeric", []string{"Parse", "Atoi"}},
+	"time":          {capability: "date_time"},
+	"net/url":       {capability: "url_parse"},
+	"sort":          {capability: "sorting"},
+	"slices":        {"sorting", []string{"Sort"}},
+}
+
+// capability notes what a package's symbol is good for, and whether it reads the clock or randomness.
+func (ff *factFinder) capability(s *ast.SelectorExpr) {
+	obj := ff.c.info.Uses[s.Sel]
+	if obj == nil || obj.Pkg() == nil || obj.Pkg() == ff.c.pkg {
+		return
+	}
+	name, path := obj.Name(), obj.Pkg().Path()
+	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	if u, ok := uses[path]; ok && (u.prefixes == nil || slices.ContainsFunc(u.prefixes, begins)) {
+		ff.caps[u.capability] = true
+	}
+	if strings.HasPrefix(path, "crypto/") || strings.HasPrefix(path, "hash/") {
+		ff.caps["hashing"] = true
+	}
+	switch path {
+	case "time":
+		if name == "Now" || name == "Since" || name == "Until" {
+			ff.f.UsesClock = true
+		}
+	case "math/rand", "math/rand/v2", "crypto/rand", "hash/maphash":
+		ff.f.UsesRandomness = true
+	}
+}
