@@ -49,6 +49,8 @@ func TestRefusals(t *testing.T) {
 		{"unexported field", program("", "", "_ = call.host"), InvalidCode, "call.host undefined"},
 		{"go statement", program("", "", "go func() {}()"), InvalidCode, "go statements"},
 		{"init", program("", "func init() {}", ""), InvalidCode, "init functions"},
+		{"order of evaluation", program("", "type B bool\nfunc f(bool) bool { return true }\nfunc two(B, B) {}",
+			"b := new(bool)\ng := func() B { *b = true; return true }\nx := B(*b)\nh := &x\nswitch B := 1; { case B == 1: two(*new(int) == 0 && g() == *h, true) }"), InvalidCode, "order of evaluation"},
 		{"directive", program("", "//go:linkname x runtime.x\nvar x int", ""), InvalidCode, "directives"},
 		{"no body", program("", "func f()", ""), InvalidCode, "has no body"},
 		{"no Run", "package tool\nfunc run() {}\n", InvalidCode, "no function Run"},

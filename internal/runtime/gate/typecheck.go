@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"runtime"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/order"
 )
 
 // check type-checks the program against the packages that it imports.
@@ -33,29 +35,27 @@ func (c *check) check() *Refusal {
 	return c.reorder()
 }
 
-// reorder brings calls into the toolchain's order once the program is known to be right, so that messages speak of the text as it is.
+// reorder gives the program the compiler's order of evaluation once it is known to be right, so that messages speak of the text as it is.
 func (c *check) reorder() *Refusal {
 	lengths := c.rangeLengths()
-	if moved := c.orderCalls(); !moved && !lengths {
+	changed, failure := order.Apply(c.file, c.info, c.pkg, c.source)
+	if failure != nil {
+		return c.disorder(failure.Pos)
+	}
+	if !changed && !lengths {
 		return nil
 	}
+	c.moved = true
 	c.typeCheck()
-	if len(c.errs) == 0 {
-		c.moved = true
-		return nil
-	}
-	// A move that changed the meaning is a mistake of ours: the program is taken as it stands.
-	if r := c.parse(); r != nil {
-		return r
-	}
-	if r := c.syntaxPolicy(); r != nil {
-		return r
-	}
-	c.typeCheck()
-	if len(c.errs) > 0 {
-		return c.typeErrors()
+	if len(c.errs) > 0 { // a mistake of ours
+		return c.disorder(c.errs[0].Pos)
 	}
 	return nil
+}
+
+// disorder refuses a program whose order of evaluation cannot be made the compiler's: another order would give wrong values.
+func (c *check) disorder(pos token.Pos) *Refusal {
+	return c.refuse(InvalidCode, pos, "the order of evaluation of this statement cannot be kept", "Put the results of the statement's calls into variables before it.")
 }
 
 func (c *check) typeCheck() {
