@@ -8,7 +8,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
-	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -74,34 +73,4 @@ type compiledContracts struct {
 func (cs *compiledContracts) resolve(l contract.Layers) *contract.Resolved {
 	cs.once.Do(func() { cs.cache = contract.NewCache(0) })
 	return cs.cache.Resolve(l)
-}
-
-// readInputHistory reads the call's history input by the contract's signature, before anything is run or recorded. An
-// input without turns is dropped.
-func (c *opened) readInputHistory(ctx context.Context) error {
-	if c.inputHistory == nil {
-		return nil
-	}
-	t, err := c.resolveTerms(ctx)
-	if err != nil {
-		return err
-	}
-	var sig *contract.Signature
-	if t.contract != nil && len(t.contract.Signature) > 0 {
-		if s, err := contract.ParseSignature(t.contract.Signature); err == nil {
-			sig = &s
-		}
-	}
-	if err := c.sessionTurns(ctx, sig); err != nil {
-		return err
-	}
-	turns, err := history.Parse(c.inputHistory, "history", sig, history.DefaultLimits())
-	var bad *history.Error
-	if errors.As(err, &bad) {
-		return &agent.InputError{Code: bad.Code, Pointer: "/history" + bad.Pointer, Detail: bad.Detail, Hint: `{"messages": [{"question": "q1", "answer": "a1"}]}`, Meta: bad.Meta}
-	}
-	if len(turns) == 0 {
-		c.inputHistory = nil
-	}
-	return err
 }

@@ -36,10 +36,14 @@ type opened struct {
 	role, method string
 	args         []json.RawMessage
 	kwargs       json.RawMessage
-	inputHistory json.RawMessage // nil when the call brought none
-	asked        *agent.Contract // by the caller
-	started      time.Time
-	key          *store.Idempotent // nil without
+	inputHistory json.RawMessage     // nil when the call brought none
+	inputTurns   []history.Turn      // of it
+	signature    *contract.Signature // that gives it its shape; nil without one
+
+	historyArgument string          // the keyword argument that it came in by; "" when it came by itself
+	asked           *agent.Contract // by the caller
+	started         time.Time
+	key             *store.Idempotent // nil without
 
 	maskedArgs   []json.RawMessage
 	maskedKwargs json.RawMessage

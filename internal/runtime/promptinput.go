@@ -17,9 +17,9 @@ import (
 // prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
 // history) is left out: a poorer prompt is better than no program.
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
-	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.maskedKwargs, Depth: c.depth, Contract: c.terms.contract,
+	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, ContextKeys: contextShapes(c.memory),
-		HistoryInput: c.inputHistory != nil, OneOff: c.dispatch(), Wish: c.wish(), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
+		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.wish(), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)

@@ -25,7 +25,7 @@ type filled struct {
 	Turns                                  []string
 	ContextKeys                            []string
 	Wish                                   string
-	HistoryInput, OneOff                   bool
+	OneOff                                 bool
 	Feedback                               []string
 	Evidence                               string
 	Examples                               []string
@@ -40,7 +40,7 @@ type filled struct {
 
 func fill(in Input) filled {
 	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000), Contract: fillContract(in.Contract),
-		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), HistoryInput: in.HistoryInput, OneOff: in.OneOff, Wish: plain(in.Wish, 800)}
+		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), OneOff: in.OneOff, Wish: plain(in.Wish, 800)}
 	if in.Kind == provider.KindForge && (len(in.Feedback) > 0 || in.Wish != "") {
 		f.Kind = KindRegenerate
 	}

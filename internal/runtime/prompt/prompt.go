@@ -1,7 +1,8 @@
 // Package prompt writes the prompts for a model: the messages of a request for a program. The texts are templates
 // (system.tmpl, user.tmpl) with golden renderings in testdata.
 //
-// The size of a prompt is bounded whatever the input, except for the dialect, which is our own text. The same input
+// The size of a prompt is bounded whatever the input, except for the dialect, which is our own text, and a history input,
+// which has limits of its own. The same input
 // gives the same bytes. The last message ends with the elements role, method, args and kwargs, so the last elements of
 // these names in a request are always ours. Text from models, programs and clients comes before them, or cannot form a
 // tag: JSON is escaped as encoding/json does, role and method have &, < and > as entities, and other text has each <
@@ -57,8 +58,10 @@ type Input struct {
 	Dialect      string            // what the Go of programs may be: allow.Dialect()
 	ContextKeys  map[string]string // by key, what Shape says of its value
 	HistoryInput bool              // the call brought a history input
-	OneOff       bool              // the method takes free text (ask, chat ...): its programs are not kept
-	Wish         string            // why an operator asked for a new program; empty when nobody did
+
+	HistoryTurns []provider.Message // of the history input: they come between the system message and the last one
+	OneOff       bool               // the method takes free text (ask, chat ...): its programs are not kept
+	Wish         string             // why an operator asked for a new program; empty when nobody did
 
 	HistoryCount  int             // of records in the session
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
@@ -113,15 +116,16 @@ var systemText string
 //go:embed user.tmpl
 var userText string
 
-// Program renders the request for a program: a system message and a user message.
+// Program renders the request for a program: a system message, the turns of a history input, and a user message that is the
+// same with and without them.
 func Program(in Input) []provider.Message {
-	return []provider.Message{
-		{Role: "system", Content: render("system", systemText, struct {
-			Depth   int
-			Dialect string
-		}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect)})},
-		{Role: "user", Content: render("user", userText, fill(in))},
-	}
+	out := []provider.Message{{Role: "system", Content: render("system", systemText, struct {
+		Depth        int
+		Dialect      string
+		HistoryInput bool
+	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput})}}
+	out = append(out, in.HistoryTurns...)
+	return append(out, provider.Message{Role: "user", Content: render("user", userText, fill(in))})
 }
 
 // render panics only on a fault of our own templates, which the golden tests render with every part filled and empty.
