@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,7 +27,7 @@ type produced struct {
 func readProducers(t *testing.T) produced {
 	t.Helper()
 	p := produced{texts: map[string]bool{}, fields: map[string]bool{}, uses: map[string]int{}}
-	constants, used := map[string]string{}, map[string]bool{}
+	constants, aliases, used := map[string]string{}, map[string]string{}, map[string]bool{}
 	for _, top := range []string{"../../cmd", "../../internal"} {
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") {
@@ -41,7 +42,7 @@ func readProducers(t *testing.T) produced {
 				f, isFunc := decl.(*ast.FuncDecl)
 				switch {
 				case isGen && g.Tok == token.CONST:
-					noteConstants(g, constants)
+					noteConstants(g, constants, aliases)
 				case isGen && strings.HasSuffix(path, "telemetry/labels.go"): // the label sets
 				case isFunc && slices.Contains([]string{"ErrorTypes", "Retriable"}, f.Name.Name):
 				default:
@@ -53,6 +54,9 @@ func readProducers(t *testing.T) produced {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	for name, other := range aliases {
+		used[other] = used[other] || used[name]
 	}
 	prompt, err := os.ReadFile("../../internal/runtime/prompt/system.tmpl")
 	if err != nil {
@@ -69,14 +73,16 @@ func readProducers(t *testing.T) produced {
 	return p
 }
 
-// noteConstants records the string constants of a declaration by name.
-func noteConstants(g *ast.GenDecl, constants map[string]string) {
+// noteConstants records the string constants of a declaration by name, and those that stand for another package's.
+func noteConstants(g *ast.GenDecl, constants, aliases map[string]string) {
 	for _, spec := range g.Specs {
 		v := spec.(*ast.ValueSpec)
 		for i, name := range v.Names {
 			if i < len(v.Values) {
 				if text, ok := stringOf(v.Values[i]); ok {
 					constants[name.Name] = text
+				} else if s, ok := v.Values[i].(*ast.SelectorExpr); ok {
+					aliases[name.Name] = s.Sel.Name
 				}
 			}
 		}
@@ -135,9 +141,10 @@ func (p *produced) note(decl ast.Decl, used map[string]bool) {
 	})
 }
 
-// says reports whether the code has the text; labels have _ where reasons of the pool have spaces.
+// says reports whether the code has the text; labels have _ where reasons of the pool have spaces, and headers stand there
+// in their canonical form.
 func (p *produced) says(text string) bool {
-	return p.texts[text] || p.texts[strings.ReplaceAll(text, "_", " ")]
+	return p.texts[text] || p.texts[strings.ReplaceAll(text, "_", " ")] || p.texts[http.CanonicalHeaderKey(text)]
 }
 
 var (
@@ -225,7 +232,8 @@ func assigned(f *ast.FuncDecl) (fields []string) {
 	return fields
 }
 
-// Of each field of the call log that docs/observability.md explains, there is code which sets it.
+// Of each field of the call log that docs/observability.md explains, there is code which sets it, and of each value that the
+// explanation names, code which can produce it.
 func TestEveryLogFieldHasAProducer(t *testing.T) {
 	t.Parallel()
 	p := readProducers(t)
@@ -244,6 +252,11 @@ func TestEveryLogFieldHasAProducer(t *testing.T) {
 		name, ok := fields[row[1]]
 		if !ok || !p.fields[name] {
 			t.Errorf("%s: nothing sets the field (%s)", row[1], name)
+		}
+		for _, value := range regexp.MustCompile("`([a-z]+(?:_[a-z]+)*)`").FindAllStringSubmatch(row[2], -1) {
+			if _, isField := fields[value[1]]; !isField && !p.says(value[1]) {
+				t.Errorf("%s: nothing produces the value %s", row[1], value[1])
+			}
 		}
 	}
 	if seen < 60 {
