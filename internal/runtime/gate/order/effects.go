@@ -9,16 +9,16 @@ import (
 // effects is what expressions do that are evaluated together.
 type effects struct {
 	o     *orderer
-	acts  bool // they call, or receive: what others read may change
+	calls bool // they call, or receive: what others read may change
 	reads bool // they read what a call may change, or may fail, outside of what is evaluated in order with calls anyway
 	mixed bool // the operands of one of their parts act and read
 }
 
-// mixed reports whether, among expressions that are evaluated together, one acts and another reads. Then their order is to be made the
+// mixed reports whether, among expressions that are evaluated together, one calls and another reads. Then their order is to be made the
 // compiler's.
 func (o *orderer) mixed(list ...ast.Expr) bool {
 	f := o.effects(list...)
-	return f.mixed || f.acts && f.reads
+	return f.mixed || f.calls && f.reads
 }
 
 // effects looks at expressions, each of which may be nil.
@@ -35,8 +35,8 @@ func (o *orderer) effects(list ...ast.Expr) *effects {
 // operands takes in expressions whose reads are over when what they are the operands of is evaluated, in order with calls.
 func (f *effects) operands(list ...ast.Expr) {
 	own := f.o.effects(list...)
-	f.acts = f.acts || own.acts
-	f.mixed = f.mixed || own.mixed || own.acts && own.reads
+	f.calls = f.calls || own.calls
+	f.mixed = f.mixed || own.mixed || own.calls && own.reads
 }
 
 // either takes in expressions of which each is evaluated by itself.
@@ -59,7 +59,7 @@ func (f *effects) visit(n ast.Node) bool {
 		f.reads = f.reads || f.o.survey.shared[f.o.info.Uses[x]]
 	case *ast.UnaryExpr:
 		if x.Op == token.ARROW {
-			f.acts = true
+			f.calls = true
 			f.operands(x.X)
 			return false
 		}
@@ -169,12 +169,12 @@ func (f *effects) call(x *ast.CallExpr) bool {
 	case fun.IsBuiltin():
 		switch o.builtinName(x) {
 		case "append", "copy", "clear", "delete", "close", "panic", "recover":
-			f.acts = true
+			f.calls = true
 		}
 		f.operands(x.Args...)
 		return false
 	}
-	f.acts = f.acts || !o.harmless(x)
+	f.calls = f.calls || !o.harmless(x)
 	s, ok := ast.Unparen(x.Fun).(*ast.SelectorExpr)
 	if sel := o.info.Selections[s]; ok && sel != nil && sel.Kind() == types.MethodVal && types.IsInterface(sel.Recv()) && len(sel.Index()) == 1 {
 		f.operands(append([]ast.Expr{s.X}, x.Args...)...) // a nil interface fails when it is called
