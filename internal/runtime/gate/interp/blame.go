@@ -48,7 +48,7 @@ var raises = map[string]cause{
 }
 
 // callers has the functions of this package that call host functions on behalf of a program.
-var callers = map[string]bool{"hostCall": true, "fastCall": true, "pull": true, "generic": true}
+var callers = map[string]bool{"callOut": true, "fastCall": true, "pull": true, "generic": true}
 
 // The packages of ours whose functions a panic may come up in.
 var (
