@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,21 +74,53 @@ func (d dirFS) Free() (free, total uint64, err error) {
 	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
 }
 
+// Lock waits up to five seconds for the children of a holder that was killed.
 func (d dirFS) Lock(name string) (unlock func() error, err error) {
-	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE, 0o600)
+	tries := 0
+	return lock(name, d.path(name), func() bool {
+		time.Sleep(50 * time.Millisecond)
+		tries++
+		return tries < 100
+	})
+}
+
+// lock takes the lock file at path. A process that is killed while it starts a child leaves its lock with that child for
+// a moment, until the child runs its own program: while nobody holds the lock but such a child, lock tries again for as
+// long as again reports true.
+func lock(name, path string, again func() bool) (unlock func() error, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		holder, _ := io.ReadAll(io.LimitReader(f, 32))
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &LockedError{name, strings.TrimSpace(string(holder))}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
 		}
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			holder := holderIn(f)
+			if ended(holder) && again() {
+				continue
+			}
+			err = &LockedError{name, holder}
+		}
+		_ = f.Close()
 		return nil, err
 	}
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for LockedError; the lock holds without it
 	}
 	return f.Close, nil
+}
+
+// holderIn reads the id of the process that holds the lock file.
+func holderIn(f io.ReaderAt) string {
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, 32))
+	return strings.TrimSpace(string(text))
+}
+
+// ended reports whether there is no such process any more.
+func ended(pid string) bool {
+	n, err := strconv.Atoi(pid)
+	return err == nil && n > 0 && errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }

@@ -1,0 +1,76 @@
+package vfs
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// held is a lock file that is locked in the name of a process.
+func held(t *testing.T, pid string) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "LOCK"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	if _, err := f.WriteString(pid + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// endedProcess returns the id of a process that there was.
+func endedProcess(t *testing.T) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run", "^$")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strconv.Itoa(cmd.Process.Pid)
+}
+
+// A lock of a process that lives is refused at once. One that only a child of a killed process still holds is waited for.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	gone := endedProcess(t)
+	for _, tt := range []struct {
+		name, holder string
+		released     int // at which question whether to try again; 0: never
+		asked        int
+		locked       bool
+	}{
+		{"the holder lives", strconv.Itoa(os.Getpid()), 0, 0, false},
+		{"nobody says who holds it", "", 0, 0, false},
+		{"what it says is no process", "-1", 0, 0, false},
+		{"the holder was killed, its child goes on", gone, 2, 2, true},
+		{"the holder was killed, its child stays", gone, 0, 3, false},
+	} {
+		f := held(t, tt.holder)
+		asked := 0
+		unlock, err := lock("LOCK", f.Name(), func() bool {
+			if asked++; asked == tt.released {
+				_ = f.Close()
+			}
+			return asked < 3
+		})
+		var locked *LockedError
+		if (err == nil) != tt.locked || asked != tt.asked || err != nil && (!errors.As(err, &locked) || locked.Holder != tt.holder) {
+			t.Errorf("%s: got %v, asked %d times, want locked %v, asked %d times", tt.name, err, asked, tt.locked, tt.asked)
+		}
+		if err == nil {
+			text, readErr := os.ReadFile(f.Name())
+			if err := errors.Join(readErr, unlock()); err != nil || string(text) != strconv.Itoa(os.Getpid())+"\n" {
+				t.Errorf("%s: the file says %q, %v, want this process", tt.name, text, err)
+			}
+		}
+	}
+}
