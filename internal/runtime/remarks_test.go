@@ -1,7 +1,10 @@
 package runtime
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,33 +12,42 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// What the model gets about weak answers and about questions asked again: of this method only, the newest, as many as are fit.
+// What the model gets about weak answers and about questions asked again: of this method only, the newest of each kind, as many as
+// are fit.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": runtimetest.Returns(`{"status":"empty","token":"hunter2"}`), "one": runtimetest.Returns("1")}}
+	weak := func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
+		status := map[string]string{`"beta"`: "partial", `"gamma"`: "no_results", `"delta"`: "fallback", `"epsilon"`: "empty"}[string(q.Args[0])]
+		return runtimetest.Value(fmt.Sprintf(`{"status":%q,"token":"hunter2"}`, cmp.Or(status, "unparsed")))
+	}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": weak, "one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}, "r.other": {"weak"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("other", "elsewhere in the world")
 	call("m", "rain in Spain")
 	call("m", "rain in Spain")
-	for _, q := range []string{"alpha", "beta", "gamma"} {
+	for _, q := range []string{"alpha", "epsilon", "beta", "gamma", "delta"} {
 		clock = clock.Add(time.Hour)
 		call("m", q)
 	}
 	reason := "nicer"
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
-	call("m", "delta")
+	call("m", "zeta")
 	text := lastUser(model.Requests()[2])
 	if n := strings.Count(text, "a weak answer ("); n != shownRemarks {
-		t.Errorf("%d weak answers are shown, want the newest %d:\n%s", n, shownRemarks, text)
+		t.Errorf("%d weak answers are shown, want the newest of %d kinds:\n%s", n, shownRemarks, text)
 	}
 	for part, want := range map[string]bool{
-		`args ["gamma"] were answered with {"status":"empty","token":"[masked]"}`:             true,
-		`args ["alpha"] were answered with`:                                                   true,
+		`args ["gamma"] were answered with {"status":"no_results","token":"[masked]"}`:        true,
+		`args ["beta"] were answered with`:                                                    true,
+		`args ["delta"] were answered with`:                                                   true,
+		`args ["alpha"] were answered with`:                                                   false, // three kinds are newer
+		`args ["epsilon"] were answered with`:                                                 false,
 		`after an answer to args ["rain in Spain"] the caller asked again: ["rain in Spain"]`: true,
 		"elsewhere": false, "hunter2": false,
 	} {
