@@ -143,6 +143,24 @@ func TestCorrectionIsRetried(t *testing.T) {
 	})
 }
 
+// The timer alone brings a correction about: nobody calls, judges or restarts anything meanwhile.
+func TestTimerRetriesCorrection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model, _ := wrongly(t, corrections(nil), []string{"one", "one", "one", "two"}, "2", nil)
+		patchPolicy(t, r, `{"backoff": {"base_seconds": 10, "max_seconds": 100}, "outcome_repair_budget": 0}`)
+		began := time.Now()
+		<-r.Correct("r", "m", "ada")
+		if a := artifactOf(t, r, "r", "m"); a.Correction.State != agent.CorrectionBackingOff || a.Code != "one" {
+			t.Fatalf("after the first attempt it is %s, %s serves", agent.Encoded(a.Correction), a.Code)
+		}
+		r.flights.under.Wait() // for the attempts after 10 and 30 s
+		a := artifactOf(t, r, "r", "m")
+		if a.Correction.State != agent.CorrectionAdopted || a.Correction.Attempts != 3 || a.Code != "two" || time.Since(began) != 30*time.Second || model.Count("r.m", "") != 4 {
+			t.Errorf("it is %s, %s serves after %v and %d requests", agent.Encoded(a.Correction), a.Code, time.Since(began), model.Count("r.m", ""))
+		}
+	})
+}
+
 // A verdict that comes while a correction is forged makes it run once more.
 func TestVerdictDuringCorrection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,12 +35,13 @@ func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 	return s.named(a.outcome)
 }
 
-// CheckExamples runs the artifact's active examples on the program.
+// CheckExamples runs the artifact's active examples on the program. Without fetches those that would run live are skipped
+// where their programs fetch.
 func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []ExampleResult {
 	s := r.selection(p)
 	out := []ExampleResult{}
 	for _, x := range p.Artifact.ActiveExamples() {
-		out = append(out, s.runExample(ctx, p.Generation, &x, exampleRun{}))
+		out = append(out, s.runExample(ctx, p.Generation, &x, exampleRun{denied: p.NoFetch}))
 	}
 	return out
 }

@@ -13,14 +13,21 @@ import (
 type Source struct {
 	*httptest.Server
 	answer atomic.Value // func(http.ResponseWriter)
+	asked  atomic.Int64
 }
+
+// Requests is how often it was asked.
+func (s *Source) Requests() int64 { return s.asked.Load() }
 
 // NewSource starts a source that answers with the body. It is closed at the end of the test.
 func NewSource(t *testing.T, body string) *Source {
 	t.Helper()
 	s := &Source{}
 	s.Body(body)
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { s.answer.Load().(func(http.ResponseWriter))(w) }))
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.asked.Add(1)
+		s.answer.Load().(func(http.ResponseWriter))(w)
+	}))
 	t.Cleanup(s.Close)
 	return s
 }

@@ -269,6 +269,14 @@ func TestTry(t *testing.T) {
 	if got := try(object{"code": fetches, "args": list("Oslo"), "kwargs": object{}, "fetch": "live"}); !rig.Equal(8, got["outcome"].(object)["value"]) {
 		t.Errorf("a live fetch: %v", got["outcome"])
 	}
+	examples(d, "weather", "far", example(8, "Oslo"), example(9, "Bergen"))
+	for mode, want := range map[string]object{"denied": {"passed": 0, "failed": 0, "skipped": 2}, "live": {"passed": 1, "failed": 1, "skipped": 0}} {
+		requests := api.Requests()
+		got := d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("weather", "far")+"/try", object{"code": fetches, "args": list("Oslo"), "kwargs": object{}, "fetch": mode}).Object(t)
+		if !rig.Equal(want, got["examples"]) || (mode == "denied") != (api.Requests() == requests) {
+			t.Errorf("examples with fetch %s: %v after %d requests", mode, got, api.Requests()-requests)
+		}
+	}
 	if got := try(object{"code": rig.ProgDelegates, "args": list(), "kwargs": object{}, "fetch": "live"}); got["outcome"].(object)["error_type"] != "denied" {
 		t.Errorf("a nested call that would have to be forged: %v", got["outcome"])
 	}
