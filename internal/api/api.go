@@ -81,7 +81,7 @@ type Runtime interface {
 	ApplyRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
 	DismissRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
 	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
-	HistoryUsage(ctx context.Context) (operator.HistoryUsage, error)
+	HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error)
 	Trends(ctx context.Context, window time.Duration) (operator.Trends, error)
 
 	Predict(ctx context.Context, q predict.Query) (predict.Answer, error)

@@ -172,7 +172,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 		Status:    q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
 		Source:    q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone),
 		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
-		WeakSuccess: q.boolean("weak_success"), Since: q.time("since"), Until: q.time("until"),
+		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"), Until: q.time("until"),
 	}
 	if err := q.err(); err != nil {
 		return err

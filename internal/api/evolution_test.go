@@ -34,9 +34,10 @@ func (f *fake) PatternReport(_ context.Context, role string) (operator.PatternRe
 		Events: []agent.PatternEvent{{CallID: knownCall, SessionID: knownSession, Timestamp: agent.FormatTime(at), Role: role, MethodName: "m", Capabilities: []string{"http_fetch"}, Status: "ok"}}}, f.note("PatternReport")
 }
 
-func (f *fake) HistoryUsage(context.Context) (operator.HistoryUsage, error) {
+func (f *fake) HistoryUsage(context.Context, time.Time, time.Time) (operator.HistoryUsage, error) {
 	u := operator.Usage{Calls: 1, WithAccess: 1, Share: 1, Tags: map[string]int{"count": 1}, Verdicts: map[string]int{}}
-	return operator.HistoryUsage{Usage: u, Roles: []operator.RoleUsage{{Role: "r", Usage: u}}}, f.note("HistoryUsage")
+	none := operator.Outcomes{ErrorTypes: map[string]int{}}
+	return operator.HistoryUsage{Usage: u, Roles: []operator.RoleUsage{{Role: "r", Usage: u}}, ByAccess: operator.ByAccess{With: none, Without: none}, Delegation: []operator.Delegation{}}, f.note("HistoryUsage")
 }
 
 func (f *fake) Trends(_ context.Context, w time.Duration) (operator.Trends, error) {

@@ -13,10 +13,12 @@ const (
 )
 
 func (s *server) getHistoryUsage(w *reply, r *http.Request) error {
-	if err := readQuery(r).err(); err != nil {
+	q := readQuery(r)
+	since, until := q.time("since"), q.time("until")
+	if err := q.err(); err != nil {
 		return err
 	}
-	report, err := s.run.HistoryUsage(r.Context())
+	report, err := s.run.HistoryUsage(r.Context(), since, until)
 	if err != nil {
 		return err
 	}

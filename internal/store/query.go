@@ -43,7 +43,8 @@ func (q *CallQuery) Match(e *agent.LogEntry) bool {
 	return equal(q.SessionID, e.SessionID) && equal(q.Role, e.Role) && equal(q.Method, e.Method) &&
 		equal(q.Status, e.OutcomeStatus) && equal(q.Source, e.ProgramSource) && equal(q.ErrorType, e.OutcomeErrorType) &&
 		equal(q.TraceID, e.TraceID) && equal(q.ParentCallID, e.ParentCallID) &&
-		(q.WeakSuccess == nil || *q.WeakSuccess == e.WeakSuccess) && within(e.Timestamp, q.Since, q.Until)
+		(q.WeakSuccess == nil || *q.WeakSuccess == e.WeakSuccess) &&
+		(q.HistoryAccess == nil || *q.HistoryAccess == e.HistoryAccessDetected) && within(e.Timestamp, q.Since, q.Until)
 }
 
 // within reports whether the timestamp lies in [since, until); one that does not parse lies in no bounded span.

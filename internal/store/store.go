@@ -178,7 +178,7 @@ type CallQuery struct {
 	Limit                                   int    // 0 means 100
 	SessionID, Role, Method, Status, Source string
 	ErrorType, TraceID, ParentCallID        string
-	WeakSuccess                             *bool
+	WeakSuccess, HistoryAccess              *bool
 	Since, Until                            time.Time
 }
 

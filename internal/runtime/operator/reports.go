@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -51,76 +50,6 @@ func (o *Operator) PatternReport(ctx context.Context, role string) (PatternRepor
 			e.Capabilities = []string{}
 		}
 	}
-	return report, nil
-}
-
-// HistoryUsage says how much programs look at history: the evidence for what to build next.
-type HistoryUsage struct {
-	Usage
-	Since string      `json:"since"` // of the oldest call looked at, "" when there is none
-	Until string      `json:"until"`
-	Roles []RoleUsage `json:"roles"` // by role
-}
-
-// Usage counts calls that ran a program.
-type Usage struct {
-	Calls      int            `json:"calls"`
-	WithAccess int            `json:"with_access"` // ran a program that names the history
-	Share      float64        `json:"share"`       // 0 to 1
-	Tags       map[string]int `json:"tags"`        // calls by query pattern: filter, map, slice, count, group
-	Verdicts   map[string]int `json:"verdicts"`    // calls that a person judged: right, wrong
-}
-
-// RoleUsage is the usage of one role.
-type RoleUsage struct {
-	Role string `json:"role"`
-	Usage
-}
-
-func newUsage() Usage { return Usage{Tags: map[string]int{}, Verdicts: map[string]int{}} }
-
-func (u *Usage) add(e *agent.LogEntry) {
-	u.Calls++
-	if e.HistoryAccessDetected {
-		u.WithAccess++
-	}
-	for _, tag := range e.HistoryQueryPatterns {
-		u.Tags[tag]++
-	}
-	if e.Verdict != "" {
-		u.Verdicts[e.Verdict]++
-	}
-	u.Share = float64(u.WithAccess) / float64(u.Calls)
-}
-
-// HistoryUsage looks at the newest 10,000 calls.
-func (o *Operator) HistoryUsage(ctx context.Context) (HistoryUsage, error) {
-	entries, _, err := o.newestCalls(ctx, time.Time{}, maxReportCalls)
-	if err != nil {
-		return HistoryUsage{}, err
-	}
-	report := HistoryUsage{Usage: newUsage(), Roles: []RoleUsage{}}
-	roles, judged := map[string]*RoleUsage{}, o.verdictsOf()
-	for i := range entries {
-		e := &entries[i]
-		e.Verdict = judged.on(ctx, e)
-		if e.ProgramSource == agent.SourceNone {
-			continue
-		}
-		if report.Until == "" {
-			report.Until = e.Timestamp
-		}
-		report.Since = e.Timestamp
-		report.add(e)
-		if roles[e.Role] == nil {
-			roles[e.Role] = &RoleUsage{Role: e.Role, Usage: newUsage()}
-		}
-		roles[e.Role].add(e)
-	}
-	for _, u := range roles {
-		report.Roles = append(report.Roles, *u)
-	}
-	slices.SortFunc(report.Roles, func(a, b RoleUsage) int { return cmp.Compare(a.Role, b.Role) })
 	return report, nil
 }
 
@@ -185,7 +114,7 @@ func (t *Trend) add(e *agent.LogEntry) {
 func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, error) {
 	until := o.o.Now().UTC()
 	since := until.Add(-window)
-	entries, more, err := o.newestCalls(ctx, since, maxReportCalls)
+	entries, more, err := o.newestCalls(ctx, since, time.Time{}, maxReportCalls)
 	if err != nil {
 		return Trends{}, err
 	}
@@ -209,11 +138,11 @@ func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, er
 	return t, err
 }
 
-// newestCalls reads the newest calls of the log that began since, newest first. It never reads further back than the
+// newestCalls reads the newest calls of the log that began since and, unless it is zero, before until, newest first. It never reads further back than the
 // number it may return, whatever the log holds.
-func (o *Operator) newestCalls(ctx context.Context, since time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
+func (o *Operator) newestCalls(ctx context.Context, since, until time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
 	from := agent.FormatTime(since)
-	q := store.CallQuery{}
+	q := store.CallQuery{Until: until}
 	for read := 0; read < most; {
 		q.Limit = min(1000, most-read)
 		page, err := o.store.ListCalls(ctx, q)

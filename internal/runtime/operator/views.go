@@ -55,7 +55,7 @@ func (o *Operator) codeOf(ctx context.Context, e agent.LogEntry) string {
 func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	var out []agent.LogEntry
 	under := q.Before == "" || o.isRunning(q.Before)
-	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil && q.Source == "" {
+	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil && q.HistoryAccess == nil && q.Source == "" {
 		out = o.runningEntries(q)
 	}
 	if under {

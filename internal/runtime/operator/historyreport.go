@@ -1,0 +1,203 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// HistoryUsage says how much programs look at history: the evidence for what to build next.
+type HistoryUsage struct {
+	Usage
+	Since string      `json:"since"` // of the oldest call looked at, "" when there is none
+	Until string      `json:"until"`
+	Roles []RoleUsage `json:"roles"` // by role
+
+	Truncated  bool         `json:"truncated"`  // there were more calls than the newest 10,000
+	ByAccess   ByAccess     `json:"by_access"`  // what became of calls
+	Delegation []Delegation `json:"delegation"` // who calls whom: at most 50 pairs, the most frequent first
+}
+
+// ByAccess separates calls by whether their program names the history.
+type ByAccess struct {
+	With    Outcomes `json:"with"`
+	Without Outcomes `json:"without"`
+}
+
+// Outcomes is what became of some calls. Durations are in milliseconds, sizes in records of the session's history.
+type Outcomes struct {
+	Calls        int            `json:"calls"`
+	OK           int            `json:"ok"`
+	Weak         int            `json:"weak"`      // of the ok ones
+	Corrected    int            `json:"corrected"` // the client's call, or that above it, was asked again
+	ErrorTypes   map[string]int `json:"error_types"`
+	MeanDuration float64        `json:"mean_duration_ms"`
+	P95Duration  float64        `json:"p95_duration_ms"`
+	MeanHistory  float64        `json:"mean_history_records"`
+	MaxHistory   int            `json:"max_history_records"`
+
+	durations []float64
+}
+
+// Delegation is how often programs of one method called another.
+type Delegation struct {
+	From         string  `json:"from"` // role.method
+	To           string  `json:"to"`
+	Calls        int     `json:"calls"`
+	OK           int     `json:"ok"`
+	Weak         int     `json:"weak"`
+	WithAccess   int     `json:"with_access"` // made by a program that names the history
+	MeanDuration float64 `json:"mean_duration_ms"`
+}
+
+// Usage counts calls that ran a program.
+type Usage struct {
+	Calls      int            `json:"calls"`
+	WithAccess int            `json:"with_access"` // ran a program that names the history
+	Share      float64        `json:"share"`       // 0 to 1
+	Tags       map[string]int `json:"tags"`        // calls by query pattern: filter, map, slice, count, group
+	Verdicts   map[string]int `json:"verdicts"`    // calls that a person judged: right, wrong
+}
+
+// RoleUsage is the usage of one role.
+type RoleUsage struct {
+	Role string `json:"role"`
+	Usage
+}
+
+func newUsage() Usage { return Usage{Tags: map[string]int{}, Verdicts: map[string]int{}} }
+
+func (u *Usage) add(e *agent.LogEntry) {
+	u.Calls++
+	if e.HistoryAccessDetected {
+		u.WithAccess++
+	}
+	for _, tag := range e.HistoryQueryPatterns {
+		u.Tags[tag]++
+	}
+	if e.Verdict != "" {
+		u.Verdicts[e.Verdict]++
+	}
+	u.Share = float64(u.WithAccess) / float64(u.Calls)
+}
+
+// maxDelegations bounds the pairs of a report.
+const maxDelegations = 50
+
+// HistoryUsage looks at the newest 10,000 calls that began since, and before until where these are not zero.
+func (o *Operator) HistoryUsage(ctx context.Context, since, until time.Time) (HistoryUsage, error) {
+	entries, more, err := o.newestCalls(ctx, since, until, maxReportCalls)
+	if err != nil {
+		return HistoryUsage{}, err
+	}
+	report := HistoryUsage{Usage: newUsage(), Roles: []RoleUsage{}, Truncated: more, Delegation: delegations(entries)}
+	report.ByAccess.With.ErrorTypes, report.ByAccess.Without.ErrorTypes = map[string]int{}, map[string]int{}
+	o.linkTrees(ctx, entries)
+	roles, judged := map[string]*RoleUsage{}, o.verdictsOf()
+	for i := range entries {
+		e := &entries[i]
+		e.Verdict = judged.on(ctx, e)
+		if e.ProgramSource == agent.SourceNone {
+			continue
+		}
+		if report.Until == "" {
+			report.Until = e.Timestamp
+		}
+		report.Since = e.Timestamp
+		report.add(e)
+		if roles[e.Role] == nil {
+			roles[e.Role] = &RoleUsage{Role: e.Role, Usage: newUsage()}
+		}
+		roles[e.Role].add(e)
+		if e.HistoryAccessDetected {
+			report.ByAccess.With.add(e)
+		} else {
+			report.ByAccess.Without.add(e)
+		}
+	}
+	report.ByAccess.With.finish()
+	report.ByAccess.Without.finish()
+	for _, u := range roles {
+		report.Roles = append(report.Roles, *u)
+	}
+	slices.SortFunc(report.Roles, func(a, b RoleUsage) int { return cmp.Compare(a.Role, b.Role) })
+	return report, nil
+}
+
+func (u *Outcomes) add(e *agent.LogEntry) {
+	u.Calls++
+	if e.OutcomeStatus == agent.StatusOK {
+		u.OK++
+	} else {
+		u.ErrorTypes[e.OutcomeErrorType]++
+	}
+	if e.WeakSuccess {
+		u.Weak++
+	}
+	if e.CorrectedBy != "" {
+		u.Corrected++
+	}
+	u.MeanDuration += e.DurationMs
+	u.durations = append(u.durations, e.DurationMs)
+	u.MeanHistory += float64(e.ConversationHistorySize)
+	u.MaxHistory = max(u.MaxHistory, e.ConversationHistorySize)
+}
+
+// finish turns sums into means.
+func (u *Outcomes) finish() {
+	if u.Calls == 0 {
+		return
+	}
+	u.MeanDuration = rounded(u.MeanDuration / float64(u.Calls))
+	u.MeanHistory = rounded(u.MeanHistory / float64(u.Calls))
+	slices.Sort(u.durations)
+	u.P95Duration = rounded(u.durations[(len(u.durations)*95+99)/100-1])
+}
+
+func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// delegations counts who called whom, where the log has both.
+func delegations(entries []agent.LogEntry) []Delegation {
+	byID := make(map[string]*agent.LogEntry, len(entries))
+	for i := range entries {
+		byID[entries[i].CallID] = &entries[i]
+	}
+	pairs := map[[2]string]*Delegation{}
+	for i := range entries {
+		e := &entries[i]
+		from := byID[e.ParentCallID]
+		if from == nil {
+			continue
+		}
+		k := [2]string{from.Role + "." + from.Method, e.Role + "." + e.Method}
+		d := pairs[k]
+		if d == nil {
+			d = &Delegation{From: k[0], To: k[1]}
+			pairs[k] = d
+		}
+		d.Calls++
+		d.MeanDuration += e.DurationMs
+		if e.OutcomeStatus == agent.StatusOK {
+			d.OK++
+		}
+		if e.WeakSuccess {
+			d.Weak++
+		}
+		if from.HistoryAccessDetected {
+			d.WithAccess++
+		}
+	}
+	out := make([]Delegation, 0, len(pairs))
+	for _, d := range pairs {
+		d.MeanDuration = rounded(d.MeanDuration / float64(d.Calls))
+		out = append(out, *d)
+	}
+	slices.SortFunc(out, func(a, b Delegation) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	return out[:min(len(out), maxDelegations)]
+}
