@@ -12,15 +12,15 @@ import (
 // privateWords are words that earlier texts used in a sense of their own, with what to write instead. None of them has
 // another use here that the standard word does not serve as well.
 var privateWords = map[string]string{
-	`mend(s|ed|ing)?`:          "repair, or correct",
-	`tells?|told`:              "report, log, return or say",
-	`(set|sets|setting) aside`: "move aside",
-	`chances?`:                 "randomness",
-	`the outside`:              "external source, or network",
-	`(its|their|on the) way`:   "progress, or stages",
-	`trials?`:                  "proposed contract",
-	`the books`:                "the registry, or the pool",
-	`acts|(an|the|each|every|no|one|later) act`: "operation",
+	`mend(s|ed|ing)?`:                      "repair, or correct",
+	`tells?|told`:                          "report, log, return or say",
+	`(set|sets|setting) aside`:             "move aside",
+	`chances?`:                             "randomness",
+	`the outside`:                          "external source, or network",
+	`(its|their|on the) way`:               "progress, or stages",
+	`trials?`:                              "proposed contract",
+	`the books`:                            "the registry, or the pool",
+	`(an|the|each|every|no|one|later) act`: "operation",
 }
 
 // storedName is a name on the wire or in a file, which stays as it is.
