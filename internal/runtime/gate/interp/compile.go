@@ -39,6 +39,7 @@ func (f *fn) prepare() {
 	if f.mc.running {
 		defer f.mc.containCompiling()
 	}
+	f.mc.types.noteLocals(f.ssa)
 	c := newCompiler(f)
 	f.params = c.slots(f.ssa.Params)
 	for _, v := range f.ssa.FreeVars {

@@ -19,7 +19,7 @@ func (tt *typeTable) named(t *types.Named) reflect.Type {
 	if gate.TooNested(t) {
 		refuse("a generic type instantiates itself without end: too many types")
 	}
-	return tt.declare(t, typeName(t), flagNamed)
+	return tt.declare(t, tt.typeName(t), flagNamed)
 }
 
 // declare makes a type that reflect cannot make, as a copy of its layout under its own name, together with the pointer to it. Its own parts

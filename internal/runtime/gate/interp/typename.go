@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"go/types"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,24 +11,35 @@ import (
 
 // Names of types as the toolchain writes them into run-time types: fmt's %T and the texts of panics show them.
 
-// typeName returns a named type's name: type arguments without spaces and with whole paths.
-func typeName(t *types.Named) string {
+// typeName returns a named type's name: type arguments without spaces and with whole paths. Those of the function that declares the type come
+// first, with a semicolon behind them where the type has its own.
+func (tt *typeTable) typeName(t *types.Named) string {
 	name := t.Obj().Name()
 	if p := t.Obj().Pkg(); p != nil {
 		name = p.Name() + "." + name
 	}
-	if t.TypeArgs().Len() == 0 {
+	args := tt.argNames(slices.Values(tt.locals[t.Obj()]))
+	if own := tt.argNames(t.TypeArgs().Types()); args != "" && own != "" {
+		args += ";" + own
+	} else {
+		args += own
+	}
+	if args == "" {
 		return name
 	}
-	args := make([]string, t.TypeArgs().Len())
-	for i := range args {
-		args[i] = argName(t.TypeArgs().At(i))
+	return name + "[" + args + "]"
+}
+
+func (tt *typeTable) argNames(args iter.Seq[types.Type]) string {
+	var names []string
+	for a := range args {
+		names = append(names, tt.argName(a))
 	}
-	return name + "[" + strings.Join(args, ",") + "]"
+	return strings.Join(names, ",")
 }
 
 // argName returns the name of a type as an argument of another: with whole paths.
-func argName(t types.Type) string {
+func (tt *typeTable) argName(t types.Type) string {
 	switch t := types.Unalias(t).(type) {
 	case *types.Basic:
 		return basicType(t).String()
@@ -36,43 +48,43 @@ func argName(t types.Type) string {
 		if p == nil {
 			return t.Obj().Name()
 		}
-		return p.Path() + "." + strings.TrimPrefix(typeName(t), p.Name()+".")
+		return p.Path() + "." + strings.TrimPrefix(tt.typeName(t), p.Name()+".")
 	case *types.Pointer:
-		return "*" + argName(t.Elem())
+		return "*" + tt.argName(t.Elem())
 	case *types.Slice:
-		return "[]" + argName(t.Elem())
+		return "[]" + tt.argName(t.Elem())
 	case *types.Array:
-		return fmt.Sprintf("[%d]%s", t.Len(), argName(t.Elem()))
+		return fmt.Sprintf("[%d]%s", t.Len(), tt.argName(t.Elem()))
 	case *types.Map:
-		return "map[" + argName(t.Key()) + "]" + argName(t.Elem())
+		return "map[" + tt.argName(t.Key()) + "]" + tt.argName(t.Elem())
 	case *types.Chan:
-		elem := argName(t.Elem())
+		elem := tt.argName(t.Elem())
 		if strings.HasPrefix(elem, "<-") && t.Dir() != types.RecvOnly {
 			elem = "(" + elem + ")"
 		}
 		return map[types.ChanDir]string{types.SendRecv: "chan ", types.SendOnly: "chan<- ", types.RecvOnly: "<-chan "}[t.Dir()] + elem
 	case *types.Signature:
-		return "func" + signatureName(t)
+		return "func" + tt.signatureName(t)
 	case *types.Struct:
-		return structForm(t, argName, func(v *types.Var) string { return v.Pkg().Path() })
+		return structForm(t, tt.argName, func(v *types.Var) string { return v.Pkg().Path() })
 	case *types.Interface:
-		return interfaceForm(t, signatureName, func(m *types.Func) string { return m.Pkg().Path() })
+		return interfaceForm(t, tt.signatureName, func(m *types.Func) string { return m.Pkg().Path() })
 	}
 	return t.String()
 }
 
 // signatureName returns parameters and results.
-func signatureName(t *types.Signature) string {
+func (tt *typeTable) signatureName(t *types.Signature) string {
 	params := make([]string, t.Params().Len())
 	for i := range params {
-		params[i] = argName(t.Params().At(i).Type())
+		params[i] = tt.argName(t.Params().At(i).Type())
 	}
 	if n := len(params) - 1; t.Variadic() {
 		params[n] = "..." + strings.TrimPrefix(params[n], "[]")
 	}
 	results := make([]string, t.Results().Len())
 	for i := range results {
-		results[i] = argName(t.Results().At(i).Type())
+		results[i] = tt.argName(t.Results().At(i).Type())
 	}
 	out := "(" + strings.Join(params, ", ") + ")"
 	switch len(results) {

@@ -25,11 +25,12 @@ type typeTable struct {
 	layouts  typeutil.Map          // types.Type -> reflect.Type of the same memory form
 	back     map[*rtype]types.Type // program types with methods, for dynamic calls
 	tables   map[string]map[string]any
-	compiled map[*types.Package]bool  // packages whose types are made: the program, and what is compiled with it
-	hidden   map[typeKey]reflect.Type // types of the binary that no table names; nil until one is looked for
-	naming   typeutil.Map             // types without a name whose text is being written
-	born     []func()                 // give types their own parts
-	bare     []func()                 // fill method tables
+	compiled map[*types.Package]bool          // packages whose types are made: the program, and what is compiled with it
+	hidden   map[typeKey]reflect.Type         // types of the binary that no table names; nil until one is looked for
+	locals   map[*types.TypeName][]types.Type // type arguments of the functions that declare types
+	naming   typeutil.Map                     // types without a name whose text is being written
+	born     []func()                         // give types their own parts
+	bare     []func()                         // fill method tables
 	depth    int
 	count    int
 	serial   uint32
@@ -39,7 +40,7 @@ type typeTable struct {
 }
 
 func newTypeTable(compiled map[*types.Package]bool) *typeTable {
-	return &typeTable{compiled: compiled, back: map[*rtype]types.Type{}, tables: map[string]map[string]any{}}
+	return &typeTable{compiled: compiled, locals: map[*types.TypeName][]types.Type{}, back: map[*rtype]types.Type{}, tables: map[string]map[string]any{}}
 }
 
 // of returns the run-time type of t, which is finished, and so is all that it leads to.

@@ -1,0 +1,87 @@
+package interp
+
+import (
+	"go/types"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// noteLocals finds the types that an instance of a generic function declares and f, which is that instance or a function within it, uses. The
+// type arguments belong to their names, and go/ssa does not say them. It must be called before any of the types is made.
+func (tt *typeTable) noteLocals(f *ssa.Function) {
+	root := f
+	for root.Parent() != nil {
+		root = root.Parent()
+	}
+	if len(root.TypeArgs()) == 0 || root.Syntax() == nil {
+		return
+	}
+	s := &localSearch{tt: tt, root: root, seen: map[types.Type]bool{}}
+	s.visit(f.Signature)
+	for _, b := range f.Blocks {
+		for _, in := range b.Instrs {
+			for _, v := range in.Operands(nil) {
+				s.value(*v)
+			}
+			if v, ok := in.(ssa.Value); ok {
+				s.value(v)
+			}
+			if a, ok := in.(*ssa.TypeAssert); ok {
+				s.visit(a.AssertedType)
+			}
+		}
+	}
+}
+
+// A localSearch looks through types for those that root declares.
+type localSearch struct {
+	tt   *typeTable
+	root *ssa.Function
+	seen map[types.Type]bool
+}
+
+func (s *localSearch) value(v ssa.Value) {
+	if v == nil {
+		return
+	}
+	s.visit(v.Type())
+	if f, ok := v.(*ssa.Function); ok {
+		for _, a := range f.TypeArgs() {
+			s.visit(a)
+		}
+	}
+}
+
+func (s *localSearch) visit(t types.Type) {
+	if t == nil || s.seen[t] {
+		return
+	}
+	s.seen[t] = true
+	switch t := types.Unalias(t).(type) {
+	case *types.Named:
+		for a := range t.TypeArgs().Types() {
+			s.visit(a)
+		}
+		// go/ssa makes such a type anew for each instance, outside of any scope.
+		if o := t.Obj(); o.Parent() == nil && s.root.Syntax().Pos() <= o.Pos() && o.Pos() < s.root.Syntax().End() {
+			s.tt.locals[o] = s.root.TypeArgs()
+			s.visit(t.Underlying())
+		}
+	case *types.Map:
+		s.visit(t.Key())
+		s.visit(t.Elem())
+	case *types.Struct:
+		for f := range t.Fields() {
+			s.visit(f.Type())
+		}
+	case *types.Signature:
+		s.visit(t.Params())
+		s.visit(t.Results())
+	case *types.Tuple:
+		for v := range t.Variables() {
+			s.visit(v.Type())
+		}
+	case interface{ Elem() types.Type }:
+		s.visit(t.Elem())
+	}
+}
