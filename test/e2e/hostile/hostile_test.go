@@ -54,7 +54,7 @@ func TestHostilePrograms(t *testing.T) {
 		answers[fmt.Sprintf("hostile.p%d", i)] = []any{p.Source}
 	}
 	m := rig.NewModel(t, answers)
-	d := rig.Start(t, m, "--call-timeout", "1s")
+	d := rig.Start(t, m, "--call-timeout", "1s", "--runner-memory", "64MiB")
 	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"max_generation_attempts": 1, "guardrail_recovery_budget": 0,
 		"execution_repair_budget": 0, "outcome_repair_budget": 0, "repair_enabled": false})
 	warm := d.Session("hostile")
