@@ -19,7 +19,7 @@ import (
 // what was printed, to whichever stream. It changes nothing but what the tables of this package list; what the policy refuses it leaves
 // in place, for the gate to refuse.
 func Adapt(source string) (string, error) {
-	a := &adapter{source: source, fset: token.NewFileSet(), parts: map[string]bool{}}
+	a := &adapter{source: source, fset: token.NewFileSet(), parts: map[string]bool{}, sized: map[types.Object]int{}}
 	file, err := parser.ParseFile(a.fset, "test.go", source, parser.ParseComments)
 	if err != nil {
 		return "", err
@@ -29,6 +29,7 @@ func Adapt(source string) (string, error) {
 	a.directives()
 	a.functions()
 	a.names()
+	a.variables()
 	a.imports()
 	slices.SortFunc(a.edits, func(x, y edit) int { return cmp.Compare(x.from, y.from) })
 	var b bytes.Buffer
@@ -55,11 +56,12 @@ type adapter struct {
 	file   *ast.File
 	info   *types.Info
 	edits  []edit
-	inits  int             // init functions
-	left   map[string]bool // names of imported packages that are still used
-	used   map[string]bool // names of all that is declared
-	parts  map[string]bool // of the prelude
-	fmt    string          // the name of package fmt
+	inits  int                  // init functions
+	left   map[string]bool      // names of imported packages that are still used
+	used   map[string]bool      // names of all that is declared
+	parts  map[string]bool      // of the prelude
+	sized  map[types.Object]int // how often a size was all that was asked of it
+	fmt    string               // the name of package fmt
 }
 
 func (a *adapter) replace(from, to token.Pos, text string) {
@@ -159,7 +161,36 @@ func (a *adapter) size(call *ast.CallExpr) bool {
 		return false
 	}
 	a.replace(call.Pos(), call.End(), "uintptr("+a.info.Types[call].Value.ExactString()+")")
+	ast.Inspect(call, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && a.info.Uses[id] != nil {
+			a.sized[a.info.Uses[id]]++
+		}
+		return true
+	})
 	return true
+}
+
+// variables puts those to use of which only the size was used.
+func (a *adapter) variables() {
+	uses := map[types.Object]int{}
+	for _, o := range a.info.Uses {
+		uses[o]++
+	}
+	ast.Inspect(a.file, func(n ast.Node) bool {
+		d, ok := n.(*ast.DeclStmt)
+		if !ok {
+			return true
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				if v, ok := a.info.Defs[id].(*types.Var); ok && !v.IsField() && a.sized[v] > 0 && a.sized[v] == uses[v] {
+					a.replace(d.End(), d.End(), "; _ = "+v.Name())
+				}
+			}
+			return true
+		})
+		return true
+	})
 }
 
 func (a *adapter) name(id *ast.Ident) {
