@@ -29,7 +29,7 @@ type exchange struct {
 	slept   time.Duration
 	host    time.Duration    // waited for others; what the daemon itself does is the program's time
 	until   time.Time        // when the program's time is over
-	given   map[string]given // by op and parameters
+	given   map[string]given // by digest of op and parameters, which may be long
 }
 
 // A reply answers a question: with a body, with the word that it is the one of Question.Have, or with a refusal that the
@@ -82,7 +82,7 @@ func (x *exchange) live(ctx context.Context, q *wire.Question) reply {
 		return reply{body: raw, refusal: refusal}
 	}
 	revision := x.h.Revision(ctx, q.Op) // before the answer: one that is newer than its revision is asked for again
-	if g, ok := x.given[q.Key()]; ok && g.id == q.Have && g.revision == revision && revision >= 0 {
+	if g, ok := x.given[digest([]byte(q.Key()))]; ok && g.id == q.Have && g.revision == revision && revision >= 0 {
 		x.journal.repeat(q.Op, q.Params)
 		return reply{same: true}
 	}
@@ -98,7 +98,7 @@ func (x *exchange) give(q *wire.Question, g given) {
 	if x.given == nil {
 		x.given = map[string]given{}
 	}
-	x.given[q.Key()] = g
+	x.given[digest([]byte(q.Key()))] = g
 }
 
 // recorded answers from the journal of the earlier call.
@@ -116,7 +116,7 @@ func (x *exchange) recorded(ctx context.Context, q *wire.Question) (reply, *Fail
 	if e.Error != nil {
 		return reply{refusal: &recurgent.Failure{Type: e.Error.Type, Message: e.Error.Message}}, nil
 	}
-	if g, ok := x.given[q.Key()]; ok && g.id == q.Have && g.entry == e {
+	if g, ok := x.given[digest([]byte(q.Key()))]; ok && g.id == q.Have && g.entry == e {
 		return reply{same: true}, nil
 	}
 	raw := e.Result

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,38 @@ func TestJournalWithRepeatedAnswersIsServed(t *testing.T) {
 	req.Recorded = json.RawMessage(`{"v":1,"asks":[` + strings.Join([]string{ask, ask, call, both, all, both}, ",") + `]}`)
 	if got := p.Run(t.Context(), req, &fakeHost{}); said(got) != "value [1,1,2,0,2]" {
 		t.Errorf("got %s", said(got))
+	}
+}
+
+// A contentHost looks at the memory of the daemon while a program asks for content, first and last.
+type contentHost struct {
+	fakeHost
+	before, after uint64
+}
+
+func (h *contentHost) Content(_ context.Context, ref string) (json.RawMessage, error) {
+	at := map[string]*uint64{"first": &h.before, "last": &h.after}[ref]
+	if at != nil {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		*at = m.HeapAlloc
+	}
+	return nil, nil
+}
+
+// Long questions are not kept: a program cannot have the daemon hold what its host calls may carry, 128 MiB.
+func TestLongQuestionsAreNotKept(t *testing.T) {
+	p := gatePool(t, nil)
+	h := &contentHost{}
+	source := program("call.Content(\"first\")\n\tfor i := range 400 {\n\t\tcall.Content(strings.Repeat(\"x\", 100_000) + fmt.Sprint(i))\n\t}\n\treturn call.Content(\"last\"), nil", "fmt", "strings")
+	req := request(source)
+	req.Timeout = time.Minute
+	if got := said(p.Run(t.Context(), req, h)); got != "value null" {
+		t.Fatal(got)
+	}
+	if h.after > h.before+10<<20 {
+		t.Errorf("after 40 MB of questions the daemon holds %d MiB more", (h.after-h.before)>>20)
 	}
 }
 
