@@ -159,7 +159,7 @@ var confined = []string{module + "internal/runtime/gate", module + "internal/run
 // harmless are packages below the parsers that hold data only.
 var harmless = []string{module + "internal/runtime/gate/report", module + "internal/runtime/gate/allow"}
 
-// The daemon never parses what a model wrote: no package of it reaches a parser, by whatever way.
+// The daemon never parses what a model wrote: no package of it reaches a parser, directly or not.
 func TestDaemonParsesNoProgram(t *testing.T) {
 	t.Parallel()
 	imports := importGraph(t)

@@ -26,7 +26,7 @@ var large = map[string]string{
 	"internal/runtime/host.go Refuse":         "the method of sandbox.Host that mirrors Call",
 }
 
-// Files and functions stay small, and a function with many parameters takes a struct. An exception that is none any more is an error, too.
+// Files and functions stay small, and a function with many parameters takes a struct. An outdated exception is an error, too.
 func TestNothingIsLarge(t *testing.T) {
 	t.Parallel()
 	met := map[string]bool{}

@@ -133,7 +133,7 @@ func nextID(a *agent.Artifact) string {
 	return a.NextGenerationID()
 }
 
-// What operators do.
+// The operations of operators.
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact

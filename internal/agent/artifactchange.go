@@ -67,7 +67,7 @@ type ArtifactChange struct {
 }
 
 // Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it
-// points to stay as they are, but for what both share: code, facts and fixtures never change in place.
+// points to stay as they are, except for what both share: code, facts and fixtures never change in place.
 func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	next := &Artifact{SchemaVersion: SchemaVersion, Role: c.Role, MethodName: c.MethodName, CreatedAt: c.At, LifecycleState: StateCandidate, Generations: []*Generation{}}
 	if a != nil {

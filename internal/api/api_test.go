@@ -393,7 +393,7 @@ func TestUnknownThingsAre404(t *testing.T) {
 	}
 }
 
-// What a client sends reaches the runtime as it was meant.
+// The runtime receives requests as the client sent them.
 func TestCallReachesTheRuntime(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -514,7 +514,7 @@ func TestListsPage(t *testing.T) {
 			t.Errorf("%s: %d entries, cursor %v; want %d, %v", c.path, len(data), l["next_cursor"], c.n, c.cursor)
 		}
 	}
-	// A text that no page gives out is none of a list's cursors.
+	// A text that is no cursor of a page is refused.
 	for _, path := range []string{"/v1/calls?after=zzz", "/v1/calls?after=sess_1", "/v1/calls?after=call_%00", "/v1/sessions?after=call_1", "/v1/sessions?after=../x", "/v1/maintenance/audit?after=7"} {
 		if got := g.ask("GET", path, ""); got.status != 400 || got.json(t)["code"] != codeParameter {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
@@ -779,7 +779,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// Whatever body comes, the interface answers with a reply of the document and never with a fault of its own.
+// Every body gets a reply that the document describes, never an internal error.
 func FuzzCallBody(f *testing.F) {
 	f.Add([]byte(`{"method":"add","args":[2,3],"kwargs":{},"role":null,"contract":{"purpose":"x"},"history":null,"timeout_ms":5}`))
 	f.Add([]byte(`{"method":"\ud800","args":[{}]}`))

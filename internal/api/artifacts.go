@@ -55,7 +55,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(summaries, limit, func(a artifactSummary) string { return a.MethodName }))
 }
 
-// artifactView is an artifact as it is stored, but for the fixtures of its generations: they hold arguments and values
+// artifactView is an artifact as it is stored, except for the fixtures of its generations: they hold arguments and values
 // of sessions, and only their number is returned.
 type artifactView struct {
 	*agent.Artifact

@@ -93,7 +93,7 @@ func TestOperationsAreDescribedInFull(t *testing.T) {
 	}
 }
 
-// What the wire structs can hold is what the document describes: neither has a member that the other does not know.
+// The wire structs and the document describe the same members.
 func TestSchemasAndStructsAgree(t *testing.T) {
 	t.Parallel()
 	doc := loadDocument(t)

@@ -172,7 +172,7 @@ func TestNewUndoesWhatItMade(t *testing.T) {
 	start(t, o)
 }
 
-// What cannot be used is refused with the option's name, before anything is made.
+// A bad option is refused by name, before anything is created.
 func TestBadOptionsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -86,7 +86,7 @@ func TestDataDirectoryFallsBackToHome(t *testing.T) {
 	}
 }
 
-// Every setting can be given by file, environment and (but for secrets) flag, and the later wins.
+// Every setting can be given by file, environment and (except for secrets) flag, and the later wins.
 func TestEverySettingHasItsForms(t *testing.T) {
 	t.Parallel()
 	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "alice 0123456789abcdef\n"), writeFile(t, "demo.jsonl", "")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What cannot be a setting of traces ends the start with one line; what switches traces off does.
+// A bad setting of traces ends the start with one line; a setting that switches traces off is accepted.
 func TestTraceSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

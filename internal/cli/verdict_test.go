@@ -32,7 +32,7 @@ func answers(t *testing.T, replies map[string]string, args ...string) (sent []st
 	return sent, stdout.String(), stderr.String(), code
 }
 
-// What is typed is sent as it is meant: JSON as JSON, null as given, other words as text.
+// Arguments are sent as JSON if they parse as JSON, and as text otherwise.
 func TestVerdictsAreSentAsMeant(t *testing.T) {
 	t.Parallel()
 	const path = "POST /v1/calls/call_1/verdict"

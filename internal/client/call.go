@@ -69,7 +69,7 @@ func readReply(data []byte) (runtime.Reply, []byte, error) {
 type Progress interface {
 	Started(callID string)
 	Connected(gone error) // the stream came (nil) or went
-	Event(e Event)        // but for the last one, which says that the call ended
+	Event(e Event)        // except for the last one, which says that the call ended
 }
 
 // CallWithProgress makes a call and reports its progress. The call is started, its events are followed to their end, and then the

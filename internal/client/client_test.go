@@ -54,7 +54,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What goes wrong is one clear error: the daemon's own words where it has some.
+// A failure is one clear error, in the daemon's own words where it sent some.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -166,7 +166,7 @@ func TestOddNumbers(t *testing.T) {
 	}
 }
 
-// What a client may promise of a role, and where the refusal points.
+// Which contracts a client may give a role, and where a refusal points.
 func TestCheckTerms(t *testing.T) {
 	t.Parallel()
 	text := func(n int) string { return strings.Repeat("x", n) }
@@ -360,7 +360,7 @@ func TestSameFingerprint(t *testing.T) {
 	}
 }
 
-// What makes no sense in a contract that was taken earlier is listed, as much of it as is fit to show.
+// Parts of an older contract that make no sense are listed, up to a limit.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
 	var bad []string

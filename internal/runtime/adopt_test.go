@@ -39,7 +39,7 @@ func TestHeldMeanwhile(t *testing.T) {
 	}
 }
 
-// What a person does while a program is forged counts for more than that program: it answers its call and is not kept.
+// A person's operation during a forge wins over the forged program, which answers its call and is not kept.
 func TestOperationsDuringForge(t *testing.T) {
 	yes, reason := true, "odd"
 	examples := []agent.Example{example("ex_1", "1", "7")}

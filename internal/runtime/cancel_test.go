@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A nested call can be canceled from the moment that it is known as running, whoever finds it there.
+// A nested call can be canceled from the moment that it is listed as running.
 func TestCancelNested(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{
 		"boss.work": {run("\to := call.Tool(\"helper\").Call(\"help\", 20.0)\n\treturn o.ErrorType, nil")},

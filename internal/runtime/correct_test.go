@@ -182,7 +182,7 @@ func TestVerdictDuringCorrection(t *testing.T) {
 	})
 }
 
-// What people expect may change between the proof and the adoption: then the correction starts anew. An operation of a
+// If examples change between the proof and the adoption, the correction starts again. An operation of a
 // person's on the artifact ends it.
 func TestCorrectionOvertaken(t *testing.T) {
 	reason := "odd"

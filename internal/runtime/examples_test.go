@@ -137,7 +137,7 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-// What the model gets about an example that a program broke.
+// The request after a program broke an example.
 func TestBrokenExample(t *testing.T) {
 	t.Parallel()
 	p := agent.DefaultPolicy()

@@ -111,7 +111,7 @@ func TestEngineOf(t *testing.T) {
 	}
 }
 
-// What is remembered of a run's sources is bounded, and leaves out what did not come in well.
+// The record of a run's sources is bounded, and leaves out failed fetches.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	fetch := func(url string, status int, shape string) sandbox.Fetch {

@@ -44,7 +44,7 @@ func historyOf(t *testing.T, r *Runtime, session string) (out []agent.Record) {
 	return out
 }
 
-// What a program sees of its nested calls: shapes are remembered, budgets end them, and the root call pays.
+// Nested calls as a program sees them: shapes are recorded, budgets end them, and the root call pays.
 func TestNestedCall(t *testing.T) {
 	t.Parallel()
 	call := func(role, method string) runtimetest.Run {
@@ -137,7 +137,7 @@ func TestDelegate(t *testing.T) {
 	}
 }
 
-// What a program reads of the registry, of the history and of kept results.
+// Programs read the registry, the history and kept results.
 func TestHostReads(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{

@@ -62,7 +62,7 @@ func TestQueueOrder(t *testing.T) {
 	})
 }
 
-// Who gives up waiting leaves the queue in order, also when the turn comes at that moment.
+// A call that stops waiting leaves the queue intact, also when its turn comes at that moment.
 func TestLeaveQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := errors.New("gone")

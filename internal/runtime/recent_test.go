@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 )
 
-// What is remembered of a call is bounded, in bytes and in number, and still distinguishes questions.
+// The memory of recent calls is bounded, in bytes and in number, and still distinguishes questions.
 func TestRecentCalls(t *testing.T) {
 	t.Parallel()
 	var rc recentCalls

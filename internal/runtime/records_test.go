@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// What a reply, the record and the log say of a program that was forged, and of one that was stored.
+// The reply, the record and the log of a call with a forged program, and with a stored one.
 func TestReplyRecordAndLog(t *testing.T) {
 	t.Parallel()
 	facts := report.Facts{UsesArgs: true, Engine: "ssa 1", CapabilityPatterns: []string{"http_fetch"}, HistoryPatterns: []string{"filter"}}
@@ -89,7 +89,7 @@ func TestKeptContent(t *testing.T) {
 	}
 }
 
-// What the model gets about the call, about earlier attempts and about the program that is to be replaced.
+// The request describes the call, earlier attempts and the program to replace.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: scriptedPrograms(), Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrInvalidCode, Message: "undefined: x", Hint: "declare x"}}}

@@ -48,7 +48,7 @@ func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
 	return o
 }
 
-// settleAdopted forgets earlier failures, but for a row of programs that replace each other. The call that asked for the
+// settleAdopted forgets earlier failures, except for a row of programs that replace each other. The call that asked for the
 // program counts it.
 func (rec *recovery) settleAdopted() {
 	if !rec.patches() || rec.reused {

@@ -18,14 +18,14 @@ type Sources struct {
 	Ready           func() error // nil: the daemon takes calls
 }
 
-// Store are figures of a store since it was opened, but for the last three, which are of now.
+// Store are figures of a store since it was opened, except for the last three, which are of now.
 type Store struct {
 	Commits, Fsyncs, JournalBytes, Quarantined int64
 	CheckpointLag                              int64 // entries in the journal that the files do not hold yet
 	Sessions, Tools                            int64
 }
 
-// Runners are figures of the runner pool: of now, but for the last three, which are since the start.
+// Runners are figures of the runner pool: of now, except for the last three, which are since the start.
 type Runners struct {
 	Busy, Idle, Warm int64
 	WarmBytes        int64 // memory of the warm ones, without what all runners share

@@ -27,7 +27,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// What is walked is what encoding/json decodes, for objects whose keys differ; other text does no harm.
+// The walk visits what encoding/json decodes, for objects whose keys differ; other text does no harm.
 func FuzzMembers(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"b":null}],"c":"\"}"}`))
 	f.Add([]byte(`{"a":1,`))

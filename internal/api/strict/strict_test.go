@@ -143,7 +143,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// Whatever Check lets pass encoding/json reads, and means the same by it; what encoding/json refuses Check refuses.
+// Everything that Check accepts, encoding/json reads with the same meaning; everything that encoding/json refuses, Check refuses.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{`{"method":"add","args":[2,3],"kwargs":{},"role":null}`, `{"a":1,"a":2}`, `"\ud800\udc00\ud800"`, `[1e5,-0.1,"x"]`, "\xff", `{"\u0061":[{}]}`} {
 		f.Add([]byte(seed))

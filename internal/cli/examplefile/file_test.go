@@ -63,7 +63,7 @@ examples:
 	}
 }
 
-// Whatever is wrong names the file, the line, and what to write.
+// Every error names the file, the line, and what to write.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
@@ -142,7 +142,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What is read is JSON, whatever stands in the file, and every fault names a line.
+// Every file is read as JSON or refused, and every error names a line.
 func FuzzParse(f *testing.F) {
 	f.Add("a.yaml", "role: tax\nmethod: net\nexamples:\n  - args: [1, x, 1e3, 0o7, 1_000, .inf]\n    expect: {value: {a: [null]}}\n")
 	f.Add("a.json", `{"role":"tax","examples":[{"expect":{"value":"\ud83d\ude00\u0000"}}]}`)

@@ -72,7 +72,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 	return err
 }
 
-// undoRestore archives what the operation restored: what is there of its roles now, but for what was there before it and
+// undoRestore archives what the operation restored: what is there of its roles now, except for what was there before it and
 // what was made after it.
 func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
 	targets, err := targetsOf(was.After, was)

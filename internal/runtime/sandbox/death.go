@@ -12,7 +12,7 @@ import (
 
 // classifyDeath says what a dead runner died of: first the daemon's own reason, then what the Go runtime wrote
 // before it gave up, then the signal. What was written is hostile: it chooses among our words and is never quoted,
-// but for a panic's first line.
+// except for a panic's first line.
 func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhausted bool, cpuLimit int64) *Failure {
 	if reason != nil && *reason == "shutdown" {
 		return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + errShutdown.Error(), Ours: true}

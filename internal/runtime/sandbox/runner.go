@@ -211,7 +211,7 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 }
 
 // serve answers one question of the program. The run clock goes on while the daemon works for it; it stands still while
-// it waits for others, but for processor time that the runner used although it had nothing to do.
+// it waits for others, except for processor time that the runner used although it had nothing to do.
 func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadline *time.Time, x *exchange) *Failure {
 	q, err := wire.ParseQuestion(payload, nonce, 2*r.opts.MaxDepth)
 	if err == nil && (q.ID != uint64(x.asks+1) || r.rd.Buffered()) {

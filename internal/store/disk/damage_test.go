@@ -156,7 +156,7 @@ func TestTornLogs(t *testing.T) {
 	}
 }
 
-// What stands in the place of a document and is no file is moved aside, too.
+// A directory in the place of a document is moved aside, too.
 func TestDirectoryInTheWay(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{policyFile, contentFile, "sessions/sess_1/session.json", "tools/calculator/add.json"} {

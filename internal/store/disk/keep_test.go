@@ -158,7 +158,7 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 	}
 }
 
-// What comes back from the archive is what went there, byte for byte.
+// The archive gives everything back byte for byte.
 func TestRestoreBringsBackTheBytes(t *testing.T) {
 	t.Parallel()
 	dir, _ := filled(t)

@@ -75,7 +75,7 @@ func TestAppendLog(t *testing.T) {
 	}
 }
 
-// Numbers are written as encoding/json writes them, and what is none is an error.
+// Numbers are written as encoding/json writes them; NaN and infinities are errors.
 func TestAppendFloat(t *testing.T) {
 	t.Parallel()
 	type number struct {

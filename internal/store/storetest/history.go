@@ -154,7 +154,7 @@ func historyFilterPairs(t *testing.T, r *rig) {
 	})
 }
 
-// A page ends where its bytes end, but for one record that alone has more of them.
+// A page ends where its bytes end, except for one record that alone has more of them.
 func historyBytes(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for _, size := range []int{1000, 1000, 5000, 1000} {

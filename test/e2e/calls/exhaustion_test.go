@@ -91,7 +91,7 @@ func TestOneAttemptKeepsItsMessage(t *testing.T) {
 	}
 }
 
-// What a failed attempt did to the context is taken back before the next; the log keeps at most 8
+// Changes of the context by a failed attempt are reverted before the next; the log keeps at most 8
 // attempts, with messages of at most 400 characters.
 func TestAttemptsLeaveNoTrace(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func TestForgedOnceThenServed(t *testing.T) {
 	}
 }
 
-// What a forge request carries: the tool, forced; the elements that recordings key on.
+// A forge request has the forced tool and the elements that recordings key on.
 func TestForgeRequest(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
@@ -121,7 +121,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// What programs get wrong ends in typed outcomes with status 200, and the daemon goes on.
+// Failures of programs are typed outcomes with status 200, and the daemon goes on.
 func TestFailuresAreOutcomes(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{

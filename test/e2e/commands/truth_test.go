@@ -95,7 +95,7 @@ func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 	expect(d, 0, []string{"nothing\n"}, "tools", "examples", "list", "tax", "net")
 }
 
-// What a person says is refused where it cannot count, and right answers become examples.
+// Verdicts that cannot count are refused, and right answers become examples.
 func TestVerdictCommands(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {share("60"), share("50"), share("50")}, "calculator.add": {rig.ProgAdd}})

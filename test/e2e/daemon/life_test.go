@@ -114,7 +114,7 @@ func TestSecondSigtermIsImmediate(t *testing.T) {
 	m.Release()
 }
 
-// A client that hangs up is canceled, recorded once, and held against nobody.
+// A call whose client hangs up is canceled and recorded once, and counts against no program.
 func TestClientHangsUp(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"slow.answer": {rig.Held(rig.ProgAdd)}})
@@ -149,7 +149,7 @@ func TestSighupStopsCleanly(t *testing.T) {
 	}
 }
 
-// Whoever reads the log may end before the daemon does; calls go on, and it stops cleanly.
+// If the reader of the log ends before the daemon does, calls go on, and the daemon stops cleanly.
 func TestLogReaderGone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

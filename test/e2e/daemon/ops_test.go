@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What /metrics shows is what Prometheus's own linter accepts.
+// Prometheus's own linter accepts /metrics.
 func TestOpsMetricsPassPromtool(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.explode": {rig.ProgPanic}})

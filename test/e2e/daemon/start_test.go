@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What was answered once is there after a restart, and the model is not asked.
+// After a restart stored programs answer without a model request.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.explode": {rig.ProgPanic}, "delegator.compute": {rig.ProgDelegates}, "calculator.increment": {rig.ProgIncrement}, "x.y": {rig.ProgEcho}})

@@ -34,7 +34,7 @@ func TestPredictIsByteStable(t *testing.T) {
 	}
 }
 
-// What is wrong with a prediction is found before the model is asked.
+// A faulty prediction is refused before the model is asked.
 func TestBadPredictions(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})

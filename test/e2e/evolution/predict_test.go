@@ -86,7 +86,7 @@ func TestSeed002Fields(t *testing.T) {
 	}
 }
 
-// A history that is none is refused with its place, and the model is not asked.
+// A malformed history is refused with its place, and the model is not asked.
 func TestSeed002Refusals(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})

@@ -167,7 +167,7 @@ func TestHistoryHoldsNoValues(t *testing.T) {
 	}
 }
 
-// What prompts say of the history, bounded; the current call is not in its own history.
+// Prompts describe the history within bounds; the current call is not in its own history.
 func TestHistoryInPrompts(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.count": {rig.Program("\treturn len(call.History()), nil")}, "assistant.echo": {rig.ProgEcho}, "assistant.late": {rig.ProgEcho}, "assistant.early": {rig.ProgEcho}})

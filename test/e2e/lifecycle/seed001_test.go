@@ -66,7 +66,7 @@ func TestNewsWorkflowOverRestarts(t *testing.T) {
 	}
 }
 
-// The acceptance criteria of seed 001, but for the seventh, that the whole plan is covered: see TestEveryRequirementHasTests.
+// The acceptance criteria of seed 001, except for the seventh, that the whole plan is covered: see TestEveryRequirementHasTests.
 func TestSevenCriteria(t *testing.T) {
 	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)

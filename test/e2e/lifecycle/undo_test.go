@@ -79,7 +79,7 @@ func body(d *rig.Daemon, path string) string {
 
 var journalPlace = regexp.MustCompile(`"lsn": \d+`)
 
-// fileOf is an artifact's file of role r, but for its place in the journal; "" when there is none.
+// fileOf is an artifact's file of role r, except for its place in the journal; "" when there is none.
 func fileOf(d *rig.Daemon, name string) string {
 	d.T.Helper()
 	d.Stop(syscall.SIGTERM)
@@ -92,7 +92,7 @@ func fileOf(d *rig.Daemon, name string) string {
 }
 
 // Every operation of the playbook is undone by what its audit entry says, to the byte: what the interface answers and what the
-// file holds, but for the file's own place in the journal. So is the undo, but for programs that were put in.
+// file holds, except for the file's own place in the journal. So is the undo, except for programs that were put in.
 func TestEveryActIsUndoneToTheByte(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}})

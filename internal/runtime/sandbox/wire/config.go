@@ -74,7 +74,7 @@ func (l *Loaded) Put(f *Builder) {
 // maxEngine bounds the name and version of an engine, in bytes.
 const maxEngine = 64
 
-// ParseLoaded takes apart what a runner reports of a source. One of the four members is set, and every text is bounded, but for
+// ParseLoaded takes apart what a runner reports of a source. One of the four members is set, and every text is bounded, except for
 // those in Facts and Refusal, which together have at most MaxFacts bytes.
 func ParseLoaded(payload []byte) (*Loaded, error) {
 	if err := CheckValue(payload, 8); err != nil {

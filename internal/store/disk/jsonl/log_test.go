@@ -403,7 +403,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// What an attempt that failed left behind the end is not part of the next one, also where it is longer.
+// Bytes that a failed attempt left behind the end do not become part of the next one, even if they are more.
 func TestAppendCutsWhatIsBehind(t *testing.T) {
 	t.Parallel()
 	fs := vfstest.New()
