@@ -26,6 +26,18 @@ type pendingCorrection struct {
 	actor string
 	wake  chan struct{} // of capacity 1: something was judged or changed, so the next attempt begins at once
 	next  chan struct{} // closed when the next attempt that begins has ended
+	now   chan struct{} // closed when the running attempt has ended; nil between attempts
+}
+
+// Correcting returns a channel that is closed when the running attempt at a correction of the method has ended, nil when
+// there is none.
+func (r *Runtime) Correcting(role, method string) (tried <-chan struct{}) {
+	r.corrects.mu.Lock()
+	defer r.corrects.mu.Unlock()
+	if p := r.corrects.pending[methodKey{role, method}]; p != nil && p.now != nil {
+		return p.now
+	}
+	return nil
 }
 
 // Correct has a correction of the method forged in the background, in the name of the person who asked, without regard
@@ -63,7 +75,7 @@ func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection) {
 	for {
 		c.mu.Lock()
 		actor, tried := p.actor, p.next
-		p.next = make(chan struct{})
+		p.now, p.next = tried, make(chan struct{})
 		select {
 		case <-p.wake: // this attempt is the one that was asked for
 		default:
@@ -71,6 +83,7 @@ func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection) {
 		c.mu.Unlock()
 		next := r.tryCorrection(r.life, k, actor)
 		c.mu.Lock()
+		p.now = nil
 		close(tried)
 		if next.IsZero() && len(p.wake) == 0 {
 			delete(c.pending, k)

@@ -43,7 +43,7 @@ const maxNote = 4 << 10
 
 // Judge records a person's verdict on a call. An active wrong one drops the fixtures of its input, makes an example where
 // an expectation is given, and has a correction forged as the policy says. The same verdict again changes nothing, another
-// one replaces it. tried is closed when the first attempt at a correction has ended; nil when none was started.
+// one replaces it. tried is closed when the first attempt at a correction has ended; nil when none is running.
 //
 // Errors: store.ErrNotFound for an unknown call, store.ErrGone once its arguments are gone, *agent.InputError with the code
 // no_program, masked_input or invalid_verdict.
@@ -92,7 +92,9 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	if err != nil {
 		return JudgedCall{}, nil, err
 	}
-	if !same {
+	if same {
+		tried = o.calls.Correcting(call.Log.Role, call.Log.Method) // who repeats a request may wait for it, too
+	} else {
 		o.o.Metrics.Verdict(j.Verdict)
 		o.calls.ForgetFailures(call.Log.Role, call.Log.Method)
 		tried = o.correct(a, j.Actor)

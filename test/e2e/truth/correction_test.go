@@ -3,6 +3,8 @@ package truth
 import (
 	"net/http"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -106,6 +108,27 @@ func TestFailedCorrectionBacksOff(t *testing.T) {
 	}
 }
 
+// Who repeats a verdict waits for the running correction, too, as after a reply that was lost.
+func TestRepeatedVerdictWaits(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, rig.Held(progTax70)}})
+	d := rig.Start(t, m)
+	wrong := d.Call(d.Session("tax"), "net", 1000)
+	body := object{"verdict": "wrong", "expected": 700}
+	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict", body)
+	m.Arrived(2)
+	said := make(chan rig.Response)
+	go func() {
+		got, _ := d.Try(t.Context(), http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict", rig.Encode(t, body), map[string]string{"Prefer": "wait=60"})
+		said <- got
+	}()
+	rig.Until(t, "the second request is there, beside the one for the metric", func() bool { return d.Metric(`recurgent_http_requests_in_flight`) >= 2 })
+	m.Release()
+	if got := <-said; got.Status != http.StatusOK || got.Object(t)["correction"].(object)["state"] != "adopted" {
+		t.Errorf("status %d: %s", got.Status, got.Body)
+	}
+}
+
 // A correction that was interrupted goes on after a restart.
 func TestCorrectionOutlivesRestart(t *testing.T) {
 	t.Parallel()
@@ -120,6 +143,45 @@ func TestCorrectionOutlivesRestart(t *testing.T) {
 		return c["state"] == "adopted"
 	})
 	d.WantValue(d.Call(wrong.SessionID, "net", 1000), 700, "persisted")
+}
+
+// A daemon that is killed while corrections run loses none of what people said, makes nothing of it twice, and records the
+// correction in the name of who asked for it. Verdicts that come meanwhile, on the same call and on another, end in one
+// program that holds them all.
+func TestCorrectionOutlivesAKill(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, rig.Held(progTax70), progTax70}})
+	d := rig.Start(t, m)
+	s := d.Session("tax")
+	calls := []rig.Reply{d.Call(s, "net", 1000), d.Call(s, "net", 2000)}
+	var all sync.WaitGroup
+	for i := range 6 { // three times each
+		all.Go(func() {
+			body := rig.Encode(t, object{"verdict": "wrong", "expected": 700 * (i%2 + 1)})
+			if got := d.Send(http.MethodPost, "/v1/calls/"+calls[i%2].CallID+"/verdict", body, nil); got.Status != http.StatusOK {
+				t.Errorf("status %d: %s", got.Status, got.Body)
+			}
+		})
+	}
+	all.Wait()
+	m.Arrived(2)
+	d.Stop(syscall.SIGKILL)
+	m.Release()
+	d.Start()
+	rig.Until(t, "the correction is adopted", func() bool {
+		c, _ := d.Artifact("tax", "net")["correction"].(object)
+		return c["state"] == "adopted"
+	})
+	d.WantValue(d.Call(s, "net", 1000), 700, "persisted")
+	d.WantValue(d.Call(s, "net", 2000), 1400, "persisted")
+	kept := d.Get(rig.MethodPath("tax", "net") + "/examples")["examples"].([]any)
+	if n := len(d.List(rig.MethodPath("tax", "net") + "/generations")); n != 2 || len(kept) != 2 {
+		t.Errorf("%d generations, examples %v", n, kept)
+	}
+	audit := d.List("/v1/maintenance/audit")
+	if len(audit) != 3 || audit[0]["action"] != "artifact.correct" || audit[0]["actor"] != audit[1]["actor"] {
+		t.Errorf("the audit trail: %v", audit)
+	}
 }
 
 // By policy the next call tries a correction, or nobody does. A failed one shows at the method in the same way.
