@@ -141,6 +141,9 @@ func (o *orderer) index(x *ast.IndexExpr, moved *[]ast.Stmt) (ahead bool) {
 // registers.
 func (o *orderer) emptyArray(x *ast.IndexExpr) {
 	t := o.typeOf(x.X)
+	if o.info.Types[x.X].IsType() { // a generic type
+		return
+	}
 	if p, ok := under[*types.Pointer](t); ok {
 		t = p.Elem()
 	}
