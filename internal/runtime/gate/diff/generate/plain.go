@@ -2,6 +2,7 @@ package generate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,7 +11,7 @@ func (g *gen) plain() {
 	if len(g.sections) == 0 {
 		g.funcs = append(g.funcs, flowHelpers)
 	}
-	switch g.IntN(8) {
+	switch g.IntN(10) {
 	case 0:
 		g.section("integers", g.integers())
 	case 1:
@@ -21,6 +22,11 @@ func (g *gen) plain() {
 		g.section("constants", g.constants())
 	case 4:
 		g.section("strings", g.strings())
+	case 5, 6:
+		if !slices.Contains(g.funcs, orderHelpers) {
+			g.funcs = append(g.funcs, orderHelpers)
+		}
+		g.section("order", g.order())
 	default:
 		var calls []string
 		var body strings.Builder
