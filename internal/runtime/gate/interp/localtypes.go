@@ -1,10 +1,45 @@
 package interp
 
 import (
+	"go/ast"
+	"go/token"
 	"go/types"
+	"slices"
+	"strconv"
 
 	"golang.org/x/tools/go/ssa"
 )
+
+// numberLocals numbers the types that the functions of a package declare, in the order of its text: the toolchain writes the number behind such a
+// type's name where that is an argument of another type.
+func (tt *typeTable) numberLocals(files []*ast.File) {
+	var at []token.Pos
+	for _, f := range files {
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+				continue
+			}
+			ast.Inspect(d, func(n ast.Node) bool {
+				if s, ok := n.(*ast.TypeSpec); ok && !s.Assign.IsValid() {
+					at = append(at, s.Name.Pos())
+				}
+				return true
+			})
+		}
+	}
+	slices.Sort(at) // parts of the text may have been moved
+	for i, pos := range at {
+		tt.numbers[pos] = i + 1
+	}
+}
+
+// number returns what the toolchain writes behind the name of a type that a function declares, and nothing for other types.
+func (tt *typeTable) number(o *types.TypeName) string {
+	if n := tt.numbers[o.Pos()]; n > 0 && o.Parent() != o.Pkg().Scope() {
+		return "·" + strconv.Itoa(n)
+	}
+	return ""
+}
 
 // noteLocals finds the types that an instance of a generic function declares and f, which is that instance or a function within it, uses. The
 // type arguments belong to their names, and go/ssa does not say them. It must be called before any of the types is made.

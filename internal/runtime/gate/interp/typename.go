@@ -48,7 +48,7 @@ func (tt *typeTable) argName(t types.Type) string {
 		if p == nil {
 			return t.Obj().Name()
 		}
-		return p.Path() + "." + strings.TrimPrefix(tt.typeName(t), p.Name()+".")
+		return p.Path() + "." + strings.TrimPrefix(tt.typeName(t), p.Name()+".") + tt.number(t.Obj())
 	case *types.Pointer:
 		return "*" + tt.argName(t.Elem())
 	case *types.Slice:
@@ -125,14 +125,14 @@ func interfaceForm(t *types.Interface, signature func(*types.Signature) string, 
 }
 
 // namedLike reports whether the toolchain takes an embedded field's name for that of its type. It does not for predeclared types, names
-// that stand for other types, and instances of generic ones.
+// that stand for other types, instances of generic ones, and those that functions declare.
 func namedLike(f *types.Var) bool {
 	t := types.Unalias(f.Type())
 	if p, ok := t.(*types.Pointer); ok {
 		t = types.Unalias(p.Elem())
 	}
 	n, ok := t.(*types.Named)
-	return ok && n.Obj().Pkg() != nil && n.Obj().Name() == f.Name() && n.TypeArgs().Len() == 0
+	return ok && n.Obj().Pkg() != nil && n.Obj().Parent() == n.Obj().Pkg().Scope() && n.Obj().Name() == f.Name() && n.TypeArgs().Len() == 0
 }
 
 // structForm writes a struct type: where pkg is not nil, unexported names stand with their package.

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"go/token"
 	"go/types"
 	"reflect"
 	"unsafe"
@@ -27,6 +28,7 @@ type typeTable struct {
 	tables   map[string]map[string]any
 	compiled map[*types.Package]bool          // packages whose types are made: the program, and what is compiled with it
 	hidden   map[typeKey]reflect.Type         // types of the binary that no table names; nil until one is looked for
+	numbers  map[token.Pos]int                // of types that functions declare
 	locals   map[*types.TypeName][]types.Type // type arguments of the functions that declare types
 	naming   typeutil.Map                     // types without a name whose text is being written
 	born     []func()                         // give types their own parts
@@ -40,7 +42,7 @@ type typeTable struct {
 }
 
 func newTypeTable(compiled map[*types.Package]bool) *typeTable {
-	return &typeTable{compiled: compiled, locals: map[*types.TypeName][]types.Type{}, back: map[*rtype]types.Type{}, tables: map[string]map[string]any{}}
+	return &typeTable{compiled: compiled, locals: map[*types.TypeName][]types.Type{}, numbers: map[token.Pos]int{}, back: map[*rtype]types.Type{}, tables: map[string]map[string]any{}}
 }
 
 // of returns the run-time type of t, which is finished, and so is all that it leads to.
