@@ -1,0 +1,150 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// Of many questions that were asked again the newest few are shown.
+func TestShownQuestions(t *testing.T) {
+	t.Parallel()
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": runtimetest.Returns(`{"status":"empty"}`), "one": runtimetest.Returns("1")}}
+	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}}, nil)
+	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	asked := []string{"rain in Spain", "good action movies", "trains to Vienna", "price of gold", "tallest mountain"}
+	for _, q := range asked {
+		call("m", q)
+		call("m", q)
+	}
+	reason := "nicer"
+	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
+	call("m", "last")
+	text := lastUser(model.Requests()[1])
+	if n := strings.Count(text, "asked again"); n != shownRemarks {
+		t.Errorf("%d questions are shown, want %d:\n%s", n, shownRemarks, text)
+	}
+	for i, q := range asked {
+		if got, want := strings.Contains(text, "asked again: ["+fmt.Sprintf("%q", q)), i >= len(asked)-shownRemarks; got != want {
+			t.Errorf("%q is shown: %v, want %v", q, got, want)
+		}
+	}
+}
+
+// The model is shown the last calls of the session, as many as the policy says, oldest first.
+func TestShownHistory(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int]string{0: "", 1: "c", 2: "b c", 3: "a b c"} {
+		echo := func(context.Context, sandbox.Request, sandbox.Host) sandbox.Result { return runtimetest.Value("1") }
+		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": echo}}
+		scripts := map[string][]string{}
+		for _, m := range []string{"a", "b", "c", "d"} {
+			scripts["r."+m] = []string{"one"}
+		}
+		r, model := scripted(t, box, scripts, nil)
+		patchPolicy(t, r, fmt.Sprintf(`{"history_preview_limit": %d}`, limit))
+		_, call := conversation(t, r, SessionRequest{Role: "r"})
+		ids := map[string]string{}
+		for _, m := range []string{"a", "b", "c", "d"} {
+			ids[m] = call(m).CallID
+		}
+		text := lastUser(model.Requests()[3])
+		var got []string
+		at := -1
+		for _, m := range []string{"a", "b", "c"} {
+			if i := strings.Index(text, ids[m]); i >= 0 {
+				got = append(got, m)
+				if i < at {
+					t.Errorf("limit %d: %s stands before the call before it", limit, m)
+				}
+				at = i
+			}
+		}
+		if strings.Join(got, " ") != want || !strings.Contains(text, "records: 3") {
+			t.Errorf("limit %d: %v are shown, want %s\n%s", limit, got, want, text)
+		}
+	}
+}
+
+// A proof is held again when the predecessor answered something new meanwhile, and only then.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	g := &agent.Generation{ID: "gen-1", Fixtures: []agent.Fixture{{CallID: "call_1"}, {CallID: "call_2"}}}
+	now := artifact(nil, g)
+	for _, tt := range []struct {
+		name        string
+		proof       proof
+		predecessor *agent.Generation
+		now         *agent.Artifact
+		want        bool
+	}{
+		{"no predecessor", proof{fixtured: true}, nil, now, false},
+		{"one that is not kept", proof{fixtured: true}, &agent.Generation{ID: "gen-0"}, now, false},
+		{"no look at fixtures", proof{}, g, now, false},
+		{"all seen", proof{fixtured: true, seen: []string{"call_1", "call_2"}}, g, now, false},
+		{"one is new", proof{fixtured: true, seen: []string{"call_1"}}, g, now, true},
+		{"they went", proof{fixtured: true, seen: []string{"call_1"}}, g, artifact(nil, &agent.Generation{ID: "gen-1"}), false},
+	} {
+		if got := tt.proof.unseen(tt.predecessor, tt.now); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Only a program that replaces one which failed counts as a patch.
+func TestPatches(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		decision, reason string
+		generation       *agent.Generation
+		want             bool
+	}{
+		{agent.DecideRun, ReasonHealthy, &agent.Generation{}, true}, // it ran, and failed
+		{agent.DecideRepair, ReasonDegraded, &agent.Generation{}, true},
+		{agent.DecideForge, ReasonUnproven, &agent.Generation{}, true},
+		{agent.DecideForge, ReasonCorrection, &agent.Generation{}, false},
+		{agent.DecideForge, ReasonMissing, nil, false},
+		{agent.DecideForge, ReasonDegraded, nil, false},
+	} {
+		rec := &recovery{answered: &answered{selected: selected{decision: Decision{Decision: tt.decision, Reason: tt.reason, Generation: tt.generation}}}}
+		if got := rec.patches(); got != tt.want {
+			t.Errorf("%s for %s: got %v, want %v", tt.decision, tt.reason, got, tt.want)
+		}
+	}
+}
+
+// A request counts from when it is sent, once.
+func TestMeter(t *testing.T) {
+	t.Parallel()
+	var m meter
+	first, second := m.sent(), m.sent()
+	if got := m.read().ModelRequests; got != 2 {
+		t.Errorf("two were sent: got %d", got)
+	}
+	first(agent.Usage{ModelRequests: 1, PromptTokens: 5})
+	if got := m.read(); got.ModelRequests != 2 || got.PromptTokens != 5 {
+		t.Errorf("one was answered: got %+v", got)
+	}
+	second(agent.Usage{})
+	if got := m.read(); got.ModelRequests != 1 || got.PromptTokens != 5 {
+		t.Errorf("the other one never left: got %+v", got)
+	}
+}
+
+// These reasons are for a repair first, all others for a new program.
+func TestRepairable(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]bool{
+		ReasonContractChanged: true, ReasonDegraded: true, ReasonArgsIgnored: true, ReasonUnproven: true,
+		ReasonMissing: false, ReasonHealthy: false, ReasonNotCacheable: false, ReasonCorrection: false, ReasonChecksum: false, "": false,
+	} {
+		if got := repairable(reason); got != want {
+			t.Errorf("%s: got %v, want %v", reason, got, want)
+		}
+	}
+}
