@@ -229,12 +229,12 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 	if json.Unmarshal(params, &q) != nil {
 		return nil, denied("fetch: bad parameters")
 	}
+	if len(x.fetches) >= x.pool.opts.MaxFetches {
+		return nil, denied("fetch: too many fetches in one call")
+	}
 	if x.req.NoFetch {
 		x.fetches = append(x.fetches, Fetch{URL: safeURL(q.URL), ErrorKind: fetchDenied, Mode: "live"})
 		return nil, denied("fetch: this run may not fetch")
-	}
-	if len(x.fetches) >= x.pool.opts.MaxFetches {
-		return nil, denied("fetch: too many fetches in one call")
 	}
 	var response *recurgent.Response
 	var note Fetch

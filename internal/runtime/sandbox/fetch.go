@@ -98,7 +98,7 @@ func deny(format string, args ...any) *fetchError {
 // is denied; an answer beyond the size limit is resource_exhausted; any other failure is fetch_failed. The note
 // has the exact kind.
 func (f *fetcher) fetch(ctx context.Context, q recurgent.Request) (*recurgent.Response, Fetch, *recurgent.Failure) {
-	note := Fetch{URL: wire.BoundText([]byte(safeURL(q.URL)), maxURL), Mode: "live"}
+	note := Fetch{URL: safeURL(q.URL), Mode: "live"}
 	note.Asked = note.URL
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()

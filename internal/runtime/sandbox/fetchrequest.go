@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // ownHeader are the headers that are sent in any case.
@@ -60,7 +61,7 @@ func redirectTarget(at *url.URL, answer *http.Response) (*url.URL, bool) {
 	return next, err == nil
 }
 
-// safeURL is the address without user info, for notes and logs.
+// safeURL is the address without user info and of bounded length, for notes and logs.
 func safeURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -68,5 +69,5 @@ func safeURL(s string) string {
 	}
 	u.User = nil
 	u.Fragment = ""
-	return u.String()
+	return wire.BoundText([]byte(u.String()), maxURL)
 }

@@ -96,6 +96,25 @@ func TestLongQuestionsAreNotKept(t *testing.T) {
 	}
 }
 
+// What is noted of fetches is bounded, also where a run may not fetch.
+func TestFetchNotesAreBounded(t *testing.T) {
+	p := gatePool(t, nil)
+	source := program("for i := range 100 {\n\t\tcall.Fetch(\"https://127.0.0.1/\" + strings.Repeat(\"x\", 50_000) + fmt.Sprint(i))\n\t}\n\treturn nil, nil", "fmt", "strings")
+	for _, no := range []bool{true, false} {
+		req := request(source)
+		req.NoFetch = no
+		got := p.Run(t.Context(), req, &fakeHost{})
+		if n := len(got.Effects.Fetches); said(got) != "value null" || n != p.opts.MaxFetches {
+			t.Errorf("no fetch %t: %s, %d fetches are noted, want %d", no, said(got), n, p.opts.MaxFetches)
+		}
+		for _, f := range got.Effects.Fetches {
+			if len(f.URL) > maxURL+10 {
+				t.Fatalf("no fetch %t: an address of %d bytes is noted", no, len(f.URL))
+			}
+		}
+	}
+}
+
 // What host calls carry is bounded for each call, whatever is asked for.
 func TestHostCallsHaveABudgetOfBytes(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.MaxHostBytes = 1 << 20 })
