@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -133,6 +134,20 @@ func TestStopWithoutStart(t *testing.T) {
 	stop(t, start(t, o))
 }
 
+// ownPort returns an address that is free, and that nothing takes which takes any port: the system gives those above 32,767.
+func ownPort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(12_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // When New fails, what it had made is undone: port and data directory are free again.
 func TestNewUndoesWhatItMade(t *testing.T) {
 	t.Parallel()
@@ -143,18 +158,13 @@ func TestNewUndoesWhatItMade(t *testing.T) {
 	if _, err := app.New(t.Context(), taken); err == nil || !strings.Contains(err.Error(), "stop what holds it") {
 		t.Errorf("a taken port: %v", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := l.Addr().String()
-	l.Close()
+	free := ownPort(t)
 	held := o
 	held.Listen = free
 	if _, err := app.New(t.Context(), held); err == nil || !strings.Contains(err.Error(), "in use by another recurgentd") {
 		t.Errorf("a held data directory: %v", err)
 	}
-	if l, err = net.Listen("tcp", free); err != nil {
+	if l, err := net.Listen("tcp", free); err != nil {
 		t.Errorf("the port was not given back: %v", err)
 	} else {
 		l.Close()
