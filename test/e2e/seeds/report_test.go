@@ -2,6 +2,9 @@ package seeds
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,5 +71,63 @@ func TestSeed000Line358(t *testing.T) {
 		if got := d.Get(usage + query); got["calls"] != want || got["truncated"] != false {
 			t.Errorf("%s: %v calls, truncated %v, want %v", query, got["calls"], got["truncated"], want)
 		}
+	}
+}
+
+// reported makes calls that give each table of the evidence report something to say, writes the report, and returns what
+// the command printed and the page's path.
+func reported(t *testing.T) (printed, page string) {
+	t.Helper()
+	hostile := "<img onerror=alert(1)>"
+	m := rig.NewModel(t, rig.Script{"assistant.ask": {progAsks}, "movie finder.find": {progFinds}, "broken.go_on": {rig.ProgPanic},
+		hostile + ".find": {rig.ProgMoviesWeak}})
+	d := rig.Start(t, m)
+	s := d.Session("assistant")
+	for range 4 {
+		d.Call(s, "ask", "action movies")
+	}
+	for range 4 {
+		d.Call(d.Session(hostile), "find", "action")
+	}
+	d.Call(d.Session("broken"), "go_on")
+	page = filepath.Join(t.TempDir(), "report.html")
+	stdout, stderr, code := d.Client("report", "--since", "1h", "--html", page)
+	if code != 0 {
+		t.Fatalf("report ended with %d: %s", code, stderr)
+	}
+	return stdout, page
+}
+
+// The evidence report of the seeds: figures, tables and plots in one page that needs nothing else, and the same in the
+// terminal. What roles are called cannot become a part of the page.
+func TestSeedEvidenceReport(t *testing.T) {
+	t.Parallel()
+	printed, path := reported(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	for _, text := range []string{"Does history help?", "What decomposes?", "What drifts?", "What do users correct?", "assistant.ask", "movie finder.find", "strengthen_contract", "3 of them were asked again"} {
+		if !strings.Contains(printed, text) {
+			t.Errorf("the terminal does not show %q:\n%s", text, printed)
+		}
+		if !strings.Contains(page, text) {
+			t.Errorf("the page does not show %q", text)
+		}
+	}
+	for _, part := range []string{"<script", "<img", "src=", "href=", "http://", "https://", "url(", "@import"} {
+		if strings.Contains(strings.ReplaceAll(page, "http-equiv", ""), part) {
+			t.Errorf("the page has %q", part)
+		}
+	}
+	if n := strings.Count(page, "<svg"); n != 3 {
+		t.Errorf("%d plots, want 3", n)
+	}
+	if n := strings.Count(page, "<rect"); n != 12*4+2*3+12*3 {
+		t.Errorf("%d bars", n)
+	}
+	if !strings.Contains(page, "&lt;img onerror=alert(1)&gt;.find") {
+		t.Error("the page does not show a hostile role as text")
 	}
 }
