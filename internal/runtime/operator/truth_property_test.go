@@ -379,7 +379,10 @@ func (w *world) wantsError(input int) bool {
 	}) {
 		return true
 	}
-	return a.CalledWrong(args, nil) || slices.ContainsFunc(a.ActiveExamples(), func(x agent.Example) bool { return x.SameInput(args, nil) && x.Expect.ErrorType != "" })
+	calledWrong := slices.ContainsFunc(a.Verdicts, func(v agent.Verdict) bool { // superseded or not, it dropped the fixtures
+		return v.Verdict == agent.VerdictWrong && agent.SameInput(v.Args, v.Kwargs, args, nil)
+	})
+	return calledWrong || slices.ContainsFunc(a.ActiveExamples(), func(x agent.Example) bool { return x.SameInput(args, nil) && x.Expect.ErrorType != "" })
 }
 
 // check compares what serves now with what served before, where nothing but a forge came between.
