@@ -103,7 +103,7 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	if c.State != "" {
 		next.move(c.ResultOf, c.State)
 	}
-	next.settleCorrection()
+	next.endAbandonedCorrection()
 	next.flatten()
 	return next
 }

@@ -202,9 +202,9 @@ func (a *Artifact) judge(c ArtifactChange) {
 	}
 }
 
-// settleCorrection ends a correction that nothing asks for any more: its verdict was taken back or replaced, or a person
+// endAbandonedCorrection ends a correction that nothing asks for any more: its verdict was taken back or replaced, or a person
 // put another program in the place of the one that was judged.
-func (a *Artifact) settleCorrection() {
+func (a *Artifact) endAbandonedCorrection() {
 	if a.Correction.Pending() && a.ForceRegenerate == "" && len(a.Corrections()) == 0 {
 		a.Correction = &Correction{State: CorrectionNone}
 	}

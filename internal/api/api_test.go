@@ -471,7 +471,7 @@ func TestHistoryPages(t *testing.T) {
 	g := newRig(t, nil)
 	path := "/v1/sessions/" + knownSession + "/history"
 	got := g.ask("GET", path+"?limit=7&order=desc&method=m&status=error&role=r&since=2026-11-21T02:10:00Z", "")
-	want := store.HistoryQuery{Limit: 7, Scan: maxLook, Bytes: maxPage, Desc: true, Method: "m", Status: "error", Role: "r", Since: at}
+	want := store.HistoryQuery{Limit: 7, Scan: maxScanned, Bytes: maxPage, Desc: true, Method: "m", Status: "error", Role: "r", Since: at}
 	if !reflect.DeepEqual(g.fake.history, want) {
 		t.Errorf("asked for %+v, want %+v", g.fake.history, want)
 	}

@@ -138,8 +138,8 @@ type historyList struct {
 	Size int `json:"size"`
 }
 
-// maxLook bounds how many records a page of a filtered history looks at, so that it costs the same in a long one.
-const maxLook = 20_000
+// maxScanned bounds how many records a page of a filtered history reads, so that it costs the same in a long one.
+const maxScanned = 20_000
 
 // maxPage bounds the bytes of a page's records: a thousand large ones are no reply.
 const maxPage = 8 << 20
@@ -151,7 +151,7 @@ func (s *server) getHistory(w *reply, r *http.Request) error {
 	}
 	q := readQuery(r)
 	h := store.HistoryQuery{
-		Limit: q.limit(), Scan: maxLook, Bytes: maxPage, After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
+		Limit: q.limit(), Scan: maxScanned, Bytes: maxPage, After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
 		Method: q.text("method"), Status: q.oneOf("status", "ok", "error"), Role: q.text("role"),
 		Since: q.time("since"), Until: q.time("until"),
 	}

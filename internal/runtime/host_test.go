@@ -148,11 +148,11 @@ func TestHostReads(t *testing.T) {
 		}),
 		"history": asks(func(ctx context.Context, q sandbox.Request, h sandbox.Host) string {
 			var all []string
-			for _, look := range []struct {
+			for _, query := range []struct {
 				all, page    bool
 				after, limit int
 			}{{}, {all: true}, {page: true, after: 1, limit: 1}, {page: true, limit: -1}, {page: true, after: -5, limit: 2000}} {
-				raw, err := h.History(ctx, look.all, look.page, look.after, look.limit)
+				raw, err := h.History(ctx, query.all, query.page, query.after, query.limit)
 				var records []agent.Record
 				if err != nil || json.Unmarshal(raw, &records) != nil {
 					return string(raw)

@@ -62,7 +62,7 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 	if rec.source == agent.SourcePersisted { // another call had stored a program meanwhile
 		return o
 	}
-	return rec.fallBack(ctx, rec.settleBackoff(o))
+	return rec.fallBack(ctx, rec.updateBackoff(o))
 }
 
 // fallBack answers with the program that serves when no new one could be had: a working program is not taken out of
@@ -125,7 +125,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 		o.Metadata = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.r.o.Now()).Milliseconds())
 		return o
 	}
-	return rec.settleBackoff(rec.recoverFrom(ctx, g, j))
+	return rec.updateBackoff(rec.recoverFrom(ctx, g, j))
 }
 
 // recoverFrom has a failing stored generation repaired, or replaced where repairs are used up or switched off.

@@ -22,9 +22,9 @@ type emptyUnderSuccess struct {
 	found  []string // reasons
 }
 
-// look looks at the value at a place. Elements of arrays share the place "*": a reason names a kind of fault, not each
+// walk searches the value at a place. Elements of arrays share the place "*": a reason names a kind of fault, not each
 // one's position.
-func (s *emptyUnderSuccess) look(value []byte, place string, depth int) {
+func (s *emptyUnderSuccess) walk(value []byte, place string, depth int) {
 	if depth > maxEmptyDepth || !hasEmptyArray(value) {
 		return
 	}
@@ -34,13 +34,13 @@ func (s *emptyUnderSuccess) look(value []byte, place string, depth int) {
 		rawjson.Members(value, func(key string, v []byte) {
 			switch {
 			case !isEmptyArray(v):
-				s.look(v, place+"/"+escape(key), depth+1)
+				s.walk(v, place+"/"+escape(key), depth+1)
 			case success && len(s.found) < maxWeakReasons:
 				s.found = append(s.found, WeakEmpty+":"+place+"/"+escape(key))
 			}
 		})
 	case "array":
-		elements(value, func(v []byte) { s.look(v, place+"/*", depth+1) })
+		elements(value, func(v []byte) { s.walk(v, place+"/*", depth+1) })
 	}
 }
 

@@ -47,7 +47,7 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 		looked = watchedFields(deliverable)
 		if bytes.Contains(value, []byte(`"status"`)) {
 			s := emptyUnderSuccess{policy: p}
-			s.look(value, "", 0)
+			s.walk(value, "", 0)
 			reasons = s.found
 		}
 	}

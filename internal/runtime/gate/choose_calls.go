@@ -73,7 +73,7 @@ func passesBoxed(c *chooser, n *ast.CallExpr) bool {
 		return false // a conversion
 	}
 	for i, a := range n.Args {
-		if types.IsInterface(parameter(sig, i)) && !c.settled(a) {
+		if types.IsInterface(parameter(sig, i)) && !c.plainOrConstant(a) {
 			return true
 		}
 	}

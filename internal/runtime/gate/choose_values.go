@@ -152,8 +152,8 @@ func (c *chooser) boxable(e ast.Expr) bool {
 	return true
 }
 
-// settled reports whether an expression is a constant or has no operator.
-func (c *chooser) settled(e ast.Expr) bool { return c.constant(e) || plainValue(e) }
+// plainOrConstant reports whether an expression is a constant or has no operator.
+func (c *chooser) plainOrConstant(e ast.Expr) bool { return c.constant(e) || plainValue(e) }
 
 // plainValue reports whether an expression has no operator: the results of operators, assigned to an interface, have been lost.
 func plainValue(e ast.Expr) bool {
@@ -171,7 +171,7 @@ func holdsBoxed(c *chooser, n *ast.CompositeLit) bool {
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
 			e = kv.Value
 		}
-		return !c.settled(e)
+		return !c.plainOrConstant(e)
 	})
 }
 

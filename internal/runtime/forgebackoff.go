@@ -27,16 +27,16 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 	return o
 }
 
-// settleBackoff takes note of how forging ended: a success forgets earlier failures, a failure delays the next attempt. A
+// updateBackoff records how forging ended: a success forgets earlier failures, a failure delays the next attempt. A
 // candidate that only gave an honest error is neither: it is not adopted, but it runs in the calls of the delay, of which
 // the first that it answers adopts it.
-func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
+func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
 	honest := rec.fresh != nil && rec.class == agent.ClassAuthored
 	switch {
 	case rec.alone(), rec.policy.ForceGeneration, rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
-		rec.settleAdopted()
+		rec.clearBackoff()
 	case !forged || o.OK():
 	case honest && rec.adopting == nil && rec.fresh.generation.Cacheable:
 		rec.fresh.charge(rec.trail.usage)
@@ -48,9 +48,9 @@ func (rec *recovery) settleBackoff(o agent.Outcome) agent.Outcome {
 	return o
 }
 
-// settleAdopted forgets earlier failures, except for a row of programs that replace each other. The call that asked for the
+// clearBackoff forgets earlier failures, except for a row of programs that replace each other. The call that asked for the
 // program counts it.
-func (rec *recovery) settleAdopted() {
+func (rec *recovery) clearBackoff() {
 	if !rec.patches() || rec.reused {
 		rec.r.backoffs.clear(rec.backoffKey())
 		return
