@@ -123,7 +123,11 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 	if now := c.artifact; now != nil && now.Find(predecessor.ID) != nil {
 		predecessor = now.Find(predecessor.ID)
 	}
-	for i, f := range predecessor.Fixtures {
+	fixtures, interrupted := c.inherited(ctx, predecessor)
+	if interrupted != nil {
+		return interrupted
+	}
+	for i, f := range fixtures {
 		p.seen = append(p.seen, f.CallID)
 		if !c.binding(f, adaptive) {
 			continue
@@ -143,6 +147,34 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 		}
 	}
 	return nil
+}
+
+// inherited are the predecessor's fixtures, and those that its ancestors left while it waited for approval and that it reproduces: it
+// would have answered these inputs so. It returns an attempt when it was interrupted.
+func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judged) {
+	all := slices.Clip(predecessor.Fixtures)
+	if c.artifact == nil {
+		return all, nil
+	}
+	itself := &candidate{generation: *predecessor}
+	for g, left := predecessor, len(c.artifact.Generations); g.ParentID != nil && left > 0; left-- {
+		if g = c.artifact.Find(*g.ParentID); g == nil {
+			break
+		}
+		for i, f := range g.Fixtures {
+			if hasInput(all, f.Args, f.Kwargs) {
+				continue
+			}
+			broken, reproduced := c.rerun(ctx, itself, f, i)
+			if broken != nil && broken.class != agent.ClassIntrinsic {
+				return nil, broken
+			}
+			if reproduced {
+				all = append(all, f)
+			}
+		}
+	}
+	return all, nil
 }
 
 // fixtures are what the candidate hands on to its successors.
