@@ -8,23 +8,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Bounds of the evidence of all methods together, and of the trees whose calls can be found when their root is asked again.
+// Bounds of Evidence.
 const (
-	maxEvidence = 100_000 // notes and ids; the methods that went longest without a call lose theirs
-	maxTrees    = 16 << 10
+	maxEvidence = 100_000  // calls kept, of all methods; beyond it the methods that went longest without a call lose theirs
+	maxTrees    = 16 << 10 // roots in each of young and old
 )
 
-// Evidence aggregates the outcomes of calls by method, as they come: what it costs does not grow with the log. It is not
-// safe for concurrent use; what it returns is.
+// Evidence aggregates the outcomes of calls by method as they are added, so that its cost does not grow with the log. It is not
+// safe for concurrent use; the values that it returns are.
 type Evidence struct {
-	methods map[Target]*agent.MethodEvidence // by role and method
-	size    int
+	methods map[Target]*agent.MethodEvidence
+	size    int // calls kept
 
-	// Methods with calls below a root, in two generations: the older one goes when the younger is full.
+	// The methods that were called below a client's call, by the id of that root. Roots are forgotten by age: when young is
+	// full, it replaces old.
 	young, old map[string][]Target
 }
 
-// NewEvidence returns the evidence with what was stored of it.
+// NewEvidence returns evidence that begins with the stored one.
 func NewEvidence(stored []agent.MethodEvidence) *Evidence {
 	v := &Evidence{methods: make(map[Target]*agent.MethodEvidence, len(stored)), young: map[string][]Target{}}
 	for i := range stored {
@@ -44,7 +45,7 @@ func NewEvidence(stored []agent.MethodEvidence) *Evidence {
 
 func weight(m *agent.MethodEvidence) int { return len(m.Notes) + len(m.Plain) }
 
-// Add adds a call that ended, newer than the others.
+// Add adds a call that ended. It must be newer than those added before. Entries that say nothing about a program are ignored.
 func (v *Evidence) Add(e *agent.LogEntry) {
 	if !e.IsEvidence() {
 		return
@@ -63,7 +64,7 @@ func (v *Evidence) Add(e *agent.LogEntry) {
 	}
 }
 
-// Judge notes that a person has judged a call of the method.
+// Judge notes that a person has given a verdict on a call of the method.
 func (v *Evidence) Judge(role, method string) { v.of(Target{Role: role, Method: method}).Judged = true }
 
 func (v *Evidence) of(t Target) *agent.MethodEvidence {
@@ -75,7 +76,7 @@ func (v *Evidence) of(t Target) *agent.MethodEvidence {
 	return m
 }
 
-// remember has the method found by the root of a nested call.
+// remember notes that the method was called below the root, so that correct finds it.
 func (v *Evidence) remember(root string, t Target) {
 	if root == "" || slices.Contains(v.young[root], t) {
 		return
@@ -86,7 +87,7 @@ func (v *Evidence) remember(root string, t Target) {
 	v.young[root] = append(v.young[root], t)
 }
 
-// correct links the calls of a tree with the call of the same method that asked its root again.
+// correct links the calls of a tree with the call that asked the question of its root again; t is the root's method.
 func (v *Evidence) correct(root string, t Target, by *agent.LogEntry) {
 	for _, methods := range [][]Target{{t}, v.young[root], v.old[root]} {
 		for _, t := range methods {
@@ -99,7 +100,7 @@ func (v *Evidence) correct(root string, t Target, by *agent.LogEntry) {
 	}
 }
 
-// thin drops the methods that went longest without a call until a tenth of the room is free.
+// thin drops the methods that went longest without a call until a tenth of maxEvidence is free.
 func (v *Evidence) thin() {
 	all := slices.SortedFunc(maps.Keys(v.methods), func(a, b Target) int { return cmp.Compare(v.methods[a].Last, v.methods[b].Last) })
 	for _, t := range all {
@@ -111,7 +112,7 @@ func (v *Evidence) thin() {
 	}
 }
 
-// Of returns the evidence of one method.
+// Of returns the evidence of one method, empty if there is none.
 func (v *Evidence) Of(role, method string) agent.MethodEvidence {
 	if m := v.methods[Target{Role: role, Method: method}]; m != nil {
 		return *m
@@ -119,12 +120,12 @@ func (v *Evidence) Of(role, method string) agent.MethodEvidence {
 	return agent.MethodEvidence{Role: role, Method: method}
 }
 
-// Remarkable returns the evidence of the methods with a note or a verdict, by role and method.
+// Remarkable returns the evidence of the methods with a note or a verdict, sorted by role and method.
 func (v *Evidence) Remarkable() []agent.MethodEvidence {
 	return v.list(func(m *agent.MethodEvidence) bool { return len(m.Notes) > 0 || m.Judged })
 }
 
-// All returns the evidence of all methods, by role and method.
+// All returns the evidence of all methods, sorted by role and method.
 func (v *Evidence) All() []agent.MethodEvidence {
 	return v.list(func(*agent.MethodEvidence) bool { return true })
 }

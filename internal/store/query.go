@@ -89,8 +89,8 @@ func FillLog(e *agent.LogEntry, a *agent.Artifact) {
 	e.ArtifactExtrinsicFailureCount = a.ExtrinsicFailureCount
 }
 
-// ForgetDebug removes from a log entry what a session with debug on left there, prompts and context, once values of that age
-// are not kept any more (RetentionPolicy.ValueHours): they hold values. It reports whether there was something to remove.
+// ForgetDebug removes the prompts and the context that a session with debug on left in a log entry, if the entry is older than
+// RetentionPolicy.ValueHours, because they contain values. It reports whether it removed anything.
 func ForgetDebug(e *agent.LogEntry, valueHours int, now time.Time) bool {
 	if valueHours == 0 || e.SystemPrompt == "" && e.UserPrompt == "" && e.Context == nil {
 		return false

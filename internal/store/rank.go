@@ -141,7 +141,7 @@ func (r *Ranking) Top(now time.Time, limit int) []RankedTool {
 	return out
 }
 
-// Of returns the registered tool of that role with what ranks it; false when there is none.
+// Of returns the registered tool of that role with its rank; false when there is none.
 func (r *Ranking) Of(role string, now time.Time) (RankedTool, bool) {
 	e := r.roles[role]
 	if e == nil || e.tool == nil {

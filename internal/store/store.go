@@ -119,10 +119,9 @@ type Calls interface {
 	Content(ctx context.Context, ref string) (json.RawMessage, error)
 	// Patterns returns a role's pattern events, oldest first, at most 50.
 	Patterns(ctx context.Context, role string) ([]agent.PatternEvent, error)
-	// Evidence returns what is known of the outcomes of a method's calls. It does not depend on how far back the call
-	// log reaches.
+	// Evidence returns the aggregated outcomes of a method's calls, which outlive the call log. Without any it is empty.
 	Evidence(ctx context.Context, role, method string) (agent.MethodEvidence, error)
-	// AllEvidence returns that of all methods of which anything is worth a remark, by role and method.
+	// AllEvidence returns the evidence of the methods with a remarkable call or a verdict, sorted by role and method.
 	AllEvidence(ctx context.Context) ([]agent.MethodEvidence, error)
 }
 
@@ -208,7 +207,7 @@ type Registry interface {
 	// RankTools returns at most limit known tools for a prompt, best first by the rank of the last score change:
 	// success rate times recency, lifecycle first. Its cost does not grow with the number of tools.
 	RankTools(ctx context.Context, now time.Time, limit int) ([]RankedTool, error)
-	// RankedTool returns a known tool with what ranks it. ErrNotFound when there is none.
+	// RankedTool returns a known tool with its rank at that time. ErrNotFound when there is none.
 	RankedTool(ctx context.Context, role string, now time.Time) (RankedTool, error)
 	// PutTool registers the role or changes its contract. ErrConflict when the revision is not the tool's
 	// (0: the tool must be new).

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A use is what symbols of a package are good for: those whose names begin with one of the prefixes, or all of them.
+// A use assigns a capability to symbols of a package: those whose names begin with one of the prefixes, or all of them.
 type use struct {
 	capability string
 	prefixes   []string
 }
 
-// uses lists what the symbols of packages are good for, by path.
+// uses lists the capabilities of packages by import path.
 var uses = map[string]use{
 	"encoding/xml":  {capability: "xml_parse"},
 	"encoding/csv":  {capability: "csv_parse"},
@@ -34,7 +34,7 @@ var uses = map[string]use{
 	"slices":        {"sorting", []string{"Sort"}},
 }
 
-// capability notes what a package's symbol is good for, and whether it reads the clock or randomness.
+// capability notes the capability of a package's symbol, and whether it reads the clock or randomness.
 func (ff *factFinder) capability(s *ast.SelectorExpr) {
 	obj := ff.c.info.Uses[s.Sel]
 	if obj == nil || obj.Pkg() == nil || obj.Pkg() == ff.c.pkg {

@@ -54,7 +54,7 @@ func appendsSlice(c *chooser, n *ast.CallExpr) bool {
 	})
 }
 
-// passesSliceAsOne reports whether a slice is one of several arguments that a function of the program takes with three dots.
+// passesSliceAsOne reports whether a slice is one of several arguments for the variadic parameter of a function of the program.
 func passesSliceAsOne(c *chooser, n *ast.CallExpr) bool {
 	fun, ok := n.Fun.(*ast.Ident)
 	if !ok || n.Ellipsis.IsValid() {

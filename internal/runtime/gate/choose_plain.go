@@ -90,8 +90,8 @@ func plainExpressions() []rule {
 			no("calls of function values", callsValue),
 			no("decoding into variables", decodes),
 			no("changes of what may be the call's input", deletesInput),
-			no("a slice appended as an element", appendsSlice),          // it has been spread
-			no("a slice as one of several arguments", passesSliceAsOne), // it has been spread
+			no("a slice appended as an element", appendsSlice),          // yaegi spreads it
+			no("a slice as one of several arguments", passesSliceAsOne), // yaegi spreads it
 			no("results of operators as arguments of interface type", passesBoxed),
 			no("functions as arguments", passesFunction)),
 		runs[*ast.KeyValueExpr](),

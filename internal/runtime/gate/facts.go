@@ -150,7 +150,7 @@ func (ff *factFinder) assign(n *ast.AssignStmt) {
 	}
 }
 
-// tag notes what a field's tag, nil where there is none, says of what the program reads.
+// tag notes what a field's tag, which may be nil, says about what the program reads.
 func (ff *factFinder) tag(t *ast.BasicLit) {
 	if t == nil {
 		return

@@ -42,7 +42,7 @@ type Options struct {
 type Gate struct {
 	opts Options
 	lib  *library
-	used func() time.Duration // processor time, by which checks are bounded
+	used func() time.Duration // processor time of the process; it bounds checks
 
 	stuck bool // a check overran its deadline and is still under way
 }
@@ -82,7 +82,7 @@ func (g *Gate) Check(source string) (*Program, *Refusal) {
 	}()
 	began, left := g.used(), g.opts.Deadline
 	for left > 0 {
-		// On a machine with much else to do this much processor time takes far longer: then it is not the program that is slow.
+		// The limit counts processor time, because on a busy machine the check of any program takes long.
 		timer := time.NewTimer(max(left, minWait))
 		select {
 		case a := <-done:
@@ -92,18 +92,18 @@ func (g *Gate) Check(source string) (*Program, *Refusal) {
 			left = g.opts.Deadline - (g.used() - began)
 		}
 	}
-	g.stuck = true // the check goes on, and with it the use of what it shares with others
+	g.stuck = true // the check cannot be stopped and goes on using what checks share
 	return nil, &Refusal{Type: InvalidCode, Message: "the program takes too long to check", Hint: "Write a simpler program."}
 }
 
-// minWait keeps a check that nears its deadline from being looked at all the time.
+// minWait is the shortest time between two looks at a check that nears its deadline.
 const minWait = time.Millisecond
 
-// processorTime returns what the threads of this process have used.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no way to fail but wrong arguments
+		panic(err) // it fails only for invalid arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

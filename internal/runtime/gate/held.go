@@ -158,7 +158,7 @@ func (h *holder) heldPart(t types.Type) *types.TypeName {
 	return nil
 }
 
-// firstHeld returns the first type that a part's type mentions and that is not available.
+// firstHeld returns the first unavailable type that a part's type mentions.
 func firstHeld[O types.Object](h *holder, parts iter.Seq[O]) *types.TypeName {
 	for part := range parts {
 		if what := h.mentioned(part.Type()); what != nil {

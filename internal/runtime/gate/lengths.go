@@ -37,7 +37,7 @@ func emptyArray(at token.Pos, n int64) ast.Expr {
 	return &ast.CompositeLit{Type: &ast.ArrayType{Lbrack: at, Len: length, Elt: empty}, Lbrace: at, Rbrace: at}
 }
 
-// hasEffects reports whether an expression calls a function or receives from a channel, by which the length of its value is no constant.
+// hasEffects reports whether an expression calls a function or receives from a channel. The length of its value is then not a constant.
 func (c *check) hasEffects(e ast.Expr) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {

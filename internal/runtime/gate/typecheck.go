@@ -35,7 +35,7 @@ func (c *check) check() *Refusal {
 	return c.reorder()
 }
 
-// reorder gives the program the compiler's order of evaluation once it is known to be right, so that messages speak of the text as it is.
+// reorder rewrites the program in the compiler's order of evaluation. It comes after the other checks, whose messages refer to the original text.
 func (c *check) reorder() *Refusal {
 	lengths := c.rangeLengths()
 	changed, failure := order.Apply(c.file, c.info, c.pkg, c.source)
@@ -47,13 +47,13 @@ func (c *check) reorder() *Refusal {
 	}
 	c.moved = true
 	c.typeCheck()
-	if len(c.errs) > 0 { // a mistake of ours
+	if len(c.errs) > 0 { // a bug in package order
 		return c.disorder(c.errs[0].Pos)
 	}
 	return nil
 }
 
-// disorder refuses a program whose order of evaluation cannot be made the compiler's: another order would give wrong values.
+// disorder refuses a program whose order of evaluation cannot be made the compiler's, because another order would give wrong values.
 func (c *check) disorder(pos token.Pos) *Refusal {
 	return c.refuse(InvalidCode, pos, "the order of evaluation of this statement cannot be kept", "Put the results of the statement's calls into variables before it.")
 }

@@ -29,7 +29,7 @@ type exchange struct {
 	slept   time.Duration
 	host    time.Duration    // waited for others; what the daemon itself does is the program's time
 	until   time.Time        // when the program's time is over
-	given   map[string]given // by digest of op and parameters, which may be long
+	given   map[string]given // by digest of op and parameters, as the parameters may be long
 }
 
 // A reply answers a question: with a body, with the word that it is the one of Question.Have, or with a refusal that the

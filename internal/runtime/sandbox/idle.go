@@ -45,7 +45,7 @@ func (p *Pool) takeWarm(checksum, owner string) *runner {
 	}
 }
 
-// putBack keeps the runner warm, or ends it after any doubt.
+// putBack keeps the runner warm after a run. It ends the runner instead if the run ended badly, or the runner is old, large or used up.
 func (p *Pool) putBack(r *runner, now time.Time) {
 	if p.opts.Isolation == IsolationCall {
 		r.kill("spent")
@@ -66,14 +66,14 @@ func (p *Pool) putBack(r *runner, now time.Time) {
 	p.keep(r, now, own)
 }
 
-// bloated reports whether a runner holds more memory than an idle one may. What a program left, the runner itself looks for; this is for
-// a program that has broken out of its interpreter.
+// bloated reports whether a runner holds more memory than an idle one may. Runners look for leftovers of their programs themselves; this check
+// covers a program that has broken out of its interpreter.
 func (p *Pool) bloated(r *runner) bool {
 	all, _, ok := r.resident()
 	return !ok || all > p.opts.IdleMemory()
 }
 
-// keep puts a runner that holds so much memory among the warm ones, and ends others beyond what all may hold.
+// keep adds a runner that holds that many bytes to the warm ones, and ends others while all idle runners together hold more than RunnerMemory.
 func (p *Pool) keep(r *runner, now time.Time, held int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Pool) keep(r *runner, now time.Time, held int64) {
 	}
 }
 
-// blankBytes is what the blank runners hold. The caller holds mu.
+// blankBytes returns the memory of the blank runners in bytes. The caller holds mu.
 func (p *Pool) blankBytes() (n int64) {
 	for _, r := range p.blank {
 		n += r.held
@@ -96,7 +96,7 @@ func (p *Pool) blankBytes() (n int64) {
 	return n
 }
 
-// drop removes the runner from the idle ones, and reports whether it was there. The caller holds mu.
+// drop removes the runner from the idle ones, and reports whether it was idle. The caller holds mu.
 func (p *Pool) drop(r *runner) bool {
 	if i := slices.Index(p.blank, r); i >= 0 {
 		p.blank = slices.Delete(p.blank, i, i+1)
@@ -105,7 +105,8 @@ func (p *Pool) drop(r *runner) bool {
 	return p.warm.remove(r)
 }
 
-// spare is how many blank runners are to be ready: more where many were taken of late, as long as they have room. The caller holds mu.
+// spare returns how many blank runners to keep ready: opts.Blank, and more if many were taken recently and idle runners hold at most half of
+// RunnerMemory. The caller holds mu.
 func (p *Pool) spare() int {
 	extra := min(max(p.taken, p.rate)/takenPerSpare, mostSpare)
 	if p.warm.bytes+p.blankBytes() > p.opts.RunnerMemory/2 {
@@ -114,7 +115,7 @@ func (p *Pool) spare() int {
 	return p.opts.Blank + extra
 }
 
-// tidy ends runners that have been idle for long, and those that work while they are idle.
+// tidy looks at the idle runners every tidyEvery until the pool stops: see tidyOnce.
 func (p *Pool) tidy() {
 	defer p.work.Done()
 	tick := time.NewTicker(tidyEvery)
@@ -131,13 +132,14 @@ func (p *Pool) tidy() {
 
 const (
 	tidyEvery = 2 * time.Second
-	// takenPerSpare taken in tidyEvery are one in the time that starting one takes, on a busy machine.
+	// takenPerSpare runners in tidyEvery are one in 125 ms, about the time of a start on a busy machine: each such rate needs one spare.
 	takenPerSpare = 16
 	mostSpare     = 16
-	// idleWork is the processor time in which an idle Go process may collect its garbage.
+	// idleWork is the processor time that an idle Go process may use in tidyEvery to collect its garbage.
 	idleWork = 250 * time.Millisecond
 )
 
+// tidyOnce ends runners that have been idle for too long, work although they are idle, have used much processor time, or hold too much memory.
 func (p *Pool) tidyOnce(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

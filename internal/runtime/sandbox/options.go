@@ -32,8 +32,8 @@ type Options struct {
 
 	MaxHostBytes int64 // bytes that the host calls of one call may carry, parameters and answers together
 
-	Memory       int64         // bytes that a runner may use (RLIMIT_DATA, less what every process has and does not touch); the heap is kept at two thirds of it; IdleMemory is what a warm one may hold of it
-	RunnerMemory int64         // bytes that idle runners may hold together, those kept for their program and the blank ones
+	Memory       int64         // bytes that a runner may use (RLIMIT_DATA, less the data that every process has and never touches); the heap is kept at two thirds of it; IdleMemory is how much a warm one may hold
+	RunnerMemory int64         // bytes that all idle runners, warm and blank, may hold together
 	RunnerCalls  int           // calls after which a runner is replaced
 	RunnerAge    time.Duration // age at which a runner is replaced
 	RunnerCPU    time.Duration // processor time a runner may use in its life; a longer call is bounded by its own deadline
@@ -60,10 +60,10 @@ func DefaultOptions() Options {
 // IdleMemory is how much a runner may hold resident between calls: what the heap may keep, and what an empty runner takes.
 func (o Options) IdleMemory() int64 { return o.Memory/4 + 32<<20 }
 
-// leastHeld is about what an idle runner of a small program holds at least, in bytes: what bounds how many there can be.
+// leastHeld is roughly the least memory of an idle runner, in bytes. It bounds how many there can be.
 const leastHeld = 4 << 20
 
-// mostWarm is how many runners RunnerMemory has room for at most.
+// mostWarm is the largest number of runners that fit RunnerMemory.
 func (o Options) mostWarm() int { return int(o.RunnerMemory / leastHeld) }
 
 // Values of Options.Isolation.

@@ -36,8 +36,8 @@ type Pool struct {
 	blank    []*runner        // guarded by mu
 	spawning int              // guarded by mu; blank ones under way
 	starting int              // guarded by mu; processes being started
-	taken    int              // guarded by mu; blank ones since the last tick of tidy
-	rate     int              // guarded by mu; blank ones taken in the tick before it
+	taken    int              // guarded by mu; blank runners taken since the last tick of tidy
+	rate     int              // guarded by mu; blank runners taken in the tick before
 	warm     warmSet          // guarded by mu
 	live     map[*runner]bool // guarded by mu; every process not yet reaped
 	spawned  int64            // guarded by mu

@@ -34,8 +34,8 @@ type runner struct {
 	program, owner string        // what it has compiled, for whom; "" while blank
 	facts          *report.Facts // of that program
 	idleSince      time.Time
-	place          *list.Element // among its owner's warm ones; nil while it is not warm
-	held           int64         // bytes of memory of its own when it went idle
+	place          *list.Element // in its owner's holding; nil while it is not warm
+	held           int64         // bytes of private memory when it went idle
 	idleCPU        time.Duration // used when it went idle
 
 	usage   *os.File // its figures at the kernel; nil when they cannot be read

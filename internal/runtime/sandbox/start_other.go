@@ -38,7 +38,7 @@ func (r *runner) resident() (all, own int64, ok bool) { return 2 * leastHeld, 2 
 
 func offerToOOM(int) string { return "off (not on this system)" }
 
-// fileLimit knows of no limit.
+// fileLimit returns no limit.
 func fileLimit() (n int, ok bool) { return 0, false }
 
 // taskRoom knows of no limit.

@@ -41,7 +41,7 @@ func taskRoom() (room int, limit string) {
 	return room, limit
 }
 
-// fileLimit returns how many files the daemon may have open. The Go runtime has raised it to what its user may have.
+// fileLimit returns how many files the daemon may have open. The Go runtime raises the soft limit to the hard one at start.
 func fileLimit() (n int, ok bool) {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<31 {

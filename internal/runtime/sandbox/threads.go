@@ -17,7 +17,7 @@ func DaemonTasks() int { return 2 * daemonThreads() }
 // processors that run Go, these are for what blocks a thread, which is the disk above all.
 func daemonThreads() int { return 24 + runtime.GOMAXPROCS(0) }
 
-// RunnerFiles is how many descriptors the daemon holds for a runner: three pipes, its figures at the kernel, and the process.
+// RunnerFiles is how many descriptors the daemon holds for a runner: three pipes, its statistics in /proc, and the process.
 const RunnerFiles = 5
 
 const roomForAll = "on (room for all runners)"

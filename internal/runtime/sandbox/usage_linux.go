@@ -28,8 +28,8 @@ func openUsage(pid int) *os.File {
 	return f
 }
 
-// resident returns how many bytes of memory the runner holds now, and how many of these are its own: the others are the pages of the
-// binary, which all runners share. ok is false when that cannot be known.
+// resident returns the resident memory of the runner in bytes, and the private part of it: the rest are pages of the binary, which all
+// runners share. ok is false if that cannot be read.
 func (r *runner) resident() (all, own int64, ok bool) {
 	if r.usage == nil {
 		return 0, 0, false

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// A warmSet holds the idle runners that have compiled a program, and the memory that they take. Pool.mu guards it.
+// A warmSet holds the warm runners, which are idle and have compiled a program, and counts their memory. Pool.mu guards it.
 type warmSet struct {
-	byKey   map[warmKey][]*runner // the one used last at the end
+	byKey   map[warmKey][]*runner // most recently used last
 	byOwner map[string]*holding
 	count   int
-	bytes   int64
+	bytes   int64 // sum of the runners' held
 }
 
-// A warmKey says what a runner serves.
+// A warmKey identifies what a runner serves: a program, by checksum, for an owner.
 type warmKey struct{ program, owner string }
 
-// A holding is what one owner's idle runners take.
+// A holding is one owner's share of the set.
 type holding struct {
 	runners list.List // of *runner, least recently used first
 	bytes   int64
@@ -42,7 +42,7 @@ func (w *warmSet) add(r *runner) {
 	w.count++
 }
 
-// take removes and returns the runner for the program and owner that was used last, nil when there is none.
+// take removes and returns the most recently used runner of the program and owner, nil if there is none.
 func (w *warmSet) take(program, owner string) *runner {
 	list := w.byKey[warmKey{program, owner}]
 	if len(list) == 0 {
@@ -53,7 +53,7 @@ func (w *warmSet) take(program, owner string) *runner {
 	return r
 }
 
-// remove reports whether the runner was there.
+// remove removes the runner, and reports whether it was in the set.
 func (w *warmSet) remove(r *runner) bool {
 	if r.place == nil {
 		return false
@@ -69,8 +69,8 @@ func (w *warmSet) remove(r *runner) bool {
 	return true
 }
 
-// evict removes and returns the runner whose place another one needs: the least recently used of the owners who hold more than their
-// share of the room, so that nobody's many programs cost another owner a warm one. It returns nil when there is none.
+// evict removes and returns the least recently used runner among those of owners who hold at least the mean, so that one owner's many
+// programs do not displace another owner's few. It returns nil if the set is empty.
 func (w *warmSet) evict() *runner {
 	if w.count == 0 {
 		return nil
@@ -80,7 +80,7 @@ func (w *warmSet) evict() *runner {
 	var oldest *runner
 	for _, own := range w.byOwner {
 		r := own.runners.Front().Value.(*runner)
-		if own.bytes >= share && (oldest == nil || r.idleSince.Before(oldest.idleSince)) { // one owner at least has the mean or more
+		if own.bytes >= share && (oldest == nil || r.idleSince.Before(oldest.idleSince)) { // at least one owner holds the mean or more
 			oldest = r
 		}
 	}
@@ -88,13 +88,14 @@ func (w *warmSet) evict() *runner {
 	return oldest
 }
 
-// sweep forgets programs and owners without a runner. Calls leave them, because their next one comes soon.
+// sweep removes map entries of programs and owners without a runner. remove leaves these behind, because the next call usually needs them
+// again.
 func (w *warmSet) sweep() {
 	maps.DeleteFunc(w.byKey, func(_ warmKey, list []*runner) bool { return len(list) == 0 })
 	maps.DeleteFunc(w.byOwner, func(_ string, own *holding) bool { return own.runners.Len() == 0 })
 }
 
-// all yields the runners. They may be removed meanwhile.
+// all yields the runners. The loop may remove them.
 func (w *warmSet) all() iter.Seq[*runner] {
 	return func(yield func(*runner) bool) {
 		for _, list := range w.byKey {

@@ -43,8 +43,8 @@ type toolDoc struct {
 
 func targetName(t store.Target) string { return strings.TrimSuffix(t.Role+"."+t.Method, ".") }
 
-// find lists the archive's files of a target: the newest of each artifact, and of the tool; with an audit id those that the
-// operation moved.
+// find lists the archive's files of a target: the newest of each artifact and of the tool, or, with an audit id, those that
+// this operation moved.
 func (p *archive) find(t store.Target, auditID string) ([]string, error) {
 	newest := map[string]string{} // by slug, or "" for the tool
 	p.n.mu.RLock()

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// archiveFile is where an archived artifact, or tool when the method is empty, is kept.
+// archiveFile is the path of an archived artifact, or of a tool when the method is empty.
 func archiveFile(t store.Target, stamp string) string {
 	if t.Method == "" {
 		return archiveRegistryDir + "/" + slug(t.Role) + "." + stamp + ".json"
@@ -18,8 +18,8 @@ func archiveFile(t store.Target, stamp string) string {
 	return archiveDir + "/" + slug(t.Role) + "/" + slug(t.Method) + "." + stamp + ".json"
 }
 
-// movedBy reports whether the file of the archive is what the operation with that audit id moved there. Files of earlier
-// versions do not name the operation: theirs is the one whose time fits.
+// movedBy reports whether the operation with that audit id moved the file to the archive. The names of files of earlier
+// versions do not have the operation's id: they are matched by time.
 func movedBy(name, auditID string) bool {
 	_, stamp, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), ".")
 	if of := stampParts.FindStringSubmatch(stamp); of != nil && of[2] == "" {
@@ -31,5 +31,5 @@ func movedBy(name, auditID string) bool {
 	return strings.HasSuffix(stamp, "-"+slug(auditID))
 }
 
-// stampParts are the time of a stamp and the id of the operation, which files of earlier versions have not.
+// stampParts returns the time of a stamp and the id of the operation, "" in files of earlier versions.
 var stampParts = regexp.MustCompile(`^([0-9T]+\.[0-9]+Z)-[0-9]+(-.*)?$`)

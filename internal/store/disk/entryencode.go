@@ -60,8 +60,8 @@ func encodeCall(name agent.Namespace, c *store.CallCommit, now time.Time) (*entr
 	return e, append(w.buf, '}'), nil
 }
 
-// entrySize is about how many bytes the entry of a call takes: what it always has, and its arguments, value and effects, which stand in it
-// once or twice.
+// entrySize estimates the size of a call's entry in bytes: a fixed part, and its arguments, value and effects, which occur once or
+// twice.
 func entrySize(c *store.CallCommit) int {
 	n := 1792 + 2*(len(c.Outcome.Value)+len(c.Record.Kwargs)) + len(c.Effects) + len(c.Reply)
 	for _, a := range c.Record.Args {

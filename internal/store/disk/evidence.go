@@ -9,11 +9,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// rebuildCalls bounds the calls that missing evidence is rebuilt from: the newest of the log.
+// rebuildCalls is the number of calls, the newest of the log, from which missing evidence is rebuilt.
 const rebuildCalls = 20_000
 
-// evidence is the part that holds what is known of the outcomes of each method's calls. It comes from the call log and
-// outlives it.
+// evidence is the part that aggregates the outcomes of each method's calls. The aggregates come from the call log and outlive
+// it.
 type evidence struct {
 	n *namespace
 
@@ -33,7 +33,7 @@ func newEvidence(n *namespace) *evidence {
 	return p
 }
 
-// load reads what is stored. Where nothing is, as in a directory of an earlier version, rebuild has to follow.
+// load reads evidence.json. If it is missing, as in a directory of an earlier version, rebuild has to follow.
 func (p *evidence) load() (corrupt bool, err error) {
 	var doc evidenceDoc
 	corrupt, err = readOptional(p.n.files, evidenceFile, &doc, nil)
@@ -42,8 +42,8 @@ func (p *evidence) load() (corrupt bool, err error) {
 	return corrupt, err
 }
 
-// rebuild makes the evidence from the newest calls of the log, if none was stored. The log is open, and nothing was
-// replayed yet.
+// rebuild makes the evidence from the newest calls of the log if none was stored. It runs after the log is opened and before
+// the journal is replayed.
 func (p *evidence) rebuild() error {
 	if p.doc.lsn > 0 {
 		return nil
@@ -72,7 +72,7 @@ func (p *evidence) rebuild() error {
 	return nil
 }
 
-// add adds what an entry says of a call and of verdicts. The caller holds shared.mu.
+// add adds the calls and verdicts of a journal entry. The caller holds shared.mu.
 func (p *evidence) add(e *entry) {
 	if e.lsn <= p.doc.lsn {
 		return

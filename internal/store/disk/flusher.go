@@ -29,7 +29,7 @@ type flusher struct {
 	exporting  int       // exports under way: the journal and the segments stay; guarded by mu, as all below
 	checkpoint uint64    // lsn of the last checkpoint
 	forced     bool      // the next checkpoint writes in any case
-	behind     bool      // the files lack what the journal had at the start: the first thing to do
+	behind     bool      // the files lack entries that the journal had at the start; they are written first
 	last       time.Time // when the last checkpoint was
 }
 

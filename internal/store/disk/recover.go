@@ -60,8 +60,8 @@ func (s *Store) recover() error {
 	return err
 }
 
-// startJournal begins a new segment, and writes a checkpoint if it is needed. Where the journal has all that the files lack, that can wait
-// until the store serves: a crash before it replays the same once more.
+// startJournal begins a new segment, and writes a checkpoint if one is needed at once. If the journal has everything that the files lack, the
+// checkpoint waits until the store serves: after a crash the same entries are replayed again.
 func (s *Store) startJournal(segments []wal.Segment) error {
 	if err := s.sequencer.journal.Continue(s.applied+1, segments); err != nil || !s.flusher.forced || s.flusher.behind {
 		return err

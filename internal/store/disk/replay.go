@@ -16,7 +16,7 @@ type replay struct {
 	s          *Store
 	checkpoint checkpointDoc
 	entries    int                 // how many were replayed
-	damaged    bool                // something of the journal was moved aside: the next start will not find it there
+	damaged    bool                // a part of the journal was moved to corrupt/, where the next start does not look
 	deleted    map[sessionKey]bool // sessions that the journal deletes somewhere
 	broken     map[string]bool     // sessions and artifacts that an entry is missing for
 }

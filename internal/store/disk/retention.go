@@ -21,7 +21,7 @@ import (
 type retention struct {
 	n *namespace
 
-	forgotten time.Time // prompts of calls before it are not in the files any more; guarded by flusher.mu
+	forgotten time.Time // the files have no prompts of calls before this time; guarded by flusher.mu
 }
 
 // Expire is part of store.Namespace.
@@ -106,8 +106,8 @@ func (p *retention) dropSegments(now time.Time) error {
 	return p.n.calls.values.Drop(func(seg jsonl.Segment, _ int64) bool { return !seg.Newest.IsZero() && now.Sub(seg.Newest) > keep })
 }
 
-// forgetDebug removes prompts from the call log that are older than values may be. It reads the segments that were written
-// since the last time, all of them after a start.
+// forgetDebug removes prompts that are older than values may be from the call log. It reads the segments written since its last
+// run, and all of them after a start.
 func (p *retention) forgetDebug(hours int, now time.Time) error {
 	var e agent.LogEntry
 	old := func(line []byte) bool {

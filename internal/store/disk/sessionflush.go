@@ -25,7 +25,7 @@ func (p *sessions) write(list []*session, full bool) error {
 	for len(list) >= leastBatch {
 		n := min(len(list), mostBatch)
 		if err := p.writeBatch(list[:n], full); errors.Is(err, errors.ErrUnsupported) {
-			break // one by one, then
+			break // the sessions are then written one by one
 		} else if err != nil {
 			return err
 		}
@@ -42,13 +42,13 @@ func (p *sessions) write(list []*session, full bool) error {
 	return nil
 }
 
-// Bounds of writeBatch: from leastBatch on, a few syncs of everything are cheaper than some for each session.
+// Bounds of writeBatch, in sessions. From leastBatch on, a few syncs of the whole file system are cheaper than some for each session.
 const (
 	leastBatch = 32
 	mostBatch  = 4096
 )
 
-// writeBatch does what writeOne does for many, with three syncs in all: of histories, of documents, and of the documents' names.
+// writeBatch is writeOne for many sessions, with three syncs in all: after the histories, the documents, and the documents' renames.
 func (p *sessions) writeBatch(list []*session, full bool) error {
 	for _, x := range list {
 		if err := p.n.files.Mkdir(sessionDir(x.id)); err != nil {
@@ -101,7 +101,7 @@ func (p *sessions) writeBatch(list []*session, full bool) error {
 	return nil
 }
 
-// historyEnd is how far a history's file reaches.
+// historyEnd returns the size of a history's file.
 type historyEnd struct {
 	bytes   int64
 	records int

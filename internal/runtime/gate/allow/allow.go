@@ -44,7 +44,7 @@ func (p Package) Shows(name string) bool {
 // nothing that reaches files, sockets, processes, other goroutines or raw memory.
 func Packages() []Package { return packages }
 
-// packages is made once: each warm call asks whether its program's imports are allowed.
+// packages is computed once, because each warm call asks whether its program's imports are allowed.
 var packages = list()
 
 func list() []Package {

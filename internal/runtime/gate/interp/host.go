@@ -86,8 +86,9 @@ func (mc *machine) hostCall(fv reflect.Value, m unsafe.Pointer, args, results []
 	}
 }
 
-// callOut calls a host function. Where the run is aborted within, it gives up the stack and returns nothing: encoding/json recovers and
-// panics again at every level, each time on the stack of the panic before, so that the time would be the square of the levels.
+// callOut calls a host function. If the run is aborted inside it, callOut recovers the panic and returns nil, and its caller panics anew on the
+// shorter stack. encoding/json recovers and panics again at every level, each time on top of the stack of the panic before: without this, the time
+// would be quadratic in the depth.
 func (mc *machine) callOut(fv reflect.Value, in []reflect.Value) (out []reflect.Value) {
 	defer func() {
 		if mc.aborted != nil {

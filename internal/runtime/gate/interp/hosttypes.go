@@ -60,8 +60,8 @@ func (tt *typeTable) unlisted(key typeKey) reflect.Type {
 	return rt
 }
 
-// instance returns the binary's instance of a host's generic type with methods, such as the unique.Handle in a netip.Addr. Those without, such as
-// iter.Seq, are made like the program's own.
+// instance returns the binary's instance of a generic host type with methods, such as the unique.Handle in a netip.Addr. Types without methods, such
+// as iter.Seq, are made like the program's own.
 func (tt *typeTable) instance(t *types.Named) reflect.Type {
 	if t.NumMethods() == 0 {
 		return nil

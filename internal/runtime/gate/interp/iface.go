@@ -173,8 +173,8 @@ func (c *compiler) typeAssert(in *ssa.TypeAssert) op {
 	}
 }
 
-// boundMethod reports whether in only checks that there is something whose method becomes a value: go/ssa asserts the interface to be what
-// declares the method, or anything at all where the type is a parameter, and binds the method next.
+// boundMethod reports whether in is only the nil check of a method value: go/ssa asserts the interface to the type that declares the method, or to any
+// where the type is a type parameter, and binds the method next.
 func boundMethod(in *ssa.TypeAssert) bool {
 	if len(*in.Referrers()) > 0 || !types.IsInterface(in.AssertedType) {
 		return false
@@ -188,7 +188,7 @@ func boundMethod(in *ssa.TypeAssert) bool {
 	return ok && len(closure.Bindings) == 1 && unchanged(closure.Bindings[0]) == unchanged(in.X)
 }
 
-// unchanged returns the interface that v was before it was given other interface types.
+// unchanged returns the interface value that v was before conversions to other interface types.
 func unchanged(v ssa.Value) ssa.Value {
 	for {
 		c, ok := v.(*ssa.ChangeInterface)

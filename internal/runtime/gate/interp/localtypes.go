@@ -10,8 +10,8 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// numberLocals numbers the types that the functions of a package declare, in the order of its text: the toolchain writes the number behind such a
-// type's name where that is an argument of another type.
+// numberLocals numbers the types that the functions of a package declare, in source order. The toolchain appends the number to such a type's name where
+// it is a type argument.
 func (tt *typeTable) numberLocals(files []*ast.File) {
 	var at []token.Pos
 	for _, f := range files {
@@ -27,13 +27,13 @@ func (tt *typeTable) numberLocals(files []*ast.File) {
 			})
 		}
 	}
-	slices.Sort(at) // parts of the text may have been moved
+	slices.Sort(at) // package order may have moved statements
 	for i, pos := range at {
 		tt.numbers[pos] = i + 1
 	}
 }
 
-// number returns what the toolchain writes behind the name of a type that a function declares, and nothing for other types.
+// number returns the suffix that the toolchain appends to the name of a type that a function declares, "" for other types.
 func (tt *typeTable) number(o *types.TypeName) string {
 	if n := tt.numbers[o.Pos()]; n > 0 && o.Parent() != o.Pkg().Scope() {
 		return "·" + strconv.Itoa(n)
@@ -41,8 +41,8 @@ func (tt *typeTable) number(o *types.TypeName) string {
 	return ""
 }
 
-// noteLocals finds the types that an instance of a generic function declares and f, which is that instance or a function within it, uses. The
-// type arguments belong to their names, and go/ssa does not say them. It must be called before any of the types is made.
+// noteLocals finds the types that f uses and that an instance of a generic function declares, where f is that instance or a function within it. The
+// names of these types include the instance's type arguments, which go/ssa does not record. It must be called before any of the types is made.
 func (tt *typeTable) noteLocals(f *ssa.Function) {
 	root := f
 	for root.Parent() != nil {

@@ -11,8 +11,8 @@ import (
 
 // Names of types as the toolchain writes them into run-time types: fmt's %T and the texts of panics show them.
 
-// typeName returns a named type's name: type arguments without spaces and with whole paths. Those of the function that declares the type come
-// first, with a semicolon behind them where the type has its own.
+// typeName returns a named type's name, with type arguments without spaces and with full import paths. The type arguments of the function that declares
+// the type come first; a semicolon separates them from the type's own.
 func (tt *typeTable) typeName(t *types.Named) string {
 	name := t.Obj().Name()
 	if p := t.Obj().Pkg(); p != nil {

@@ -26,12 +26,12 @@ type typeTable struct {
 	layouts  typeutil.Map          // types.Type -> reflect.Type of the same memory form
 	back     map[*rtype]types.Type // program types with methods, for dynamic calls
 	tables   map[string]map[string]any
-	compiled map[*types.Package]bool          // packages whose types are made: the program, and what is compiled with it
-	hidden   map[typeKey]reflect.Type         // types of the binary that no table names; nil until one is looked for
+	compiled map[*types.Package]bool          // packages whose types are made: the program, and packages compiled with it
+	hidden   map[typeKey]reflect.Type         // types of the binary that no table lists; nil until the first lookup
 	numbers  map[token.Pos]int                // of types that functions declare
 	locals   map[*types.TypeName][]types.Type // type arguments of the functions that declare types
 	naming   typeutil.Map                     // types without a name whose text is being written
-	born     []func()                         // give types their own parts
+	born     []func()                         // complete new types with their parts
 	bare     []func()                         // fill method tables
 	depth    int
 	count    int

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/tools/go/ast/astutil"
 )
 
-// bindMethods makes function literals of method values whose receiver is of a type parameter's type, and reports whether there are any. The compiler
-// evaluates the receiver alone, fails if it is a nil interface, and finds what the type argument has embedded when the method is called; go/ssa knows
-// the type argument, and would look at once, and fail where an embedded pointer or interface is nil.
+// bindMethods replaces method values whose receiver has a type parameter's type by function literals, and reports whether there were any. The
+// compiler evaluates only the receiver, panics if it is a nil interface, and follows embedded fields when the method is called. go/ssa knows the type
+// argument: it would follow embedded fields at once, and panic where an embedded pointer or interface is nil.
 func (o *orderer) bindMethods(file *ast.File) bool {
 	found := false
 	astutil.Apply(file, nil, func(c *astutil.Cursor) bool {

@@ -6,22 +6,21 @@ import (
 	"go/types"
 )
 
-// effects is what expressions do that are evaluated together.
+// effects summarises what a group of expressions does. They are evaluated together, as the operands of one statement are.
 type effects struct {
 	o     *orderer
-	calls bool // they call, or receive: what others read may change
-	reads bool // they read what a call may change, or may fail, outside of what is evaluated in order with calls anyway
-	mixed bool // the operands of one of their parts act and read
+	calls bool // an expression calls or receives, and so may change what another one reads
+	reads bool // an expression reads what a call may change, or may panic, and the compiler does not order it with calls
+	mixed bool // the operands of a part both call and read
 }
 
-// mixed reports whether, among expressions that are evaluated together, one calls and another reads. Then their order is to be made the
-// compiler's.
+// mixed reports whether one of the expressions calls and another reads. Then their order matters, and has to be made the compiler's.
 func (o *orderer) mixed(list ...ast.Expr) bool {
 	f := o.effects(list...)
 	return f.mixed || f.calls && f.reads
 }
 
-// effects looks at expressions, each of which may be nil.
+// effects summarises the expressions. Any of them may be nil.
 func (o *orderer) effects(list ...ast.Expr) *effects {
 	f := &effects{o: o}
 	for _, e := range list {
@@ -32,14 +31,14 @@ func (o *orderer) effects(list ...ast.Expr) *effects {
 	return f
 }
 
-// operands takes in expressions whose reads are over when what they are the operands of is evaluated, in order with calls.
+// operands adds the operands of an operation that the compiler orders with calls. Their own reads happen before that operation.
 func (f *effects) operands(list ...ast.Expr) {
 	own := f.o.effects(list...)
 	f.calls = f.calls || own.calls
 	f.mixed = f.mixed || own.mixed || own.calls && own.reads
 }
 
-// either takes in expressions of which each is evaluated by itself.
+// either adds expressions that are evaluated separately.
 func (f *effects) either(list ...ast.Expr) {
 	for _, e := range list {
 		f.operands(e)
@@ -88,7 +87,7 @@ func (f *effects) visit(n ast.Node) bool {
 	return true
 }
 
-// literal looks at a composite literal. A map is made in order with calls, as far as it is not constant.
+// literal adds a composite literal. The compiler orders the making of a map with calls, except for its constant entries.
 func (f *effects) literal(x *ast.CompositeLit) bool {
 	t := f.o.typeOf(x)
 	if p, ok := under[*types.Pointer](t); ok {
@@ -115,7 +114,7 @@ func (f *effects) literal(x *ast.CompositeLit) bool {
 	return false
 }
 
-// binary looks at an operation; some may fail, as reads do.
+// binary adds a binary operation. One that may panic counts as a read.
 func (f *effects) binary(x *ast.BinaryExpr) bool {
 	switch t := f.o.typeOf(x.X); x.Op {
 	case token.LAND, token.LOR:
@@ -129,11 +128,11 @@ func (f *effects) binary(x *ast.BinaryExpr) bool {
 	return true
 }
 
-// selector looks at a field or a method value.
+// selector adds a field or a method value.
 func (f *effects) selector(x *ast.SelectorExpr) bool {
 	sel := f.o.info.Selections[x]
 	if sel == nil {
-		return false // of a package
+		return false // a name of another package
 	}
 	switch sel.Kind() {
 	case types.FieldVal:
@@ -145,7 +144,7 @@ func (f *effects) selector(x *ast.SelectorExpr) bool {
 	return false
 }
 
-// copiesTarget reports whether a method of values is selected by a pointer.
+// copiesTarget reports whether a method with a value receiver is selected through a pointer, which copies the value.
 func copiesTarget(sel *types.Selection) bool {
 	_, byPointer := under[*types.Pointer](sel.Recv())
 	recv := sel.Obj().(*types.Func).Signature().Recv()
@@ -153,7 +152,7 @@ func copiesTarget(sel *types.Selection) bool {
 	return byPointer && !wants
 }
 
-// call looks at a call or a conversion, and reports whether its parts remain to be looked at.
+// call adds a call or a conversion, and reports whether its parts remain to be visited.
 func (f *effects) call(x *ast.CallExpr) bool {
 	o := f.o
 	fun := o.info.Types[x.Fun]
@@ -177,14 +176,14 @@ func (f *effects) call(x *ast.CallExpr) bool {
 	f.calls = f.calls || !o.harmless(x)
 	s, ok := ast.Unparen(x.Fun).(*ast.SelectorExpr)
 	if sel := o.info.Selections[s]; ok && sel != nil && sel.Kind() == types.MethodVal && types.IsInterface(sel.Recv()) && len(sel.Index()) == 1 {
-		f.operands(append([]ast.Expr{s.X}, x.Args...)...) // a nil interface fails when it is called
+		f.operands(append([]ast.Expr{s.X}, x.Args...)...) // a nil interface panics only when the call is made
 		return false
 	}
 	f.operands(append([]ast.Expr{x.Fun}, x.Args...)...)
 	return false
 }
 
-// harmless reports whether a call is of another package's function, and can reach nothing of the program's by its arguments.
+// harmless reports whether the call cannot change anything of the program's: it calls another package's function with arguments of basic types.
 func (o *orderer) harmless(x *ast.CallExpr) bool {
 	s, ok := ast.Unparen(x.Fun).(*ast.SelectorExpr)
 	if !ok || o.info.Selections[s] != nil {

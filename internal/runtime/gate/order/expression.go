@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// expr moves what the compiler evaluates ahead in an expression that is part of another, itself included.
+// expr moves what the compiler evaluates early in an operand, possibly the whole operand.
 func (o *orderer) expr(e *ast.Expr, moved *[]ast.Stmt) {
 	t := o.typeOf(*e)
 	if o.parts(e, moved) {
@@ -15,8 +15,8 @@ func (o *orderer) expr(e *ast.Expr, moved *[]ast.Stmt) {
 	}
 }
 
-// exprTo is expr for an expression that becomes a value of type to; nil is any type. The compiler takes the address of most values that go into an
-// interface, so what has none is copied at once.
+// exprTo is expr for an operand that becomes a value of type to; nil stands for any type. The compiler converts most values to interfaces by their
+// address, and so copies values without an address early.
 func (o *orderer) exprTo(e *ast.Expr, to types.Type, moved *[]ast.Stmt) {
 	t, static := o.typeOf(*e), o.static(*e, nil)
 	reads := o.effects(*e).reads
@@ -26,15 +26,15 @@ func (o *orderer) exprTo(e *ast.Expr, to types.Type, moved *[]ast.Stmt) {
 	}
 }
 
-// addressed copies a value that has no address.
+// addressed moves a value into a variable unless it has an address.
 func (o *orderer) addressed(e *ast.Expr, t types.Type, moved *[]ast.Stmt) {
 	if !o.addressable(*e) {
 		*e = o.holdAs(*e, t, moved)
 	}
 }
 
-// parts moves what is evaluated ahead in the parts of an expression, and reports whether the expression itself is evaluated ahead of others
-// beside it. This is the table of the compiler's order.
+// parts moves what the compiler evaluates early in the operands of an expression. It reports whether the compiler evaluates the expression itself
+// early, ahead of the operands beside it. This switch is the table of the compiler's order.
 func (o *orderer) parts(e *ast.Expr, moved *[]ast.Stmt) (ahead bool) {
 	if *e == nil || o.settled(*e) {
 		return false
@@ -98,7 +98,7 @@ func (o *orderer) binary(x *ast.BinaryExpr, e *ast.Expr, moved *[]ast.Stmt) (ahe
 	return false
 }
 
-// logical makes an if statement of && and || where the right side moves something.
+// logical replaces && and || by an if statement if something moves out of the right side.
 func (o *orderer) logical(x *ast.BinaryExpr, e *ast.Expr, moved *[]ast.Stmt) (ahead bool) {
 	t := o.typeOf(x)
 	o.expr(&x.X, moved)
@@ -110,7 +110,7 @@ func (o *orderer) logical(x *ast.BinaryExpr, e *ast.Expr, moved *[]ast.Stmt) (ah
 	r := o.holdAs(x.X, t, moved)
 	id, ok := r.(*ast.Ident)
 	if !ok {
-		return false // it has failed
+		return false // the failure is recorded
 	}
 	then = append(then, &ast.AssignStmt{Lhs: []ast.Expr{name(id)}, TokPos: x.OpPos, Tok: token.ASSIGN, Rhs: []ast.Expr{x.Y}})
 	var cond ast.Expr = name(id)
@@ -137,8 +137,8 @@ func (o *orderer) index(x *ast.IndexExpr, moved *[]ast.Stmt) (ahead bool) {
 	return ahead
 }
 
-// emptyArray makes the index of an array without elements zero: the compiler reports that one, as any will fail, where it keeps such arrays in
-// registers.
+// emptyArray sets the index of an array without elements to zero. Every index panics there, and the compiler's message names 0 where it keeps such
+// arrays in registers.
 func (o *orderer) emptyArray(x *ast.IndexExpr) {
 	t := o.typeOf(x.X)
 	if o.info.Types[x.X].IsType() { // a generic type
@@ -158,7 +158,7 @@ func (o *orderer) emptyArray(x *ast.IndexExpr) {
 	}
 }
 
-// key moves what is evaluated ahead in the key of a map.
+// key moves what the compiler evaluates early in the key of a map operation.
 func (o *orderer) key(e *ast.Expr, m *types.Map, moved *[]ast.Stmt) {
 	t, reads, static := o.typeOf(*e), o.effects(*e).reads, o.static(*e, nil)
 	o.exprTo(e, m.Key(), moved)
@@ -174,7 +174,7 @@ func (o *orderer) key(e *ast.Expr, m *types.Map, moved *[]ast.Stmt) {
 	}
 }
 
-// keyFromBytes reports whether a map's key is made of a string of bytes, which the compiler does not copy: it looks the key up at once.
+// keyFromBytes reports whether a map's key is made from string(bytes). The compiler does not copy these bytes but looks the key up early.
 func (o *orderer) keyFromBytes(e ast.Expr) bool {
 	switch x := ast.Unparen(e).(type) {
 	case *ast.CallExpr:
@@ -190,7 +190,7 @@ func (o *orderer) keyFromBytes(e ast.Expr) bool {
 	return false
 }
 
-// call moves what is evaluated ahead in the operands of a call.
+// call moves what the compiler evaluates early in the operands of a call.
 func (o *orderer) call(x *ast.CallExpr, moved *[]ast.Stmt) (ahead bool) {
 	fun := o.info.Types[x.Fun]
 	switch {
@@ -210,7 +210,7 @@ func (o *orderer) call(x *ast.CallExpr, moved *[]ast.Stmt) (ahead bool) {
 	return sig == nil || sig.Results().Len() == 1
 }
 
-// spread makes variables of the results of a call that is the only argument of another.
+// spread moves the results of a call that is the only argument of another call into variables.
 func (o *orderer) spread(x *ast.CallExpr, moved *[]ast.Stmt) {
 	if len(x.Args) != 1 {
 		return
@@ -233,10 +233,10 @@ func (o *orderer) builtin(x *ast.CallExpr, moved *[]ast.Stmt) (ahead bool) {
 	switch name := o.builtinName(x); name {
 	case "len", "cap":
 		if array(o.typeOf(x.Args[0])) {
-			return true // its operand stays: once a call had moved, the length would be a constant, and nothing evaluated
+			return true // its operand stays: without its call the length would be a constant, and the operand would not be evaluated
 		}
 		if runes, ok := ast.Unparen(x.Args[0]).(*ast.CallExpr); ok && o.converts(runes, isText, isRunes) {
-			o.parts(&x.Args[0], moved) // counted without a copy
+			o.parts(&x.Args[0], moved) // the compiler counts the runes without the conversion
 			return true
 		}
 	case "append":

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// flow moves what is evaluated ahead of a statement that holds others.
+// flow is stmt for statements that contain other statements.
 func (o *orderer) flow(s ast.Stmt) (moved []ast.Stmt, scoped bool) {
 	switch s := s.(type) {
 	case *ast.IfStmt:
@@ -26,7 +26,7 @@ func (o *orderer) flow(s ast.Stmt) (moved []ast.Stmt, scoped bool) {
 	return moved, false
 }
 
-// guard returns the expression of whose type a type switch asks.
+// guard returns the place of the expression whose type a type switch tests.
 func guard(s *ast.TypeSwitchStmt) *ast.Expr {
 	var x ast.Expr
 	switch a := s.Assign.(type) {
@@ -38,7 +38,7 @@ func guard(s *ast.TypeSwitchStmt) *ast.Expr {
 	return &ast.Unparen(x).(*ast.TypeAssertExpr).X
 }
 
-// condition moves the calls of an expression and of the initial statement before it, which may be nil.
+// condition moves what the compiler evaluates early in an init statement, which may be nil, and in the expression after it.
 func (o *orderer) condition(init *ast.Stmt, e *ast.Expr) (moved []ast.Stmt, scoped bool) {
 	if *init != nil {
 		moved, _ = o.stmt(*init)
@@ -53,7 +53,8 @@ func (o *orderer) condition(init *ast.Stmt, e *ast.Expr) (moved []ast.Stmt, scop
 	return moved, true
 }
 
-// loop moves a loop's condition into its body, and makes a function of its post statement, where calls have to go before them.
+// loop handles a for statement. A condition that needs statements before it moves into the body; a post statement that does becomes a call of a
+// function literal.
 func (o *orderer) loop(s *ast.ForStmt, moved *[]ast.Stmt) {
 	if s.Init != nil {
 		*moved, _ = o.stmt(s.Init)
@@ -78,7 +79,7 @@ func (o *orderer) loop(s *ast.ForStmt, moved *[]ast.Stmt) {
 	s.Body.List = append(append(own, stop), block(s.Body, s.Body.List))
 }
 
-// recovers reports whether a statement calls recover, which it must not from within another function.
+// recovers reports whether a statement calls recover. Such a statement cannot move into a function literal, where recover would have no effect.
 func recovers(s ast.Stmt) bool {
 	found := false
 	ast.Inspect(s, func(n ast.Node) bool {
@@ -93,8 +94,8 @@ func not(e ast.Expr) ast.Expr {
 	return &ast.UnaryExpr{OpPos: e.Pos(), Op: token.NOT, X: &ast.ParenExpr{Lparen: e.Pos(), X: e, Rparen: e.End()}}
 }
 
-// switchStmt moves calls of the tag before a switch. Where calls of a case have to move, the clause is found by statements before the switch, and the
-// switch is over the number of the clause.
+// switchStmt moves what the compiler evaluates early in the tag before the switch. If a case expression needs statements before it too, a chain of ifs
+// before the switch finds the number of the matching clause, and the switch is over that number.
 func (o *orderer) switchStmt(s *ast.SwitchStmt) (moved []ast.Stmt, scoped bool) {
 	mixed := false
 	for _, c := range s.Body.List {
@@ -122,7 +123,7 @@ func (o *orderer) switchStmt(s *ast.SwitchStmt) (moved []ast.Stmt, scoped bool) 
 	return moved, true
 }
 
-// find returns the statements that set clause to the number of the clause that is chosen, from 1; it stays 0 for the default clause and none.
+// find returns the statements that set clause to the number of the matching clause, counted from 1. It stays 0 if no case matches.
 func (o *orderer) find(s *ast.SwitchStmt, t types.Type, clause *ast.Ident) []ast.Stmt {
 	var out []ast.Stmt
 	last := &out
@@ -153,7 +154,7 @@ func number(at ast.Node, n int) ast.Expr {
 
 func name(id *ast.Ident) *ast.Ident { return &ast.Ident{NamePos: id.Pos(), Name: id.Name} }
 
-// selectStmt moves all channels and values of a select before it, in their order, where one of its cases both calls and reads.
+// selectStmt moves all channels and sent values before a select, in source order, if one of its cases both calls and reads.
 func (o *orderer) selectStmt(s *ast.SelectStmt, moved *[]ast.Stmt) {
 	var operands []*ast.Expr
 	mixed := false
@@ -176,7 +177,7 @@ func (o *orderer) selectStmt(s *ast.SelectStmt, moved *[]ast.Stmt) {
 	}
 }
 
-// communication returns the places of the channel and, for a send, the value of a select's case.
+// communication returns the places of a select case's operands: the channel and, for a send, the value.
 func communication(c *ast.CommClause) []*ast.Expr {
 	var x ast.Expr
 	switch s := c.Comm.(type) {

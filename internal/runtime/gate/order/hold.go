@@ -6,7 +6,8 @@ import (
 	"go/types"
 )
 
-// holdAs moves an expression of type t into a variable, and returns the variable; the expression itself where its type cannot be written.
+// holdAs moves an expression of type t into a variable, and returns the variable. If the type cannot be written, it records a failure and returns the
+// expression.
 func (o *orderer) holdAs(x ast.Expr, t types.Type, moved *[]ast.Stmt) ast.Expr {
 	def, use := o.variable(x.Pos())
 	if t == nil || o.ownType(x) || types.Identical(t, types.Default(t)) && types.Identical(t, o.defaultOf(x)) {
@@ -27,8 +28,8 @@ func define(def *ast.Ident, x ast.Expr) ast.Stmt {
 	return &ast.AssignStmt{Lhs: []ast.Expr{def}, TokPos: x.Pos(), Tok: token.DEFINE, Rhs: []ast.Expr{x}}
 }
 
-// ownType reports whether an expression has its type of its own, whatever it is used for. Comparisons, shifts of constants and what
-// consists of them have not.
+// ownType reports whether the type of an expression does not depend on its use. That of comparisons, of shifts of constants, and of what consists of
+// them, does.
 func (o *orderer) ownType(e ast.Expr) bool {
 	switch x := e.(type) {
 	case *ast.ParenExpr:
@@ -52,7 +53,7 @@ func (o *orderer) ownType(e ast.Expr) bool {
 		if !o.info.Types[x.Fun].IsBuiltin() {
 			return true
 		}
-		switch o.builtinName(x) { // of constants and shifts they make what is asked of them
+		switch o.builtinName(x) { // with untyped arguments their result is untyped
 		case "complex", "real", "imag", "min", "max":
 			return false
 		}
@@ -60,8 +61,7 @@ func (o *orderer) ownType(e ast.Expr) bool {
 	return true
 }
 
-// defaultOf returns the type that a variable gets which is declared with an expression without a type of its own; nil where that
-// is not sure.
+// defaultOf returns the type of a variable that is declared with e, an expression without a type of its own; nil if that is not certain.
 func (o *orderer) defaultOf(e ast.Expr) types.Type {
 	if x, ok := ast.Unparen(e).(*ast.BinaryExpr); ok && comparison(x.Op) {
 		return types.Typ[types.Bool]

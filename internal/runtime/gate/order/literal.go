@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// constantsFirst puts the entries of a map literal that are laid out when the program is compiled before the others, as the compiler does: where
-// two keys are equal, the later one stays.
+// constantsFirst moves the static entries of a map literal before the others, as the compiler does. It matters where two keys are equal: the later
+// entry wins.
 func (o *orderer) constantsFirst(x *ast.CompositeLit) {
 	m, ok := under[*types.Map](o.typeOf(x))
 	if !ok {
@@ -33,8 +33,8 @@ func (o *orderer) staticEntry(e ast.Expr, m *types.Map) bool {
 	return ok && o.static(kv.Key, m.Key()) && o.static(kv.Value, m.Elem())
 }
 
-// static reports whether an expression that becomes a value of type to is laid out when the program is compiled: a constant, nil, or a struct
-// or array of such. A constant that goes into an interface is not, once the compiler has put it in order.
+// static reports whether the compiler lays out an expression, used as a value of type to, in the program's data: a constant, nil, or a struct or array
+// of these. A constant that is converted to an interface is not static.
 func (o *orderer) static(e ast.Expr, to types.Type) bool {
 	tv := o.info.Types[e]
 	if tv.IsNil() {
@@ -59,7 +59,7 @@ func (o *orderer) static(e ast.Expr, to types.Type) bool {
 	return true
 }
 
-// literal moves what is evaluated ahead in a composite literal.
+// literal moves what the compiler evaluates early in a composite literal.
 func (o *orderer) literal(x *ast.CompositeLit, e *ast.Expr, moved *[]ast.Stmt) {
 	if m, ok := under[*types.Map](o.typeOf(x)); ok {
 		o.mapLiteral(x, m, e, moved)
@@ -68,10 +68,10 @@ func (o *orderer) literal(x *ast.CompositeLit, e *ast.Expr, moved *[]ast.Stmt) {
 	o.elements(x, func(e *ast.Expr, to types.Type) { o.exprTo(e, to, moved) })
 }
 
-// elements calls do for each value of a struct, an array or a slice, with the type that it becomes.
+// elements calls do for each value of a struct, array or slice literal, with the type of its field or element.
 func (o *orderer) elements(x *ast.CompositeLit, do func(e *ast.Expr, to types.Type)) {
 	t := o.typeOf(x)
-	if p, ok := under[*types.Pointer](t); ok { // {} in place of &T{}
+	if p, ok := under[*types.Pointer](t); ok { // {} short for &T{}
 		t = p.Elem()
 	}
 	for i := range x.Elts {
@@ -84,7 +84,7 @@ func (o *orderer) elements(x *ast.CompositeLit, do func(e *ast.Expr, to types.Ty
 	}
 }
 
-// elementOf returns the type of element i of a struct, an array or a slice.
+// elementOf returns the type of element or field i of a struct, array or slice.
 func (o *orderer) elementOf(t types.Type, i int, kv *ast.KeyValueExpr) types.Type {
 	if s, ok := under[*types.Struct](t); ok {
 		if kv == nil {
@@ -104,7 +104,7 @@ func (o *orderer) elementOf(t types.Type, i int, kv *ast.KeyValueExpr) types.Typ
 	return nil
 }
 
-// mapLiteral makes a map of the constant entries, and assignments of the others.
+// mapLiteral replaces a map literal by one of its constant entries, followed by assignments of the others.
 func (o *orderer) mapLiteral(x *ast.CompositeLit, m *types.Map, e *ast.Expr, moved *[]ast.Stmt) {
 	o.constantsFirst(x)
 	first := slices.IndexFunc(x.Elts, func(e ast.Expr) bool { return !o.staticEntry(e, m) })
@@ -130,7 +130,7 @@ func (o *orderer) mapLiteral(x *ast.CompositeLit, m *types.Map, e *ast.Expr, mov
 	*e = id
 }
 
-// complete writes the type of a literal that has left it out.
+// complete adds the type to a literal that leaves it out.
 func (o *orderer) complete(e *ast.Expr, t types.Type) {
 	lit, ok := (*e).(*ast.CompositeLit)
 	if !ok || lit.Type != nil {

@@ -4,18 +4,18 @@ import (
 	"go/types"
 )
 
-// How the compiler passes a key to the functions of a map.
+// How the compiler passes a key to the map functions of the Go runtime.
 const (
-	keyByValue   = iota // as it is, when the map is asked
-	keyByAddress        // the key's own address, or that of a copy which it makes at once
-	keyCopied           // in a copy which it makes at once
+	keyByValue   = iota // by value, at the time of the map operation
+	keyByAddress        // by its address; a key without one is copied early
+	keyCopied           // by the address of an early copy
 )
 
-// largestElement is the size in bytes above which a map of any keys takes them by address (internal/abi.MapMaxElemBytes).
+// largestElement is the element size in bytes above which every map takes its keys by address (internal/abi.MapMaxElemBytes).
 const largestElement = 128
 
-// keyPassing says how keys of a map are passed: words and strings by value, structs and arrays that are a word or a string in a copy, others by
-// address.
+// keyPassing returns how the keys of a map are passed: words and strings by value, structs and arrays that consist of one word or string by an early
+// copy, others by address.
 func keyPassing(m *types.Map) int {
 	if open(m.Key()) || open(m.Elem()) {
 		return keyByValue
@@ -32,7 +32,7 @@ func keyPassing(m *types.Map) int {
 	return keyByValue
 }
 
-// plainMemory reports whether two values of a type are equal where their bytes are.
+// plainMemory reports whether two values of a type are equal exactly if their bytes are equal.
 func plainMemory(t types.Type) bool {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
@@ -62,8 +62,8 @@ func plainMemory(t types.Type) bool {
 	return false
 }
 
-// inRegisters reports whether the compiler keeps values of a type in registers: four words at most, in structs of four fields and arrays of
-// one element.
+// inRegisters reports whether the compiler keeps values of a type in registers: at most four words, in structs of at most four fields and arrays of at
+// most one element.
 func inRegisters(t types.Type) bool {
 	if open(t) || sizes.Sizeof(t) > 4*sizes.Sizeof(types.Typ[types.Uintptr]) {
 		return false
@@ -82,7 +82,7 @@ func inRegisters(t types.Type) bool {
 	return true
 }
 
-// pointers reports whether values of a type hold pointers.
+// pointers reports whether values of a type contain pointers.
 func pointers(t types.Type) bool {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
@@ -100,7 +100,7 @@ func pointers(t types.Type) bool {
 	return true
 }
 
-// open reports whether a type depends on a type parameter: its size is not known here.
+// open reports whether a type depends on a type parameter, so that its size is unknown.
 func open(t types.Type) bool { return (&opener{seen: map[types.Type]bool{}}).open(t) }
 
 type opener struct{ seen map[types.Type]bool }

@@ -1,10 +1,10 @@
-// Package order gives a program the order of evaluation of the Go compiler.
+// Package order rewrites a program so that go/ssa evaluates it in the Go compiler's order.
 //
-// The language leaves open whether the operands of node{pos: p.pos, kid: p.parse()} or of return v, json.Unmarshal(data, &v) are read before or after
-// the call. The compiler makes the calls of a statement first and reads variables, fields and elements afterwards; go/ssa reads each as
-// it comes; programs come to rely on the former. So where a statement both calls and reads, what the compiler evaluates ahead of a
-// statement moves into variables before it. The rules are those of cmd/compile/internal/walk/order.go: statement.go and flow.go follow its stmt,
-// expression.go its expr1, runtimetypes.go says of which types it takes addresses.
+// The language does not specify whether node{pos: p.pos, kid: p.parse()} or return v, json.Unmarshal(data, &v) reads its operands before or after
+// the call. The compiler makes the calls of a statement first and reads variables, fields and elements afterwards. go/ssa evaluates from left to
+// right. Programs rely on the compiler. So where a statement both calls and reads, the package moves what the compiler evaluates early into new
+// variables before the statement. The rules are those of cmd/compile/internal/walk/order.go: statement.go and flow.go follow its stmt, expression.go
+// its expr1. runtimetypes.go says for which types the compiler takes addresses.
 package order
 
 import (
@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Apply rewrites a checked file, whose types are in info, and reports whether it changed anything: then the file has to be checked again. An
-// error names the first place whose order cannot be expressed; the file is spoilt then. Source is the file's text.
+// Apply rewrites a type-checked file, whose types are in info, and reports whether it changed anything. A changed file has to be checked again.
+// A failure names the first place whose order cannot be expressed; the file is then half rewritten and must not be used. Source is the file's text.
 func Apply(file *ast.File, info *types.Info, pkg *types.Package, source string) (changed bool, failure *Failure) {
 	o := &orderer{info: info, pkg: pkg, prefix: "moved_", done: map[ast.Stmt]bool{}, survey: survey(file, info)}
 	for strings.Contains(source, o.prefix) {
@@ -40,9 +40,9 @@ type orderer struct {
 	info    *types.Info
 	pkg     *types.Package
 	survey  surveyor
-	prefix  string // of the names of new variables; the program has no such name
+	prefix  string // of the names of new variables; it does not occur in the program
 	count   int    // of new variables
-	changed bool   // something else
+	changed bool   // the file changed in another way than by new variables
 	done    map[ast.Stmt]bool
 	failure *Failure
 }
@@ -77,7 +77,7 @@ func (o *orderer) list(stmts []ast.Stmt) []ast.Stmt {
 	return out
 }
 
-// place returns what stands for a statement of a list.
+// place returns the statements that replace a statement of a list.
 func (o *orderer) place(s ast.Stmt) []ast.Stmt {
 	if l, ok := s.(*ast.LabeledStmt); ok {
 		return o.labeled(l)
@@ -86,13 +86,13 @@ func (o *orderer) place(s ast.Stmt) []ast.Stmt {
 	switch {
 	case len(moved) == 0:
 		return []ast.Stmt{s}
-	case scoped, len(o.survey.gotos) > 0 && !declares(s): // no goto may jump over a variable
+	case scoped, len(o.survey.gotos) > 0 && !declares(s): // a goto must not jump over a declaration
 		return []ast.Stmt{block(s, append(moved, s))}
 	}
 	return append(moved, s)
 }
 
-// labeled keeps a label at its statement for break and continue, and puts one for goto before what has moved.
+// labeled handles a labeled statement: break and continue need the label at the statement itself, goto needs one before the moved statements.
 func (o *orderer) labeled(l *ast.LabeledStmt) []ast.Stmt {
 	stmts := o.place(l.Stmt)
 	if len(stmts) == 1 && stmts[0] == l.Stmt {
@@ -123,7 +123,7 @@ func (o *orderer) labeled(l *ast.LabeledStmt) []ast.Stmt {
 	return append(out, stmts...)
 }
 
-// packageVariables brings the initial values of package variables into order.
+// packageVariables rewrites the initial values of package variables.
 func (o *orderer) packageVariables(g *ast.GenDecl) {
 	for _, spec := range g.Specs {
 		v := spec.(*ast.ValueSpec)
@@ -135,8 +135,8 @@ func (o *orderer) packageVariables(g *ast.GenDecl) {
 	}
 }
 
-// initial makes a function of an initial value of type t that needs statements before it. The compiler assigns the elements of structs,
-// arrays and slices one by one here.
+// initial wraps an initial value of type t in a function if it needs statements before it. The elements of structs, arrays and slices are handled
+// one by one, because the compiler assigns them so in package variables.
 func (o *orderer) initial(e *ast.Expr, t types.Type) {
 	x, at := ast.Unparen(*e), (*e).Pos()
 	if u, ok := x.(*ast.UnaryExpr); ok && u.Op == token.AND {
@@ -151,7 +151,7 @@ func (o *orderer) initial(e *ast.Expr, t types.Type) {
 	if !o.mixed(*e) {
 		return
 	}
-	if t == nil { // of a blank variable
+	if t == nil { // the variable is blank
 		t = o.typeOf(*e)
 	}
 	var moved []ast.Stmt
@@ -167,7 +167,7 @@ func (o *orderer) initial(e *ast.Expr, t types.Type) {
 	*e = called(*e, result, append(moved, &ast.ReturnStmt{Return: at, Results: []ast.Expr{*e}}))
 }
 
-// variable returns a new name, and a use of it.
+// variable returns two identifiers of the same new name: one for its declaration, one for its use.
 func (o *orderer) variable(pos token.Pos) (def, use *ast.Ident) {
 	o.count++
 	name := fmt.Sprintf("%s%d", o.prefix, o.count)
@@ -180,7 +180,7 @@ func (o *orderer) fail(pos token.Pos) {
 	}
 }
 
-// called returns a call of a function with these statements; result is nil where it returns nothing.
+// called returns a call of a function literal with these statements. Result is its result type; nil means none.
 func called(at ast.Node, result ast.Expr, stmts []ast.Stmt) *ast.CallExpr {
 	lit := &ast.FuncLit{Type: &ast.FuncType{Func: at.Pos(), Params: &ast.FieldList{}}, Body: block(at, stmts)}
 	if result != nil {
@@ -193,7 +193,7 @@ func block(at ast.Node, stmts []ast.Stmt) *ast.BlockStmt {
 	return &ast.BlockStmt{Lbrace: at.Pos(), List: stmts, Rbrace: at.End()}
 }
 
-// declares reports whether a statement declares names in the block that it stands in.
+// declares reports whether a statement declares names in its block.
 func declares(s ast.Stmt) bool {
 	if a, ok := s.(*ast.AssignStmt); ok {
 		return a.Tok == token.DEFINE
@@ -202,7 +202,7 @@ func declares(s ast.Stmt) bool {
 	return ok
 }
 
-// names reports whether expressions are plain variables, all of them.
+// names reports whether all expressions are plain identifiers.
 func names(list []ast.Expr) bool {
 	return !slices.ContainsFunc(list, func(e ast.Expr) bool {
 		_, ok := ast.Unparen(e).(*ast.Ident)

@@ -7,12 +7,12 @@ import (
 	"runtime"
 )
 
-// This file says what the types of an expression mean for the order in which the compiler evaluates it. It asks about expressions of the program
-// alone, before anything in them has moved: what moved has no type yet. What depends on a type parameter is not known here.
+// This file has the type-dependent part of the compiler's order. Its functions accept only original expressions of the program: moved ones have no type
+// in info yet. The layout of types that depend on a type parameter is unknown.
 
 var sizes = types.SizesFor("gc", runtime.GOARCH)
 
-// under returns the underlying type of t, if it is a T.
+// under returns the underlying type of t if it is a T.
 func under[T types.Type](t types.Type) (T, bool) {
 	if t == nil {
 		var none T
@@ -29,7 +29,7 @@ func (o *orderer) typeOf(e ast.Expr) types.Type {
 	return o.info.TypeOf(e)
 }
 
-// settled reports whether an expression is a constant, nil, a type or a function literal: there is nothing to evaluate.
+// settled reports whether there is nothing to evaluate: the expression is a constant, nil, a type or a function literal.
 func (o *orderer) settled(e ast.Expr) bool {
 	if _, ok := e.(*ast.FuncLit); ok {
 		return true
@@ -45,7 +45,7 @@ func (o *orderer) element(e ast.Expr) types.Type {
 	return nil
 }
 
-// parameter returns the type that argument i of a call becomes; nil where it is not known.
+// parameter returns the type of the parameter that receives argument i of a call; nil if it is unknown.
 func parameter(sig *types.Signature, i int, x *ast.CallExpr) types.Type {
 	if sig == nil || sig.Params().Len() == 0 {
 		return nil
@@ -60,7 +60,7 @@ func parameter(sig *types.Signature, i int, x *ast.CallExpr) types.Type {
 	return sig.Params().At(min(i, last)).Type()
 }
 
-// builtinName returns the name of the built-in function that a call is of.
+// builtinName returns the name of the built-in function that is called.
 func (o *orderer) builtinName(x *ast.CallExpr) string {
 	if id, ok := ast.Unparen(x.Fun).(*ast.Ident); ok {
 		if b, ok := o.info.Uses[id].(*types.Builtin); ok {
@@ -70,7 +70,7 @@ func (o *orderer) builtinName(x *ast.CallExpr) string {
 	return ""
 }
 
-// converts reports whether a call converts a value that is no constant from one kind of type to another.
+// converts reports whether a call is a conversion, of a value that is not constant, from one kind of type to another.
 func (o *orderer) converts(x *ast.CallExpr, from, to func(types.Type) bool) bool {
 	if len(x.Args) != 1 || !o.info.Types[x.Fun].IsType() || o.info.Types[x.Args[0]].Value != nil {
 		return false
@@ -105,7 +105,7 @@ func array(t types.Type) bool {
 	return ok
 }
 
-// aggregate reports whether a type is a struct or an array: the compiler compares such by their addresses.
+// aggregate reports whether a type is a struct or an array. The compiler compares these by address.
 func aggregate(t types.Type) bool {
 	_, isStruct := under[*types.Struct](t)
 	_, isArray := under[*types.Array](t)
@@ -120,7 +120,7 @@ func comparison(op token.Token) bool {
 	return false
 }
 
-// addressable reports whether an expression has an address: what moved has.
+// addressable reports whether an expression has an address. New variables have one.
 func (o *orderer) addressable(e ast.Expr) bool {
 	switch x := e.(type) {
 	case *ast.ParenExpr:
@@ -147,8 +147,8 @@ func (o *orderer) addressable(e ast.Expr) bool {
 	return false
 }
 
-// assertedLate reports whether the compiler asserts a type late, as it does where interfaces hold values of the type directly, and where
-// the type depends on a type parameter.
+// assertedLate reports whether the compiler evaluates an assertion to the type after the calls of its statement: interfaces hold values of the type
+// directly, or the type depends on a type parameter.
 func assertedLate(t types.Type) bool {
 	return t == nil || direct(t) || open(t)
 }
@@ -166,7 +166,7 @@ func direct(t types.Type) bool {
 	return false
 }
 
-// byAddress reports whether a value of a type goes into an interface by its address, as all do but words without pointers, strings and slices.
+// byAddress reports whether a value of the type is converted to an interface by its address. Only words without pointers, strings and slices are not.
 func byAddress(t types.Type) bool {
 	if open(t) {
 		return false
@@ -182,7 +182,7 @@ func byAddress(t types.Type) bool {
 	return !isText(sole) && !isBytes(sole)
 }
 
-// component returns the one part of which a type consists, if it is one, or the type.
+// component returns the only field or element of a struct or array type that has exactly one, recursively; otherwise the type itself.
 func component(t types.Type) types.Type {
 	switch u := t.Underlying().(type) {
 	case *types.Struct:

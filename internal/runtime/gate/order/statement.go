@@ -6,8 +6,8 @@ import (
 	"go/types"
 )
 
-// stmt moves what the compiler evaluates ahead of a statement, and returns the statements that go before it. Where they are scoped, what they
-// declare is meant for this statement alone, and they have to stand in a block with it.
+// stmt moves what the compiler evaluates early out of a statement, and returns the statements that go before it. If scoped, these declare names of the
+// statement's own scope, and have to be in a block with it.
 func (o *orderer) stmt(s ast.Stmt) (moved []ast.Stmt, scoped bool) {
 	if o.done[s] {
 		return nil, false
@@ -22,7 +22,7 @@ func (o *orderer) stmt(s ast.Stmt) (moved []ast.Stmt, scoped bool) {
 		o.alone(&s.X, &moved)
 	case *ast.ReturnStmt:
 		o.results(s, &moved)
-	case *ast.DeferStmt: // the function and its operands are evaluated now
+	case *ast.DeferStmt: // the function and its arguments are evaluated now
 		if o.mixed(s.Call) {
 			o.call(s.Call, &moved)
 		}
@@ -39,14 +39,14 @@ func (o *orderer) stmt(s ast.Stmt) (moved []ast.Stmt, scoped bool) {
 	return moved, false
 }
 
-// alone moves what is evaluated ahead of the one expression of a statement.
+// alone moves what the compiler evaluates early in the only expression of a statement.
 func (o *orderer) alone(e *ast.Expr, moved *[]ast.Stmt) {
 	if *e != nil && o.mixed(*e) {
 		o.parts(e, moved)
 	}
 }
 
-// values moves what is evaluated ahead of expressions that become values of given types; a nil type is any.
+// values moves what the compiler evaluates early in expressions that become values of the given types; nil stands for any type.
 func (o *orderer) values(list []ast.Expr, target func(i int) types.Type, moved *[]ast.Stmt) {
 	if len(list) == 1 {
 		o.parts(&list[0], moved)
@@ -65,7 +65,7 @@ func (o *orderer) results(s *ast.ReturnStmt, moved *[]ast.Stmt) {
 	o.values(s.Results, func(i int) types.Type { return to.At(i).Type() }, moved)
 }
 
-// assign moves the calls of an assignment: first those in what is assigned to.
+// assign moves what the compiler evaluates early in an assignment, first on its left side.
 func (o *orderer) assign(a *ast.AssignStmt, moved *[]ast.Stmt) {
 	all := a.Rhs
 	if a.Tok != token.DEFINE {
@@ -99,7 +99,7 @@ func (o *orderer) assign(a *ast.AssignStmt, moved *[]ast.Stmt) {
 	}
 }
 
-// tuple moves an expression with several results.
+// tuple moves an expression with several results into variables.
 func (o *orderer) tuple(a *ast.AssignStmt, moved *[]ast.Stmt) {
 	at := a.Rhs[0].Pos()
 	first := &ast.AssignStmt{TokPos: at, Tok: token.DEFINE, Rhs: a.Rhs}
@@ -113,7 +113,7 @@ func (o *orderer) tuple(a *ast.AssignStmt, moved *[]ast.Stmt) {
 		if call || i == 0 || t == nil || types.IsInterface(t) || types.Identical(t, types.Typ[types.Bool]) {
 			continue
 		}
-		to := o.typeExpr(t, at) // the second result of v, ok has any boolean type
+		to := o.typeExpr(t, at) // ok of v, ok may have any boolean type
 		if to == nil {
 			o.fail(at)
 			continue
@@ -123,7 +123,7 @@ func (o *orderer) tuple(a *ast.AssignStmt, moved *[]ast.Stmt) {
 	*moved = append(*moved, first)
 }
 
-// variables moves calls before declarations; declarations of one group that stand before them go there, too.
+// variables moves what the compiler evaluates early before a group of declarations. Earlier declarations of the group move with it.
 func (o *orderer) variables(s *ast.DeclStmt, moved *[]ast.Stmt) {
 	g, ok := s.Decl.(*ast.GenDecl)
 	if !ok || g.Tok != token.VAR {

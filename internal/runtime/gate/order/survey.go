@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// A surveyor knows what has to be known of a whole file.
+// A surveyor collects the facts that need a look at the whole file.
 type surveyor struct {
 	info    *types.Info
-	shared  map[types.Object]bool              // variables that calls may change: those of the package, captured ones, those whose address is taken
-	gotos   map[*types.Label][]*ast.BranchStmt // that jump to a label
-	left    map[*types.Label]bool              // labels of break and continue
-	results map[*ast.ReturnStmt]*types.Tuple   // of the function that a return statement leaves
+	shared  map[types.Object]bool              // variables that a call may change: package variables, captured ones, those whose address is taken
+	gotos   map[*types.Label][]*ast.BranchStmt // by target
+	left    map[*types.Label]bool              // targets of break and continue
+	results map[*ast.ReturnStmt]*types.Tuple   // result types of the function that contains the statement
 	places  map[*ast.IndexExpr]bool            // elements that are assigned to or whose address is taken
-	imports map[string][]string                // names, by path
-	outer   []ast.Node                         // the functions around what is visited
+	imports map[string][]string                // names by path
+	outer   []ast.Node                         // functions around the visited node, innermost last
 }
 
 func survey(file *ast.File, info *types.Info) surveyor {
@@ -112,7 +112,7 @@ func (s *surveyor) foreign(v *types.Var) bool {
 	return v.Pos() < f.Pos() || v.Pos() > f.End()
 }
 
-// share notes the variable of which an expression is a part, whose address may be taken.
+// share notes that the variable to which an expression belongs may have its address taken.
 func (s *surveyor) share(e ast.Expr) {
 	if id := s.locate(e); id != nil {
 		if v, ok := s.info.Uses[id].(*types.Var); ok {
@@ -121,7 +121,7 @@ func (s *surveyor) share(e ast.Expr) {
 	}
 }
 
-// locate notes that an expression stands for a place, not for the value in it, and returns the variable that the place is a part of, or nil.
+// locate notes that an expression denotes a location, not a value, and returns the variable that contains the location, or nil.
 func (s *surveyor) locate(e ast.Expr) *ast.Ident {
 	switch x := e.(type) {
 	case *ast.ParenExpr:

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// typeExpr writes a type as a program names it at a place; nil where it cannot.
+// typeExpr returns the expression for a type as the program can write it at a position; nil if it cannot.
 func (o *orderer) typeExpr(t types.Type, at token.Pos) ast.Expr {
 	switch t := t.(type) {
 	case *types.Basic:
@@ -75,7 +75,7 @@ func (o *orderer) interfaceType(t *types.Interface, at token.Pos) ast.Expr {
 		return nil
 	}
 	list := &ast.FieldList{Opening: at, Closing: at}
-	for m := range t.Methods() { // those of embedded interfaces, too
+	for m := range t.Methods() { // includes those of embedded interfaces
 		f := &ast.Field{Names: []*ast.Ident{{NamePos: at, Name: m.Name()}}, Type: o.funcType(m.Signature(), at, "")}
 		if f.Type == nil {
 			return nil
@@ -101,7 +101,7 @@ func (o *orderer) instance(obj types.Object, args *types.TypeList, at token.Pos)
 	return list
 }
 
-// typeName returns the name of a type's object, qualified where it is another package's; nil where the program gives it no name at that place.
+// typeName returns the name of a type, qualified if it belongs to another package; nil if the program has no name for it at that position.
 func (o *orderer) typeName(obj types.Object, at token.Pos) ast.Expr {
 	if obj == nil {
 		return nil
@@ -125,7 +125,7 @@ func (o *orderer) typeName(obj types.Object, at token.Pos) ast.Expr {
 	return nil
 }
 
-// funcType writes the type of a function; its parameters are called names, followed by a number, where names is not empty.
+// funcType returns the expression for a function type. If names is not empty, parameters are called that, followed by a number.
 func (o *orderer) funcType(sig *types.Signature, at token.Pos, names string) ast.Expr {
 	params := o.fields(sig.Params(), at, names)
 	results := o.fields(sig.Results(), at, "")
@@ -142,7 +142,7 @@ func (o *orderer) funcType(sig *types.Signature, at token.Pos, names string) ast
 	return &ast.FuncType{Func: at, Params: params, Results: results}
 }
 
-// fields writes parameters or results; nil where a type cannot be written.
+// fields returns the field list of parameters or results; nil if a type cannot be written.
 func (o *orderer) fields(t *types.Tuple, at token.Pos, names string) *ast.FieldList {
 	list := &ast.FieldList{Opening: at, Closing: at}
 	for i := range t.Len() {

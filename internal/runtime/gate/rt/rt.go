@@ -13,7 +13,7 @@ import (
 // Reads counts a run's reads of the clock and of randomness.
 type Reads struct {
 	Clock      int `json:"clock,omitempty"`  // readings of the clock
-	Randomness int `json:"chance,omitempty"` // draws, of whatever size
+	Randomness int `json:"chance,omitempty"` // draws of any size
 }
 
 // Env is the clock and the randomness of one compiled program: one run after another, never two at once.

@@ -20,10 +20,10 @@ const runnerThreads = 8
 // addressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
 const addressSpace = 4 << 30
 
-// threadStack is more than the Go runtime needs of a stack that is not Go's.
+// threadStack is the limit of the first thread's stack in bytes, more than the Go runtime needs there.
 const threadStack = 1 << 20
 
-// untouched is data of every runner that nothing writes to, tables of the Go runtime and its libraries for the most part, but that counts.
+// untouched is the size of data, in bytes, that every runner maps and never writes to, mostly tables of the Go runtime and libraries. RLIMIT_DATA counts it.
 const untouched = 64 << 20
 
 // limitProcess sets the limits of the runner process, and leaves those that are lower already.
@@ -44,7 +44,7 @@ func limitProcess(cfg *wire.Config, layers map[string]string) {
 		limit("data", unix.RLIMIT_DATA, uint64(cfg.Memory+untouched))
 		limit("as", unix.RLIMIT_AS, uint64(addressSpace+4*cfg.Memory))
 	}
-	limit("stack", unix.RLIMIT_STACK, threadStack) // the first thread's grows by itself, and is no data
+	limit("stack", unix.RLIMIT_STACK, threadStack) // the first thread's stack grows by itself, and does not count as data
 	limit("cpu", unix.RLIMIT_CPU, uint64(cfg.CPUSeconds))
 	limit("nofile", unix.RLIMIT_NOFILE, 16)
 	limit("fsize", unix.RLIMIT_FSIZE, 0)

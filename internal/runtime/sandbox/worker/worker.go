@@ -77,8 +77,8 @@ func (f descriptor) Write(p []byte) (int, error) {
 const (
 	// maxStack lies below the hard limits, so that the Go runtime dies in good order.
 	maxStack = 64 << 20
-	// procs is one: a collector on a second thread stands still while other processes have its processor, and the program goes on making
-	// garbage meanwhile, gigabytes a second. On a busy machine programs ended for lack of memory that kept next to nothing.
+	// procs is one. A collector on a second thread stands still while another process has its processor, and the program allocates on,
+	// gigabytes a second: on a busy machine programs that kept almost nothing ran out of memory.
 	procs = 1
 	// maxFrame bounds what the daemon may send, which is trusted.
 	maxFrame = 1 << 30

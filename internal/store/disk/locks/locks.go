@@ -74,7 +74,7 @@ func goroutine() int64 {
 	return id
 }
 
-// ranked is a lock's place in an order.
+// ranked is the part that a lock's place in an Order needs.
 type ranked struct {
 	order *Order
 	rank  int

@@ -37,7 +37,7 @@ func (f osFile) Preallocate(size int64) error {
 	}
 }
 
-// SyncAll syncs the file system of the directory, whatever else is on it.
+// SyncAll syncs the whole file system of the directory.
 func (d dirFS) SyncAll() error {
 	if !syncfsReports() {
 		return errors.ErrUnsupported
@@ -55,7 +55,7 @@ func (d dirFS) SyncAll() error {
 	}
 }
 
-// syncfsReports reports whether syncfs says that something could not be written, as it does since Linux 5.8: syncfs(2).
+// syncfsReports reports whether syncfs returns write errors, as it does since Linux 5.8: see syncfs(2).
 var syncfsReports = sync.OnceValue(func() bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
@@ -84,9 +84,8 @@ func (d dirFS) Lock(name string) (unlock func() error, err error) {
 	})
 }
 
-// lock takes the lock file at path. A process that is killed while it starts a child leaves its lock with that child for
-// a moment, until the child runs its own program: while nobody holds the lock but such a child, lock tries again for as
-// long as again reports true.
+// lock takes the lock file at path. When a process is killed while it starts a child, that child keeps the lock until it
+// executes its own program. While only such a child holds the lock, lock tries again as long as again reports true.
 func lock(name, path string, again func() bool) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -119,7 +118,7 @@ func holderIn(f io.ReaderAt) string {
 	return strings.TrimSpace(string(text))
 }
 
-// ended reports whether there is no such process any more.
+// ended reports whether the process has ended.
 func ended(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	return err == nil && n > 0 && errors.Is(unix.Kill(n, 0), unix.ESRCH)

@@ -13,7 +13,7 @@ func (f osFile) Sync() error { return f.File.Sync() }
 // Preallocate does nothing: later writes may fail for lack of space, which is handled too.
 func (f osFile) Preallocate(int64) error { return nil }
 
-// SyncAll is not to be had here.
+// SyncAll is not supported on this system.
 func (d dirFS) SyncAll() error { return errors.ErrUnsupported }
 
 // Free is not known here: the disk is full when a write fails.

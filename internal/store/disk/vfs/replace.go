@@ -51,8 +51,8 @@ func (r *Replacer) writeSynced(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// A Batch replaces many files with two syncs in all. Each of them is replaced as Replace does it; together they are not: a crash may
-// leave some replaced and others not. It is used by one goroutine.
+// A Batch replaces many files with two syncs in all. Each file is replaced atomically, as by Replace, but the batch is not: after a
+// crash some files may be replaced and others not. A Batch is not safe for concurrent use.
 type Batch struct {
 	r      *Replacer
 	staged []staged
@@ -63,7 +63,7 @@ type staged struct{ temp, name string }
 // NewBatch returns an empty batch.
 func (r *Replacer) NewBatch() *Batch { return &Batch{r: r} }
 
-// Add has Commit make data the content of the file.
+// Add adds a file: Commit will replace its content by data.
 func (b *Batch) Add(name string, data []byte) error {
 	temp := fmt.Sprintf("%s/%d", TempDir, b.r.count.Add(1))
 	b.staged = append(b.staged, staged{temp, name})
@@ -78,7 +78,7 @@ func (b *Batch) Add(name string, data []byte) error {
 	return nil
 }
 
-// Commit replaces the files, durably. Where it fails, files that are not replaced yet stay as they were.
+// Commit replaces the files durably. If it fails, files that were not replaced yet stay as they were.
 func (b *Batch) Commit() error {
 	if err := b.r.SyncAll(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (b *Batch) Commit() error {
 	return b.r.SyncAll()
 }
 
-// Discard removes what Add wrote and Commit has not put in its place.
+// Discard removes the temporary files that Add wrote and Commit has not renamed.
 func (b *Batch) Discard() {
 	for _, s := range b.staged {
 		_ = b.r.Remove(s.temp) // Clean removes it at the next start

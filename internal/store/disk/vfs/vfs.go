@@ -28,8 +28,8 @@ type FS interface {
 	List(dir string) ([]string, error) // names, sorted; fs.ErrNotExist
 	Stat(name string) (Info, error)    // fs.ErrNotExist
 	SyncDir(dir string) error          // makes durable what was created, renamed and removed in it
-	// SyncAll makes durable whatever was written, created, renamed and removed before. errors.ErrUnsupported where the system cannot, or
-	// would not say that it failed.
+	// SyncAll makes everything durable that was written, created, renamed or removed before. errors.ErrUnsupported if the system has no such
+	// operation, or one that does not return write errors.
 	SyncAll() error
 	// Lock takes the lock file for this process until unlock, or until the process ends. *LockedError.
 	Lock(name string) (unlock func() error, err error)
