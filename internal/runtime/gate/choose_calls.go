@@ -60,6 +60,9 @@ func passesSliceAsOne(c *chooser, n *ast.CallExpr) bool {
 	if !ok || n.Ellipsis.IsValid() {
 		return false
 	}
+	if _, builtin := c.info.Uses[fun].(*types.Builtin); builtin {
+		return false // append, which appendsSlice is about
+	}
 	sig, ok := c.info.TypeOf(fun).Underlying().(*types.Signature)
 	return ok && sig.Variadic() && slices.ContainsFunc(n.Args, func(a ast.Expr) bool {
 		_, slice := c.info.TypeOf(a).Underlying().(*types.Slice)

@@ -109,7 +109,6 @@ func eachCurrent(t *testing.T, test func(t *testing.T, current string)) {
 }
 
 func TestLogFindsEachLine(t *testing.T) {
-	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(upTo(20)...)
@@ -154,7 +153,6 @@ func TestLogFindsEachLine(t *testing.T) {
 }
 
 func TestLogPages(t *testing.T) {
-	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(upTo(12)...)
@@ -207,7 +205,6 @@ func TestFindWithinSkipsOtherTimes(t *testing.T) {
 }
 
 func TestLogDropsItsOldest(t *testing.T) {
-	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		if oldest, err := l.Oldest(); oldest != nil || err != nil {
@@ -241,7 +238,6 @@ func TestLogDropsItsOldest(t *testing.T) {
 }
 
 func TestEraseKeepsTheOffsets(t *testing.T) {
-	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(upTo(12)...)
@@ -299,7 +295,6 @@ func openSynced(t *testing.T, current string) (*logTest, []Place) {
 // TestOpenTakesTheLogBack opens a log at each place where it was synced, with all that came later in its files: only
 // what was there at that place is.
 func TestOpenTakesTheLogBack(t *testing.T) {
-	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l, places := openSynced(t, current)
 		ops := len(l.fs.Ops())
@@ -317,7 +312,6 @@ func TestOpenTakesTheLogBack(t *testing.T) {
 }
 
 func TestOpenWithATornEnd(t *testing.T) {
-	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(0, 1)
@@ -346,7 +340,6 @@ func TestOpenWithATornEnd(t *testing.T) {
 // TestLogAfterPowerCuts cuts the power after every operation of a log that is synced after each line: opened at the last
 // place that was synced, it holds every line up to there.
 func TestLogAfterPowerCuts(t *testing.T) {
-	t.Parallel()
 	eachCurrent(t, func(t *testing.T, current string) {
 		l, places := openSynced(t, current)
 		synced := 0
