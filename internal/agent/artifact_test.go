@@ -97,7 +97,7 @@ func TestGenerationsOfContracts(t *testing.T) {
 	}
 }
 
-// What a switch asked for counts for itself, and takes no place of what served.
+// A generation that a switch asked for has its own counts, and does not displace the one that served.
 func TestGenerationsUnderSwitches(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact

@@ -87,7 +87,7 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.adopt(c)
 		if c.ResultOf == "" {
 			if next.CurrentID != c.Generation.ID {
-				c.ResultOf = c.Generation.ID // put aside: its results are its own
+				c.ResultOf = c.Generation.ID // it does not serve, so its results count only on itself
 			}
 			next.count(c)
 		}
@@ -181,7 +181,7 @@ func (a *Artifact) displace(g Generation) {
 // contracts that ended better than it failed, and always the current one, its parent and its newest approved ancestor.
 func (a *Artifact) prune() {
 	const latest, contracts = 3, 8
-	if len(a.Generations) > latest { // what a switch asked for takes no place of what served
+	if len(a.Generations) > latest { // a generation that a switch asked for does not displace the one that served
 		a.Generations = slices.DeleteFunc(slices.Clone(a.Generations), func(g *Generation) bool { return g.Aside && g.ID != a.CurrentID })
 	}
 	if len(a.Generations) <= latest {

@@ -2,55 +2,55 @@ package agent
 
 import "slices"
 
-// Bounds of what is kept of a method's calls as evidence.
+// Bounds of MethodEvidence.
 const (
-	MaxNotes = 200 // remarkable calls, the newest
-	maxPlain = 20  // calls without a remark, the newest
+	MaxNotes = 200 // the newest remarkable calls
+	maxPlain = 20  // the newest plain calls
 )
 
-// MethodEvidence is what is known of the outcomes of one method's calls, whatever became of the call log. It is a value:
-// lists are shared and never changed in place.
+// MethodEvidence aggregates the outcomes of one method's calls. It outlives their entries in the call log. A call is either
+// remarkable (see CallNote) or plain. Copies share lists, which are never changed in place.
 type MethodEvidence struct {
 	Role   string      `json:"role"`
 	Method string      `json:"method"`
-	Calls  int64       `json:"calls"`            // that ran a program, or failed to get one
-	Last   string      `json:"last"`             // when the newest of them began
-	After  int         `json:"after,omitempty"`  // ok calls without a remark since the newest note
-	Plain  []PlainCall `json:"plain,omitempty"`  // the newest ones without a remark, oldest first
-	Notes  []CallNote  `json:"notes,omitempty"`  // oldest first
-	Judged bool        `json:"judged,omitempty"` // a person has judged a call, now or once
+	Calls  int64       `json:"calls"`            // calls that ran a program, or failed to get one
+	Last   string      `json:"last"`             // when the newest of these began
+	After  int         `json:"after,omitempty"`  // plain calls since the newest note
+	Plain  []PlainCall `json:"plain,omitempty"`  // the newest plain calls, oldest first
+	Notes  []CallNote  `json:"notes,omitempty"`  // the newest remarkable calls, oldest first
+	Judged bool        `json:"judged,omitempty"` // a person has at some time given a verdict on a call
 }
 
-// PlainCall is an ok call without a remark.
+// PlainCall is an ok call with nothing remarkable.
 type PlainCall struct {
 	CallID string `json:"call_id"`
-	Root   string `json:"root,omitempty"` // as of a CallNote
+	Root   string `json:"root,omitempty"` // as in CallNote
 }
 
-// CallNote is one remarkable call: weak, failed, repaired within the call, or asked again.
+// CallNote is one remarkable call: it was weak, failed, was repaired within the call, or was asked again.
 type CallNote struct {
 	CallID      string   `json:"call_id"`
 	At          string   `json:"at"`
-	Root        string   `json:"root,omitempty"`   // the client's call below which it was made; "" for a client's own
-	Before      int      `json:"before,omitempty"` // ok calls of the method without a remark since the note before
+	Root        string   `json:"root,omitempty"`   // id of the client's call above a nested call; "" for a client's call
+	Before      int      `json:"before,omitempty"` // plain calls of the method between the previous note and this one
 	ErrorType   string   `json:"error_type,omitempty"`
 	Authored    bool     `json:"authored,omitempty"`
 	Class       Class    `json:"class,omitempty"`
 	Weak        []string `json:"weak,omitempty"`         // reasons
-	Passed      bool     `json:"passed,omitempty"`       // a nested call of it was weak: that one is to blame
-	CorrectedBy string   `json:"corrected_by,omitempty"` // the client's call that asked the root again
-	OwnContract string   `json:"own_contract,omitempty"` // the session of a call that brought its own contract, or whose session did
+	Passed      bool     `json:"passed,omitempty"`       // a nested call of this one was weak, and is the cause
+	CorrectedBy string   `json:"corrected_by,omitempty"` // id of the client's call that asked the root's question again
+	OwnContract string   `json:"own_contract,omitempty"` // session of the call, if the contract came with the call or the session
 }
 
 // OK reports whether the call answered.
 func (n *CallNote) OK() bool { return n.ErrorType == "" }
 
-// IsEvidence reports whether the entry says anything of a program: it has ended, and a program ran or was to run.
+// IsEvidence reports whether the entry says something about a program: the call has ended, and it ran a program or failed to get one.
 func (e *LogEntry) IsEvidence() bool {
 	return e.OutcomeStatus != StatusRunning && (e.ProgramSource != SourceNone || e.OutcomeStatus != StatusOK)
 }
 
-// NoteOf is what is kept of the call; ok is false for one without a remark.
+// NoteOf returns the note of a call; ok is false for a plain call.
 func NoteOf(e *LogEntry) (n CallNote, ok bool) {
 	n = CallNote{CallID: e.CallID, At: e.Timestamp, Root: e.RootCallID, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: failureOf(e),
 		Weak: e.WeakSuccessReasons, Passed: e.WeakNestedCalls > 0}
@@ -63,8 +63,8 @@ func NoteOf(e *LogEntry) (n CallNote, ok bool) {
 	return n, true
 }
 
-// failureOf is the class of the failure that the call met: its own, or that of the stored program which failed first and
-// was repaired within the call. What failed of a program that was not kept yet is no evidence against the one that is.
+// failureOf returns the class of the call's failure: its own, or that of the stored program that failed and was repaired within
+// the call. Failures of programs that were not stored do not count against the stored one.
 func failureOf(e *LogEntry) Class {
 	if e.FailureClass != ClassNone || e.Selection.Decision != DecideRun || len(e.AttemptFailures) == 0 {
 		return e.FailureClass
@@ -87,7 +87,7 @@ func (m *MethodEvidence) Add(e *LogEntry) {
 	m.note(n)
 }
 
-// Correct notes that the client's call root was asked again by the call by, at that time, for all calls of its tree.
+// Correct notes for all calls below root, and root itself, that the call by asked the question of root again at that time.
 func (m *MethodEvidence) Correct(root, by, at string) {
 	m.Notes = slices.Clone(m.Notes)
 	for i := range m.Notes {

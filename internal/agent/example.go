@@ -31,7 +31,7 @@ type Example struct {
 	Kwargs    json.RawMessage   `json:"kwargs"`
 	Context   json.RawMessage   `json:"context,omitempty"` // of the session, an object
 	Expect    Expectation       `json:"expect"`
-	Tolerance *float64          `json:"tolerance,omitempty"` // absolute, of numbers; 0: none at all; nil: 1e-9 relative
+	Tolerance *float64          `json:"tolerance,omitempty"` // largest absolute difference of numbers; 0 allows none; nil means 1e-9 relative
 	Note      string            `json:"note,omitempty"`
 	State     string            `json:"state"`
 	By        string            `json:"by,omitempty"` // who fixed it
@@ -108,7 +108,7 @@ func equalJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || bytes.Equal(canonical(a, sameDigits), canonical(b, sameDigits))
 }
 
-// sameDigits writes a number as programs get it, so that 1, 1.0 and 1e0 are the same. Whole numbers keep their digits.
+// sameDigits formats a number as programs get it, so that 1, 1.0 and 1e0 give the same text. Integers keep all digits.
 func sameDigits(n json.Number) any {
 	if !strings.ContainsAny(n.String(), ".eE") {
 		return n

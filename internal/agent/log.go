@@ -52,10 +52,10 @@ type AttemptFailure struct {
 	Hint         string         `json:"-"` // for the next prompt only: it may hold what other sessions said
 }
 
-// Contract sources that a call or its session has a part in.
+// Contract sources that involve a contract of the call or of its session.
 const (
-	ContractOfCall = "hash"   // a caller's alone
-	ContractMerged = "merged" // a caller's over the registry's
+	ContractOfCall = "hash"   // only the caller's contract
+	ContractMerged = "merged" // the caller's contract over the registry's
 )
 
 // LogEntry is the call log's line of one call.
@@ -66,7 +66,7 @@ type LogEntry struct {
 	TraceID      string `json:"trace_id"`
 	CallID       string `json:"call_id"`
 	ParentCallID string `json:"parent_call_id,omitempty"`
-	RootCallID   string `json:"root_call_id,omitempty"` // of a nested call: the client's call below which it was made
+	RootCallID   string `json:"root_call_id,omitempty"` // id of the client's call above a nested call
 	Depth        int    `json:"depth"`
 
 	Role         string            `json:"role"`

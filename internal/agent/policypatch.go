@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PolicyPatch builds a merge patch of a policy from NAME=VALUE pairs, whose names may have dots and whose values are JSON
-// where they parse, and from whole JSON objects. What comes later wins.
+// PolicyPatch builds a merge patch of a policy from NAME=VALUE pairs and whole JSON objects; later ones win. Names may have
+// dots. A value that does not parse as JSON is text.
 func PolicyPatch(words []string) (map[string]any, error) {
 	patch := map[string]any{}
 	for _, word := range words {
@@ -40,7 +40,7 @@ func PolicyPatch(words []string) (map[string]any, error) {
 	return patch, nil
 }
 
-// PolicyPatchOf is PolicyPatch of one text: a JSON object, or pairs with white space between them.
+// PolicyPatchOf is PolicyPatch for one text: a JSON object, or pairs separated by white space.
 func PolicyPatchOf(text string) (map[string]any, error) {
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "{") {
 		return PolicyPatch([]string{text})

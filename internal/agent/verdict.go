@@ -101,7 +101,8 @@ func (a *Artifact) putVerdict(v Verdict) {
 	a.supersede(&v)
 }
 
-// supersede lets the newest active verdict on what v judges stand, and no other. The list of verdicts is a copy.
+// supersede marks all verdicts on the same input and effects as v superseded, except for the newest active one. The list of verdicts is a
+// copy.
 func (a *Artifact) supersede(v *Verdict) {
 	newest := true
 	for i := range a.Verdicts {

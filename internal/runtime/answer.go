@@ -18,10 +18,10 @@ type answered struct {
 	source     string            // generated, persisted, repaired; "" when no program ran
 	program    *agent.Generation // the last one that ran; nil when none did
 	generation string            // its id; "" for a candidate until it is adopted
-	fresh      *candidate        // it is this candidate's; nil for a stored one
+	fresh      *candidate        // the program's candidate; nil for a stored program
 	facts      *report.Facts     // of the program
-	last       judged            // its attempt
-	kept       bool              // that attempt answers the call, so its effects count
+	last       judged            // the program's attempt
+	kept       bool              // the attempt answers the call, so its effects count
 
 	context  *agent.ContextChange
 	changes  []agent.ArtifactChange
@@ -34,19 +34,19 @@ type answered struct {
 	leaves    []func() // flights to leave after the commit
 
 	adaptive bool     // the stored program failed because an external response changed shape
-	drifted  []string // and these are the sources that changed
+	drifted  []string // the sources that changed
 }
 
 // A trail is what was tried for a call.
 type trail struct {
 	failures         []agent.AttemptFailure
-	rolledBack       bool // a failed attempt ran: what it did to the context is dropped
+	rolledBack       bool // a failed attempt ran, and its changes of the context were dropped
 	feedback         bool // the model was shown an earlier failure
 	repairAttempted  bool
 	repairSucceeded  bool
-	repairOpen       bool // the model was asked for a repair, and how it served is not known yet
-	repairShared     bool // with a call that counts it
-	guardrails       int  // recoveries of each kind that were used
+	repairOpen       bool // the model was asked for a repair whose success is not known yet
+	repairShared     bool // another call asked for the open repair, and counts it
+	guardrails       int  // recoveries used, as the next two
 	executionRepairs int
 	outcomeRepairs   int
 	requested        int // programs asked of the model

@@ -52,8 +52,8 @@ func (h *host) Predict(ctx context.Context, signature, inputs json.RawMessage) (
 	return res.JSON, nil
 }
 
-// question reads what the program asks and takes it from the budget of its run. A run has a budget of its own, so that a
-// repaired program does not find the questions used up that the failing one asked.
+// question decodes the program's question and deducts it from the budget of its run. Each run has its own budget, so that a
+// repaired program does not start with the budget of the failed one used up.
 func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sandbox.AuthoredError) {
 	c := h.call
 	q := predict.Request{Model: c.model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements, Bytes: maxAsked}}

@@ -7,10 +7,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// backoffs bound what failed forging costs: after a failure the same method is not forged again for the same contract
-// until a delay is over, which doubles with each further failure. A method whose programs replace each other one after the
-// other, none of which lasts, waits just so after a few of them. Provider outages and interruptions do not count. The
-// delays live in memory: a restart costs one more attempt. The zero value is ready.
+// backoffs bound the cost of failed forging. After a failure the same method is not forged again for the same contract until
+// a delay is over, which doubles with each further failure. The same applies to patches: after a few programs in a row that
+// replaced a failed one and did not last, each further one delays the next. Provider outages and interruptions do not count.
+// The delays are only in memory, so a restart costs one more attempt. The zero value is ready.
 type backoffs struct {
 	mu  sync.Mutex
 	all map[backoffKey]backoff // guarded by mu
@@ -23,23 +23,23 @@ type backoffKey struct {
 
 type backoff struct {
 	failures  int
-	patches   int // adopted programs in a row, each in the place of one that failed before long
+	patches   int // adopted programs in a row that each replaced one that soon failed
 	until     time.Time
 	errorType string // of the last failure
-	message   string // of it; never shown to callers, since it may hold another caller's text
+	message   string // of the last failure; never shown to callers, since it may contain another caller's text
 
-	candidate *candidate // that gave an honest error and runs until the delay is over; nil when none may
+	candidate *candidate // gave only an honest error, and runs until the delay is over; nil if there is none
 }
 
-// maxBackoffs bounds the methods that are remembered; beyond it the ones whose delay is over go. maxHeld bounds the
-// candidates among them, which have up to 64 KiB of code each.
+// maxBackoffs bounds the remembered methods; beyond it those whose delay is over are dropped. maxHeld bounds the held
+// candidates, which have up to 64 KiB of code each.
 const (
 	maxBackoffs = 4096
 	maxHeld     = 256
 )
 
-// failed records that forging failed, and returns when it may be tried again. Calls that shared one failed forge count it
-// once. cand is a program that may run meanwhile, or nil.
+// failed records that forging failed, and returns when it may be tried again. A failure that several calls shared counts
+// once. cand is a candidate that may run during the delay, or nil.
 func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now time.Time, p agent.BackoffPolicy) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +58,7 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 		return f.until
 	}
 	if cand != nil && b.holding(now) >= maxHeld {
-		return now // each call has one forged, rather than get the error of another input
+		return now // no room to hold it: each call forges, rather than get the error of another input
 	}
 	f.candidate = cand
 	f.until, f.errorType, f.message = now.Add(delayOf(f.failures, p)), o.ErrorType, o.ErrorMessage
@@ -69,9 +69,9 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 	return f.until
 }
 
-// patched records that a program took the place of one that failed. It ends the failures before it; but the first few of
-// a row are free, and each further one delays the next. lasted says that the replaced program had served long enough to
-// begin a new row.
+// patched records that a program replaced one that failed, and clears the failures before. The first few patches in a row
+// cause no delay, each further one delays the next. lasted says that the replaced program had served long enough to begin a
+// new row.
 func (b *backoffs) patched(k backoffKey, errorType string, lasted bool, now time.Time, p *agent.Policy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *backoffs) patched(k backoffKey, errorType string, lasted bool, now time
 	if lasted {
 		f.patches = 1
 	}
-	free := p.MaxRepairsBeforeRegen + 1 // a round of repairs and the new program after it
+	free := p.MaxRepairsBeforeRegen + 1 // one round of repairs, and the regeneration after it
 	if over := f.patches - free - 1; over >= 0 {
 		f.until = now.Add(delayOf(over, p.Backoff))
 	}
@@ -91,7 +91,7 @@ func (b *backoffs) patched(k backoffKey, errorType string, lasted bool, now time
 	}
 }
 
-// holding counts the candidates that are held, and lets go of those whose delay is over.
+// holding counts the held candidates, and drops those whose delay is over.
 func (b *backoffs) holding(now time.Time) (n int) {
 	for k, f := range b.all {
 		switch {

@@ -130,7 +130,7 @@ func changedSources(e Evidence) (out []string) {
 	return slices.Compact(out)
 }
 
-// sourcesOf lists the sources that the generation answered from, and those that its latest failing runs fetched.
+// sourcesOf lists the sources of the generation's answers, and those that its latest failed runs fetched.
 func sourcesOf(a *agent.Artifact, g *agent.Generation) []string {
 	out := slices.Collect(maps.Keys(g.Shapes))
 	for _, f := range a.Failures {

@@ -80,7 +80,7 @@ func (a *answered) persist() (CallResult, error) {
 	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, OK: a.outcome.OK()}, nil
 }
 
-// notAppended reports a call whose commit failed: it left no history record and no log entry, so this is all that says so.
+// notAppended logs and counts a call whose commit failed. Such a call has no history record and no entry in the call log.
 func (a *answered) notAppended(err error) {
 	a.span.EndFailed("commit", a.r.o.Now())
 	a.r.metrics.AppendFailed()

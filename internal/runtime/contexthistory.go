@@ -35,8 +35,8 @@ func (c *selected) contextFor(ctx context.Context, g *agent.Generation, h *host)
 	return seen
 }
 
-// shownContext is a stored context as clients see it: conversation_history is an array, empty where the context has none
-// or something else there.
+// shownContext returns a stored context as clients see it: conversation_history is an array, empty if the stored value is
+// missing or not an array.
 func shownContext(stored map[string]json.RawMessage, err error) (map[string]json.RawMessage, error) {
 	if err != nil || agent.Kind(stored[historyKey]) == "array" {
 		return stored, err

@@ -19,10 +19,10 @@ type candidate struct {
 
 	mu      sync.Mutex
 	adopted string      // the ID of the generation it became; guarded by mu
-	cost    agent.Usage // of an earlier call that had it written and did not adopt it; guarded by mu
+	cost    agent.Usage // of the earlier call that requested the candidate and did not adopt it; guarded by mu
 }
 
-// charge notes what the candidate cost a call that does not adopt it.
+// charge adds the usage of a call that requested the candidate and does not adopt it.
 func (c *candidate) charge(u agent.Usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ func (rec *recovery) backoffKey() backoffKey {
 	return backoffKey{methodKey{rec.role, rec.method}, rec.terms.checked}
 }
 
-// backingOff returns the failed forging that this call must not repeat yet.
+// backingOff returns the delay during which this call must not forge; false if there is none, or a held candidate may run.
 func (rec *recovery) backingOff() (backoff, bool) {
 	if rec.alone() || rec.policy.ForceGeneration {
 		return backoff{}, false
@@ -17,8 +17,7 @@ func (rec *recovery) backingOff() (backoff, bool) {
 	return wait, yes && wait.candidate == nil
 }
 
-// triedBefore is the outcome of a call whose program could not be forged a moment ago. It says nothing of what other
-// callers asked.
+// triedBefore is the outcome of a call during the delay after a failed forge. It reveals nothing about other callers' requests.
 func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 	o := agent.Failed(wait.errorType, "no program could be had for this method a moment ago; it is tried again later")
 	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.r.o.Now()).Milliseconds()}
@@ -27,9 +26,9 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 	return o
 }
 
-// updateBackoff records how forging ended: a success forgets earlier failures, a failure delays the next attempt. A
-// candidate that only gave an honest error is neither: it is not adopted, but it runs in the calls of the delay, of which
-// the first that it answers adopts it.
+// updateBackoff records how forging ended. A success clears earlier failures, a failure delays the next attempt. A candidate
+// that only gave an honest error is neither: it is held, not adopted, and runs in the calls of the delay. The first call that
+// it answers with a value adopts it.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
 	honest := rec.fresh != nil && rec.class == agent.ClassAuthored
@@ -41,15 +40,15 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	case honest && rec.adopting == nil && rec.fresh.generation.Cacheable:
 		rec.fresh.charge(rec.trail.usage)
 		rec.forgeFailed(o, rec.fresh)
-	case honest && rec.fresh.predecessor == nil && rec.adopting == nil: // it answers no other question, and nothing else does
+	case honest && rec.fresh.predecessor == nil && rec.adopting == nil: // the program cannot answer other inputs, so each call forges
 	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:
 		rec.forgeFailed(o, nil)
 	}
 	return o
 }
 
-// clearBackoff forgets earlier failures, except for a row of programs that replace each other. The call that asked for the
-// program counts it.
+// clearBackoff forgets earlier failures. If the new program is a patch, it counts instead towards the row of patches. Of the calls
+// that share a program, the one that requested it counts it.
 func (rec *recovery) clearBackoff() {
 	if !rec.patches() || rec.reused {
 		rec.r.backoffs.clear(rec.backoffKey())
@@ -59,27 +58,27 @@ func (rec *recovery) clearBackoff() {
 		return
 	}
 	failed := agent.ErrExecution
-	if len(rec.trail.failures) > 0 { // what the replaced program failed with
+	if len(rec.trail.failures) > 0 { // the replaced program's own failure
 		failed = rec.trail.failures[0].ErrorType
 	}
 	lasted := rec.decision.Generation.SuccessCount >= agent.Window
 	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.r.o.Now(), rec.policy)
 }
 
-// patches reports whether the new program replaces one that failed.
+// patches reports whether the new program is a patch: it replaces one that failed.
 func (rec *recovery) patches() bool {
 	d := &rec.decision
 	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == ReasonDegraded || d.Reason == ReasonUnproven)
 }
 
-// proven reports whether the candidate is adopted for more than an honest error. A first generation is in any case: it has
-// nobody to be worse than, and is unproven.
+// proven reports whether the candidate is adopted for more than an honest error. A first generation counts as proven, since it
+// has no predecessor to be worse than.
 func (a *adoption) proven() bool {
 	return a.attempt.class != agent.ClassAuthored || a.attempt.passedOn || len(a.candidate.proof.kept) > 0 || a.candidate.predecessor == nil
 }
 
-// forgeFailed delays the next attempt at a program. What a person asked for shows at the method how it failed. The
-// candidate, if there is one, runs meanwhile.
+// forgeFailed delays the next attempt at a program. If a person asked for the program, the artifact shows how it failed. The
+// candidate, if there is one, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	until := rec.r.backoffs.failed(rec.backoffKey(), o, cand, rec.r.o.Now(), rec.policy.Backoff)
 	if !rec.askedByPerson() || rec.artifact == nil {
@@ -92,8 +91,8 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, Correction: c})
 }
 
-// heldCandidate returns the candidate that an earlier call left for the length of the delay, where it fits the request and
-// its proof still holds; else nil. A call gets it once.
+// heldCandidate returns the candidate that an earlier call left for the length of the delay, if it fits the request and its
+// proof still holds; otherwise nil. A call gets it once.
 func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	if q.alone || rec.reused || rec.policy.ForceGeneration {
 		return nil
@@ -113,7 +112,7 @@ func idOf(g *agent.Generation) string {
 	return g.ID
 }
 
-// holds reports whether the proof was passed and covers what the artifact has now.
+// holds reports whether the proof was passed and covers the artifact's current examples and fixtures.
 func (p *proof) holds(predecessor *agent.Generation, now *agent.Artifact) bool {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()

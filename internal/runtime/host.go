@@ -40,7 +40,7 @@ type host struct {
 	asked       int  // questions to the model
 	overasked   bool // one was refused: too many, or too large
 
-	changes int64 // calls and delegations so far: they change what there is to see
+	changes int64 // calls and delegations so far; each may change what a host call returns
 }
 
 // RecordedHost answers the host calls of a replay of a call of the session: reads are answered, nothing is changed.
@@ -67,7 +67,7 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 	return o
 }
 
-// shapeOf names the shape of a value: its kind and, of an object, its keys.
+// shapeOf describes the shape of a value: its kind and, for an object, its keys.
 func shapeOf(value json.RawMessage) string {
 	kind := agent.Kind(value)
 	var fields map[string]json.RawMessage

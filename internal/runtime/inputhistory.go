@@ -13,8 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// readInputHistory checks the history input of a call and keeps its turns: the call's own history, or the keyword argument
-// of the signature's history field. An absent or empty one is as none.
+// readInputHistory checks the history input of a call and keeps its turns. The input is the call's history member, or the
+// keyword argument of the signature's history field. An empty one counts as absent.
 func (c *opened) readInputHistory(ctx context.Context) error {
 	if c.inputHistory == nil && len(c.kwargs) <= len("{}") {
 		return nil
@@ -52,7 +52,7 @@ func (c *opened) readInputHistory(ctx context.Context) error {
 	return err
 }
 
-// signature is the contract's, nil without.
+// signature returns the contract's signature, nil if it has none.
 func (t *terms) signature() *contract.Signature {
 	if t.contract == nil || len(t.contract.Signature) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (t *terms) signature() *contract.Signature {
 	return &s
 }
 
-// member is the value of an object's key, nil when it has none.
+// member returns the value of an object's key, nil if it is missing.
 func member(object json.RawMessage, key string) json.RawMessage {
 	var found json.RawMessage
 	rawjson.Members(object, func(k string, v []byte) {
@@ -75,8 +75,9 @@ func member(object json.RawMessage, key string) json.RawMessage {
 	return found
 }
 
-// historyMessages are the turns of the history input as messages for a model, secrets masked: a user message of inputs and
-// an assistant message of outputs for each. Without a signature nothing says which are which, and there are none.
+// historyMessages returns the turns of the history input as messages for a model, secrets masked: for each turn a user message
+// of its inputs and an assistant message of its outputs. Without a signature, nothing distinguishes inputs
+// from outputs, and there are no messages.
 func (c *opened) historyMessages() []provider.Message {
 	if c.signature == nil {
 		return nil
@@ -93,8 +94,8 @@ func (c *opened) historyMessages() []provider.Message {
 	return history.Messages(turns, c.signature)
 }
 
-// shownKwargs are the keyword arguments as a prompt has them: secrets masked, and without the history input, which it has
-// as messages.
+// shownKwargs returns the keyword arguments for a prompt: secrets masked, and without the history input, which the prompt has as
+// messages.
 func (c *opened) shownKwargs() json.RawMessage {
 	if c.historyArgument == "" {
 		return c.maskedKwargs

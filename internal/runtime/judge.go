@@ -52,7 +52,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		e.Interrupted, e.WaitingEnded = res.Failure.Ours, res.Failure.Waiting
 	case res.Authored != nil:
 		j.outcome = agent.Failed(res.Authored.Type, res.Authored.Message)
-		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted // it ran into its limit and returned that
+		limit := a.overasked && res.Authored.Type == agent.ErrResourceExhausted // the program returned the error of its own limit
 		j.outcome.Authored = !limit && !a.modelFailed && !slices.ContainsFunc(res.Effects.Fetches, overLimit)
 		e.Authored = !limit
 		e.PassedOn = a.failed[res.Authored.Type]

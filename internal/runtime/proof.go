@@ -149,8 +149,8 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 	return nil
 }
 
-// inherited are the predecessor's fixtures, and those that its ancestors left while it waited for approval and that it reproduces: it
-// would have answered these inputs so. It returns an attempt when it was interrupted.
+// inherited returns the predecessor's fixtures, and those fixtures that its ancestors left while it waited for approval and that
+// it reproduces. It returns an attempt if a run was interrupted.
 func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judged) {
 	all := slices.Clip(predecessor.Fixtures)
 	if c.artifact == nil {

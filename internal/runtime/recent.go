@@ -35,7 +35,7 @@ type recentCall struct {
 	at       time.Time
 	args     []json.RawMessage
 	kwargs   json.RawMessage
-	troubled bool // it ended weak or in error, or a call below it ended weak
+	troubled bool // the call ended weak or in error, or a nested call ended weak
 }
 
 func (rc recentCall) turn() evolve.Turn {

@@ -15,14 +15,14 @@ import (
 type recovery struct {
 	*answered
 	budgets budgets
-	outage  bool // the provider failed, which says nothing of the method
-	reused  bool // a candidate that an earlier call left was tried
+	outage  bool // the provider failed, so the failure does not count against the method
+	reused  bool // the candidate comes from an earlier call
 }
 
 // budgets are the recoveries that the policy leaves to this call.
 type budgets struct{ guardrail, execution, outcome int }
 
-// budgetsOf are none while repair is switched off: a program that fails is then replaced, never repaired.
+// budgetsOf returns the policy's budgets, none while repair is switched off: failing programs are then replaced, never repaired.
 func budgetsOf(p *agent.Policy) budgets {
 	if !p.RepairEnabled {
 		return budgets{}

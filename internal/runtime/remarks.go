@@ -11,11 +11,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 )
 
-// Bounds of what is read for remarks: the newest entries of the audit trail, and of these, and of calls, the ones that are
-// shown.
+// Bounds of the remarks in a prompt.
 const (
-	remarkEntries = 200
-	shownRemarks  = 3
+	remarkEntries = 200 // newest entries of the audit trail that are read
+	shownRemarks  = 3   // entries, and calls of each kind, that are shown
 )
 
 // describeReasons says why people asked for another program, or for a stronger contract, since the current one was written.

@@ -218,8 +218,8 @@ func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string 
 	return runnable(in, a, g)
 }
 
-// underSwitch reports whether a switch asks for a program at each call. Such a program answers its call and displaces none:
-// once the switch is back, what served before serves again.
+// underSwitch reports whether a switch has each call forge. Such a program answers its call but does not displace the stored
+// one, which serves again once the switch is back.
 func underSwitch(reason string) bool {
 	return reason == ReasonReadDisabled || reason == ReasonNotCanary || reason == ReasonForced
 }
@@ -243,8 +243,8 @@ func runnable(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
 	return ""
 }
 
-// Degraded reports whether a generation is degraded: among its recent counted results there are enough failures, and they
-// are more than their limit allows, or the newest ones in a row. What it answered before that does not outweigh them.
+// Degraded reports whether a generation is degraded: at least MinFailures of its last Window counted results are failures, and
+// either their rate exceeds Rate or the newest MinFailures are all failures. Older results do not count.
 func Degraded(g *agent.Generation, p agent.DegradedPolicy) bool {
 	recent := g.Window[max(0, len(g.Window)-p.Window):]
 	failures := len(recent) - strings.Count(recent, "o")
@@ -264,8 +264,8 @@ func figures(a *agent.Artifact, g *agent.Generation) Figures {
 	return f
 }
 
-// selection gives the decision in the form that replies and the log have. The figures of a healthy run are left out:
-// they are the artifact's counters, which the log carries anyway.
+// selection returns the decision as replies and the log have it. The figures of a healthy run are left out: the log has them
+// as the artifact's counters.
 func (d Decision) selection() agent.Selection {
 	s := agent.Selection{Decision: d.Decision, Reason: d.Reason}
 	if d.Generation != nil {
