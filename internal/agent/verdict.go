@@ -35,9 +35,9 @@ type Verdict struct {
 	GotErrorType      string            `json:"got_error_type,omitempty"`
 	Expected          json.RawMessage   `json:"expected,omitempty"` // null counts as given
 	ExpectedErrorType string            `json:"expected_error_type,omitempty"`
-	EffectsDigest     string            `json:"effects_digest,omitempty"` // of what the call took from outside; "" for nothing
+	EffectsDigest     string            `json:"effects_digest,omitempty"` // of the call's recorded effects; "" for none
 
-	// Superseded says that a newer active verdict judges the same input and effects: only that one counts.
+	// Superseded says that a newer active verdict has the same input and effects. Only the newest counts.
 	Superseded bool `json:"superseded,omitempty"`
 }
 

@@ -175,10 +175,10 @@ func (s *server) write(w *reply, r *http.Request, p *Problem) {
 	_, _ = w.Write(append(body, '\n')) // the client is gone: there is nobody to send it to
 }
 
-// maxProblemText bounds each text of a problem, in bytes. Names that a client sends, which may be megabytes long, come back in pointers.
+// maxProblemText bounds each text of a problem, in bytes. Pointers in a problem contain names from the request, which may be megabytes long.
 const maxProblemText = 8 << 10
 
-// shorten cuts the texts that are longer than they may be.
+// shorten cuts the texts that exceed maxProblemText.
 func (p *Problem) shorten() {
 	texts := []*string{&p.Detail, &p.Hint}
 	for i := range p.Errors {

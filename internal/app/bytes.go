@@ -7,7 +7,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Bytes is an amount of memory.
+// Bytes is an amount of memory in bytes.
 type Bytes int64
 
 // ParseBytes reads an amount such as 2GiB, 512MiB, 1.5 GB or 1073741824. KiB, MiB and GiB are powers of 1024, kB, MB and GB of 1000.
@@ -19,16 +19,16 @@ func ParseBytes(text string) (Bytes, error) {
 	return Bytes(n), nil
 }
 
-// String is such as 512 MiB.
+// String formats the amount with a unit, rounded, such as 512 MiB.
 func (b Bytes) String() string { return humanize.IBytes(uint64(max(b, 0))) }
 
 const (
 	leastRunnerMemory Bytes = 64 << 20
-	// memoryUnknown is the share where nobody says how much memory there is.
+	// memoryUnknown is the share if the amount of memory cannot be read.
 	memoryUnknown Bytes = 512 << 20
 )
 
-// shareOfMemory is a quarter of what the control group allows, or else of what the machine has.
+// shareOfMemory returns a quarter of the control group's memory limit or, without a limit, of the machine's memory, at least leastRunnerMemory.
 func shareOfMemory() Bytes {
 	n, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
 	if err != nil {

@@ -56,8 +56,8 @@ type Options struct {
 
 	// Runners is how many programs run at the same time, 1 to 1024.
 	Runners int `name:"runners" env:"RECURGENT_RUNNERS" value:"N" default:"number of CPUs" help:"programs that run at the same time"`
-	// RunnerMemory is how many bytes idle runners may hold together, at least 64 MiB; 0 stands for a quarter of what the control group
-	// or the machine has.
+	// RunnerMemory is how many bytes idle runners may hold together, at least 64 MiB. 0 means a quarter of the memory of the control group
+	// or the machine.
 	RunnerMemory Bytes `name:"runner-memory" env:"RECURGENT_RUNNER_MEMORY" value:"BYTES" default:"a quarter of the memory there is" help:"memory of idle runners, which keep their programs compiled, such as 2GiB; the least recently used end beyond it"`
 	// CallTimeout bounds the run time of one program, 10 ms to 1 h. Waiting for host calls does not count.
 	CallTimeout time.Duration `name:"call-timeout" env:"RECURGENT_CALL_TIMEOUT" value:"DURATION" help:"run time of one program; waiting for other programs or the network does not count"`
@@ -71,8 +71,8 @@ type Options struct {
 	// Engine is what runs programs: auto, ssa or yaegi.
 	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|ssa|yaegi" help:"what runs programs: ssa runs all; auto gives plain programs without loops to yaegi, yaegi those with loops too"`
 
-	// Policy changes the policy at each start, before anything is served: a JSON object, or NAME=VALUE with white space
-	// between them. It wins over what was changed while the daemon ran.
+	// Policy changes the policy at each start, before anything is served. It is a JSON object, or pairs NAME=VALUE separated by white
+	// space. It overrides changes made while the daemon ran.
 	Policy string `name:"policy" env:"RECURGENT_POLICY" value:"NAME=VALUE..." default:"as it was left" help:"switches and thresholds set at each start, before anything is served, as recurgentd policy set takes them: artifact_read_enabled=false repair_enabled=false, or a JSON object"`
 
 	Tokens []api.Token             // who may send requests; none: everybody on this machine

@@ -22,7 +22,7 @@ type services struct {
 	maintained     chan struct{}      // closed when maintenance has ended
 }
 
-// newServices wires the services around one runtime. Begin begins maintenance, which looks every tick whether it is due.
+// newServices wires the services around one runtime. Begin starts maintenance, which checks every tick whether it is due.
 func newServices(ctx context.Context, ro runtime.Options, engine string, b Build, tick time.Duration) (*services, error) {
 	run, err := runtime.New(ctx, ro)
 	if err != nil {
@@ -41,7 +41,7 @@ func newServices(ctx context.Context, ro runtime.Options, engine string, b Build
 	return &services{Runtime: run, Operator: op, Service: answers, log: ro.Logger, maintained: make(chan struct{})}, nil
 }
 
-// Begin begins what the daemon does by itself. It is called once, when the policy is the one to go by.
+// Begin starts maintenance. It is called once, after the policy of the start-up settings is applied.
 func (s *services) Begin() {
 	var ctx context.Context
 	ctx, s.endMaintenance = context.WithCancel(context.Background())

@@ -13,7 +13,7 @@ import (
 //go:embed report.html.tmpl
 var reportPage string
 
-// A plot is a bar chart of one group of bars for each label. Its measures are those of its drawing.
+// A plot is a bar chart with one group of bars for each label. Its lengths are in pixels of the drawing.
 type plot struct {
 	Title         string
 	Series        []plotSeries
@@ -25,7 +25,7 @@ type plot struct {
 
 type plotSeries struct {
 	Name string
-	Kind int // its colour
+	Kind int // index of its series, which sets the colour
 }
 
 type plotBar struct {
@@ -46,7 +46,7 @@ const (
 	plotFoot   = 24 // for labels
 )
 
-// newPlot draws values[series][label].
+// newPlot lays out a plot of values[series][label].
 func newPlot(title string, names, labels []string, values [][]int) plot {
 	p := plot{Title: title, Width: plotWidth, Height: plotHeight + plotFoot, Most: 1}
 	for kind, name := range names {
@@ -68,7 +68,7 @@ func newPlot(title string, names, labels []string, values [][]int) plot {
 	return p
 }
 
-// plots are the page's plots.
+// plots returns the page's plots.
 func (r *evidenceReport) plots() []plot {
 	var labels []string
 	over := func(of func(t operator.Trend) int) []int {
@@ -94,7 +94,7 @@ func (r *evidenceReport) plots() []plot {
 	return []plot{calls, access, drift}
 }
 
-// bucketLabel is when a bucket begins: the time where the window ends within a day of it, else the date.
+// bucketLabel formats the beginning of a bucket: as a time if the window is at most a day long, else as a date.
 func bucketLabel(since, until string) string {
 	from, err := time.Parse(time.RFC3339, since)
 	to, err2 := time.Parse(time.RFC3339, until)
@@ -107,7 +107,7 @@ func bucketLabel(since, until string) string {
 	return from.Format("01-02")
 }
 
-// renderReport renders the page. Everything in it is text: what roles and reasons say cannot become a part of the page.
+// renderReport renders the page. Names and reasons are escaped, so that none can become markup.
 func renderReport(r evidenceReport) ([]byte, error) {
 	t, err := template.New("report").Parse(reportPage)
 	if err != nil {

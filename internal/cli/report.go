@@ -20,7 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// evidenceReport is what the report is made of: the daemon's own reports over one window, and what it recommends now.
+// evidenceReport is the data of the report: the daemon's reports over one window, and its present recommendations.
 type evidenceReport struct {
 	Since   string                `json:"since"`
 	Until   string                `json:"until"`
@@ -108,10 +108,10 @@ type reportTable struct {
 	Title string
 	Head  []string
 	Rows  [][]string
-	None  string // what to say where there are no rows
+	None  string // text in place of an empty table
 }
 
-// tables are the report's tables, the same in the terminal and on the page.
+// tables returns the report's tables, the same for the terminal and the page.
 func (r *evidenceReport) tables() []reportTable {
 	t := r.Trends.Total
 	total := reportTable{Title: "Calls", Head: []string{"calls", "errors", "weak successes", "corrections", "forged", "repaired"},
@@ -172,7 +172,7 @@ func numbers(values ...int) []string {
 	return out
 }
 
-// percent is a share in words, "-" of nothing.
+// percent formats the share of part in a whole, which is the second argument, as a percentage; "-" if the whole is 0.
 func percent(part, of int) string {
 	if of == 0 {
 		return "-"
@@ -196,7 +196,7 @@ func describeEvidence(r evidenceReport) string {
 		for _, row := range append([][]string{t.Head}, t.Rows...) {
 			fmt.Fprintf(w, "  %s\n", strings.Join(row, "\t"))
 		}
-		_ = w.Flush() // a buffer takes everything
+		_ = w.Flush() // writes to a buffer do not fail
 	}
 	return b.String()
 }

@@ -51,7 +51,7 @@ func (t *translator) value(k keyword, v any, here string, depth int) (copied any
 	return t.nested(k, v, here, depth+1)
 }
 
-// badNumber says what is wrong with a number, empty when nothing is.
+// badNumber returns what is wrong with a number, "" if nothing is.
 func badNumber(v any, positive bool) string {
 	n, ok := v.(json.Number)
 	f := floatOf(v)

@@ -29,8 +29,8 @@ type pendingCorrection struct {
 	now   chan struct{} // closed when the running attempt has ended; nil between attempts
 }
 
-// Correcting returns a channel that is closed when the running attempt at a correction of the method has ended, nil when
-// there is none.
+// Correcting returns a channel that is closed when the running attempt at a correction of the method has ended, nil if no attempt
+// is running.
 func (r *Runtime) Correcting(role, method string) (tried <-chan struct{}) {
 	r.corrects.mu.Lock()
 	defer r.corrects.mu.Unlock()

@@ -30,17 +30,17 @@ type opened struct {
 	owner   string
 
 	parent        string // id of the call whose program made this one, "" at depth 0
-	root          string // id of the client's call at the top, "" at depth 0
+	root          string // id of the client's call above, "" at depth 0
 	parentAttempt string // and the attempt that did
 
 	role, method string
 	args         []json.RawMessage
 	kwargs       json.RawMessage
 	inputHistory json.RawMessage     // nil when the call brought none
-	inputTurns   []history.Turn      // of it
-	signature    *contract.Signature // that gives it its shape; nil without one
+	inputTurns   []history.Turn      // decoded inputHistory
+	signature    *contract.Signature // describes the turns; nil without one
 
-	historyArgument string          // the keyword argument that it came in by; "" when it came by itself
+	historyArgument string          // keyword argument that held inputHistory; "" if it came as the call's history
 	asked           *agent.Contract // by the caller
 	started         time.Time
 	key             *store.Idempotent // nil without

@@ -35,8 +35,8 @@ func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 	return s.named(a.outcome)
 }
 
-// CheckExamples runs the artifact's active examples on the program. Without fetches those that would run live are skipped
-// where their programs fetch.
+// CheckExamples runs the program on the artifact's active examples. Without fetches, examples that would run live are skipped if
+// the program fetches.
 func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []ExampleResult {
 	s := r.selection(p)
 	out := []ExampleResult{}

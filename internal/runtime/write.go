@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// obtain returns a candidate that an earlier call left, or one from a flight, its own or another call's; nil with the
-// outcome when none could be had.
+// obtain returns a candidate: one that an earlier call left, or one from a flight, its own or another call's. If there is none, it
+// returns nil and the outcome.
 func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *agent.Outcome) {
 	if held := rec.heldCandidate(q); held != nil {
 		return held, nil
@@ -62,8 +62,8 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 	}
 }
 
-// askedRepairs notes the repairs that the model was asked for in a flight: of a program that failed, of a fresh one or a
-// stored one, and of those that the gate refused. All but the last have failed.
+// askedRepairs notes the repairs that were requested from the model in a flight: of failed programs, fresh or stored, and of
+// programs that the gate refused. All but the last have failed.
 func (rec *recovery) askedRepairs(q forgeRequest, res forgeResult, leader bool) {
 	n := res.guardrails
 	if q.kind == provider.KindRepair {
@@ -75,7 +75,7 @@ func (rec *recovery) askedRepairs(q forgeRequest, res forgeResult, leader bool) 
 	}
 }
 
-// repairEnded counts the open repair, if there is one. Of the calls that share one, the call that asked for it counts it.
+// repairEnded counts the open repair, if there is one. Of the calls that share it, the one that requested it counts it.
 func (rec *recovery) repairEnded(ok bool) {
 	t := &rec.trail
 	if !t.repairOpen {

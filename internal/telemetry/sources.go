@@ -28,7 +28,7 @@ type Store struct {
 // Runners are figures of the runner pool: of now, except for the last three, which are since the start.
 type Runners struct {
 	Busy, Idle, Warm int64
-	WarmBytes        int64 // memory of the warm ones, without what all runners share
+	WarmBytes        int64 // memory of the warm runners without shared pages, in bytes
 	Spawned          int64
 	EngineFailures   int64
 	Killed           map[string]int64 // by reason

@@ -60,7 +60,7 @@ func Read(path string) (*File, error) {
 	switch {
 	case err != nil:
 		return nil, &Error{Path: path, Reason: reasonOf(err)}
-	case !info.Mode().IsRegular(): // to open a pipe waits for its writer
+	case !info.Mode().IsRegular(): // opening a pipe would wait for a writer
 		return nil, &Error{Path: path, Reason: "is not a regular file"}
 	case info.Size() > maxFile:
 		return nil, &Error{Path: path, Reason: fmt.Sprintf("has %d bytes; a file of examples has at most %d", info.Size(), maxFile)}

@@ -65,7 +65,7 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Printable replaces everything in code that is not printable, except for tabs and line ends.
+// Printable replaces all unprintable characters in code except for tabs and line ends.
 func Printable(code string) string {
 	lines := strings.Split(strings.TrimRight(code, "\n"), "\n")
 	for i, line := range lines {

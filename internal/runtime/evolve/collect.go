@@ -8,18 +8,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Sources answers what Collect asks beside the evidence. Each may be nil.
+// Sources gives Collect access to data beside the evidence. Each function may be nil.
 type Sources struct {
-	Value       func(callID string) json.RawMessage           // an outcome's value while it is kept, else nil
-	Deliverable func(m *agent.MethodEvidence) json.RawMessage // of the contract in force, or nil
-	// Wrong lists the method's calls whose answers a person called wrong, and for which no program was written yet.
+	Value       func(callID string) json.RawMessage           // value of a call while it is kept, else nil
+	Deliverable func(m *agent.MethodEvidence) json.RawMessage // deliverable of the contract in force, or nil
+	// Wrong lists the ids of the method's calls that a person called wrong and whose correction has not been written yet.
 	Wrong func(m *agent.MethodEvidence) []string
 }
 
-// Collect makes of what is kept of each method's calls what recommendations look at: the newest MaxCalls calls. A call
-// below a client's call was corrected when that one was. evidence may be in any order; the methods come by role and name.
+// Collect turns evidence into the input of Recommend: the newest MaxCalls calls of each method. Evidence may be in any order; the
+// result is sorted by role and method. A nested call counts as corrected if its root was.
 func Collect(evidence []agent.MethodEvidence, s Sources) []Method {
-	all := map[string]bool{} // of all methods: a verdict on a client's call speaks of the calls below it, too
+	all := map[string]bool{} // of all methods, because a verdict on a client's call applies to the calls below it, too
 	wrong := make([][]string, len(evidence))
 	for i := range evidence {
 		if s.Wrong != nil && evidence[i].Judged {
@@ -48,7 +48,7 @@ func Collect(evidence []agent.MethodEvidence, s Sources) []Method {
 	return out
 }
 
-// addNotes adds the notes of the newest MaxCalls calls, and counts the calls without a remark between them.
+// addNotes adds the remarkable calls among the newest MaxCalls calls, and counts the plain ones between them.
 func (m *Method) addNotes(e *agent.MethodEvidence, wrong map[string]bool) {
 	m.Plain = min(e.After, MaxCalls)
 	for _, c := range e.Plain {
@@ -71,7 +71,7 @@ func (m *Method) addNotes(e *agent.MethodEvidence, wrong map[string]bool) {
 	slices.Reverse(m.Calls)
 }
 
-// addWrong adds that answers were called wrong. A call that was not worth a remark before is one now.
+// addWrong marks the calls whose answers were called wrong. A plain call becomes a remarkable one.
 func (m *Method) addWrong(ids []string) {
 	for _, id := range ids {
 		if i := slices.IndexFunc(m.Calls, func(c Call) bool { return c.CallID == id }); i >= 0 {

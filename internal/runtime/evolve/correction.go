@@ -21,7 +21,7 @@ type Turn struct {
 	At       time.Time
 	Args     []json.RawMessage
 	Kwargs   json.RawMessage
-	Troubled bool // it ended weak or in error, or a call below it ended weak
+	Troubled bool // the call ended weak or in error, or a nested call ended weak
 }
 
 // maxTokenBytes bounds how much of a turn's arguments is compared.

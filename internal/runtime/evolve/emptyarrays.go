@@ -12,18 +12,18 @@ import (
 
 // Bounds of the search for empty arrays.
 const (
-	maxEmptyDepth  = 8 // objects and arrays within each other
+	maxEmptyDepth  = 8 // levels of objects and arrays
 	maxWeakReasons = 32
 )
 
-// emptyUnderSuccess finds the empty arrays of objects that call themselves a success, wherever in a value they are.
+// emptyUnderSuccess finds the empty arrays of objects that call themselves a success, at any place in a value.
 type emptyUnderSuccess struct {
 	policy agent.WeakPolicy
 	found  []string // reasons
 }
 
-// walk searches the value at a place. Elements of arrays share the place "*": a reason names a kind of fault, not each
-// one's position.
+// walk searches the value at a path. Elements of arrays share the path element "*", because a reason names a kind of fault,
+// not its position.
 func (s *emptyUnderSuccess) walk(value []byte, place string, depth int) {
 	if depth > maxEmptyDepth || !hasEmptyArray(value) {
 		return
@@ -44,8 +44,8 @@ func (s *emptyUnderSuccess) walk(value []byte, place string, depth int) {
 	}
 }
 
-// callsItselfSuccess reports whether the object has a status of success. The words of weak statuses are some, too: the
-// outcome is ok whatever they say.
+// callsItselfSuccess reports whether the object has a status of success. Weak statuses count, too: the call's outcome is ok
+// with them.
 func (s *emptyUnderSuccess) callsItselfSuccess(object []byte) bool {
 	success := false
 	rawjson.Members(object, func(key string, v []byte) {

@@ -26,7 +26,7 @@ const (
 	maxEvidence = 20
 )
 
-// Call is what is known of one finished call.
+// Call is one finished call as evidence.
 type Call struct {
 	CallID      string
 	Status      string
@@ -34,7 +34,7 @@ type Call struct {
 	Authored    bool
 	Class       agent.Class // of a failed attempt, repaired or not
 	Weak        []string    // reasons
-	Passed      bool        // a nested call of it was weak: what is weak of this one is that one's
+	Passed      bool        // a nested call of this one was weak, and is the cause
 	CorrectedBy string      // the call that asked again, "verdict" where a person called the answer wrong, or ""
 	Wrong       bool        // a person called the answer wrong, and no program was written for it yet
 }
@@ -44,9 +44,9 @@ type Method struct {
 	Role        string
 	Method      string
 	Deliverable json.RawMessage // of the registered contract, or nil
-	Calls       []Call          // those worth a remark
-	Plain       int             // how many others there are between them: ok, and not weak
-	PlainIDs    []string        // of the newest of these
+	Calls       []Call          // the remarkable ones: weak, failed, repaired, corrected
+	Plain       int             // number of plain calls between them
+	PlainIDs    []string        // ids of the newest plain calls
 
 	// Value returns the value of an ok call while it is kept, else nil. It is asked only where there is something to
 	// simulate. It may be nil.
@@ -185,7 +185,7 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 		Reason: strings.Join(reasons, "; ") + ": have it forged anew", Proposal: Proposal{Action: "regenerate"}}}
 }
 
-// uncatchable reports whether no constraint of a contract, which looks at the top level only, can catch any of the reasons.
+// uncatchable reports whether no contract constraint can catch any of the reasons, because constraints check only the top level.
 // size is how many calls are looked at.
 func (m *Method) size() int { return len(m.Calls) + m.Plain }
 

@@ -22,7 +22,7 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 		}
 		ok++
 		if c.Passed {
-			continue // the nested call that was weak is to blame
+			continue // the cause is a weak nested call
 		}
 		for _, reason := range c.Weak {
 			if _, _, isEmpty := emptyField(reason); !isEmpty {
@@ -155,7 +155,7 @@ func simulate(m Method, proposed []proposedContract) []*Simulation {
 		return out
 	}
 	for i := range out {
-		out[i].Calls = m.Plain - len(m.PlainIDs) // of those nothing is known but that they were not weak
+		out[i].Calls = m.Plain - len(m.PlainIDs) // their ids are not kept; they were not weak
 	}
 	calls := slices.Clone(m.Calls)
 	for _, id := range m.PlainIDs {
@@ -176,7 +176,7 @@ func simulate(m Method, proposed []proposedContract) []*Simulation {
 	return out
 }
 
-// add counts an ok call and what the proposed contract would make of it. value is nil where it is not kept.
+// add counts an ok call and whether the proposed contract would accept its value, which is nil if it is not kept.
 func (s *Simulation) add(c Call, value json.RawMessage, proposed proposedContract) {
 	s.Calls++
 	fails := slices.Contains(c.Weak, proposed.reason)

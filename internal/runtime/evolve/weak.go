@@ -135,7 +135,7 @@ type shape struct {
 func readShape(deliverable json.RawMessage) shape {
 	var s shape
 	if len(deliverable) > 0 {
-		_ = json.Unmarshal(deliverable, &s) // parts of another type stay empty; what cannot be read watches nothing
+		_ = json.Unmarshal(deliverable, &s) // members of another type stay empty and are not checked
 	}
 	return s
 }

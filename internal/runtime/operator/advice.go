@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 )
 
-// What became of a recommendation.
+// Statuses of a recommendation.
 const (
 	AdviceOpen      = "open"
 	AdviceApplied   = "applied"
@@ -24,13 +24,13 @@ const (
 type Advice struct {
 	evolve.Recommendation
 	Status string `json:"status"` // open, applied, dismissed
-	// CallerContracts counts the calls of the evidence that brought a deliverable of their own, by call or session. It
-	// wins over the registry's, which is what applying changes: their makers have to change it too.
+	// CallerContracts counts the calls of the evidence whose call or session brought its own deliverable. Applying changes only
+	// the registry's, over which such a deliverable wins, so these clients have to change theirs too.
 	CallerContracts int `json:"caller_contracts"`
 }
 
-// Recommendations evaluates what is kept of each method's calls: the same evidence gives the same advice, best first. What
-// it costs does not grow with the log, and other methods' calls take no evidence away. It changes nothing. What was applied or dismissed is listed only under that status.
+// Recommendations evaluates the stored evidence, and changes nothing. The same evidence gives the same advice, best first. The
+// cost does not grow with the log. Applied and dismissed recommendations are listed only under that status.
 func (o *Operator) Recommendations(ctx context.Context, status string) ([]Advice, error) {
 	if status != AdviceApplied && status != AdviceDismissed {
 		return o.openAdvice(ctx, true)
@@ -79,8 +79,8 @@ func (o *Operator) openAdvice(ctx context.Context, exact bool) ([]Advice, error)
 	return o.evaluate(ctx, verdicts, exact)
 }
 
-// evaluate turns the evidence into what nobody decided about; exact is whether simulations are to look at values. What was
-// applied is open again when calls since then suffice for it by themselves; it then shows all of its evidence.
+// evaluate returns the recommendations without a decision. exact says whether simulations read stored values. An applied
+// recommendation is open again, with all of its evidence, once the calls since then are sufficient evidence by themselves.
 func (o *Operator) evaluate(ctx context.Context, decided map[string]verdict, exact bool) ([]Advice, error) {
 	evidence, err := o.store.AllEvidence(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *Operator) evaluate(ctx context.Context, decided map[string]verdict, exa
 	return out, nil
 }
 
-// comeBack lists the applied recommendations that the calls since then lead to again, by id.
+// comeBack returns the ids of the applied recommendations for which the calls since then are sufficient evidence.
 func (o *Operator) comeBack(evidence []agent.MethodEvidence, decided map[string]verdict, sources evolve.Sources) map[string]bool {
 	back := map[string]bool{}
 	sources.Value = nil
@@ -145,7 +145,7 @@ func ownContracts(evidence []agent.MethodEvidence) map[string]bool {
 	return own
 }
 
-// sources answers what evolve asks beside the evidence.
+// sources gives evolve access to values, contracts and verdicts.
 func (o *Operator) sources(ctx context.Context, exact bool) evolve.Sources {
 	s := evolve.Sources{
 		Deliverable: func(m *agent.MethodEvidence) json.RawMessage {
@@ -158,7 +158,7 @@ func (o *Operator) sources(ctx context.Context, exact bool) evolve.Sources {
 		Wrong: func(m *agent.MethodEvidence) []string {
 			a, err := o.store.Artifact(ctx, m.Role, m.Method)
 			if err != nil {
-				return nil // without one nothing was judged
+				return nil // a method without an artifact has no verdicts
 			}
 			var ids []string
 			for _, v := range a.Corrections() {

@@ -63,8 +63,7 @@ func (o *Operator) PutExamples(ctx context.Context, role, method string, list []
 	return a.Examples, nil
 }
 
-// checkExamples reports why a person's list cannot be used: an example that no program could hold would keep every
-// program of the method from serving.
+// checkExamples returns an error for a list that no program could satisfy: it would keep every program of the method from serving.
 func checkExamples(method string, list []agent.Example) error {
 	if len(list) > 0 && method != "=" && strings.HasSuffix(method, "=") {
 		return &agent.InputError{Code: "no_program", Detail: "a setter has no program", Hint: "examples are for methods that a program answers"}

@@ -11,21 +11,21 @@ import (
 // maxStarving bounds the starving tools that a report names.
 const maxStarving = 20
 
-// KnownTools shows whether new tools starve: they get no bonus in the order of the known tools, so a prompt that is full
-// of tools which have served may never show them, and then no program calls them.
+// KnownTools shows whether new tools starve. New tools get no bonus in the ranking, so prompts may never show them, and then
+// no program calls them.
 type KnownTools struct {
 	Limit          int      `json:"limit"`            // tools that a prompt shows
 	Tools          int      `json:"tools"`            // registered
-	New            int      `json:"new"`              // registered in the window
-	NewShown       int      `json:"new_shown"`        // of those, within the limit now
-	NewCalled      int      `json:"new_called"`       // of those, called by a program in the window
-	NewStarving    int      `json:"new_starving"`     // of those, neither
-	Starving       []string `json:"starving"`         // their roles, at most 20, the best ranked first
+	New            int      `json:"new"`              // tools registered in the window
+	NewShown       int      `json:"new_shown"`        // new tools whose present rank is within the limit
+	NewCalled      int      `json:"new_called"`       // new tools that a program called in the window
+	NewStarving    int      `json:"new_starving"`     // new tools neither shown nor called
+	Starving       []string `json:"starving"`         // roles of starving tools, at most 20, the best ranked first
 	Delegated      int      `json:"delegated_calls"`  // calls by programs in the window
-	DelegatedToNew int      `json:"delegated_to_new"` // of those, of new tools
+	DelegatedToNew int      `json:"delegated_to_new"` // of these, calls of new tools
 }
 
-// knownTools looks at the tools of now and the calls of the window, newest first or in any order.
+// knownTools builds the report from the present ranking and the calls of the window, in any order.
 func (o *Operator) knownTools(ctx context.Context, since time.Time, calls []agent.LogEntry) (KnownTools, error) {
 	k := KnownTools{Limit: o.calls.Policy().KnownToolsPromptLimit, Starving: []string{}}
 	ranked, err := o.store.RankTools(ctx, o.o.Now(), math.MaxInt32)

@@ -10,30 +10,30 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// HistoryUsage says how much programs look at history: the evidence for what to build next.
+// HistoryUsage is the report on how programs use the history.
 type HistoryUsage struct {
 	Usage
-	Since string      `json:"since"` // of the oldest call looked at, "" when there is none
+	Since string      `json:"since"` // time of the oldest counted call, "" when there is none
 	Until string      `json:"until"`
-	Roles []RoleUsage `json:"roles"` // by role
+	Roles []RoleUsage `json:"roles"` // sorted by role
 
-	Truncated  bool         `json:"truncated"`  // there were more calls than the newest 10,000
-	ByAccess   ByAccess     `json:"by_access"`  // what became of calls
-	Delegation []Delegation `json:"delegation"` // who calls whom: at most 50 pairs, the most frequent first
+	Truncated  bool         `json:"truncated"`  // the window has more calls than the newest 10,000, which are counted
+	ByAccess   ByAccess     `json:"by_access"`  // outcomes with and without access to the history
+	Delegation []Delegation `json:"delegation"` // which methods call which: at most 50 pairs, the most frequent first
 }
 
-// ByAccess separates calls by whether their program names the history.
+// ByAccess separates the calls whose program names the history from the others.
 type ByAccess struct {
 	With    Outcomes `json:"with"`
 	Without Outcomes `json:"without"`
 }
 
-// Outcomes is what became of some calls. Durations are in milliseconds, sizes in records of the session's history.
+// Outcomes summarises a group of calls. Durations are in milliseconds. History sizes are numbers of records in the session.
 type Outcomes struct {
 	Calls        int            `json:"calls"`
 	OK           int            `json:"ok"`
-	Weak         int            `json:"weak"`      // of the ok ones
-	Corrected    int            `json:"corrected"` // the client's call, or that above it, was asked again
+	Weak         int            `json:"weak"`      // of the ok calls
+	Corrected    int            `json:"corrected"` // calls that were asked again, or whose root was
 	ErrorTypes   map[string]int `json:"error_types"`
 	MeanDuration float64        `json:"mean_duration_ms"`
 	P95Duration  float64        `json:"p95_duration_ms"`
@@ -50,17 +50,17 @@ type Delegation struct {
 	Calls        int     `json:"calls"`
 	OK           int     `json:"ok"`
 	Weak         int     `json:"weak"`
-	WithAccess   int     `json:"with_access"` // made by a program that names the history
+	WithAccess   int     `json:"with_access"` // calls whose calling program names the history
 	MeanDuration float64 `json:"mean_duration_ms"`
 }
 
 // Usage counts calls that ran a program.
 type Usage struct {
 	Calls      int            `json:"calls"`
-	WithAccess int            `json:"with_access"` // ran a program that names the history
+	WithAccess int            `json:"with_access"` // calls that ran a program that names the history
 	Share      float64        `json:"share"`       // 0 to 1
 	Tags       map[string]int `json:"tags"`        // calls by query pattern: filter, map, slice, count, group
-	Verdicts   map[string]int `json:"verdicts"`    // calls that a person judged: right, wrong
+	Verdicts   map[string]int `json:"verdicts"`    // calls with a verdict of a person, by verdict: right, wrong
 }
 
 // RoleUsage is the usage of one role.
@@ -88,7 +88,8 @@ func (u *Usage) add(e *agent.LogEntry) {
 // maxDelegations bounds the pairs of a report.
 const maxDelegations = 50
 
-// HistoryUsage looks at the newest 10,000 calls that began since, and before until where these are not zero.
+// HistoryUsage reports on the newest 10,000 calls that began in the window from since to before until. A zero time leaves that side
+// open.
 func (o *Operator) HistoryUsage(ctx context.Context, since, until time.Time) (HistoryUsage, error) {
 	entries, more, err := o.newestCalls(ctx, since, until, maxReportCalls)
 	if err != nil {
@@ -160,7 +161,7 @@ func (u *Outcomes) finish() {
 
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// delegations counts who called whom, where the log has both.
+// delegations counts the pairs of caller and called method. Calls whose caller is not in entries are left out.
 func delegations(entries []agent.LogEntry) []Delegation {
 	byID := make(map[string]*agent.LogEntry, len(entries))
 	for i := range entries {

@@ -11,11 +11,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A KnownTool is a registry entry with what orders it among the known tools of prompts.
+// A KnownTool is a registry entry with its rank among the known tools of prompts.
 type KnownTool struct {
 	agent.Tool
 	Score          float64 `json:"score"`                     // success rate times recency, 0 to 1, to four digits
-	LifecycleState string  `json:"lifecycle_state,omitempty"` // the best of its programs; "" without one
+	LifecycleState string  `json:"lifecycle_state,omitempty"` // best state among its programs; "" without a program
 }
 
 // Tool returns a registry entry.

@@ -28,7 +28,7 @@ func (o *Operator) PatchPolicy(ctx context.Context, patch json.RawMessage, actor
 	})
 }
 
-// PolicyAtStart applies the patch of the start-up settings. The audit trail has it where it changes anything.
+// PolicyAtStart applies the policy patch of the start-up settings. A patch that changes something is recorded in the audit trail.
 func (o *Operator) PolicyAtStart(ctx context.Context, patch map[string]any) error {
 	if len(patch) == 0 {
 		return nil

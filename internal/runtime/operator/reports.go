@@ -138,8 +138,8 @@ func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, er
 	return t, err
 }
 
-// newestCalls reads the newest calls of the log that began since and, unless it is zero, before until, newest first. It never reads further back than the
-// number it may return, whatever the log holds.
+// newestCalls reads the newest calls of the log that began at or after since and before until, newest first. A zero until is no bound. It never reads
+// more entries than it may return.
 func (o *Operator) newestCalls(ctx context.Context, since, until time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
 	from := agent.FormatTime(since)
 	q := store.CallQuery{Until: until}

@@ -20,7 +20,7 @@ type TryRequest struct {
 	NoFetch             bool
 }
 
-// TryReport is what came of it, beside what serves.
+// TryReport compares the result of a dry run with the current program.
 type TryReport struct {
 	Outcome  agent.Outcome  `json:"outcome"`
 	Examples ExampleSummary `json:"examples"`
@@ -34,14 +34,14 @@ type ExampleSummary struct {
 	Skipped int `json:"skipped"`
 }
 
-// FixtureSummary says which earlier answers would change.
+// FixtureSummary lists the earlier answers that would change.
 type FixtureSummary struct {
 	Same    int                      `json:"same"`
 	Changed []runtime.ChangedFixture `json:"changed"`
 }
 
-// Try runs a program on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or
-// counted; nested calls run what serves without a commit and never forge; writes are denied.
+// Try runs a program on the given input, on the method's examples and on the fixtures of the current program. Nothing is stored
+// or counted. Nested calls run current programs without a commit and never forge. Writes are denied.
 func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
 	var report TryReport
 	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)

@@ -72,8 +72,8 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 	return err
 }
 
-// undoRestore archives what the operation restored: what is there of its roles now, except for what was there before it and
-// what was made after it.
+// undoRestore archives what the operation restored: the tools and artifacts of its roles that exist now, except for those that
+// existed before the operation or were made after it.
 func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) error {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {

@@ -200,7 +200,7 @@ func pointed(message, code string) string {
 	return strings.Join(out, "\n")
 }
 
-// informative is the metadata without what is of no use to a model.
+// informative returns the metadata without the members that are of no use to a model.
 func informative(metadata map[string]any) map[string]any {
 	out := make(map[string]any, len(metadata))
 	for k, v := range metadata {

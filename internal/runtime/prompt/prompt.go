@@ -59,9 +59,9 @@ type Input struct {
 	ContextKeys  map[string]string // by key, what Shape says of its value
 	HistoryInput bool              // the call brought a history input
 
-	HistoryTurns []provider.Message // of the history input: they come between the system message and the last one
+	HistoryTurns []provider.Message // turns of the history input; they follow the system message
 	OneOff       bool               // the method takes free text (ask, chat ...): its programs are not kept
-	Wish         string             // why an operator asked for a new program; empty when nobody did
+	Wish         string             // an operator's reason to ask for a new program; empty when nobody asked
 
 	HistoryCount  int             // of records in the session
 	HistoryLatest []HistoryRecord // at most 3 are shown, the last ones
