@@ -60,8 +60,9 @@ func (o *orderer) loop(s *ast.ForStmt, moved *[]ast.Stmt) {
 		*moved, _ = o.stmt(s.Init)
 	}
 	if s.Post != nil {
+		recovering := recovers(s.Post) // as long as its calls are in it
 		if before, _ := o.stmt(s.Post); len(before) > 0 {
-			if recovers(s.Post) {
+			if recovering {
 				o.fail(s.Post.Pos())
 			}
 			s.Post = &ast.ExprStmt{X: called(s.Post, nil, append(before, s.Post))}
