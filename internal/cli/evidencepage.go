@@ -94,7 +94,7 @@ func (r *evidenceReport) plots() []plot {
 	return []plot{calls, access, drift}
 }
 
-// bucketLabel formats the beginning of a bucket: as a time if the window is at most a day long, else as a date.
+// bucketLabel formats the beginning of a bucket: its time if the window ends at most a day later, else its date.
 func bucketLabel(since, until string) string {
 	from, err := time.Parse(time.RFC3339, since)
 	to, err2 := time.Parse(time.RFC3339, until)

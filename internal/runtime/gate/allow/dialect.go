@@ -53,7 +53,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 - Other packages' variables may be read, not assigned to, and their address may not be taken.
 - A value of a type that no allowed package declares can be printed by fmt, as in ` + "`fmt.Sprint(err.Type)`" + ` of an error of encoding/json, and used for nothing else.
 - Package variables live for one call.
-- Statements are evaluated in the Go compiler's order also where the language leaves it open: calls first, variables, fields and elements read afterwards. A statement that cannot be rewritten so is refused: put its calls into variables before it. What an inlined function literal changes may natively be read earlier (docs/decisions/0003-gate.md, known differences).
+- Statements are evaluated in the Go compiler's order, also where the language does not specify it: calls first, then reads of variables, fields and elements. A statement that the gate cannot rewrite so is refused; put its calls into variables before it. Variables that an inlined function literal changes may natively be read earlier (docs/decisions/0003-gate.md, known differences).
 - Ranges over maps visit keys in sorted order. A select takes the first case that is ready. What would block for ever ends the run.
 - The clock stands still during a run, but for time.Sleep, which moves it and, in live runs, waits: at most 30 s in sum a call. A sleep that cannot end in time ends the run in timeout at once. Replays, proofs and tries do not wait. Randomness comes from a seed. Both are recorded, so that a call can be repeated.
 - The model is asked through call.Ask and call.Predict alone, a few times a call, and what it answered is noted too.
