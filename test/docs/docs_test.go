@@ -47,7 +47,7 @@ func fences(t *testing.T, path string) []fence {
 	return all
 }
 
-// documents are README and its like and everything below docs/, except for the decisions, which describe what was true on their day.
+// documents lists the pages of the repository's root and of docs/, except for the decisions, which describe their own day.
 func documents(t *testing.T) []string {
 	t.Helper()
 	all := []string{"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md"}

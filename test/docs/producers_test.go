@@ -15,15 +15,15 @@ import (
 	"testing"
 )
 
-// produced is what the daemon's code can produce, by reading it.
+// produced is what the daemon's source code can produce.
 type produced struct {
-	texts  map[string]bool // string literals, and values of constants, that are used otherwise than to list or to compare
+	texts  map[string]bool // string literals and constants that occur outside of lists and comparisons
 	fields map[string]bool // struct fields that are set
-	uses   map[string]int  // selectors and methods that are used, by name
+	uses   map[string]int  // number of uses of selectors and methods, by name
 }
 
-// readProducers reads the sources of the daemon, tests left out. Lists of label values, tables of error types, comparisons
-// and cases produce nothing: what stands only there is a word that nobody says.
+// readProducers reads the sources of the daemon without tests. Lists of label values, tables of error types, comparisons and
+// cases do not count: a value that occurs only there is never produced.
 func readProducers(t *testing.T) produced {
 	t.Helper()
 	p := produced{texts: map[string]bool{}, fields: map[string]bool{}, uses: map[string]int{}}
@@ -63,7 +63,7 @@ func readProducers(t *testing.T) produced {
 		t.Fatal(err)
 	}
 	for _, word := range regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+\b`).FindAllString(string(prompt), -1) {
-		p.texts[word] = true // programs say what models are asked to have them say
+		p.texts[word] = true // programs produce the words that prompts ask for
 	}
 	for name, value := range constants {
 		if used[name] {
@@ -73,7 +73,7 @@ func readProducers(t *testing.T) produced {
 	return p
 }
 
-// noteConstants records the string constants of a declaration by name, and those that stand for another package's.
+// noteConstants records the string constants of a declaration by name, including those that alias another package's.
 func noteConstants(g *ast.GenDecl, constants, aliases map[string]string) {
 	for _, spec := range g.Specs {
 		v := spec.(*ast.ValueSpec)
@@ -89,7 +89,7 @@ func noteConstants(g *ast.GenDecl, constants, aliases map[string]string) {
 	}
 }
 
-// stringOf is the value of a string literal, also of one that is converted.
+// stringOf returns the value of a string literal, also inside a conversion.
 func stringOf(e ast.Expr) (string, bool) {
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) == 1 {
 		e = call.Args[0]
@@ -141,8 +141,8 @@ func (p *produced) note(decl ast.Decl, used map[string]bool) {
 	})
 }
 
-// says reports whether the code has the text; labels have _ where reasons of the pool have spaces, and headers stand there
-// in their canonical form.
+// says reports whether the code produces the text. Labels have _ where reasons of the pool have spaces; header names are
+// canonical in the code.
 func (p *produced) says(text string) bool {
 	return p.texts[text] || p.texts[strings.ReplaceAll(text, "_", " ")] || p.texts[http.CanonicalHeaderKey(text)]
 }
@@ -167,7 +167,7 @@ func TestEveryLabelValueHasAProducer(t *testing.T) {
 		for _, label := range labelCell.FindAllStringSubmatch(row[2], -1) {
 			for value := range strings.SplitSeq(strings.TrimSpace(label[2]), ", ") {
 				seen++
-				class := len(value) == 3 && strings.HasSuffix(value, "xx") // of a status: made of its first digit
+				class := len(value) == 3 && strings.HasSuffix(value, "xx") // a status class, built from its first digit
 				if !class && !slices.Contains(countsOver, value) && !p.says(value) {
 					t.Errorf("%s{%s=%q}: nothing produces the value", row[1], label[1], value)
 				}
@@ -179,7 +179,7 @@ func TestEveryLabelValueHasAProducer(t *testing.T) {
 	}
 }
 
-// Of each metric there is code outside the declarations which moves it, and of each method that counts, code which calls it.
+// Each metric is changed by code outside of its declaration, and each counting method is called.
 func TestEveryMetricHasAProducer(t *testing.T) {
 	t.Parallel()
 	p := readProducers(t)
@@ -217,7 +217,7 @@ func TestEveryMetricHasAProducer(t *testing.T) {
 	}
 }
 
-// assigned are the fields of the receiver that the function sets.
+// assigned returns the fields of the receiver that the function sets.
 func assigned(f *ast.FuncDecl) (fields []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		if a, ok := n.(*ast.AssignStmt); ok {
@@ -232,8 +232,8 @@ func assigned(f *ast.FuncDecl) (fields []string) {
 	return fields
 }
 
-// Of each field of the call log that docs/observability.md explains, there is code which sets it, and of each value that the
-// explanation names, code which can produce it.
+// Each field of the call log that docs/observability.md explains is set by some code, and each value that the explanation
+// names can be produced.
 func TestEveryLogFieldHasAProducer(t *testing.T) {
 	t.Parallel()
 	p := readProducers(t)
@@ -264,7 +264,7 @@ func TestEveryLogFieldHasAProducer(t *testing.T) {
 	}
 }
 
-// logFields are the fields of agent.LogEntry by their JSON names.
+// logFields returns the fields of agent.LogEntry by JSON name.
 func logFields(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../../internal/agent/log.go", nil, parser.SkipObjectResolution)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Each change of a package gets the verdict that is right for it, from the tests that come by it.
+// Each change of a package gets the right verdict from the tests that run it.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	s := &settings{pkg: "./testdata/small", tests: "./testdata/small", files: regexp.MustCompile(""), seconds: 1, wall: time.Minute}

@@ -28,13 +28,13 @@ type suite struct {
 type test struct {
 	name    string
 	cost    time.Duration // of processor time
-	covered map[int]bool  // the numbers of the changes that it comes by
+	covered map[int]bool  // numbers of the changes in code that it runs
 }
 
 // depth is how deep subtests count as tests of their own.
 const depth = 3
 
-// survey runs every test by itself, without a change.
+// survey runs every test by itself without a change, to measure its cost and coverage.
 func (s *suite) survey(ctx context.Context, work string) error {
 	list := s.run(ctx, 0, nil, nil, "-test.v")
 	out, err := list.CombinedOutput()
@@ -78,7 +78,7 @@ func leaves(out []byte) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return parents[name] })
 }
 
-// alone runs one test by itself. A subtest that needs its siblings to pass gives way to its parent.
+// alone runs one test by itself. A subtest that passes only with its siblings is replaced by its parent.
 func (s *suite) alone(ctx context.Context, name, list string) (test, error) {
 	if err := os.Remove(list); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return test{}, err
@@ -166,11 +166,11 @@ func failed(out string) string {
 	return all[len(all)-1][1]
 }
 
-// memory is what a run with a change may use, in bytes of address space: most loops without an end collect something.
+// memory bounds the address space of a run with a change, in bytes: most endless loops allocate.
 const memory = 6 << 30
 
-// run is a run of the named tests, of all without names, up to the first failure. With a cost, in processor time without a
-// change, it may use ten times as much and some seconds more, and may wait for twenty times as long and a minute more.
+// run runs the named tests, or all if there are no names, up to the first failure. cost is their processor time without a
+// change; the run may use ten times as much and some seconds more, and may wait for twenty times as long and a minute more.
 func (s *suite) run(ctx context.Context, change int, names []string, cost *time.Duration, flags ...string) *exec.Cmd {
 	run, skip := s.settings.run, cmp.Or(s.settings.skip, "^$")
 	if names != nil {

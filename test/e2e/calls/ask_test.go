@@ -12,7 +12,7 @@ import (
 // judges is a program that asks the model about each of its arguments.
 var judges = rig.Program("\tout := []any{}\n\tfor _, text := range call.Args {\n\t\tanswer, err := call.Ask(\"Is the mood good or bad?\", text)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout = append(out, answer)\n\t}\n\treturn out, nil")
 
-// atOnce asks about all of its arguments in one question.
+// atOnce is a program that asks about all of its arguments in one question.
 var atOnce = rig.Program("\tanswer, err := call.Ask(\"What are the moods?\", call.Args)\n\treturn []any{answer}, err")
 
 // Programs may ask the model. Its answers are journalled: a replay and a program that takes this one's place see the
@@ -72,7 +72,7 @@ func TestAskingHasLimits(t *testing.T) {
 	d.WantValue(d.Call(s, "many", 1), []any{"a"}, "generated")
 	questions := m.Count("", "")
 	over := d.Call(s, "many", 1, 2, 3)
-	d.WantValue(over, []any{"a"}, "repaired") // two questions, the repair, and one question of a budget of its own
+	d.WantValue(over, []any{"a"}, "repaired") // two questions, the repair, and one question from a new budget
 	if n := m.Count("", "") - questions; n != 4 || !slices.ContainsFunc(m.Questions(), func(q rig.Question) bool { return strings.Contains(q.User, "put everything into one question") }) {
 		t.Errorf("%d requests were sent", n)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// stages are the lines that --stream prints, without what differs from run to run.
+// stages returns the lines that --stream prints, without the parts that differ from run to run.
 func stages(stderr string) string {
 	var list []string
 	for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {

@@ -55,8 +55,8 @@ func runnersOf(pid int) []int {
 func wantBaseline(d *rig.Daemon, before footprint) {
 	d.T.Helper()
 	const (
-		idle  = 20 // runners: those that 64 MiB have room for
-		spare = 16 // files: connections that idle, to the model too, and a segment of the journal; a leak would be one a program
+		idle  = 20 // runners that fit 64 MiB
+		spare = 16 // files: idle connections, also to the model, and a journal segment; a leak would be one file a program
 	)
 	var now footprint
 	defer func() {

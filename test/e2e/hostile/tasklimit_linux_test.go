@@ -18,8 +18,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Variables of the environment. To the daemon they name the control group that it joins before it starts, and say how many more tasks than
-// there are its user, which is another one than root, may have. The third gives a process to be limited to a helper of that user.
+// Environment variables for child processes of the test. The daemon's child reads the control group to join before it starts, or how many more
+// tasks than now its user, who is not root, may have. The third is for a helper of that user: the process to limit.
 const (
 	taskGroup   = "HOSTILE_TASK_GROUP"
 	userTasks   = "HOSTILE_USER_TASKS"
@@ -47,7 +47,7 @@ func joinTaskGroup() {
 	}
 }
 
-// changeLimit lets the process have no more tasks, or again as many as it might have at first.
+// changeLimit takes all remaining tasks from the process, or restores its first limit.
 func changeLimit(process string) error {
 	pid, err := strconv.Atoi(process)
 	if err != nil {
@@ -65,8 +65,8 @@ func changeLimit(process string) error {
 	return unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil)
 }
 
-// limitUser limits the tasks of the daemon's user. Root has no such limit: it becomes another user, to whom its directory belongs from now on,
-// and starts again, since a process that has changed its user is not what a user starts.
+// limitUser limits the tasks of the daemon's user. Root has no such limit, so the process gives its directory to another user, becomes that user, and
+// executes itself again, since a process that has changed its user differs from one that a user starts.
 func limitUser(more string) error {
 	n, err := strconv.Atoi(more)
 	if err != nil {
@@ -75,7 +75,7 @@ func limitUser(more string) error {
 	uid, home := os.Geteuid(), os.Getenv("HOME")
 	if uid == 0 {
 		uid = taskUser
-		if err := os.Chmod(filepath.Dir(home), 0o711); err != nil { //nolint:gosec // it must be passed through
+		if err := os.Chmod(filepath.Dir(home), 0o711); err != nil { //nolint:gosec // the user must be able to enter directories below it
 			return err
 		}
 		if err := os.Chown(home, uid, uid); err != nil {
@@ -158,7 +158,7 @@ func TestDaemonLivesUnderATaskLimit(t *testing.T) {
 	t.Run("of a user", func(t *testing.T) {
 		t.Parallel()
 		livesUnderATaskLimit(t, userTasks+"="+strconv.Itoa(most), func(d *rig.Daemon, _ bool) error {
-			// Root may not change the limits of another user's process everywhere; that user may.
+			// Not every system lets root change the limits of another user's process; that user can.
 			helper := exec.Command("/proc/self/exe")
 			helper.Dir, helper.Env = "/", []string{limitOf + "=" + strconv.Itoa(d.Cmd.Process.Pid)}
 			if os.Geteuid() == 0 {
@@ -173,7 +173,7 @@ func TestDaemonLivesUnderATaskLimit(t *testing.T) {
 	})
 }
 
-// livesUnderATaskLimit tests a daemon with a limit that env gives to it. take takes all that is left of it, or gives it back.
+// livesUnderATaskLimit tests a daemon with the limit that env sets. take uses up the rest of the limit, or restores it.
 func livesUnderATaskLimit(t *testing.T, env string, take func(d *rig.Daemon, full bool) error) {
 	const methods = 24
 	script := rig.Script{"f.last": {rig.Program("\treturn \"last\", nil")}, "f.late": {rig.Program("\treturn \"late\", nil")}}

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// 000:103: conversation_history is always an array: absent, malformed or not, for clients that read the context, in the
-// reply of a patch, and for programs, which find the session's records there.
+// 000:103: conversation_history is always an array, whatever is stored: for clients that read or patch the context, and for
+// programs, which find the session's records there.
 func TestSeed000Line103(t *testing.T) {
 	t.Parallel()
 	count := rig.Program("\tl, ok := call.Context[\"conversation_history\"].([]any)\n\treturn map[string]any{\"array\": ok, \"records\": len(l)}, nil")
@@ -35,9 +35,9 @@ func TestSeed000Line103(t *testing.T) {
 	}
 }
 
-// 002:13-15, 24, 62: the history input of a call is in the model request as 2N messages, user and assistant in turn, before
-// the current request, which is rendered as without a history; on cold calls and repairs. Without a history the request is
-// as ever. A keyword argument that the signature calls a history is one: checked, and no part of the current request.
+// 002:13-15, 24, 62: on cold calls and repairs the history input of a call is in the model request as 2N messages, user and
+// assistant in turn, before the current request, which is the same as without a history. Without a history there are no such
+// messages. A keyword argument that the signature declares as history is checked, and left out of the current request.
 func TestSeed002Line13(t *testing.T) {
 	t.Parallel()
 	mayPanic := rig.Program("\tif call.Kwargs[\"question\"] == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn map[string]any{\"q\": call.Kwargs[\"question\"], \"turns\": len(call.InputHistory())}, nil")

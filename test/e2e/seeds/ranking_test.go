@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// In the same lifecycle state the tool that answered 20 of 20 calls and was just used precedes the one that answered 10 of
-// 18, in GET /v1/tools by its score and in the prompt by its place.
+// In the same lifecycle state a tool that answered 20 of 20 calls and was just used precedes one that answered 10 of 18: it has
+// the higher score in GET /v1/tools and comes first in the prompt.
 func TestSeed001Line237UtilityOrdersWithinAState(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"half.m": {rig.ProgMayPanic}, "whole.m": {rig.ProgMayPanic}})
@@ -48,7 +48,7 @@ func TestSeed001Line237UtilityOrdersWithinAState(t *testing.T) {
 	}
 }
 
-// The trends report shows whether new tools starve: neither among the known tools of prompts nor called by a program.
+// The trends report counts starving tools: new ones that prompts do not show and that no program called.
 func TestSeed001Line443TrendsShowStarvingTools(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"parent.ask": {rig.Program("\treturn call.Tool(\"hidden\").Call(\"m\", 1).Value, nil")}})

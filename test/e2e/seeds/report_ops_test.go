@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The evidence report in a browser: it draws the bars of every series that has a value, and stays within its window.
+// In a browser, the evidence report draws the bars of every series that has a value, and is not wider than the window.
 func TestOpsReportInABrowser(t *testing.T) {
 	t.Parallel()
 	_, page := reported(t)

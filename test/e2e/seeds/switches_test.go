@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// While reads are off, for all roles or for all but a canary, or every call is forged anew, calls go on without the
-// blessed generation; afterwards it is there, in its state, and serves.
+// While reads are off, for all roles or for all but a canary, or every call forges, calls do not use the stored generation.
+// Afterwards it still exists, in its lifecycle state, and serves.
 func TestSeed001Line388SwitchesEvictNothing(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgGiven}})
@@ -65,8 +65,8 @@ const (
 	badCode       = "package tool\n\nfunc Run(call"
 )
 
-// With repair disabled nobody asks the model for one: not for a stored program, nor for a fresh one that panics, breaks
-// its contract or is no Go, nor for a correction.
+// With repair disabled the model is never asked for a repair: not of a stored program, not of a new one that panics, breaks its
+// contract or does not compile, and not for a correction.
 func TestSeed001Line392DisabledRepairAsksForNone(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.stored": {rig.ProgMayPanic}, "r.panics": {rig.ProgPanic}, "r.broken": {badCode}, "r.weak": {rig.ProgEcho}, "r.wrong": {rig.ProgGiven}})
@@ -97,8 +97,8 @@ func TestSeed001Line392DisabledRepairAsksForNone(t *testing.T) {
 	}
 }
 
-// The log and the metric know every repair, of fresh programs too: one that the gate refused, one that panicked, one that
-// broke its contract, and one that could not be repaired.
+// The log and the metric count every repair, also of new programs: one that the gate refused, one that panicked, one that broke
+// its contract, and one that could not be repaired.
 func TestSeed001Line392EveryRepairIsCounted(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.refused": {badCode, rig.ProgEcho}, "r.panics": {rig.ProgPanic, rig.ProgEcho}, "r.weak": {rig.ProgEcho, rig.Program("\treturn 7, nil")},

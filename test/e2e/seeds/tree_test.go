@@ -27,8 +27,8 @@ func nested(d *rig.Daemon, role string) []map[string]any {
 	return list
 }
 
-// 003:184, 207, 236: weak success is linked with the user's correction along the whole tree of calls. The weak leaf is
-// blamed, whether its caller passes the value on or hides it, and "asked again" and "accepted" are those of the root.
+// 003:184, 207, 236: weak success is linked with the user's correction along the whole tree of calls. The weak leaf counts as
+// the cause, whether its caller passes the value on or hides it. Nested calls are asked again or accepted when their root is.
 func TestSeed003Line184(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -117,8 +117,8 @@ func TestSeed003Line194(t *testing.T) {
 	}
 }
 
-// 003:223: repeated weak success contributes to recommendations whatever other tools do meanwhile, after restarts, and
-// after the stored aggregates are gone: they are made again from the log.
+// 003:223: repeated weak success contributes to recommendations whatever other tools do meanwhile, after restarts, and after the
+// stored aggregates are lost: they are rebuilt from the log.
 func TestSeed003Line223(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak}, "calculator.add": {rig.ProgAdd}}))
@@ -155,9 +155,9 @@ func TestSeed003Line223(t *testing.T) {
 	}
 }
 
-// 003:201, 210, 211, 5: advice about a delegated tool, once applied, changes what it answers with: the model that forges
-// anew sees the weak answers, the re-asks and the person's reason. Applying takes no evidence away: other advice stays, and
-// the same advice comes back when the new program is as weak, with all of its evidence.
+// 003:201, 210, 211, 5: applying a recommendation about a delegated tool changes its program: the model that forges it again sees
+// the weak answers, the re-asks and the person's reason. Applying removes no evidence: other recommendations stay, and the
+// same one comes back with all of its evidence if the new program is as weak.
 func TestSeed003Line201(t *testing.T) {
 	t.Parallel()
 	find := func(word string) string {
@@ -165,7 +165,7 @@ func TestSeed003Line201(t *testing.T) {
 	}
 	m := rig.NewModel(t, rig.Script{"assistant.advise": {progPasses}, "movie finder.find": {find("partial"), find("fallback")}})
 	d := rig.Start(t, m)
-	d.Policy(object{"fixtures_enabled": false}) // what the old program answered is no proof of the new one
+	d.Policy(object{"fixtures_enabled": false}) // the new program need not reproduce the old one's weak answers
 	s := d.Session("assistant")
 	for _, wish := range []any{"words", "words", "words", "words", "lists", "lists", "lists", "lists"} {
 		d.Call(s, "advise", wish)

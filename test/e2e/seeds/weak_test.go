@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// 003, metrics: the rate of weak successes counts calls; reasons are counted apart.
+// 003, metrics: the rate of weak successes counts calls; a separate counter counts reasons.
 func TestSeed003WeakSuccessRateCountsCalls(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak}}))
@@ -29,8 +29,8 @@ func TestSeed003WeakSuccessRateCountsCalls(t *testing.T) {
 	}
 }
 
-// 003:182: empty arrays under success statuses are weak, in any object with a success status and an empty array of its
-// own, also without a contract. Nothing of the outcome changes.
+// 003:182: an empty array in any object with a success status is a weak success, also without a contract. The outcome does not
+// change.
 func TestSeed003Line182(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"finder.find": {rig.ProgGiven}}))

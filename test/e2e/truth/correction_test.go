@@ -108,7 +108,7 @@ func TestFailedCorrectionBacksOff(t *testing.T) {
 	}
 }
 
-// Who repeats a verdict waits for the running correction, too, as after a reply that was lost.
+// A repeated verdict, as after a lost reply, waits for the running correction, too.
 func TestRepeatedVerdictWaits(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, rig.Held(progTax70)}})

@@ -53,8 +53,8 @@ func TestHopelessMethodBacksOff(t *testing.T) {
 	}
 }
 
-// A method whose first programs only give honest errors costs a request for each delay, not for each call; the error of one
-// input is never the answer to another, and the first input that has an answer gets it.
+// A method whose first programs give only honest errors costs one request for each delay, not one for each call. The error of one
+// input is never the answer to another, and the first input that the program can answer gets its value.
 func TestHonestErrorsBackOff(t *testing.T) {
 	t.Parallel()
 	find := rig.Program("\tif call.Arg(0, \"name\") != \"ada\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", fmt.Sprint(\"no \", call.Arg(0, \"name\")))\n\t}\n\treturn 1815, nil", "fmt")
@@ -208,7 +208,7 @@ func TestSwitchesAndCanaryDisplaceNothing(t *testing.T) {
 	}
 }
 
-// A program that is forged under a switch is held to what the serving one answered, too, though it displaces nothing.
+// A program that is forged under a switch must reproduce the serving program's answers, too, although it does not displace that one.
 func TestProgramsUnderSwitchesReproduceAnswers(t *testing.T) {
 	t.Parallel()
 	for name, patch := range map[string]object{"canary": {"artifact_read_roles": list("other")}, "reads": {"artifact_read_enabled": false}} {

@@ -132,7 +132,7 @@ func TestNewestVerdictCounts(t *testing.T) {
 	}
 }
 
-// An expectation that the answer meets is no wrong answer.
+// A verdict of wrong whose expectation equals the answer is refused.
 func TestExpectedIsWhatWasAnswered(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60}})
