@@ -602,6 +602,37 @@ func TestRefusedOrder(t *testing.T) {
 	})
 }
 
+// Where more than the first value of an assignment can fail, the others are evaluated first.
+func TestSeveralThatFail(t *testing.T) {
+	run(t, []row{
+		{"a swap", "s[i], s[j] = s[j], s[i]",
+			`moved_1 := s[i]; moved_2 := s[j]; s[i], s[j] = moved_2, moved_1`},
+		{"three elements", "s[i], s[j], s[0] = s[j], s[0], s[i]",
+			`moved_1 := s[0]; moved_2 := s[i]; moved_3 := s[j]; s[i], s[j], s[0] = moved_3, moved_1, moved_2`},
+		{"a place whose operands fail", "s[i], p.kids[j].n = s[j], s[i]",
+			`moved_1 := p.kids; moved_2 := s[i]; moved_3 := s[j]; s[i], moved_1[j].n = moved_3, moved_2`},
+		{"the operands of the first place", "p.kids[i].n, s[j] = s[j], s[i]",
+			`moved_1 := s[i]; moved_2 := s[j]; p.kids[i].n, s[j] = moved_2, moved_1`},
+		{"pointers alone", "p.n, p.kid = p.kid.n, p.kid.kid", ""},
+		{"a local array", "var k [3]int; k[i], k[j] = k[j], k[i]",
+			`var k [3]int; moved_1 := k[i]; moved_2 := k[j]; k[i], k[j] = moved_2, moved_1`},
+		{"a local array and another", "var k, l [3]int; k[i], l[j] = l[j], l[i]", ""},
+		{"constant indexes of an array", "var k [3]int; k[0], k[1] = k[1], k[0]", ""},
+		{"a local variable", "k := 0; k, s[i] = s[j], s[i]", ""},
+		{"a local variable that is read", "k := 0; k, s[i] = s[j], s[k]",
+			`k := 0; moved_1 := s[k]; moved_2 := s[j]; k, s[i] = moved_2, moved_1`},
+		{"a variable of the package", "i, s[j] = s[0], s[1]",
+			`moved_1 := s[1]; moved_2 := s[0]; i, s[j] = moved_2, moved_1`},
+		{"the blank variable", "_, s[j] = s[0], s[1]", ""},
+		{"a definition", "k, l := s[i], s[j]; _, _ = k, l", ""},
+		{"entries of maps", "m[str], mi[i] = m[mst[str]], mi[j]", ""},
+		{"what is evaluated ahead stays ahead", "s[i], s[j] = x.(int), s[0]", ""},
+		{"a value that cannot fail", "s[i], s[j] = s[j], 0", ""},
+		{"an element of a type parameter's type", "func run[T []int | [1]int](a []T) { a[0][i], a[1][j] = a[1][j], a[0][i] }",
+			`func run[T []int | [1]int](a []T) { moved_1 := a[0][i]; moved_2 := a[1][j]; a[0][i], a[1][j] = moved_2, moved_1 }`},
+	})
+}
+
 func TestNamesAreNew(t *testing.T) {
 	run(t, []row{{"names of the program", "moved_1 := 1; ints(i, f(), moved_1)", "moved_1 := 1; moved__1 := f(); ints(i, moved__1, moved_1)"}})
 }

@@ -29,6 +29,13 @@ func (o *orderer) typeOf(e ast.Expr) types.Type {
 	return o.info.TypeOf(e)
 }
 
+func (o *orderer) typesOf(list []ast.Expr) (out []types.Type) {
+	for _, e := range list {
+		out = append(out, o.typeOf(e))
+	}
+	return out
+}
+
 // settled reports whether there is nothing to evaluate: the expression is a constant, nil, a type or a function literal.
 func (o *orderer) settled(e ast.Expr) bool {
 	if _, ok := e.(*ast.FuncLit); ok {

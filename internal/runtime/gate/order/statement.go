@@ -75,9 +75,11 @@ func (o *orderer) assign(a *ast.AssignStmt, moved *[]ast.Stmt) {
 			}
 		}
 	}
-	if !o.mixed(all...) {
+	several := o.severalFail(a)
+	if !several && !o.mixed(all...) {
 		return
 	}
+	values := o.typesOf(a.Rhs)
 	if a.Tok != token.DEFINE {
 		for i := range a.Lhs {
 			o.parts(&a.Lhs[i], moved)
@@ -96,6 +98,9 @@ func (o *orderer) assign(a *ast.AssignStmt, moved *[]ast.Stmt) {
 		o.exprTo(&a.Rhs[0], o.typeOf(a.Lhs[0]), moved)
 	default:
 		o.values(a.Rhs, func(i int) types.Type { return o.info.TypeOf(a.Lhs[i]) }, moved)
+	}
+	if several {
+		o.copyLater(a, values, moved)
 	}
 }
 

@@ -1,0 +1,161 @@
+package order
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+)
+
+// This file follows ascompatee of cmd/compile/internal/walk/assign.go. Of a[i], a[j] = a[j], a[i] the compiler evaluates the second value first: it
+// copies what writing the first place could change, and evaluates the first value when it writes it. So where both fail, the second one's
+// fault is reported; go/ssa evaluates one value after the other. The values are the same either way.
+
+// How an expression can fail.
+const (
+	atNil   = 1 << iota // with a nil pointer: one such fault is like another
+	atIndex             // with an index that is out of range
+)
+
+// severalFail reports whether of an assignment of several values more than the first can fail, with different faults.
+func (o *orderer) severalFail(a *ast.AssignStmt) bool {
+	if a.Tok != token.ASSIGN || len(a.Lhs) != len(a.Rhs) || len(a.Lhs) == 1 {
+		return false
+	}
+	w := writes{o: o, names: map[types.Object]bool{}}
+	first, later := o.faults(a.Rhs[0]), 0
+	for i := range a.Lhs {
+		_, operands := o.target(&a.Lhs[i])
+		for _, e := range append(operands, &a.Rhs[i]) {
+			switch {
+			case i == 0:
+				first |= o.faults(*e)
+			case w.change(*e):
+				later |= o.faults(*e)
+			}
+		}
+		w.write(a.Lhs[i])
+	}
+	return first != 0 && later != 0 && (first|later)&atIndex != 0
+}
+
+// copyLater moves what can fail and is copied before the first place is written. Values have the types of list.
+func (o *orderer) copyLater(a *ast.AssignStmt, list []types.Type, moved *[]ast.Stmt) {
+	w := writes{o: o, names: map[types.Object]bool{}}
+	copied := func(e *ast.Expr, t types.Type) {
+		if o.faults(*e) != 0 {
+			*e = o.holdAs(*e, t, moved)
+		}
+	}
+	for i := range a.Lhs {
+		_, operands := o.target(&a.Lhs[i])
+		for _, e := range operands {
+			t := o.typeOf(*e)
+			if open := t != nil && types.IsInterface(t); i > 0 && w.change(*e) && !open { // of a type parameter's type it may be an array, of which a copy is another place
+				copied(e, t)
+			}
+		}
+		if i > 0 && w.change(a.Rhs[i]) {
+			copied(&a.Rhs[i], list[i])
+		}
+		w.write(a.Lhs[i])
+	}
+	copied(&a.Rhs[0], list[0]) // before the operands of its place
+}
+
+// target returns the variable that a place is a part of, or nil, and what is evaluated to find the place.
+func (o *orderer) target(e *ast.Expr) (variable *ast.Ident, operands []*ast.Expr) {
+	for {
+		switch x := (*e).(type) {
+		case *ast.ParenExpr:
+			e = &x.X
+		case *ast.IndexExpr:
+			operands = append(operands, &x.Index)
+			if _, ok := under[*types.Array](o.typeOf(x.X)); !ok {
+				return nil, append([]*ast.Expr{&x.X}, operands...)
+			}
+			e = &x.X
+		case *ast.SelectorExpr:
+			sel := o.info.Selections[x]
+			if sel == nil { // of a package
+				return x.Sel, operands
+			}
+			if sel.Indirect() {
+				return nil, append([]*ast.Expr{&x.X}, operands...)
+			}
+			e = &x.X
+		case *ast.StarExpr:
+			return nil, append([]*ast.Expr{&x.X}, operands...)
+		case *ast.Ident:
+			return x, operands
+		default:
+			return nil, operands
+		}
+	}
+}
+
+// faults says how an expression can fail.
+func (o *orderer) faults(e ast.Expr) (how int) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		x, ok := n.(ast.Expr)
+		if !ok || o.settled(x) {
+			return !ok
+		}
+		switch x := x.(type) {
+		case *ast.StarExpr:
+			how |= atNil
+		case *ast.SelectorExpr:
+			if sel := o.info.Selections[x]; sel != nil && sel.Indirect() {
+				how |= atNil
+			}
+		case *ast.IndexExpr:
+			_, isArray := under[*types.Array](o.typeOf(x.X))
+			_, isMap := under[*types.Map](o.typeOf(x.X))
+			if constant := o.info.Types[x.Index].Value != nil; !isMap && !(isArray && constant) && !o.info.Types[x.Index].IsType() {
+				how |= atIndex
+			}
+		}
+		return true
+	})
+	return how
+}
+
+// writes is what the first places of an assignment change, as far as that is sure: which variables the compiler keeps in memory it alone knows.
+type writes struct {
+	o      *orderer
+	memory bool
+	names  map[types.Object]bool
+}
+
+func (w *writes) write(place ast.Expr) {
+	id, _ := w.o.target(&place)
+	switch {
+	case id == nil:
+		w.memory = true
+	case id.Name != "_":
+		w.names[w.o.info.Uses[id]] = true
+		w.memory = w.memory || w.o.ofPackage(id)
+	}
+}
+
+// change reports whether an expression may have another value after the writes.
+func (w *writes) change(e ast.Expr) (changed bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.Ident:
+			changed = changed || w.names[w.o.info.Uses[x]] || w.memory && w.o.ofPackage(x)
+		case *ast.IndexExpr, *ast.StarExpr:
+			changed = changed || w.memory
+		case *ast.SelectorExpr:
+			sel := w.o.info.Selections[x]
+			changed = changed || w.memory && sel != nil && sel.Indirect()
+		}
+		return !changed
+	})
+	return changed
+}
+
+// ofPackage reports whether a name is a variable's that is declared outside of functions.
+func (o *orderer) ofPackage(id *ast.Ident) bool {
+	v, ok := o.info.Uses[id].(*types.Var)
+	return ok && !v.IsField() && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
+}
