@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Whatever happened to an artifact, an operation that is undone before anything else happened leaves it as it
-// was, to the byte, revision included; through the JSON in which operations are kept; and so does undoing the undo, except for a program
-// that was put in.
+// An operation that is undone before anything else happens leaves any artifact as it was, to the byte and including the revision, also
+// when the operation was stored as JSON in between. Undoing the undo does the same, except for a program that a person put in.
 func TestUndoIsByteIdentical(t *testing.T) {
 	t.Parallel()
 	yes, no, reason := true, false, "suspect"
@@ -91,7 +90,7 @@ func TestUndoKeepsWhatCallsCounted(t *testing.T) {
 	}
 }
 
-// What a later operation changed again is not overwritten.
+// An undo does not overwrite changes of later operations.
 func TestUndoIsHindered(t *testing.T) {
 	t.Parallel()
 	reason, yes := "suspect", true

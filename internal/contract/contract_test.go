@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// What each constraint accepts, and the exact text of its violations.
+// Each constraint accepts the right values, and its violations have exact texts.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	movies := `{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`

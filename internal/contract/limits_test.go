@@ -114,8 +114,8 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// Of several failures, the one nearest to the top is reported; of equals the first by path; at one value, its type comes
-// before what it lacks.
+// The failure nearest to the top is reported; among equals the first by path; at one value, a wrong type comes before missing
+// members.
 func TestFirstFailure(t *testing.T) {
 	t.Parallel()
 	l := func(at, keyword string) leaf { return leaf{at: pathOf(at), keyword: pathOf(keyword)} }

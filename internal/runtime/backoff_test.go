@@ -71,7 +71,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A candidate is held for the length of the delay, and so many of them: one more leaves its method without a delay.
+// A candidate is held for the length of the delay. At most maxHeld are held: a method beyond that gets no delay.
 func TestHeldCandidates(t *testing.T) {
 	t.Parallel()
 	var b backoffs
@@ -137,8 +137,8 @@ func TestBackoffsAreBounded(t *testing.T) {
 	}
 }
 
-// Programs that replace each other are free for a round of repairs and one more; then each delays the next. One that lasted
-// begins a new row.
+// Patches cause no delay for one round of repairs and one regeneration; then each delays the next. A program that lasted begins a
+// new row.
 func TestPatchesBackOff(t *testing.T) {
 	t.Parallel()
 	var b backoffs

@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// What the caller of an exhausted call gets, by where its last attempt ended.
+// The caller's outcome of an exhausted call depends on the stage at which its last attempt ended.
 func TestExhausted(t *testing.T) {
 	t.Parallel()
 	type reply struct{ errorType, boundary, class, subtype string }

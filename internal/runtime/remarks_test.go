@@ -16,8 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// What the model gets about weak answers and about questions asked again: of this method only, the newest of each kind, as many as
-// are fit.
+// The model sees weak answers and questions asked again only of this method, the newest of each kind, up to a limit.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

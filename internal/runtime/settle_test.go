@@ -21,8 +21,8 @@ func clocked(t *testing.T, programs []string) (*Runtime, *runtimetest.Model, *ti
 	return r, model, &clock
 }
 
-// A first program that gives an honest error is not kept, but calls of the next 30 s run it instead of asking the model
-// again: each for its own input. The first one that it answers keeps it.
+// A first program that gives an honest error is not stored, but calls of the next 30 s run it with their own inputs instead of
+// asking the model again. It is stored with the first call that it answers with a value.
 func TestHonestFirstProgram(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"honest", "boom"})
@@ -68,7 +68,7 @@ func TestHonestErrorsBackOff(t *testing.T) {
 	}
 }
 
-// A held candidate is used up when it fails, and when people say what they expect: then there is another.
+// A held candidate is dropped when it fails, and when a person adds an expectation. The next call forges another.
 func TestHeldCandidateGoes(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"honest", "two"})
@@ -112,8 +112,8 @@ func TestUnprovenBacksOff(t *testing.T) {
 	}
 }
 
-// A repair whose only answer is an honest error does not replace what failed, and runs in the calls of the delay: one
-// request, and no more until one of them shows its worth.
+// A repair that gave only an honest error does not replace the failed program, and runs in the calls of the delay. It costs one
+// model request, and no more until it answers one of these calls with a value.
 func TestHonestRepairs(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"fickle", "honest"})

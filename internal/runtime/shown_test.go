@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Of many questions that were asked again the newest few are shown.
+// Only the newest few of many questions that were asked again are shown.
 func TestShownQuestions(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": runtimetest.Returns(`{"status":"empty"}`), "one": runtimetest.Returns("1")}}
@@ -72,7 +72,7 @@ func TestShownHistory(t *testing.T) {
 	}
 }
 
-// A proof is held again when the predecessor answered something new meanwhile, and only then.
+// A proof is repeated exactly if the predecessor has new answers since.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	g := &agent.Generation{ID: "gen-1", Fixtures: []agent.Fixture{{CallID: "call_1"}, {CallID: "call_2"}}}
@@ -119,7 +119,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// A request counts from when it is sent, once.
+// A request counts once, from the moment that it is sent.
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	var m meter
@@ -137,7 +137,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// These reasons are for a repair first, all others for a new program.
+// These reasons lead to a repair first, all others to a new program.
 func TestRepairable(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{
@@ -150,7 +150,7 @@ func TestRepairable(t *testing.T) {
 	}
 }
 
-// Which failed fetches are their server's fault, and which ran into a limit of ours.
+// Failed fetches are classified as the server's fault or as a limit of the daemon.
 func TestFailedFetches(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

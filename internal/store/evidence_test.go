@@ -13,8 +13,8 @@ func evidenceEntry(i int, role string) *agent.LogEntry {
 		ProgramSource: agent.SourcePersisted}
 }
 
-// Evidence is bounded, by method and in all, and what a method's calls amount to does not depend on how many calls others
-// made since.
+// Evidence is bounded, by method and in all. The evidence of a method does not depend on the number of later calls of other
+// methods.
 func TestEvidenceIsBounded(t *testing.T) {
 	t.Parallel()
 	v := NewEvidence(nil)
@@ -58,8 +58,8 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 }
 
-// A root that is asked again corrects the calls of its tree, those without a remark too, also after the evidence was stored
-// and read again; lists that were handed out stay as they were.
+// A call that asks a root again corrects all calls of its tree, plain ones included, also after the evidence was stored and read
+// again. Lists that were returned before do not change.
 func TestEvidenceOfTrees(t *testing.T) {
 	t.Parallel()
 	v := NewEvidence(nil)

@@ -234,8 +234,8 @@ type Maintenance interface {
 	// Stale lists tools and artifacts not used since before.
 	Stale(ctx context.Context, before time.Time) ([]Target, error)
 	// Archive moves the targets out of the way, byte for byte; Restore brings them back. Remove deletes for good.
-	// An empty Method means the tool and all its artifacts. What was archived last comes back, or, where the entry names in
-	// Undoes the operation that archived it, what that one moved; ErrNotFound when that has been restored already.
+	// An empty Method means the tool and all its artifacts. Restore brings back the latest archived version or, if the audit entry
+	// names an archive operation in Undoes, the version that this operation archived; ErrNotFound if that was restored already.
 	Archive(ctx context.Context, targets []Target, audit agent.AuditEntry) error
 	Restore(ctx context.Context, targets []Target, audit agent.AuditEntry) error // ErrNotFound, ErrExists
 	Remove(ctx context.Context, targets []Target, audit agent.AuditEntry) error

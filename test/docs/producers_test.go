@@ -154,7 +154,7 @@ var (
 	countsOver = []string{"other"} // what a closed set calls everything outside it
 )
 
-// Of each label value that docs/observability.md lists, there is code which can produce it.
+// Each label value that docs/observability.md lists can be produced by some code.
 func TestEveryLabelValueHasAProducer(t *testing.T) {
 	t.Parallel()
 	p := readProducers(t)

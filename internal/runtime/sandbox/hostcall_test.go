@@ -81,7 +81,7 @@ func (h *contentHost) Content(_ context.Context, ref string) (json.RawMessage, e
 	return nil, nil
 }
 
-// Long questions are not kept: a program cannot have the daemon hold what its host calls may carry, 128 MiB.
+// Long questions are not kept: otherwise the daemon would hold up to 128 MiB, the limit of a program's host calls.
 func TestLongQuestionsAreNotKept(t *testing.T) {
 	p := gatePool(t, nil)
 	h := &contentHost{}
@@ -96,7 +96,7 @@ func TestLongQuestionsAreNotKept(t *testing.T) {
 	}
 }
 
-// What is noted of fetches is bounded, also where a run may not fetch.
+// The notes about fetches are bounded, also in a run that may not fetch.
 func TestFetchNotesAreBounded(t *testing.T) {
 	p := gatePool(t, nil)
 	source := program("for i := range 100 {\n\t\tcall.Fetch(\"https://127.0.0.1/\" + strings.Repeat(\"x\", 50_000) + fmt.Sprint(i))\n\t}\n\treturn nil, nil", "fmt", "strings")

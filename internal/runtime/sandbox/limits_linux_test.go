@@ -75,7 +75,7 @@ func TestBloatedRunnerIsNotKept(t *testing.T) {
 	}
 }
 
-// What a program lets go of does not add up to more than it may have, also where many programs share few processors.
+// Garbage does not exhaust a program's memory, even if many programs share few processors.
 func TestGarbageIsNoMemory(t *testing.T) {
 	source := program("var kept [][]byte\n\tfor range 60 {\n\t\tkept = append(kept, make([]byte, 1<<20))\n\t}\n\tn := 0\n\tfor range 60_000 {\n\t\tb := make([]byte, 8<<10)\n\t\tn += len(b)\n\t}\n\treturn n + len(kept), nil")
 	const programs = 8
@@ -93,7 +93,7 @@ func TestGarbageIsNoMemory(t *testing.T) {
 	all.Wait()
 }
 
-// The stack of the first thread, which grows by itself and counts as no data, has a limit of its own, whatever that of the daemon is.
+// The stack of the first thread grows by itself and does not count as data. It has its own limit, independent of the daemon's.
 func TestStackIsBounded(t *testing.T) {
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &was); err != nil {

@@ -14,7 +14,7 @@ func idle(program, owner string, since int, held int64) *runner {
 	return &runner{program: program, owner: owner, idleSince: time.Unix(int64(since), 0), held: held}
 }
 
-// The runner that makes room is the least recently used of those whose owners hold the mean or more.
+// The evicted runner is the least recently used one among those of owners who hold at least the mean.
 func TestEvict(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -44,7 +44,7 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// Whatever is added and removed, the set counts what it holds and finds it by its key, the one used last first.
+// After any sequence of additions and removals, the set has the right sums and finds runners by key, the most recently used first.
 func TestWarmSetCounts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	w, model := newWarmSet(), map[*runner]bool{}
@@ -86,7 +86,7 @@ func TestWarmSetCounts(t *testing.T) {
 	}
 }
 
-// The idle runners hold no more than RunnerMemory together, whoever they serve, and those of an owner of one program stay.
+// All idle runners together hold at most RunnerMemory, and the runner of an owner with one program stays.
 func TestWarmRunnersKeepToTheirMemory(t *testing.T) {
 	if wire.RaceBuild {
 		return // a process of the race detector holds much, in unsteady amounts
@@ -116,7 +116,7 @@ func TestWarmRunnersKeepToTheirMemory(t *testing.T) {
 	}
 }
 
-// With a budget of memory for them, hundreds of programs stay warm, and so does one program for each of many owners.
+// With enough RunnerMemory hundreds of programs stay warm, and so does one program for each of many owners.
 func TestManyWarmPrograms(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Blank, o.RunnerMemory = 0, 2<<30 })
 	const programs = 24
@@ -135,7 +135,7 @@ func TestManyWarmPrograms(t *testing.T) {
 	}
 }
 
-// More blank runners are kept ready where many are taken, unless the idle ones hold half of their memory already.
+// More blank runners are kept ready if many are taken, unless the idle ones already hold more than half of RunnerMemory.
 func TestSpareRunners(t *testing.T) {
 	p := &Pool{opts: Options{Blank: 2, RunnerMemory: 1000}, warm: newWarmSet()}
 	for _, c := range []struct {

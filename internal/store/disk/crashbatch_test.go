@@ -139,8 +139,8 @@ func TestBatchWithoutSyncAll(t *testing.T) {
 	}
 }
 
-// TestCrashBeforeTheFilesFollow opens a store that was killed, commits to it before its files hold what the journal had, and cuts the power
-// at any moment of that: the first crash's commits are there, and the later ones if they were acknowledged.
+// TestCrashBeforeTheFilesFollow opens a store that was killed, commits to it before its files hold the journal's entries, and cuts the power at
+// every moment: all commits from before the kill survive, and those after it that were acknowledged.
 func TestCrashBeforeTheFilesFollow(t *testing.T) {
 	t.Parallel()
 	now := func() time.Time { return simStart }

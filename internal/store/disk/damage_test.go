@@ -103,7 +103,7 @@ func TestDamagedHistoryLine(t *testing.T) {
 	}
 }
 
-// What is written behind a torn end stands on a line of its own, and the torn end is reported.
+// New data after a torn end begins on a new line, and the torn end is reported.
 func TestTornLogs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

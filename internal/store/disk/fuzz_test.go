@@ -26,7 +26,7 @@ func FuzzEntry(f *testing.F) {
 }
 
 // FuzzFiles opens a store in which one file holds any bytes, and uses it: no panic, and no error except for a newer
-// schema version. Whatever was moved aside, new calls work.
+// schema version. New calls work afterwards, whichever files were moved to corrupt/.
 func FuzzFiles(f *testing.F) {
 	base := vfstest.New()
 	s, err := openStore(f, "sim", simOptions(f, base, func() time.Time { return simStart }))

@@ -311,7 +311,8 @@ func TestArchiveWhileFilesAreWritten(t *testing.T) {
 	}
 }
 
-// What a session with debug on left in the call log leaves the files, too, when values do, and nothing else of the calls.
+// Prompts and contexts that a session with debug on left in the call log are removed from the files together with values; the rest of
+// the entries stays.
 func TestDebugLeavesTheFiles(t *testing.T) {
 	dir, now := t.TempDir(), simStart
 	o := testOptions(t)

@@ -49,7 +49,7 @@ func (s *Store) recover() error {
 		}
 	}
 	s.flusher.forced = r.entries > 0 || !known || corrupt
-	// What was deleted must be erased before anybody reads.
+	// Deleted data must be erased before the first read.
 	s.flusher.behind = known && !corrupt && !r.damaged && len(r.deleted) == 0
 	err = s.startJournal(segments)
 	if isFull(err) { // what is there can be read, and the flusher gets it going again

@@ -200,7 +200,7 @@ func TestWatchLivesThroughARestart(t *testing.T) {
 	w.Ends(0)
 }
 
-// What cannot be watched is said in one line, with the exit code of the reason.
+// A call or stream that cannot be watched gives a one-line error, with the exit code of its cause.
 func TestWatchRefusals(t *testing.T) {
 	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))

@@ -19,8 +19,7 @@ func newStrictDaemon(t *testing.T, m *rig.Model) *rig.Daemon {
 	return d
 }
 
-// What each constraint accepts and refuses, as a client sees it; and
-// that the metric counts each violation under its mismatch.
+// Clients see each constraint accept and refuse the right values, and the metric counts each violation under its mismatch.
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	const movies = `{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`
@@ -170,7 +169,7 @@ func TestSenselessContracts(t *testing.T) {
 	d.WantValue(d.Call(d.Session("pointing"), "go", []any{}, "m"), map[string]any{"failed": "invalid_input", "mismatch": nil}, "generated") // its $ref is refused
 }
 
-// What every request says of contracts; the example in it is valid, and it rejects wrong values.
+// Every request explains contracts; the example in it is valid, and rejects wrong values.
 func TestRequestsDescribeContracts(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"t.m": {rig.ProgAdd}})

@@ -80,7 +80,7 @@ func TestSamePathTwentyTimes(t *testing.T) {
 	}
 }
 
-// Of seven generations the latest three are kept, each with its parent; the very first has none. A rollback runs
+// The latest three of seven generations are kept, each with its parent; the very first has none. A rollback runs
 // the old program. Each generation has its own health.
 func TestThreeGenerationsAreKept(t *testing.T) {
 	t.Parallel()

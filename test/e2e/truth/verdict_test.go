@@ -98,8 +98,8 @@ func TestVerdictsAreReplaced(t *testing.T) {
 	}
 }
 
-// Of several verdicts on the same input and effects the newest counts: an answer that was called wrong and then right is
-// not doubted, and the model sees one expectation. What came from another context is another matter.
+// The newest of several verdicts on the same input and effects counts: an answer that was called wrong and then right is not doubted,
+// and the model sees one expectation. A verdict on a call with another context counts separately.
 func TestNewestVerdictCounts(t *testing.T) {
 	t.Parallel()
 	sums := rig.Program("\tn, _ := call.Context[\"n\"].(float64)\n\tx, _ := call.Arg(0, \"x\").(float64)\n\treturn x + n, nil")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What the rows of the tables use. Variables of a package may be changed by any call.
+// declarations are used by the rows of the tables. Any call may change package variables.
 const declarations = `package tool
 
 import "lib"
@@ -148,7 +148,7 @@ func checked(t *testing.T, source string) program {
 	return p
 }
 
-// reordered returns the declarations that follow those of every row, rewritten, on one line.
+// reordered returns the row's own declarations, rewritten, on one line.
 func reordered(t *testing.T, own string) (text string, changed bool) {
 	t.Helper()
 	p := checked(t, declarations+own)
@@ -178,7 +178,7 @@ func reordered(t *testing.T, own string) (text string, changed bool) {
 	return strings.NewReplacer("{; ", "{ ", "; }", " }", ":; ", ": ").Replace(text), changed
 }
 
-// A row is the text of a function's body, or of a whole declaration, and what becomes of it; without want it stays as it is.
+// A row is the text of a function's body, or of a whole declaration, and its rewritten form. An empty want means no change.
 type row struct{ rule, in, want string }
 
 func run(t *testing.T, rows []row) {
@@ -449,7 +449,7 @@ func TestBuiltins(t *testing.T) {
 	})
 }
 
-// Values that go into an interface are copied ahead where the compiler takes the address of what has none.
+// Values without an address are copied early if the compiler converts them to an interface by address.
 func TestInterfaces(t *testing.T) {
 	run(t, []row{
 		{"a byte", "show(map[int]byte{}[i], f())",

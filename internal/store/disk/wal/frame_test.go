@@ -43,8 +43,8 @@ func TestFramesAreWholeOrNothing(t *testing.T) {
 	}
 }
 
-// Entries at the segment's limit and beyond it are void, and no gap: the next segment holds them. What looks like the
-// start of a frame inside a damaged one is none.
+// Entries at or beyond the segment's limit are ignored and do not count as a gap, because the next segment holds them. Bytes inside
+// a damaged frame that look like the start of a frame are not one.
 func TestReadEndsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	one, two, lure := frame(1, 2, "\x01a\x01b"), frame(3, 1, "\x01c"), frame(1, 1, "\x08RJF1 RJF")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A calledMethod is a method that the standard library looks for. In its bodies SELF is what a value shows, MADE a new value, and TYPE the
-// receiver's own type.
+// A calledMethod is a method that the standard library calls if a type has it. In its bodies SELF stands for a text of the value, MADE for a new
+// value, and TYPE for the receiver's type.
 type calledMethod struct {
 	name, sig string
 	changes   bool // the value, so the method has a pointer
@@ -50,7 +50,7 @@ func init() {
 	}
 }
 
-// called lists these methods, those that matter most more than once.
+// called lists these methods. The most important ones occur more than once, so that they are chosen more often.
 var called []calledMethod
 
 const formatBody = `	w, wide := s.Width()
@@ -125,7 +125,7 @@ const asBody = `	switch t := target.(type) {
 	return false
 `
 
-// calledBody writes the body of a method that the library calls; "" when the method is another.
+// calledBody returns the body of a method that the library calls, "" for other methods.
 func (g *gen) calledBody(d *declaration, m *method, self, made string) string {
 	i := slices.IndexFunc(called, func(c calledMethod) bool { return c.name == m.name && c.sig == m.sig })
 	if i < 0 {
@@ -134,7 +134,7 @@ func (g *gen) calledBody(d *declaration, m *method, self, made string) string {
 	return strings.NewReplacer("SELF", self, "NAME", `"`+d.name+"."+m.name+`"`, "MADE", made, "TYPE", d.self).Replace(pick(g, called[i].bodies...))
 }
 
-// ofLibrary reports whether a method's arguments are the library's to make.
+// ofLibrary reports whether only the library can make a method's arguments.
 func ofLibrary(m types.Object) bool {
 	return slices.ContainsFunc(called, func(c calledMethod) bool { return c.library && c.name == m.Name() })
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// orderHelpers is the state that statements about the order of evaluation read, and what changes it beside them. Functions that change it defer, so
-// that the compiler inlines none: what an inlined function literal changes may natively be read earlier.
+// orderHelpers declares the state that statements about the order of evaluation read, and the functions that change it. These functions defer, so that the
+// compiler does not inline them: variables that an inlined function literal changes may natively be read earlier.
 const orderHelpers = `
 type (
 	pairø  struct{ x, y string }
@@ -81,8 +81,8 @@ const orderState = `
 	}
 `
 
-// orderForms are what may stand for $x: statements (S), expressions of type int (i), string (s), bool (b), any (a), lists of values (v),
-// slices of int (l), places of an int (p), reads of maps (m), and keys (k). What begins with . holds no more parts.
+// orderForms are the texts that may replace $x, by kind: statements (S), expressions of type int (i), string (s), bool (b), any (a), lists of values (v),
+// slices of int (l), assignable ints (p), reads of maps (m), and keys (k). A form that begins with . contains no other forms.
 var orderForms = map[byte][]string{
 	'S': {
 		"logø(noteø($v, $v, $v, $v))", "logø(noteø($v, $v))", "logø(noteø([]any{$v, $v}...))", "logø(noteø(append([]any{$v}, $v)...))",
@@ -135,7 +135,7 @@ var orderForms = map[byte][]string{
 
 var orderPart = regexp.MustCompile(`\$[a-zA-Z]`)
 
-// order writes statements that call and read in every place where an expression can stand.
+// order writes statements that both call and read, with calls and reads in every position of an expression.
 func (g *gen) order() string {
 	var b strings.Builder
 	b.WriteString(orderState)
@@ -146,7 +146,7 @@ func (g *gen) order() string {
 	return b.String()
 }
 
-// ordered writes one form of a kind, with at most depth forms within each other.
+// ordered writes one form of a kind, nested at most depth levels.
 func (g *gen) ordered(kind byte, depth int) string {
 	form := pick(g, orderForms[kind]...)
 	for depth <= 0 && form[0] != '.' {
