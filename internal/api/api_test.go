@@ -304,7 +304,7 @@ func TestAllErrorsOfABodyAreReported(t *testing.T) {
 	}
 }
 
-// A problem is short, whatever the names in the body are that it speaks of.
+// A problem is short, however long the names are that it quotes from the body.
 func TestProblemsAreShort(t *testing.T) {
 	g := newRig(t, nil)
 	long := strings.Repeat("\u00e9", 1<<20)

@@ -37,7 +37,7 @@ func (b *bulky) History(context.Context, string, store.HistoryQuery) (store.Hist
 	return store.HistoryPage{Records: b.records}, nil
 }
 
-// pipes is a listener whose connections have no buffer: what is not read is not written.
+// pipes is a listener whose connections have no buffer, so a write waits for the reader.
 type pipes struct {
 	conns chan net.Conn
 	once  sync.Once

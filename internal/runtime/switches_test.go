@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Programs that the gate refuses count against the promotion of what they would replace, but not those that a switch asked
+// Programs that the gate refuses count against the promotion of the program that they would replace, but not those that a switch asked
 // for: they replace nothing.
 func TestRefusedProgramsUnderSwitches(t *testing.T) {
 	t.Parallel()

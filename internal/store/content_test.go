@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// refs lists what is kept, the least recently used first, each with the sessions that stored it.
+// refs lists the kept refs, the least recently used first, each with the sessions that stored it.
 func refs(c *Contents) string {
 	var out []string
 	for _, e := range c.Entries {

@@ -206,7 +206,7 @@ func evidenceOf(entries []agent.LogEntry) []agent.MethodEvidence {
 	return out
 }
 
-// The weak leaf of a tree is to blame, not the calls that passed on what it answered; a verdict on the root speaks of the
+// The weak leaf of a tree is the cause, not the calls that passed on its answer; a verdict on the root applies to the
 // calls below it; and the share is that of the newest calls, those without a remark included.
 func TestCollect(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// verdictsOf reads what people said of calls, one artifact a method. It is for one goroutine and one reply.
+// verdictsOf returns a reader of verdicts, which loads each artifact once. It is for one goroutine and one reply.
 func (o *Operator) verdictsOf() *judgedCalls {
 	return &judgedCalls{store: o.store, read: map[methodKey]*agent.Artifact{}}
 }

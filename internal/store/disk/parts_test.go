@@ -38,7 +38,7 @@ func TestSameContract(t *testing.T) {
 	}
 }
 
-// The time of a line is when it was there at the latest; a line that says none has none.
+// The time of a line is an upper bound of when it was written; a line without a time has none.
 func TestLineTimes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)

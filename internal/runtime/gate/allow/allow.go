@@ -40,7 +40,7 @@ func (p Package) Shows(name string) bool {
 	return !slices.Contains(p.Hidden, name) && !slices.Contains(p.Useless, name)
 }
 
-// Packages returns the list, sorted by path; callers do not change it. The reasons for what is missing are in docs/dialect.md:
+// Packages returns the list, sorted by path; callers must not change it. docs/dialect.md has the reasons for missing packages:
 // nothing that reaches files, sockets, processes, other goroutines or raw memory.
 func Packages() []Package { return packages }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // TestDiffGenerated runs generated programs natively and here, with little room for garbage, and compares what they return.
-// DIFF_PROGRAMS says how many, DIFF_SEED where to begin; DIFF_MINIMISE=no leaves out the small programs. The programs of the default run contain what they must, see checkCoverage.
+// DIFF_PROGRAMS is the number of programs, DIFF_SEED the first seed; DIFF_MINIMISE=no skips the minimised programs. checkCoverage says what the programs of the default run must contain.
 func TestDiffGenerated(t *testing.T) {
 	const defaultCount, defaultFirst = 500, 1
 	count, first := defaultCount, uint64(defaultFirst)

@@ -6,17 +6,17 @@ import (
 	"go/types"
 )
 
-// This file follows ascompatee of cmd/compile/internal/walk/assign.go. Of a[i], a[j] = a[j], a[i] the compiler evaluates the second value first: it
-// copies what writing the first place could change, and evaluates the first value when it writes it. So where both fail, the second one's
-// fault is reported; go/ssa evaluates one value after the other. The values are the same either way.
+// This file follows ascompatee of cmd/compile/internal/walk/assign.go. In a[i], a[j] = a[j], a[i] the compiler evaluates the second value first: it
+// copies every value that writing the first place could change, and evaluates the first value when it writes it. If both values panic, the second
+// one's panic is reported. go/ssa evaluates the values from left to right. Both orders give the same values.
 
-// How an expression can fail.
+// How an expression can panic.
 const (
-	atNil   = 1 << iota // with a nil pointer: one such fault is like another
-	atIndex             // with an index that is out of range
+	atNil   = 1 << iota // nil pointer; all these panics have the same message
+	atIndex             // index out of range
 )
 
-// severalFail reports whether of an assignment of several values more than the first can fail, with different faults.
+// severalFail reports whether an assignment of several values can panic with different messages, depending on the order of evaluation.
 func (o *orderer) severalFail(a *ast.AssignStmt) bool {
 	if a.Tok != token.ASSIGN || len(a.Lhs) != len(a.Rhs) || len(a.Lhs) == 1 {
 		return false
@@ -38,7 +38,7 @@ func (o *orderer) severalFail(a *ast.AssignStmt) bool {
 	return first != 0 && later != 0 && (first|later)&atIndex != 0
 }
 
-// copyLater moves what can fail and is copied before the first place is written. Values have the types of list.
+// copyLater moves the operands that can panic and that the compiler copies before it writes the first place. list has the values' types.
 func (o *orderer) copyLater(a *ast.AssignStmt, list []types.Type, moved *[]ast.Stmt) {
 	w := writes{o: o, names: map[types.Object]bool{}}
 	copied := func(e *ast.Expr, t types.Type) {
@@ -50,7 +50,7 @@ func (o *orderer) copyLater(a *ast.AssignStmt, list []types.Type, moved *[]ast.S
 		_, operands := o.target(&a.Lhs[i])
 		for _, e := range operands {
 			t := o.typeOf(*e)
-			if open := t != nil && types.IsInterface(t); i > 0 && w.change(*e) && !open { // of a type parameter's type it may be an array, of which a copy is another place
+			if open := t != nil && types.IsInterface(t); i > 0 && w.change(*e) && !open { // a type parameter may be an array, and a copy of it is another place
 				copied(e, t)
 			}
 		}
@@ -62,7 +62,7 @@ func (o *orderer) copyLater(a *ast.AssignStmt, list []types.Type, moved *[]ast.S
 	copied(&a.Rhs[0], list[0]) // before the operands of its place
 }
 
-// target returns the variable that a place is a part of, or nil, and what is evaluated to find the place.
+// target returns the variable that contains a place, or nil, and the operands that are evaluated to find the place.
 func (o *orderer) target(e *ast.Expr) (variable *ast.Ident, operands []*ast.Expr) {
 	for {
 		switch x := (*e).(type) {
@@ -76,7 +76,7 @@ func (o *orderer) target(e *ast.Expr) (variable *ast.Ident, operands []*ast.Expr
 			e = &x.X
 		case *ast.SelectorExpr:
 			sel := o.info.Selections[x]
-			if sel == nil { // of a package
+			if sel == nil { // a variable of another package
 				return x.Sel, operands
 			}
 			if sel.Indirect() {
@@ -93,7 +93,7 @@ func (o *orderer) target(e *ast.Expr) (variable *ast.Ident, operands []*ast.Expr
 	}
 }
 
-// faults says how an expression can fail.
+// faults returns how an expression can panic, as a set of atNil and atIndex.
 func (o *orderer) faults(e ast.Expr) (how int) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		x, ok := n.(ast.Expr)
@@ -119,7 +119,7 @@ func (o *orderer) faults(e ast.Expr) (how int) {
 	return how
 }
 
-// writes is what the first places of an assignment change, as far as that is sure: which variables the compiler keeps in memory it alone knows.
+// writes records what the first places of an assignment certainly change. Only the compiler knows which local variables are in memory.
 type writes struct {
 	o      *orderer
 	memory bool
@@ -137,7 +137,7 @@ func (w *writes) write(place ast.Expr) {
 	}
 }
 
-// change reports whether an expression may have another value after the writes.
+// change reports whether the writes may change the value of an expression.
 func (w *writes) change(e ast.Expr) (changed bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch x := n.(type) {
@@ -154,7 +154,7 @@ func (w *writes) change(e ast.Expr) (changed bool) {
 	return changed
 }
 
-// ofPackage reports whether a name is a variable's that is declared outside of functions.
+// ofPackage reports whether the identifier is a package variable.
 func (o *orderer) ofPackage(id *ast.Ident) bool {
 	v, ok := o.info.Uses[id].(*types.Var)
 	return ok && !v.IsField() && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()

@@ -74,13 +74,13 @@ func goroutine() int64 {
 	return id
 }
 
-// ranked is the part that a lock's place in an Order needs.
+// ranked holds a lock's rank in an Order.
 type ranked struct {
 	order *Order
 	rank  int
 }
 
-// Rank gives the lock its place in the order. It comes before the first use.
+// Rank gives the lock this rank in the order. It must be called before the lock is used.
 func (r *ranked) Rank(o *Order, rank int) { r.order, r.rank = o, rank }
 
 func (r *ranked) take()    { r.order.take(r.rank) }
