@@ -13,7 +13,7 @@ import (
 // compiler evaluates only the receiver, panics if it is a nil interface, and follows embedded fields when the method is called. go/ssa knows the type
 // argument: it would follow embedded fields at once, and panic where an embedded pointer or interface is nil.
 func (o *orderer) bindMethods(file *ast.File) bool {
-	found := false
+	found, recovering := false, recoveringMethods(file)
 	astutil.Apply(file, nil, func(c *astutil.Cursor) bool {
 		s, ok := c.Node().(*ast.SelectorExpr)
 		if !ok {
@@ -27,7 +27,7 @@ func (o *orderer) bindMethods(file *ast.File) bool {
 			return true
 		}
 		found = true
-		if lit := o.bound(s, sel.Type().(*types.Signature)); lit != nil {
+		if lit := o.bound(s, sel.Type().(*types.Signature)); lit != nil && !recovering[s.Sel.Name] {
 			c.Replace(lit)
 		} else {
 			o.fail(s.Pos())
@@ -35,6 +35,17 @@ func (o *orderer) bindMethods(file *ast.File) bool {
 		return true
 	})
 	return found
+}
+
+// recoveringMethods returns the names of the methods that call recover: called by a function literal that is deferred they would find nothing.
+func recoveringMethods(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && f.Body != nil && recovers(f.Body) {
+			names[f.Name.Name] = true
+		}
+	}
+	return names
 }
 
 // isCalled reports whether the node is the function of a call.

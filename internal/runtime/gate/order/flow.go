@@ -81,7 +81,7 @@ func (o *orderer) loop(s *ast.ForStmt, moved *[]ast.Stmt) {
 }
 
 // recovers reports whether a statement calls recover. Such a statement cannot move into a function literal, where recover would have no effect.
-func recovers(s ast.Stmt) bool {
+func recovers(s ast.Node) bool {
 	found := false
 	ast.Inspect(s, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)

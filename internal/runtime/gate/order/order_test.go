@@ -75,6 +75,7 @@ var (
 
 func ints2(...int) []int { return nil }
 func i2f() float64 { return 0 }
+func (n *node) saves() { recover() }
 func (n *node) take(a, b int) {}
 func (n *node) pairOf(a int) (int, int) { return 0, 0 }
 func f() int           { return 0 }
@@ -597,8 +598,26 @@ func TestRefusedOrder(t *testing.T) {
 			"refused at {str}})"},
 		{"a boolean of a hidden type", "type flag bool; var k func(int, flag); { type flag int; k(i, 1 < f() && i < f()) }",
 			"refused at 1"},
+		{"a method that recovers", "func run[T interface{ saves() }](a T) { k := a.saves; defer k() }",
+			`refused at a.saves;`},
 		{"a post statement that recovers", "for ; i < 3; x, i = recover(), i + f() { show() }",
 			"refused at x,"},
+	})
+}
+
+// A shift of a map's entry by a negative count leaves the key in the map.
+func TestShiftsOfEntries(t *testing.T) {
+	run(t, []row{
+		{"a count", "m[str] <<= i",
+			`moved_1 := m; moved_2 := str; moved_3 := i; if moved_3 < 0 { moved_1[moved_2] = moved_1[moved_2] }; moved_1[moved_2] <<= moved_3`},
+		{"to the right, and a call", "q().kid.next = nil; m[t()] >>= s[f()]",
+			`moved_1 := q(); moved_1.kid.next = nil; moved_2 := t(); moved_3 := f(); moved_4 := m; moved_5 := moved_2; moved_6 := s[moved_3]; if moved_6 < 0 { moved_4[moved_5] = moved_4[moved_5] }; moved_4[moved_5] >>= moved_6`},
+		{"a constant count", "m[str] <<= 2", ""},
+		{"a count without a sign", "m[str] <<= b", ""},
+		{"a constant key", "m[\"a\"] <<= i",
+			`moved_1 := m; moved_2 := i; if moved_2 < 0 { moved_1["a"] = moved_1["a"] }; moved_1["a"] <<= moved_2`},
+		{"an element of a slice", "s[i] <<= j", ""},
+		{"another operation", "m[str] += i", ""},
 	})
 }
 

@@ -62,6 +62,34 @@ func (o *orderer) copyLater(a *ast.AssignStmt, list []types.Type, moved *[]ast.S
 	copied(&a.Rhs[0], list[0]) // before the operands of its place
 }
 
+// shiftsEntry reports whether an assignment shifts an entry of a map by a count that may be negative. Then the compiler puts the key into the map before
+// it fails; where other operations fail, the map stays as it is.
+func (o *orderer) shiftsEntry(a *ast.AssignStmt) bool {
+	x, ok := ast.Unparen(a.Lhs[0]).(*ast.IndexExpr)
+	if !ok || a.Tok != token.SHL_ASSIGN && a.Tok != token.SHR_ASSIGN || o.settled(a.Rhs[0]) {
+		return false
+	}
+	_, isMap := under[*types.Map](o.typeOf(x.X))
+	count, ok := under[*types.Basic](o.typeOf(a.Rhs[0]))
+	return isMap && !(ok && count.Info()&types.IsUnsigned != 0)
+}
+
+// insertFirst puts the key into the map where the count is negative.
+func (o *orderer) insertFirst(a *ast.AssignStmt, moved *[]ast.Stmt) {
+	x, at := ast.Unparen(a.Lhs[0]).(*ast.IndexExpr), a.Pos()
+	hold := func(e *ast.Expr) ast.Expr {
+		if o.settled(*e) {
+			return *e
+		}
+		*e = o.holdAs(*e, o.typeOf(*e), moved)
+		return *e
+	}
+	m, key, count := hold(&x.X), hold(&x.Index), hold(&a.Rhs[0])
+	entry := func() ast.Expr { return &ast.IndexExpr{X: m, Lbrack: at, Index: key, Rbrack: at} }
+	insert := &ast.AssignStmt{Lhs: []ast.Expr{entry()}, TokPos: at, Tok: token.ASSIGN, Rhs: []ast.Expr{entry()}}
+	*moved = append(*moved, &ast.IfStmt{If: at, Cond: &ast.BinaryExpr{X: count, OpPos: at, Op: token.LSS, Y: number(a, 0)}, Body: block(a, []ast.Stmt{insert})})
+}
+
 // target returns the variable that contains a place, or nil, and the operands that are evaluated to find the place.
 func (o *orderer) target(e *ast.Expr) (variable *ast.Ident, operands []*ast.Expr) {
 	for {

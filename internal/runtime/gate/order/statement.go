@@ -15,7 +15,11 @@ func (o *orderer) stmt(s ast.Stmt) (moved []ast.Stmt, scoped bool) {
 	o.done[s] = true
 	switch s := s.(type) {
 	case *ast.AssignStmt:
+		shifts := o.shiftsEntry(s)
 		o.assign(s, &moved)
+		if shifts {
+			o.insertFirst(s, &moved)
+		}
 	case *ast.IncDecStmt:
 		o.alone(&s.X, &moved)
 	case *ast.ExprStmt:
