@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
 )
 
 // expr moves what the compiler evaluates early in an operand, possibly the whole operand.
@@ -137,9 +139,12 @@ func (o *orderer) index(x *ast.IndexExpr, moved *[]ast.Stmt) (ahead bool) {
 	return ahead
 }
 
-// emptyArray sets the index of an array without elements to zero. Every index panics there, and the compiler's message names 0 where it keeps such
-// arrays in registers.
+// emptyArray sets the index of an array without elements to zero. Every index panics there, and the message of some compilers names 0 where they keep
+// such arrays in registers.
 func (o *orderer) emptyArray(x *ast.IndexExpr) {
+	if !goversion.EmptyIndexIsZero {
+		return
+	}
 	t := o.typeOf(x.X)
 	if o.info.Types[x.X].IsType() { // a generic type
 		return

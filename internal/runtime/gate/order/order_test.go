@@ -10,6 +10,8 @@ import (
 	"go/types"
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
 )
 
 // declarations are used by the rows of the tables. Any call may change package variables.
@@ -565,11 +567,15 @@ func TestPackageVariables(t *testing.T) {
 }
 
 func TestEmptyArrays(t *testing.T) {
+	zero := func(rewritten string) string {
+		if !goversion.EmptyIndexIsZero {
+			return "" // as it is
+		}
+		return rewritten
+	}
 	run(t, []row{
-		{"an element", "show([0]int{}[i])",
-			"show([0]int{}[0*int(i)])"},
-		{"through a pointer", "var k *[0]pair; show(k[i])",
-			"var k *[0]pair; show(k[0*int(i)])"},
+		{"an element", "show([0]int{}[i])", zero("show([0]int{}[0*int(i)])")},
+		{"through a pointer", "var k *[0]pair; show(k[i])", zero("var k *[0]pair; show(k[0*int(i)])")},
 		{"an element that is assigned to", "var k [0]int; k[i] = 1; k[i]++; show(&k[i])", ""},
 		{"an array with elements", "show(arr[i])", ""},
 		{"elements that are in no register", "show([0][2]int{}[i], [0]struct{ a, b, c, d, e int }{}[i])", ""},
