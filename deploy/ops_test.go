@@ -42,7 +42,6 @@ func glob(t *testing.T, pattern string) []string {
 }
 
 func TestOpsRules(t *testing.T) {
-	t.Parallel()
 	run(t, nil, "promtool", "check", "config", "prometheus/prometheus.yml")
 	run(t, nil, "promtool", "check", "config", "--syntax-only", "compose/prometheus.yml")
 	run(t, nil, "promtool", append([]string{"test", "rules"}, glob(t, "prometheus/tests/*.yml")...)...)
@@ -51,7 +50,6 @@ func TestOpsRules(t *testing.T) {
 // A real Prometheus scrapes a real daemon under load; every query of every panel and every rule returns data, or stands
 // in the list of those that cannot, with the reason.
 func TestOpsQueriesReturnData(t *testing.T) {
-	t.Parallel()
 	excused := map[string]string{
 		"alert RecurgentdTokenSpendHigh": "compares with the week before, which a test does not have",
 	}

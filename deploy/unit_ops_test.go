@@ -159,7 +159,6 @@ func groupCalls(t *testing.T, name string) map[string]bool {
 
 // Systemd takes the unit as it is, and finds it less exposed than 3.0.
 func TestOpsUnitIsHardened(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")
 	data, err := os.ReadFile("systemd/recurgentd.service")
@@ -183,7 +182,6 @@ func TestOpsUnitIsHardened(t *testing.T) {
 // What the unit takes from the daemon, it must not take from the confinement of programs: with the unit's system calls
 // the same layers are observed as without, programs are forged and run, and the end is clean.
 func TestOpsUnitKeepsTheSandbox(t *testing.T) {
-	t.Parallel()
 	if got := unitSettings(t)["RestrictNamespaces"]; !slices.Equal(got, []string{"no"}) {
 		t.Fatalf("RestrictNamespaces=%q: runners make namespaces of all kinds", got)
 	}
