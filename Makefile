@@ -24,7 +24,7 @@ TIMEOUT  := 25m
 RACED := $(addprefix ./internal/,runtime store/... api/... app/... telemetry/... agent/... client/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench diff truth crash dist generate docs image clean
+.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels diff truth crash dist generate docs image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -65,7 +65,7 @@ test-image: ## build the Dockerfile and run the image, by buildah, which it inst
 	@scripts/test-image
 
 lint: ## gofmt, go vet, module checksums, and golangci-lint (built once, then cached)
-	@unformatted=$$(gofmt -l cmd internal test api deploy); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l cmd internal bench test api deploy); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	$(GO) mod verify
 	@scripts/golangci-lint run
@@ -96,6 +96,9 @@ race-ci: ## the packages with concurrency of their own under the race detector; 
 
 bench: ## all benchmarks, one second each, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+bench-kernels: ## programs in the engine, compiled, in yaegi and in CPython: ratios of processor time; WRITE=docs/performance.md puts the table there
+	$(GO) run ./bench/kernels -rounds $${ROUNDS:-5} $(if $(WRITE),-write $(WRITE))
 
 diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones of each kind, and 500 over HTTP, from a new seed
 	@seed=$${DIFF_SEED:-$$(date +%s)}; echo "DIFF_SEED=$$seed"; DIFF_SEED=$$seed DIFF_PROGRAMS=$${DIFF_PROGRAMS:-10000} YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} \

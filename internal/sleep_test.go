@@ -24,7 +24,7 @@ var mayWait = map[string]string{
 func TestNoTestSleeps(t *testing.T) {
 	t.Parallel()
 	waits := map[string]bool{}
-	for _, top := range []string{"api", "cmd", "deploy", "internal", "test"} {
+	for _, top := range []string{"api", "bench", "cmd", "deploy", "internal", "test"} {
 		err := filepath.WalkDir(filepath.Join("..", top), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
 				return err

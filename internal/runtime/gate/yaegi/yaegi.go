@@ -107,6 +107,9 @@ func (c *Compiled) Reads() rt.Reads {
 	return c.env.Reads()
 }
 
+// Retold reports whether the last run panicked here, so that the other engine ran it.
+func (c *Compiled) Retold() bool { return c.retold }
+
 // Run calls the program's Run. Exactly one of a value with a nil error, an error that the program returned, and a
 // Panic is the answer. A run that panics is run once more by the other engine, and ends as that says: with its text and line. The second run
 // cannot be noticed, because gate.Choose keeps from here what changes its input or asks the daemon for something.

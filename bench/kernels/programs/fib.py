@@ -1,0 +1,8 @@
+def fib(n):
+    if n < 2:
+        return n
+    return fib(n - 1) + fib(n - 2)
+
+
+def run(n):
+    return fib(n)

@@ -1,0 +1,80 @@
+package main
+
+// The native binary holds a copy of this file: it may use the standard library only.
+
+import (
+	"encoding/json"
+	"io"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// A job asks a runner to run a kernel with the argument n again and again for that much processor time, once at least.
+type job struct {
+	Kernel  string  `json:"kernel"`
+	N       int     `json:"n"`
+	Seconds float64 `json:"seconds"`
+}
+
+// An answer is what a runner says of a job. Seconds is the processor time of one run, of all threads.
+type answer struct {
+	Value   json.RawMessage `json:"value,omitempty"`
+	Seconds float64         `json:"seconds,omitempty"`
+	Error   string          `json:"error,omitempty"`
+}
+
+// serve answers jobs, a line each, until there are no more. prepare returns what runs a kernel once.
+func serve(in io.Reader, out io.Writer, prepare func(job) (func() (any, error), error)) error {
+	jobs, answers := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var j job
+		if err := jobs.Decode(&j); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		a, err := do(j, prepare)
+		if err != nil {
+			a = answer{Error: err.Error()}
+		}
+		if err := answers.Encode(a); err != nil {
+			return err
+		}
+	}
+}
+
+func do(j job, prepare func(job) (func() (any, error), error)) (answer, error) {
+	run, err := prepare(j)
+	if err != nil {
+		return answer{}, err
+	}
+	value, err := run()
+	if err != nil {
+		return answer{}, err
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return answer{}, err
+	}
+	runtime.GC()
+	limit := time.Duration(j.Seconds * float64(time.Second))
+	began, runs, spent := processorTime(), 0, time.Duration(0)
+	for runs == 0 || spent < limit {
+		if _, err := run(); err != nil {
+			return answer{}, err
+		}
+		runs++
+		spent = processorTime() - began
+	}
+	return answer{Value: raw, Seconds: spent.Seconds() / float64(runs)}, nil
+}
+
+// processorTime returns what this process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
