@@ -135,6 +135,7 @@ type Generation struct {
 	Aside              bool            `json:"aside,omitempty"`           // it answered one call under a switch and displaced nothing
 	ChangedAnswers     []ChangedAnswer `json:"changed_answers,omitempty"` // fixtures of its predecessor that it answers differently, as a person wanted
 	SolverShape        json.RawMessage `json:"solver_shape,omitempty"`
+	Interface          *Interface      `json:"interface,omitempty"` // nil: not known yet; the next load infers it
 
 	SuccessCount          int64  `json:"success_count"`
 	IntrinsicFailureCount int64  `json:"intrinsic_failure_count"`

@@ -43,6 +43,9 @@ type ArtifactChange struct {
 	// Drifted are the sources whose change Generation was written for: effects recorded from them before At bind nobody.
 	Drifted []string `json:"drifted,omitempty"`
 
+	// Interface is that of the generation which ResultOf names (the current one when empty), where it has none yet.
+	Interface *Interface `json:"interface,omitempty"`
+
 	// What people say of answers, and what follows from it.
 	Examples    *[]Example  `json:"examples,omitempty"` // from now on, instead of all there were
 	Example     *Example    `json:"example,omitempty"`  // one more; it replaces one for the same input
@@ -103,6 +106,9 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	if c.State != "" {
 		next.move(c.ResultOf, c.State)
 	}
+	if c.Interface != nil {
+		next.describe(c.ResultOf, c.Interface)
+	}
 	next.endAbandonedCorrection()
 	next.flatten()
 	return next
@@ -112,6 +118,13 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 func (a *Artifact) move(generation, state string) {
 	if g := a.change(generation); g != nil {
 		g.State = state
+	}
+}
+
+// describe gives a generation ("" is the current one) the interface that it lacks.
+func (a *Artifact) describe(generation string, f *Interface) {
+	if g := a.change(generation); g != nil && g.Interface == nil {
+		g.Interface = f
 	}
 }
 
@@ -154,71 +167,6 @@ func (a *Artifact) number(g *Generation) {
 	if n, err := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")); err == nil && n > a.Sequence {
 		a.Sequence = n
 	}
-}
-
-// displace prunes. What an operator's program pushes out is held for its undo, and no longer than nothing else happens.
-func (a *Artifact) displace(g Generation) {
-	const most = 8 // programs put in one after another without a call
-	all := a.Generations
-	a.prune()
-	if !strings.HasPrefix(g.Trigger, "operator:") {
-		a.Displaced = nil
-		return
-	}
-	var gone []*Generation
-	for _, old := range all {
-		if a.Find(old.ID) == nil {
-			gone = append(gone, old)
-		}
-	}
-	if len(gone) > 0 {
-		a.Displaced = append([]Displaced{{g.ID, gone}}, a.Displaced...)
-		a.Displaced = a.Displaced[:min(most, len(a.Displaced))]
-	}
-}
-
-// prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
-// contracts that ended better than it failed, and always the current one, its parent and its newest approved ancestor.
-func (a *Artifact) prune() {
-	const latest, contracts = 3, 8
-	if len(a.Generations) > latest { // a generation that a switch asked for does not displace the one that served
-		a.Generations = slices.DeleteFunc(slices.Clone(a.Generations), func(g *Generation) bool { return g.Aside && g.ID != a.CurrentID })
-	}
-	if len(a.Generations) <= latest {
-		return
-	}
-	kept := a.Generations[:latest:latest]
-	seen := map[string]bool{}
-	for _, g := range kept {
-		seen[g.CheckedFingerprint] = true
-	}
-	extra := 0
-	parent := ""
-	if cur := a.Current(); cur != nil && cur.ParentID != nil {
-		parent = *cur.ParentID // what served before: a rollback finds it
-	}
-	approved := ""
-	for _, g := range a.Lineage() {
-		if g.Approved {
-			approved = g.ID // it answers while newer ones wait
-			break
-		}
-	}
-	for _, g := range a.Generations[latest:] {
-		rate, _ := g.FailureRate()
-		fresh := !seen[g.CheckedFingerprint] && g.SuccessCount > 0 && rate <= 0.6
-		if g.ID == a.CurrentID || g.ID == parent || g.ID == approved {
-			kept = append(kept, g)
-			seen[g.CheckedFingerprint] = true
-			continue
-		}
-		if fresh && extra < contracts {
-			kept = append(kept, g)
-			seen[g.CheckedFingerprint] = true
-			extra++
-		}
-	}
-	a.Generations = kept
 }
 
 func (a *Artifact) operate(c ArtifactChange) {

@@ -67,6 +67,7 @@ type artifactView struct {
 	Rejections  []agent.Rejection `json:"rejections,omitempty"` // without hints
 	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
 
+	Interface      *agent.Interface `json:"interface,omitempty"` // of the current generation; absent until it is known
 	Correction     agent.Correction `json:"correction"`
 	Doubted        bool             `json:"doubted,omitempty"`         // a person called an answer of the current program wrong
 	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
@@ -96,6 +97,9 @@ func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
 func (s *server) sendOperated(w *reply, status int, a *agent.Artifact, broken []string) error {
 	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
 		Rejections: rejections(a), Doubted: a.Doubted(a.CurrentID)}
+	if g := a.Current(); g != nil {
+		view.Interface = g.Interface
+	}
 	if a.Correction != nil {
 		view.Correction = *a.Correction
 	}

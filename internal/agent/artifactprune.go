@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// displace prunes. What an operator's program pushes out is held for its undo, and no longer than nothing else happens.
+func (a *Artifact) displace(g Generation) {
+	const most = 8 // programs put in one after another without a call
+	all := a.Generations
+	a.prune()
+	if !strings.HasPrefix(g.Trigger, "operator:") {
+		a.Displaced = nil
+		return
+	}
+	var gone []*Generation
+	for _, old := range all {
+		if a.Find(old.ID) == nil {
+			gone = append(gone, old)
+		}
+	}
+	if len(gone) > 0 {
+		a.Displaced = append([]Displaced{{g.ID, gone}}, a.Displaced...)
+		a.Displaced = a.Displaced[:min(most, len(a.Displaced))]
+	}
+}
+
+// prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
+// contracts that ended better than it failed, and always the current one, its parent and its newest approved ancestor.
+func (a *Artifact) prune() {
+	const latest, contracts = 3, 8
+	if len(a.Generations) > latest { // a generation that a switch asked for does not displace the one that served
+		a.Generations = slices.DeleteFunc(slices.Clone(a.Generations), func(g *Generation) bool { return g.Aside && g.ID != a.CurrentID })
+	}
+	if len(a.Generations) <= latest {
+		return
+	}
+	kept := a.Generations[:latest:latest]
+	seen := map[string]bool{}
+	for _, g := range kept {
+		seen[g.CheckedFingerprint] = true
+	}
+	extra := 0
+	parent := ""
+	if cur := a.Current(); cur != nil && cur.ParentID != nil {
+		parent = *cur.ParentID // what served before: a rollback finds it
+	}
+	approved := ""
+	for _, g := range a.Lineage() {
+		if g.Approved {
+			approved = g.ID // it answers while newer ones wait
+			break
+		}
+	}
+	for _, g := range a.Generations[latest:] {
+		rate, _ := g.FailureRate()
+		fresh := !seen[g.CheckedFingerprint] && g.SuccessCount > 0 && rate <= 0.6
+		if g.ID == a.CurrentID || g.ID == parent || g.ID == approved {
+			kept = append(kept, g)
+			seen[g.CheckedFingerprint] = true
+			continue
+		}
+		if fresh && extra < contracts {
+			kept = append(kept, g)
+			seen[g.CheckedFingerprint] = true
+			extra++
+		}
+	}
+	a.Generations = kept
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Origins of an interface.
+const (
+	OriginDeclared = "declared" // by the model or the person who wrote the program
+	OriginInferred = "inferred" // by the gate, from the program
+)
+
+// Bounds of an interface.
+const (
+	MaxParameters     = 64
+	MaxParameterName  = 64 // bytes
+	MaxSummary        = 400
+	MaxDescription    = 400
+	MaxInterfaceBytes = 32 << 10 // of the whole interface as JSON
+	maxAliases        = 16
+)
+
+// Ways in which a program reads a parameter.
+const (
+	ReadEither     = ""         // by position or by name
+	ReadByPosition = "position" // from Args only
+	ReadByName     = "name"     // from Kwargs only
+)
+
+// Interface says what a method takes and what it returns. A shared value is not changed.
+type Interface struct {
+	Summary    string          `json:"summary"`           // one line; may be empty
+	Parameters []Parameter     `json:"parameters"`        // in positional order; never nil in a stored interface
+	Returns    json.RawMessage `json:"returns,omitempty"` // JSON Schema of the value; nil where nothing is known
+	Origin     string          `json:"origin"`            // declared or inferred
+	Open       bool            `json:"open,omitempty"`    // the program may read keywords that are not listed
+}
+
+// Parameter is one argument of a method.
+type Parameter struct {
+	Name        string          `json:"name"`
+	Type        string          `json:"type,omitempty"` // string, number, integer, boolean, array, object, null; empty: any
+	Description string          `json:"description,omitempty"`
+	Required    bool            `json:"required"`
+	Default     json.RawMessage `json:"default,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`   // JSON Schema; it wins over Type
+	Aliases     []string        `json:"aliases,omitempty"`  // other keywords that the program reads for it
+	Variadic    bool            `json:"variadic,omitempty"` // it takes all positional arguments from its place on, as a list; the last one
+	ReadBy      string          `json:"read_by,omitempty"`  // position or name; empty: both
+}
+
+// jsonTypes are the types that JSON Schema names.
+var jsonTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
+
+// parameterName is what a keyword argument of a declared interface may be called.
+var parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// Validate reports what is wrong with the interface, in words that its author can follow. Schemas are checked for their
+// kind only.
+func (f *Interface) Validate() error {
+	if len(f.Parameters) > MaxParameters {
+		return fmt.Errorf("parameters: %d, at most %d are allowed", len(f.Parameters), MaxParameters)
+	}
+	if len(f.Summary) > MaxSummary {
+		return fmt.Errorf("summary: more than %d bytes", MaxSummary)
+	}
+	if f.Returns != nil && !isSchema(f.Returns) {
+		return fmt.Errorf("returns: must be a JSON Schema, an object or a boolean")
+	}
+	seen, optional := map[string]bool{}, ""
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		if err := p.validate(); err != nil {
+			return fmt.Errorf("parameters[%d]: %w", i, err)
+		}
+		for _, name := range append([]string{p.Name}, p.Aliases...) {
+			if seen[name] {
+				return fmt.Errorf("parameters[%d]: the name %q is there twice", i, name)
+			}
+			seen[name] = true
+		}
+		switch {
+		case p.Variadic && i < len(f.Parameters)-1 && f.Parameters[i+1].ReadBy != ReadByName:
+			return fmt.Errorf("parameters[%d]: %s is variadic and must be the last positional one", i, p.Name)
+		case p.Required && optional != "" && p.ReadBy != ReadByName:
+			return fmt.Errorf("parameters[%d]: %s is required but follows %s, which is optional: order is positional", i, p.Name, optional)
+		case !p.Required && optional == "":
+			optional = p.Name
+		}
+	}
+	if n := len(Encoded(f)); n > MaxInterfaceBytes {
+		return fmt.Errorf("the interface has %d bytes; at most %d are allowed", n, MaxInterfaceBytes)
+	}
+	return nil
+}
+
+func (p *Parameter) validate() error {
+	for _, name := range append([]string{p.Name}, p.Aliases...) {
+		if len(name) > MaxParameterName || !parameterName.MatchString(name) {
+			return fmt.Errorf("the name %q is not allowed: letters, digits and _ . -, not a digit first, at most %d bytes", Clipped(name, MaxParameterName), MaxParameterName)
+		}
+	}
+	switch {
+	case len(p.Aliases) > maxAliases:
+		return fmt.Errorf("%s has more than %d aliases", p.Name, maxAliases)
+	case p.Type != "" && !slices.Contains(jsonTypes, p.Type):
+		return fmt.Errorf("%s has the type %q; it must be one of %s", p.Name, Clipped(p.Type, 40), strings.Join(jsonTypes, ", "))
+	case len(p.Description) > MaxDescription:
+		return fmt.Errorf("the description of %s has more than %d bytes", p.Name, MaxDescription)
+	case p.Schema != nil && !isSchema(p.Schema):
+		return fmt.Errorf("the schema of %s must be a JSON Schema, an object or a boolean", p.Name)
+	case p.Default != nil && !json.Valid(p.Default):
+		return fmt.Errorf("the default of %s is not JSON", p.Name)
+	case p.Default != nil && p.Required:
+		return fmt.Errorf("%s is required and has a default; it can have one of them", p.Name)
+	case p.ReadBy != ReadEither && p.ReadBy != ReadByPosition && p.ReadBy != ReadByName:
+		return fmt.Errorf("%s has an unknown read_by", p.Name)
+	}
+	return nil
+}
+
+func isSchema(raw json.RawMessage) bool {
+	if !json.Valid(raw) {
+		return false
+	}
+	kind := Kind(raw)
+	return kind == "object" || kind == "boolean"
+}
+
+// Clipped shortens text to about n bytes, at a character's edge.
+func Clipped(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "..."
+}
+
+// Parameter returns the parameter of that name or alias, and its place; -1 when there is none.
+func (f *Interface) Parameter(name string) (*Parameter, int) {
+	if f == nil {
+		return nil, -1
+	}
+	for i := range f.Parameters {
+		if p := &f.Parameters[i]; p.Name == name || slices.Contains(p.Aliases, name) {
+			return p, i
+		}
+	}
+	return nil, -1
+}
+
+// Breaks reports how the interface breaks callers of the earlier one: a parameter that is gone or has another place, or
+// one that is newly required. It returns "" when every earlier call still fits. Either may be nil, which says nothing.
+func (f *Interface) Breaks(earlier *Interface) string {
+	if f == nil || earlier == nil {
+		return ""
+	}
+	for i := range earlier.Parameters {
+		was := &earlier.Parameters[i]
+		now, at := f.Parameter(was.Name)
+		switch {
+		case now == nil && !f.Open:
+			return fmt.Sprintf("the parameter %s is gone", was.Name)
+		case now != nil && at != i && was.ReadBy != ReadByName:
+			return fmt.Sprintf("the parameter %s was at place %d and is now at place %d", was.Name, i+1, at+1)
+		case now != nil && now.Required && !was.Required:
+			return fmt.Sprintf("the parameter %s has become required", was.Name)
+		}
+	}
+	for i := range f.Parameters {
+		now := &f.Parameters[i]
+		if was, _ := earlier.Parameter(now.Name); was == nil && now.Required {
+			return fmt.Sprintf("the parameter %s is new and required", now.Name)
+		}
+	}
+	return ""
+}

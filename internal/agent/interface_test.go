@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func raws(texts ...string) []json.RawMessage {
+	out := make([]json.RawMessage, len(texts))
+	for i, t := range texts {
+		out[i] = json.RawMessage(t)
+	}
+	return out
+}
+
+func TestInterfaceValidate(t *testing.T) {
+	t.Parallel()
+	number := func(name string, required bool) Parameter {
+		return Parameter{Name: name, Type: "number", Required: required}
+	}
+	for _, c := range []struct {
+		name string
+		f    Interface
+		want string // part of the error; "" for none
+	}{
+		{"nothing", Interface{}, ""},
+		{"two", Interface{Parameters: []Parameter{number("a", true), number("b", false)}}, ""},
+		{"duplicate", Interface{Parameters: []Parameter{number("a", true), number("a", false)}}, `parameters[1]: the name "a" is there twice`},
+		{"duplicate alias", Interface{Parameters: []Parameter{number("a", true), {Name: "b", Aliases: []string{"a"}}}}, `"a" is there twice`},
+		{"required after optional", Interface{Parameters: []Parameter{number("a", false), number("b", true)}}, "b is required but follows a"},
+		{"required keyword after optional", Interface{Parameters: []Parameter{number("a", false), {Name: "b", Required: true, ReadBy: ReadByName}}}, ""},
+		{"type", Interface{Parameters: []Parameter{{Name: "a", Type: "float"}}}, `a has the type "float"; it must be one of string, number`},
+		{"name", Interface{Parameters: []Parameter{{Name: "a b"}}}, `the name "a b" is not allowed`},
+		{"no name", Interface{Parameters: []Parameter{{}}}, `the name "" is not allowed`},
+		{"schema", Interface{Parameters: []Parameter{{Name: "a", Schema: json.RawMessage(`"string"`)}}}, "the schema of a must be a JSON Schema"},
+		{"broken schema", Interface{Parameters: []Parameter{{Name: "a", Schema: json.RawMessage(`{`)}}}, "the schema of a must be a JSON Schema"},
+		{"returns", Interface{Returns: json.RawMessage(`[]`)}, "returns: must be a JSON Schema"},
+		{"default of a required one", Interface{Parameters: []Parameter{{Name: "a", Required: true, Default: json.RawMessage("1")}}}, "a is required and has a default"},
+		{"variadic in the middle", Interface{Parameters: []Parameter{{Name: "a", Variadic: true}, {Name: "b"}}}, "a is variadic and must be the last"},
+		{"summary", Interface{Summary: strings.Repeat("x", MaxSummary+1)}, "summary: more than"},
+		{"many", Interface{Parameters: make([]Parameter, MaxParameters+1)}, "at most 64"},
+		{"read_by", Interface{Parameters: []Parameter{{Name: "a", ReadBy: "magic"}}}, "unknown read_by"},
+	} {
+		err := c.f.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestInterfaceSchemaAndSignature(t *testing.T) {
+	t.Parallel()
+	f := &Interface{Parameters: []Parameter{
+		{Name: "text", Type: "string", Description: "what to cut", Required: true},
+		{Name: "size", Schema: json.RawMessage(`{"type":["integer","string"]}`), Default: json.RawMessage("3")},
+		{Name: "mode", Schema: json.RawMessage(`{"enum":["a","b"]}`)},
+		{Name: "rest", Schema: json.RawMessage(`{"type":"array","items":{"type":"number"}}`), Variadic: true},
+	}, Returns: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)}
+	if err := f.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ got, want string }{
+		{string(f.JSONSchema()), `{"type":"object","properties":{"text":{"description":"what to cut","type":"string"},"size":{"default":3,"type":["integer","string"]},"mode":{"enum":["a","b"]},"rest":{"items":{"type":"number"},"type":"array"}},"required":["text"],"additionalProperties":false}`},
+		{f.Signature("cut"), `cut(text: string, size?: integer|string = 3, mode?: "a"|"b", ...rest?: number[]) -> {a, b}`},
+		{string((&Interface{Open: true}).JSONSchema()), `{"type":"object","properties":{}}`},
+		{(&Interface{Open: true}).Signature("any"), "any(...)"},
+		{string((*Interface)(nil).JSONSchema()), `{"type":"object"}`},
+		{(*Interface)(nil).Signature("any"), "any(...)"},
+		{(&Interface{}).Signature("now"), "now()"},
+		{string((&Parameter{Schema: json.RawMessage("true"), Description: "x"}).JSONSchema()), "true"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got  %s\nwant %s", c.got, c.want)
+		}
+	}
+}
+
+func TestInterfaceArrange(t *testing.T) {
+	t.Parallel()
+	either := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b"}}}
+	position := &Interface{Parameters: []Parameter{{Name: "a", Required: true, ReadBy: ReadByPosition}, {Name: "b", Default: json.RawMessage("7"), ReadBy: ReadByPosition}, {Name: "c", ReadBy: ReadByPosition}}}
+	mixed := &Interface{Parameters: []Parameter{{Name: "text", Required: true, ReadBy: ReadByPosition}, {Name: "max", ReadBy: ReadByName}, {Name: "min", ReadBy: ReadByName}}}
+	all := &Interface{Parameters: []Parameter{{Name: "first", ReadBy: ReadByPosition}, {Name: "rest", Variadic: true, ReadBy: ReadByPosition}}}
+	for _, c := range []struct {
+		name                 string
+		f                    *Interface
+		args, kwargs         string
+		wantArgs, wantKwargs string
+	}{
+		{"nothing known", nil, `[1]`, `{"x":2}`, `[1]`, `{"x":2}`},
+		{"either way", either, `[1]`, `{"b":2}`, `[1]`, `{"b":2}`},
+		{"keywords to positions", position, `[]`, `{"c":3,"a":1}`, `[1,7,3]`, `{}`},
+		{"some to positions", position, `[1]`, `{"b":2,"x":0}`, `[1,2]`, `{"x":0}`},
+		{"a required one is missing", position, `[]`, `{"c":3}`, `[]`, `{"c":3}`},
+		{"given twice", position, `[1]`, `{"a":2}`, `[1]`, `{"a":2}`},
+		{"a position to a name", mixed, `["t",5]`, `{}`, `["t"]`, `{"max":5}`},
+		{"two positions to names", mixed, `["t",5,6]`, `{}`, `["t"]`, `{"max":5,"min":6}`},
+		{"both directions", mixed, `[]`, `{"text":"t","max":5}`, `["t"]`, `{"max":5}`},
+		{"more than there are parameters", mixed, `["t",5,6,7]`, `{}`, `["t",5,6,7]`, `{}`},
+		{"a name given twice", mixed, `["t",5]`, `{"max":6}`, `["t",5]`, `{"max":6}`},
+		{"a list", all, `[]`, `{"first":1,"rest":[2,3]}`, `[1,2,3]`, `{}`},
+		{"a list that is none", all, `[]`, `{"first":1,"rest":2}`, `[]`, `{"first":1,"rest":2}`},
+	} {
+		var args []json.RawMessage
+		_ = json.Unmarshal([]byte(c.args), &args)
+		gotArgs, gotKwargs := c.f.Arrange(args, json.RawMessage(c.kwargs))
+		if a := string(Encoded(gotArgs)); a != c.wantArgs || string(gotKwargs) != c.wantKwargs {
+			t.Errorf("%s: got %s %s, want %s %s", c.name, a, gotKwargs, c.wantArgs, c.wantKwargs)
+		}
+	}
+}
+
+// For any interface and any call of it, each parameter reaches the program wherever the program looks, however the caller
+// gave it; both ways to give it are the same input; and nothing is lost.
+func TestInterfaceFormsAreInterchangeable(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 17))
+		f, values := randomInterface(r)
+		given := r.IntN(len(values) + 1)
+		positional, named := values[:given], map[string]json.RawMessage{}
+		for i := range given {
+			named[f.Parameters[i].Name] = values[i]
+		}
+		split := 0
+		if given > 0 {
+			split = r.IntN(given)
+		}
+		part := map[string]json.RawMessage{}
+		for i := split; i < given; i++ {
+			part[f.Parameters[i].Name] = values[i]
+		}
+		forms := []struct {
+			args   []json.RawMessage
+			kwargs json.RawMessage
+		}{{positional, json.RawMessage("{}")}, {nil, Encoded(named)}, {values[:split], Encoded(part)}}
+		for _, form := range forms {
+			args, kwargs := f.Arrange(form.args, form.kwargs)
+			for i := range given {
+				if got := lookedUp(&f.Parameters[i], i, args, kwargs); got != string(values[i]) {
+					t.Fatalf("seed %d: parameter %d of %s is %s, want %s; called with %s %s, arranged as %s %s", seed, i, Encoded(f), got, values[i], Encoded(form.args), form.kwargs, Encoded(args), kwargs)
+				}
+			}
+			if n := len(args) + len(keywords(kwargs)); n != given {
+				t.Fatalf("seed %d: %d arguments of %d", seed, n, given)
+			}
+			if !f.SameInput(form.args, form.kwargs, positional, nil) {
+				t.Fatalf("seed %d: %s %s is another input than %s", seed, Encoded(form.args), form.kwargs, Encoded(positional))
+			}
+		}
+		if given > 0 && f.SameInput(positional, nil, append([]json.RawMessage{json.RawMessage(`"other"`)}, positional[1:]...), nil) {
+			t.Fatalf("seed %d: other arguments are the same input", seed)
+		}
+	}
+}
+
+// randomInterface makes positional parameters before those that are read by name, as the gate infers them.
+func randomInterface(r *rand.Rand) (*Interface, []json.RawMessage) {
+	f := &Interface{}
+	var values []json.RawMessage
+	byName := false
+	for i := range r.IntN(6) {
+		byName = byName || r.IntN(4) == 0
+		p := Parameter{Name: fmt.Sprint("p", i), ReadBy: []string{ReadEither, ReadByPosition}[r.IntN(2)]}
+		if byName {
+			p.ReadBy = ReadByName
+		}
+		f.Parameters = append(f.Parameters, p)
+		values = append(values, json.RawMessage(fmt.Sprint(i*10)))
+	}
+	return f, values
+}
+
+// lookedUp is what a program finds where it looks for the parameter.
+func lookedUp(p *Parameter, i int, args []json.RawMessage, kwargs json.RawMessage) string {
+	named := keywords(kwargs)
+	if p.ReadBy != ReadByName && i < len(args) {
+		return string(args[i])
+	}
+	if p.ReadBy != ReadByPosition && named[p.Name] != nil {
+		return string(named[p.Name])
+	}
+	return "nothing"
+}
+
+func TestInterfaceBreaks(t *testing.T) {
+	t.Parallel()
+	was := &Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b"}}}
+	for _, c := range []struct {
+		now  *Interface
+		want string
+	}{
+		{nil, ""},
+		{was, ""},
+		{&Interface{Parameters: []Parameter{{Name: "x", Aliases: []string{"a"}}, {Name: "b"}, {Name: "c"}}}, ""},
+		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}}}, "the parameter b is gone"},
+		{&Interface{Open: true, Parameters: []Parameter{{Name: "a", Required: true}}}, ""},
+		{&Interface{Parameters: []Parameter{{Name: "b"}, {Name: "a"}}}, "the parameter a was at place 1 and is now at place 2"},
+		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b", Required: true}}}, "the parameter b has become required"},
+		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b"}, {Name: "c", Required: true, ReadBy: ReadByName}}}, "the parameter c is new and required"},
+	} {
+		if got := c.now.Breaks(was); got != c.want {
+			t.Errorf("%s: got %q, want %q", Encoded(c.now), got, c.want)
+		}
+	}
+	if got := was.Breaks(nil); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestInterfaceUnknown(t *testing.T) {
+	t.Parallel()
+	f := &Interface{Parameters: []Parameter{{Name: "f", Aliases: []string{"degrees"}}}}
+	if got := fmt.Sprint(f.Unknown(json.RawMessage(`{"fahrenheit":1,"f":2,"degrees":3,"celsius":4}`))); got != "[celsius fahrenheit]" {
+		t.Error(got)
+	}
+	f.Open = true
+	if got := f.Unknown(json.RawMessage(`{"x":1}`)); got != nil {
+		t.Error(got)
+	}
+}
+
+func FuzzInterface(f *testing.F) {
+	f.Add([]byte(`{"parameters":[{"name":"a","read_by":"position"},{"name":"b","read_by":"name"}]}`), []byte(`[1,2]`), []byte(`{"a":1}`))
+	f.Fuzz(func(_ *testing.T, iface, args, kwargs []byte) {
+		var i Interface
+		var list []json.RawMessage
+		if json.Unmarshal(iface, &i) != nil || i.Validate() != nil || json.Unmarshal(args, &list) != nil || !json.Valid(kwargs) {
+			return
+		}
+		i.Arrange(list, kwargs)
+		i.Named(list, kwargs)
+		i.Unknown(kwargs)
+		i.Signature("m")
+		i.JSONSchema()
+		i.Breaks(&i)
+	})
+}

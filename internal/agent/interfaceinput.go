@@ -1,0 +1,170 @@
+package agent
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Unknown returns the keywords that the program does not read, sorted; nil where nothing is known of them.
+func (f *Interface) Unknown(kwargs json.RawMessage) []string {
+	if f == nil || f.Open || len(kwargs) <= len("{}") {
+		return nil
+	}
+	var out []string
+	for name := range keywords(kwargs) {
+		if p, _ := f.Parameter(name); p == nil {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Arrange returns the arguments in the form in which the program reads them: a keyword that it reads by position only
+// becomes positional, and a positional argument that it reads by name only becomes a keyword. What the program can
+// read as it came, and what does not fit the interface, stays as it is.
+func (f *Interface) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
+	if f == nil || !f.picky() || len(args) == 0 && len(kwargs) <= len("{}") {
+		return args, kwargs
+	}
+	named := keywords(kwargs)
+	positional, changed := f.toPositions(args, named)
+	if rest, moved := f.toNames(positional, named); moved {
+		positional, changed = rest, true
+	}
+	if !changed {
+		return args, kwargs
+	}
+	return positional, Encoded(named)
+}
+
+// picky reports whether some parameter is read in one way only.
+func (f *Interface) picky() bool {
+	return slices.ContainsFunc(f.Parameters, func(p Parameter) bool { return p.ReadBy != ReadEither })
+}
+
+// toPositions moves keywords to positions, up to the last parameter that needs it. It changes named.
+func (f *Interface) toPositions(args []json.RawMessage, named map[string]json.RawMessage) (out []json.RawMessage, changed bool) {
+	last := -1
+	for i := range f.Parameters {
+		if _, given := f.Parameters[i].given(named); given && f.Parameters[i].ReadBy == ReadByPosition {
+			last = i
+		}
+	}
+	if last < len(args) {
+		return args, false // nothing to move, or it is there by position, too: the program is to see both
+	}
+	out = slices.Clone(args)
+	var used []string
+	for i := len(args); i <= last; i++ {
+		p := &f.Parameters[i]
+		name, given := p.given(named)
+		switch {
+		case given && p.Variadic:
+			var list []json.RawMessage
+			if json.Unmarshal(named[name], &list) != nil {
+				return args, false
+			}
+			out, used = append(out, list...), append(used, name)
+		case given:
+			out, used = append(out, named[name]), append(used, name)
+		case p.Required:
+			return args, false // the call lacks an argument, as the program will say
+		case p.Default != nil:
+			out = append(out, p.Default)
+		default:
+			out = append(out, json.RawMessage("null"))
+		}
+	}
+	for _, name := range used {
+		delete(named, name)
+	}
+	return out, true
+}
+
+// toNames moves positional arguments to the keywords by which alone they are read. It changes named.
+func (f *Interface) toNames(args []json.RawMessage, named map[string]json.RawMessage) (rest []json.RawMessage, moved bool) {
+	first := len(args)
+	for first > 0 && first <= len(f.Parameters) && f.Parameters[first-1].ReadBy == ReadByName {
+		if _, given := f.Parameters[first-1].given(named); given {
+			return args, false
+		}
+		first--
+	}
+	if first == len(args) {
+		return args, false
+	}
+	for i := first; i < len(args); i++ {
+		named[f.Parameters[i].Name] = args[i]
+	}
+	return args[:first:first], true
+}
+
+// Named returns the arguments in one form for all ways to give them: by name, under the parameters' own names. What has no name stays
+// positional. Two calls of one input have equal named forms; see SameInput.
+func (f *Interface) Named(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
+	if f == nil || len(f.Parameters) == 0 || len(args) == 0 && len(kwargs) <= len("{}") {
+		return args, kwargs
+	}
+	named := keywords(kwargs)
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		name, given := p.given(named)
+		if given && i < len(args) {
+			return args, kwargs // given twice: no program need treat it as given once
+		}
+		if given && name != p.Name {
+			named[p.Name] = named[name]
+			delete(named, name)
+		}
+	}
+	for i := range args {
+		switch {
+		case i >= len(f.Parameters):
+			return args[i:], Encoded(named)
+		case f.Parameters[i].Variadic:
+			named[f.Parameters[i].Name] = Encoded(args[i:])
+			return nil, Encoded(named)
+		}
+		named[f.Parameters[i].Name] = args[i]
+	}
+	return nil, Encoded(named)
+}
+
+// SameInput reports whether two calls have the same arguments, given by position or by name.
+func (f *Interface) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage, bKwargs json.RawMessage) bool {
+	if SameInput(aArgs, aKwargs, bArgs, bKwargs) {
+		return true
+	}
+	if f == nil {
+		return false
+	}
+	aArgs, aKwargs = f.Named(aArgs, aKwargs)
+	bArgs, bKwargs = f.Named(bArgs, bKwargs)
+	return SameInput(aArgs, aKwargs, bArgs, bKwargs)
+}
+
+// given returns the keyword by which the parameter is given: its name before its aliases.
+func (p *Parameter) given(named map[string]json.RawMessage) (string, bool) {
+	if _, ok := named[p.Name]; ok {
+		return p.Name, true
+	}
+	for _, alias := range p.Aliases {
+		if _, ok := named[alias]; ok {
+			return alias, true
+		}
+	}
+	return "", false
+}
+
+// keywords decodes an object; what is none gives no keywords.
+func keywords(kwargs json.RawMessage) map[string]json.RawMessage {
+	named := map[string]json.RawMessage{}
+	if len(kwargs) > len("{}") {
+		_ = json.Unmarshal(kwargs, &named)
+	}
+	if named == nil {
+		named = map[string]json.RawMessage{}
+	}
+	return named
+}

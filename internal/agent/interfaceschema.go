@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// JSONSchema returns the parameters as one JSON Schema: an object with a property for each, as MCP and function tools
+// take it. Other properties are allowed only where the program may read them. A nil interface allows any object.
+func (f *Interface) JSONSchema() json.RawMessage {
+	schema := struct {
+		Type       string          `json:"type"`
+		Properties json.RawMessage `json:"properties,omitempty"`
+		Required   []string        `json:"required,omitempty"`
+		Additional *bool           `json:"additionalProperties,omitempty"`
+	}{Type: "object"}
+	if f == nil {
+		return Encoded(schema)
+	}
+	var properties bytes.Buffer // in positional order, which a map would lose
+	properties.WriteByte('{')
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		if i > 0 {
+			properties.WriteByte(',')
+		}
+		properties.Write(Encoded(p.Name))
+		properties.WriteByte(':')
+		properties.Write(p.JSONSchema())
+		if p.Required {
+			schema.Required = append(schema.Required, p.Name)
+		}
+	}
+	properties.WriteByte('}')
+	schema.Properties = properties.Bytes()
+	if !f.Open {
+		schema.Additional = new(bool)
+	}
+	return Encoded(schema)
+}
+
+// JSONSchema returns the schema of the parameter's value, with its description and default.
+func (p *Parameter) JSONSchema() json.RawMessage {
+	members := map[string]json.RawMessage{}
+	if p.Schema != nil && json.Unmarshal(p.Schema, &members) != nil {
+		return p.Schema // a boolean
+	}
+	put := func(key string, value json.RawMessage) {
+		if _, there := members[key]; !there {
+			members[key] = value
+		}
+	}
+	if p.Type != "" && p.Schema == nil {
+		put("type", Encoded(p.Type))
+	}
+	if p.Description != "" {
+		put("description", Encoded(p.Description))
+	}
+	if p.Default != nil {
+		put("default", p.Default)
+	}
+	return Encoded(members)
+}
+
+// Signature returns the interface in one line: add(a: number, b?: number) -> number. A nil interface gives method(...).
+func (f *Interface) Signature(method string) string {
+	if f == nil {
+		return method + "(...)"
+	}
+	var b strings.Builder
+	b.WriteString(method + "(")
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if p.Variadic {
+			b.WriteString("...")
+		}
+		b.WriteString(p.Name)
+		if !p.Required {
+			b.WriteByte('?')
+		}
+		b.WriteString(": " + typeName(p.Type, p.Schema))
+		if p.Default != nil && len(p.Default) <= 40 {
+			b.WriteString(" = " + string(p.Default))
+		}
+	}
+	if f.Open {
+		if len(f.Parameters) > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("...")
+	}
+	b.WriteByte(')')
+	if f.Returns != nil {
+		b.WriteString(" -> " + typeName("", f.Returns))
+	}
+	return b.String()
+}
+
+// typeName names what a schema takes, in a word or two.
+func typeName(plain string, schema json.RawMessage) string {
+	var s struct {
+		Type       json.RawMessage            `json:"type"`
+		Items      json.RawMessage            `json:"items"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Enum       []json.RawMessage          `json:"enum"`
+	}
+	if json.Unmarshal(schema, &s) != nil || schema == nil {
+		if plain == "" {
+			return "any"
+		}
+		return plain
+	}
+	var one string
+	var several []string
+	switch {
+	case len(s.Enum) > 0 && len(s.Enum) <= 6:
+		for _, v := range s.Enum {
+			several = append(several, Clipped(string(v), 30))
+		}
+		return strings.Join(several, "|")
+	case json.Unmarshal(s.Type, &several) == nil && len(several) > 0:
+		return strings.Join(several[:min(len(several), 4)], "|")
+	case json.Unmarshal(s.Type, &one) != nil || one == "":
+		return "any"
+	case one == "array" && len(s.Items) > 0:
+		if items := typeName("", s.Items); items != "any" && len(items) <= 80 {
+			return items + "[]"
+		}
+	case one == "object" && len(s.Properties) > 0:
+		names := make([]string, 0, len(s.Properties))
+		for name := range s.Properties {
+			names = append(names, Clipped(name, 30))
+		}
+		slices.Sort(names)
+		if len(names) > 6 {
+			names = append(names[:6], "...")
+		}
+		return "{" + strings.Join(names, ", ") + "}"
+	}
+	return one
+}
