@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/runtime/sandbox/worker":  {"internal/runtime/sandbox/wire", "internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
 	"internal/runtime/sandbox/wire":    {"internal/runtime/gate/report", "internal/agent"},
 	"internal/runtime/sandbox/threads": {},
+	"internal/runtime/native":          {"internal/runtime/gate/allow", "internal/runtime/sandbox/wire"},
 	"internal/runtime/history":         {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/interrupt":       {"internal/agent"},
 	"internal/runtime/progress":        {"internal/agent"},

@@ -1,0 +1,114 @@
+// Package native builds checked programs with an installed Go toolchain. An executable holds one program and speaks the runner's side of
+// package wire, so that the sandbox can run it in the place of an engine runner, and gives the same bytes as the engine.
+//
+// What is compiled is not the program's own text but the text that a runner made of it (package rewrite): clock, randomness and the order of map
+// ranges come from the call. This package parses no program. It keeps the executables in a directory, by their content, and knows nothing of when
+// to build or whether to use what was built.
+package native
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// Options configures a Builder. Start from DefaultOptions.
+type Options struct {
+	Toolchain Toolchain
+	Dir       string        // of the cache; it is created, and belongs to one Builder at a time
+	Sources   fs.FS         // internal/runtime: the packages that every executable consists of beside its program
+	MaxBytes  int64         // that the executables in Dir may take together; the least recently used go first
+	Timeout   time.Duration // of one build
+	Memory    int64         // bytes of data that each process of a build may have
+	// Text has a confined process check the source and return the text to compile. An error matches ErrUnsupported where the program can
+	// only run on the engine.
+	Text func(ctx context.Context, source string) (string, error)
+	// Run runs tools confined, at the lowest priority, and returns what they wrote. An error is one of ctx, or says which of them failed.
+	Run func(ctx context.Context, t wire.Tools) ([]byte, error)
+}
+
+// DefaultOptions has all but Toolchain, Dir, Sources, Text and Run.
+func DefaultOptions() Options {
+	return Options{MaxBytes: 512 << 20, Timeout: time.Minute, Memory: 1 << 30}
+}
+
+// An Executable is a built program. The file may be pruned later: open it soon.
+type Executable struct {
+	Path   string // absolute
+	Digest string // of all that it was made of: hexadecimal SHA-256
+}
+
+// A Builder builds executables, one at a time.
+type Builder struct {
+	opts    Options
+	version string // of everything in an executable beside the program
+
+	mu       sync.Mutex // held while building
+	prepared bool       // guarded by mu: the packages stand compiled in dir("support")
+}
+
+// New returns a Builder and removes what an earlier one left unfinished in Dir. It builds nothing yet.
+func New(o Options) (*Builder, error) {
+	if o.Toolchain.Root == "" || o.Dir == "" || o.Sources == nil || o.Text == nil || o.Run == nil || o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
+		return nil, errors.New("native: Toolchain, Dir, Sources, Text, Run, MaxBytes, Timeout and Memory must be set")
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Dir = dir
+	b := &Builder{opts: o}
+	if b.version, err = b.supportVersion(); err != nil {
+		return nil, fmt.Errorf("native: the sources: %w", err)
+	}
+	if err := os.RemoveAll(b.dir("tmp")); err != nil {
+		return nil, err
+	}
+	for _, d := range []string{"tmp", "exe"} {
+		if err := os.MkdirAll(b.dir(d), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func (b *Builder) dir(name string) string { return filepath.Join(b.opts.Dir, name) }
+
+// Build returns the executable of a program: the one in the cache, or a new one. It waits for builds under way. The error is a *BuildError, that of
+// Text, or that of ctx; after each of them the program runs on the engine as before. It may be called concurrently.
+func (b *Builder) Build(ctx context.Context, source string) (*Executable, error) {
+	text, err := b.opts.Text(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(b.version + "\x00" + text))
+	e := &Executable{Digest: hex.EncodeToString(sum[:])}
+	e.Path = filepath.Join(b.dir("exe"), e.Digest)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	now := time.Now()
+	if os.Chtimes(e.Path, now, now) == nil { // which marks it as used
+		return e, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
+	defer cancel()
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.build(ctx, text, e.Path); err != nil {
+		return nil, err
+	}
+	return e, b.prune(e.Path)
+}

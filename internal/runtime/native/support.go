@@ -1,0 +1,157 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+)
+
+const (
+	modulePath  = "github.com/recurgentd/recurgentd"
+	sourcesPath = modulePath + "/internal/runtime"
+	supportPath = sourcesPath + "/native/support"
+)
+
+// buildFlags change what the toolchain makes of the same source, so they belong to the version.
+const buildFlags = "GOAMD64=v1 CGO_ENABLED=0"
+
+// supportVersion names what an executable holds beside its program: our packages, those of the toolchain, the way of building.
+func (b *Builder) supportVersion() (string, error) {
+	h := sha256.New()
+	fmt.Fprint(h, b.opts.Toolchain.Version, "\n", buildFlags, "\n", mainText)
+	err := b.eachSource(func(name string, data []byte) error {
+		fmt.Fprintln(h, name, len(data))
+		h.Write(data)
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil))[:16], err
+}
+
+// eachSource visits our packages' files in a fixed order, tests left out.
+func (b *Builder) eachSource(visit func(name string, data []byte) error) error {
+	return fs.WalkDir(b.opts.Sources, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		data, err := fs.ReadFile(b.opts.Sources, name)
+		if err != nil {
+			return err
+		}
+		return visit(name, data)
+	})
+}
+
+func (b *Builder) packagesDir() string { return "packages-" + b.version }
+
+// prepare compiles what all executables share, once for each version: our packages, and those of the toolchain that programs may import. No
+// program is involved.
+func (b *Builder) prepare(ctx context.Context) error {
+	dir := b.dir(b.packagesDir())
+	if b.prepared {
+		return nil
+	}
+	if _, err := os.Stat(dir); err == nil {
+		b.prepared = true
+		return nil
+	}
+	work, err := os.MkdirTemp(b.dir("tmp"), "packages-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := b.writeSources(work); err != nil {
+		return err
+	}
+	list, err := b.listPackages(ctx, work)
+	if err != nil {
+		return err
+	}
+	ready := filepath.Join(work, "ready")
+	if err := keepPackages(list, ready); err != nil {
+		return err
+	}
+	if err := b.dropPackages(); err != nil {
+		return err
+	}
+	if err := os.Rename(ready, dir); err != nil {
+		return err
+	}
+	b.prepared = true
+	return nil
+}
+
+func (b *Builder) writeSources(work string) error {
+	write := func(name string, data []byte) error {
+		to := filepath.Join(work, "module", filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(to, data, 0o644)
+	}
+	if err := write("go.mod", []byte("module "+modulePath+"\n\ngo "+strings.TrimPrefix(release(b.opts.Toolchain.Version), "go")+"\n")); err != nil {
+		return err
+	}
+	return b.eachSource(func(name string, data []byte) error { return write("internal/runtime/"+name, data) })
+}
+
+// listPackages compiles the packages and returns a line "path=archive" for each.
+func (b *Builder) listPackages(ctx context.Context, work string) (string, error) {
+	args := []string{"list", "-export", "-deps", "-trimpath", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", supportPath}
+	for _, p := range allow.Packages() {
+		if p.Path != allow.Host {
+			args = append(args, p.Path)
+		}
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.Toolchain.Root, "bin", "go"), args...)
+	cmd.Dir = filepath.Join(work, "module")
+	cmd.Env = append(strings.Fields(buildFlags), "HOME="+work, "GOCACHE="+filepath.Join(work, "cache"), "GOPATH="+filepath.Join(work, "gopath"), "GOTMPDIR="+work, "TMPDIR="+work,
+		"GOROOT="+b.opts.Toolchain.Root, "GOENV=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on", "GOMAXPROCS=1")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", buildError("packages", said.Bytes(), err)
+	}
+	return string(out), nil
+}
+
+// keepPackages moves the archives out of the go command's cache and lists them in the file "packages", as the compiler and the linker read it; "@"
+// stands for the directory.
+func keepPackages(list, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var config strings.Builder
+	for line := range strings.Lines(list) {
+		path, archive, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if !ok {
+			continue
+		}
+		name := strings.ReplaceAll(path, "/", "_") + ".a"
+		if err := os.Rename(archive, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+		fmt.Fprintf(&config, "packagefile %s=@/%s\n", path, name)
+	}
+	return os.WriteFile(filepath.Join(dir, "packages"), []byte(config.String()), 0o644)
+}
+
+// dropPackages removes those of other versions.
+func (b *Builder) dropPackages() error {
+	old, err := filepath.Glob(b.dir("packages-*"))
+	for _, dir := range old {
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package native
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestFind(t *testing.T) {
+	found, err := Find(SettingAuto)
+	if err != nil {
+		t.Fatalf("tests run with a toolchain: %v", err)
+	}
+	if again, err := Find(found.Root); err != nil || again != found {
+		t.Errorf("the toolchain by its directory: got %v %v, want %v", again, err, found)
+	}
+	if _, err := Find(SettingOff); !errors.Is(err, ErrOff) {
+		t.Errorf("off: got %v", err)
+	}
+	if _, err := Find(t.TempDir()); err == nil || errors.Is(err, ErrOff) {
+		t.Errorf("a directory without a toolchain: got %v", err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := Find(SettingAuto); !errors.Is(err, ErrOff) {
+		t.Errorf("without a go command: got %v", err)
+	}
+}
+
+// A toolchain of another release has other packages than the engine, which a program could notice.
+func TestFindOtherRelease(t *testing.T) {
+	t.Parallel()
+	for version, fits := range map[string]bool{runtime.Version(): true, release(runtime.Version()) + ".99": true, "go1.2": false, "go1.200.1": false, "": false} {
+		root := t.TempDir()
+		tools := filepath.Join(root, "pkg", "tool", runtime.GOOS+"_"+runtime.GOARCH)
+		if err := os.MkdirAll(tools, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{filepath.Join(root, "VERSION"): version + "\ntime 2026-01-01\n", filepath.Join(tools, "compile"): "", filepath.Join(tools, "link"): "", filepath.Join(tools, "asm"): ""} {
+			if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Find(root)
+		if (err == nil) != fits {
+			t.Errorf("version %q: got %v", version, err)
+		}
+		if !fits && !strings.Contains(err.Error(), "must be") {
+			t.Errorf("version %q: got %v", version, err)
+		}
+	}
+}
