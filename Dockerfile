@@ -15,7 +15,8 @@ RUN go mod download
 COPY api ./api
 COPY cmd ./cmd
 COPY internal ./internal
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/recurgentd ./cmd/recurgentd
+COPY scripts/build ./scripts/build
+RUN LDFLAGS="-s -w" scripts/build /out/recurgentd -buildvcs=false
 # Volumes take over the owner of the directory that they cover.
 RUN mkdir -p /out/data
 

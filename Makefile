@@ -7,7 +7,7 @@ GO    ?= go
 CACHE := .cache
 BIN   := bin/recurgentd
 
-# The daemon and its runners are one static binary.
+# The daemon and its runners are static binaries, and the daemon carries the other.
 export CGO_ENABLED ?= 0
 
 # The Go versions that the engine knows, the newest last: docs/upgrading-go.md.
@@ -16,7 +16,6 @@ KNOWN := go1.26.8 go1.27.2
 # Where Go is newer than that, the newest of them builds, tests and runs everything.
 export GOTOOLCHAIN := $(shell GO=$(GO) scripts/toolchain $(KNOWN))
 
-BUILD    := $(GO) build -trimpath
 PACKAGES := ./...
 TIMEOUT  := 25m
 
@@ -32,9 +31,9 @@ help: ## list the targets
 run: build ## build and start the daemon on the embedded demo, and print what to try
 	@exec ./$(BIN) serve --provider replay --recording= --data-dir $(CACHE)/run
 
-build: ## build bin/recurgentd
+build: ## build bin/recurgentd, which carries the program of its runners
 	@mkdir -p bin
-	$(BUILD) -o $(BIN) ./cmd/recurgentd
+	@GO=$(GO) scripts/build $(BIN)
 
 test: ## everything that needs only Go
 	$(GO) vet $(PACKAGES)

@@ -1,6 +1,6 @@
 // Recurgentd is a daemon in which a call names a role and a method that nobody has written: a model writes the program
-// once, and from then on the program answers. The one binary is the daemon (serve), the confined process in which
-// programs run (runner), and the client commands.
+// once, and from then on the program answers. The one binary is the daemon (serve) and the client commands. It carries the program of the
+// confined processes in which programs run (recurgent-runner), and is that itself (runner) where it was built without.
 package main
 
 import (

@@ -1,16 +1,11 @@
 package agent
 
 import (
-	"crypto/rand"
-	"encoding/base32"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/google/uuid"
 )
 
 // MaxName is the longest role or method name, in characters.
@@ -66,36 +61,6 @@ func CheckStoredName(field, name string) error {
 		return nil
 	}
 	return &NameError{Field: field, Reason: reason}
-}
-
-var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
-
-// NewID returns prefix_ and a UUIDv7 in lower-case Crockford base32: 26 characters which sort by time of making.
-// It may be called concurrently.
-func NewID(prefix string) string {
-	u, err := uuid.NewV7()
-	if err != nil {
-		panic("no randomness: " + err.Error()) // crypto/rand never fails on the systems Go supports since 1.24
-	}
-	id := append(make([]byte, 0, 64), prefix...)
-	return string(crockford.AppendEncode(append(id, '_'), u[:]))
-}
-
-// IDTime is when NewID made the id; the zero time when it did not.
-func IDTime(id string) time.Time {
-	_, digits, _ := strings.Cut(id, "_")
-	raw, err := crockford.DecodeString(digits)
-	if err != nil || len(raw) != len(uuid.UUID{}) {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw) >> 16)) // a UUIDv7 begins with 48 bits of milliseconds
-}
-
-// NewTraceID returns a W3C trace id: 32 lower-case hexadecimal digits.
-func NewTraceID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return fmt.Sprintf("%x", b)
 }
 
 // TimeFormat is how timestamps stand in records, files and replies: RFC 3339, UTC, milliseconds.

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -46,7 +46,7 @@ func BenchmarkWarm(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	q := CallRequest{SessionID: s.ID, Method: "add", Args: []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")}, TraceID: agent.NewTraceID()}
+	q := CallRequest{SessionID: s.ID, Method: "add", Args: []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")}, TraceID: ids.NewTrace()}
 	warm := func() {
 		if res, err := r.Call(b.Context(), q); err != nil || !res.OK {
 			b.Fatalf("got %s, %v", res.Body, err)

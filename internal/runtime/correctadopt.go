@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -34,7 +35,7 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
 	g.Fixtures, g.ChangedAnswers = cand.proof.fixtures(), cand.proof.changed
 	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
-	entry := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: "artifact.correct", Target: k.role + "." + k.method,
+	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: "artifact.correct", Target: k.role + "." + k.method,
 		Reason: "a person called an answer wrong"}
 	entry.Undo = "POST /v1/maintenance/audit/" + entry.ID + "/undo"
 	r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Generation: &g, Correction: done}, &entry)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -141,7 +141,7 @@ func TestLeaderHangsUp(t *testing.T) {
 		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
 		r, model := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
 		model.Block = make(chan struct{})
-		ids := [2]string{agent.NewID("call"), agent.NewID("call")}
+		ids := [2]string{ids.New("call"), ids.New("call")}
 		done := [2]chan CallResult{}
 		for i, id := range ids {
 			s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r"})

@@ -10,6 +10,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -35,7 +36,7 @@ func patchPolicy(t *testing.T, r *Runtime, patch string) {
 			return now, nil, err
 		}
 		p, err := agent.DecodePolicy(after)
-		return p, &agent.AuditEntry{ID: agent.NewID("aud"), Action: "policy.change"}, err
+		return p, &agent.AuditEntry{ID: ids.New("aud"), Action: "policy.change"}, err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func operate(t *testing.T, r *Runtime, change agent.ArtifactChange) *agent.Artif
 		revision = a.Revision
 	}
 	change.At = r.o.Now()
-	a, err = r.store.ChangeArtifact(t.Context(), revision, change, &agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(change.At), Action: "artifact.test"})
+	a, err = r.store.ChangeArtifact(t.Context(), revision, change, &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(change.At), Action: "artifact.test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -33,7 +34,7 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 				id, call := conversation(t, r, SessionRequest{Role: "r"})
 				call("m", "fine")
 				before, _ := r.store.Artifact(t.Context(), "r", "m")
-				q := CallRequest{SessionID: id, CallID: agent.NewID("call"), Method: "m", Args: []json.RawMessage{json.RawMessage(`"spin"`)}}
+				q := CallRequest{SessionID: id, CallID: ids.New("call"), Method: "m", Args: []json.RawMessage{json.RawMessage(`"spin"`)}}
 				if arg == "forge" {
 					model.Block = make(chan struct{})
 					q.Method = "new"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -108,10 +109,10 @@ func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.o.Now(), tree: &tree{}}
 	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.o.CallTimeout))
 	if c.id == "" {
-		c.id = agent.NewID("call")
+		c.id = ids.New("call")
 	}
 	if c.traceID == "" {
-		c.traceID = agent.NewTraceID()
+		c.traceID = ids.NewTrace()
 	}
 	if c.owner == "" {
 		c.owner = "local"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -68,7 +69,7 @@ func TestReasons(t *testing.T) {
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	audit := func(action, target, reason, after string) {
 		t.Helper()
-		e := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(clock), Action: action, Target: target, Reason: reason, After: json.RawMessage(after)}
+		e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(clock), Action: action, Target: target, Reason: reason, After: json.RawMessage(after)}
 		if err := r.store.AppendAudit(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -32,7 +33,7 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 		return agent.Session{}, err
 	}
 	now := r.o.Now().UTC()
-	s := agent.Session{ID: agent.NewID("sess"), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug, Metadata: q.Metadata,
+	s := agent.Session{ID: ids.New("sess"), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug, Metadata: q.Metadata,
 		Owner: q.Owner, CreatedAt: now, UpdatedAt: now}
 	if s.Contract.Empty() {
 		s.Contract = nil

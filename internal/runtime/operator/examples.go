@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -90,7 +91,7 @@ func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) a
 		}
 	}
 	if x.ID == "" {
-		x.ID = agent.NewID("ex")
+		x.ID = ids.New("ex")
 	}
 	if x.Args == nil {
 		x.Args = []json.RawMessage{}

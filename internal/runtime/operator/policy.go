@@ -9,6 +9,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 )
 
 // PatchPolicy applies a JSON merge patch (RFC 7396) to the policy. The result is validated as a whole, durable when
@@ -65,7 +66,7 @@ func patchedPolicy(now agent.Policy, patch json.RawMessage) (agent.Policy, error
 // audit begins an audit entry, with the request that undoes the operation; operations that are undone another way, or not
 // at all, set Undo themselves.
 func (o *Operator) audit(actor, action, target, reason string) agent.AuditEntry {
-	e := agent.AuditEntry{ID: agent.NewID("aud"), Timestamp: agent.FormatTime(o.o.Now()), Actor: actor, Action: action, Target: target, Reason: reason}
+	e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(o.o.Now()), Actor: actor, Action: action, Target: target, Reason: reason}
 	if undoable(action) {
 		e.Undo = undoPath(e.ID)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -250,7 +251,7 @@ func (w *world) story() string {
 func (w *world) policy(change func(p *agent.Policy)) {
 	_, err := w.calls.ChangePolicy(w.t.Context(), func(p agent.Policy) (agent.Policy, *agent.AuditEntry, error) {
 		change(&p)
-		return p, &agent.AuditEntry{ID: agent.NewID("aud"), Action: "policy.change"}, nil
+		return p, &agent.AuditEntry{ID: ids.New("aud"), Action: "policy.change"}, nil
 	})
 	if err != nil {
 		w.t.Fatal(err)

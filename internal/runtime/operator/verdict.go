@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -176,7 +177,7 @@ func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *age
 	if len(call.Effects) > 0 {
 		v.EffectsDigest = agent.Checksum(string(call.Effects))
 	}
-	x := agent.Example{ID: agent.NewID("ex"), Args: e.Args, Kwargs: e.Kwargs, Note: j.Note, State: v.State, By: j.Actor, CreatedAt: v.At,
+	x := agent.Example{ID: ids.New("ex"), Args: e.Args, Kwargs: e.Kwargs, Note: j.Note, State: v.State, By: j.Actor, CreatedAt: v.At,
 		CallID: e.CallID, SessionID: e.SessionID, Effects: call.Effects, TakenAt: v.At}
 	if at, err := time.Parse(time.RFC3339, e.Timestamp); err == nil {
 		x.TakenAt = at

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -96,7 +97,7 @@ func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	life := svc.o.Calls.Life()
 	defer context.AfterFunc(life, func() { cut(context.Cause(life)) })()
 	if q.TraceID == "" {
-		q.TraceID = agent.NewTraceID()
+		q.TraceID = ids.NewTrace()
 	}
 	p := Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: cmp.Or(q.Model, svc.o.Model), Adapter: q.Adapter,
 		Limits: history.DefaultLimits()}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -99,7 +100,7 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	kwargs, _ := history.Mask(raw, svc.o.Calls.Policy().RedactKeys)
 	o.ToolRole, o.MethodName = t.session.Role, predictMethod
 	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
-	at, id := agent.FormatTime(t.began), agent.NewID("call")
+	at, id := agent.FormatTime(t.began), ids.New("call")
 	commit := store.CallCommit{SessionID: t.session.ID, Outcome: o,
 		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID, TraceID: t.q.TraceID, CallID: id, Role: t.session.Role, Model: t.model, Method: predictMethod,
 			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType, OutcomeErrorMessage: o.ErrorMessage,

@@ -47,7 +47,7 @@ func BenchmarkCold(b *testing.B) {
 func BenchmarkSpawn(b *testing.B) {
 	p := nativePool(b, func(o *Options) { o.Blank = 0 })
 	for b.Loop() {
-		r, f := p.spawn(context.Background())
+		r, f := p.spawn(context.Background(), p.image)
 		if f != nil {
 			b.Fatal(f)
 		}
@@ -58,7 +58,7 @@ func BenchmarkSpawn(b *testing.B) {
 // BenchmarkFloor is what the pipe itself costs: one frame there, one back, between two Go processes.
 func BenchmarkFloor(b *testing.B) {
 	p := scriptPool(b, "run.pong", nil)
-	r, f := p.spawn(context.Background())
+	r, f := p.spawn(context.Background(), p.image)
 	if f != nil {
 		b.Fatal(f)
 	}

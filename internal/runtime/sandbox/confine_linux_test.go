@@ -134,7 +134,7 @@ func TestInheritedDescriptors(t *testing.T) {
 		t.Fatal(errno)
 	}
 	p := nativePool(t, nil)
-	r, failure := p.spawn(t.Context())
+	r, failure := p.spawn(t.Context(), p.image)
 	if failure != nil {
 		t.Fatal(failure)
 	}

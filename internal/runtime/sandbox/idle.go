@@ -14,7 +14,7 @@ func (p *Pool) takeBlank(ctx context.Context) (*runner, *Failure) {
 		if n == 0 {
 			p.taken++
 			p.mu.Unlock()
-			r, failure := p.spawn(ctx)
+			r, failure := p.spawn(ctx, p.image)
 			p.mu.Lock()
 			p.refill()
 			p.mu.Unlock()

@@ -17,6 +17,8 @@ import (
 type Pool struct {
 	opts         Options
 	spawner      *spawner
+	images       []*image // what runners can be started from, the preferred one first
+	image        *image   // of these the one that they are started from; set once by the canary
 	admission    *admission
 	fetcher      *fetcher
 	status       Status
@@ -55,12 +57,13 @@ func New(o Options) (*Pool, error) {
 
 // hooks are what tests replace.
 type hooks struct {
-	args  []string                        // of the runner's command line, instead of "runner"
-	start func() error                    // a fault at the start of a process
-	ready time.Duration                   // instead of readyTimeout
-	plans []plan                          // instead of the system's
-	kill  bool                            // forbidden system calls end the runner
-	room  func() (room int, limit string) // instead of taskRoom
+	args           []string                        // of the runner's command line, instead of "runner", and no other program than this binary
+	program, build string                          // instead of the program that the binary carries, and of wire.Build
+	start          func() error                    // a fault at the start of a process
+	ready          time.Duration                   // instead of readyTimeout
+	plans          []plan                          // instead of the system's
+	kill           bool                            // forbidden system calls end the runner
+	room           func() (room int, limit string) // instead of taskRoom
 }
 
 func newPool(o Options, h hooks) (*Pool, error) {
@@ -85,9 +88,11 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		p.readyTimeout = h.ready
 	}
 	p.stop, p.end = context.WithCancelCause(context.Background())
-	if p.spawner, err = startSpawner(h); err != nil {
+	p.images, err = images(h, o.Log)
+	if err != nil {
 		return nil, err
 	}
+	p.spawner = startSpawner(h.start)
 	if h.plans == nil {
 		h.plans = plans()
 	}
@@ -256,6 +261,9 @@ func (p *Pool) Close() error {
 	p.mu.Unlock()
 	p.work.Wait()
 	p.spawner.close()
+	for _, i := range p.images {
+		i.close()
+	}
 	p.fetcher.close()
 	return nil
 }

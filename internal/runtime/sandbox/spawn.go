@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"sync"
@@ -21,16 +20,20 @@ type child struct {
 // A spawner starts runners from one operating-system thread that it keeps until close: the parent-death signal is
 // sent when the thread that started a process ends, not when the daemon does.
 type spawner struct {
-	exe   string
-	args  []string
 	fault func() error // a test's fault, before each start
 	plan  plan         // set once by the canary, before the second start
 
-	asks chan chan spawned
+	asks chan ask
 	done chan struct{}
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
+}
+
+// An ask has the spawner start a process of the image.
+type ask struct {
+	image *image
+	reply chan spawned
 }
 
 type spawned struct {
@@ -38,37 +41,30 @@ type spawned struct {
 	err   error
 }
 
-func startSpawner(h hooks) (*spawner, error) {
-	exe, err := selfExe()
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: the daemon's own binary: %w", err)
-	}
-	s := &spawner{exe: exe, args: []string{wire.RunnerArg}, fault: h.start, asks: make(chan chan spawned), done: make(chan struct{})}
-	if h.args != nil {
-		s.args = h.args
-	}
+func startSpawner(fault func() error) *spawner {
+	s := &spawner{fault: fault, asks: make(chan ask), done: make(chan struct{})}
 	go s.serve()
-	return s, nil
+	return s
 }
 
 func (s *spawner) serve() {
 	defer close(s.done)
 	runtime.LockOSThread() // and never unlock: the thread ends with this goroutine
-	for reply := range s.asks {
-		c, err := s.startNow()
-		reply <- spawned{c, err}
+	for a := range s.asks {
+		c, err := s.startNow(a.image)
+		a.reply <- spawned{c, err}
 	}
 }
 
-// start starts a runner. It may be called from many goroutines.
-func (s *spawner) start() (*child, error) {
+// start starts a process of the image. It may be called from many goroutines.
+func (s *spawner) start(from *image) (*child, error) {
 	reply := make(chan spawned, 1)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil, errShutdown
 	}
-	s.asks <- reply
+	s.asks <- ask{from, reply}
 	s.mu.Unlock()
 	r := <-reply
 	return r.child, r.err
@@ -84,7 +80,7 @@ func (s *spawner) close() {
 	<-s.done
 }
 
-func (s *spawner) startNow() (c *child, err error) {
+func (s *spawner) startNow(from *image) (c *child, err error) {
 	if s.fault != nil {
 		if err := s.fault(); err != nil {
 			return nil, err
@@ -109,7 +105,7 @@ func (s *spawner) startNow() (c *child, err error) {
 	if err != nil {
 		return nil, err
 	}
-	proc, err := os.StartProcess(s.exe, append([]string{"recurgentd"}, s.args...), &os.ProcAttr{
+	proc, err := os.StartProcess(from.path, from.args, &os.ProcAttr{
 		Dir:   "/",
 		Env:   runnerEnv(),
 		Files: []*os.File{inR, errW, errW, outW},

@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// spawn starts a runner and waits until it is confined. A failure is ours, never the program's.
-func (p *Pool) spawn(ctx context.Context) (*runner, *Failure) {
+// spawn starts a runner of the image and waits until it is confined. A failure is ours, never the program's.
+func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 	var last error
 	for try := range 3 {
 		if try > 0 {
@@ -29,7 +29,7 @@ func (p *Pool) spawn(ctx context.Context) (*runner, *Failure) {
 				return nil, interrupted(p.stop)
 			}
 		}
-		r, err := p.spawnOnce()
+		r, err := p.spawnOnce(from)
 		if err == nil {
 			return r, nil
 		}
@@ -46,8 +46,8 @@ func (p *Pool) spawn(ctx context.Context) (*runner, *Failure) {
 	return nil, &Failure{Type: kind, Detail: "spawn", Ours: true, Message: "no runner could be started: " + last.Error()}
 }
 
-func (p *Pool) spawnOnce() (*runner, error) {
-	r, err := p.start()
+func (p *Pool) spawnOnce(from *image) (*runner, error) {
+	r, err := p.start(from)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +71,12 @@ func lacksThreads(said []byte) bool {
 	return bytes.Contains(said, []byte("failed to create new OS thread")) || bytes.Contains(said, []byte("pthread_create failed"))
 }
 
-// start starts a process and registers it until its end.
-func (p *Pool) start() (*runner, error) {
+// start starts a process of the image and registers it until its end.
+func (p *Pool) start(from *image) (*runner, error) {
 	if err := p.reserve(); err != nil {
 		return nil, err
 	}
-	c, err := p.spawner.start()
+	c, err := p.spawner.start(from)
 	if err != nil {
 		p.mu.Lock()
 		p.starting--
@@ -148,7 +148,7 @@ func (p *Pool) refill() {
 		p.work.Add(1)
 		go func() {
 			defer p.work.Done()
-			r, failure := p.spawn(p.stop)
+			r, failure := p.spawn(p.stop, p.image)
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.spawning--

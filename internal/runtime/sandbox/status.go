@@ -26,28 +26,42 @@ func rank(l Level) int {
 }
 
 // observe starts a canary runner, which confines itself like any other and then tries what must be impossible, and
-// derives the level from what it saw. Later runners are started in the way that worked here.
+// derives the level from what it saw. Later runners are started in the way that worked here: the best plan, and for that the first image.
 func (p *Pool) observe(plans []plan) error {
 	var faults []error
 	for _, plan := range plans {
-		p.spawner.plan = plan
-		ready, err := p.canary()
-		for try := 1; try < 4 && passing(err); try++ {
-			time.Sleep(time.Duration(try) * 50 * time.Millisecond)
-			ready, err = p.canary()
+		for _, from := range p.images {
+			p.spawner.plan, p.image = plan, from
+			ready, err := p.patientCanary()
+			if err != nil {
+				faults = append(faults, err)
+				continue
+			}
+			if from.build != "" && ready.Build != from.build {
+				return fmt.Errorf("sandbox: %w: %s, the daemon's is %s", errOtherBuild, wire.BoundText([]byte(ready.Build), 100), from.build)
+			}
+			if ready.Engine != "" {
+				return fmt.Errorf("sandbox: the engine does not work in this binary: %s", wire.BoundText([]byte(ready.Engine), 1000))
+			}
+			if from != p.images[0] {
+				noteFallback(p.opts.Log, errors.Join(faults...))
+			}
+			protectDaemon(plan)
+			p.adoptStatus(ready)
+			return nil
 		}
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		if ready.Engine != "" {
-			return fmt.Errorf("sandbox: the engine does not work in this binary: %s", wire.BoundText([]byte(ready.Engine), 1000))
-		}
-		protectDaemon(plan)
-		p.adoptStatus(ready)
-		return nil
 	}
 	return fmt.Errorf("sandbox: %w: %w", errNoPlan, errors.Join(faults...))
+}
+
+// patientCanary is canary, and tries again while the machine lacks something.
+func (p *Pool) patientCanary() (*wire.Ready, error) {
+	ready, err := p.canary()
+	for try := 1; try < 4 && passing(err); try++ {
+		time.Sleep(time.Duration(try) * 50 * time.Millisecond)
+		ready, err = p.canary()
+	}
+	return ready, err
 }
 
 // passing reports whether the machine lacks something for the moment, or the process ended without a word, as one does that the
@@ -70,7 +84,7 @@ func exhausted(err error) bool {
 }
 
 func (p *Pool) canary() (*wire.Ready, error) {
-	r, err := p.start()
+	r, err := p.start(p.image)
 	if err != nil {
 		return nil, err
 	}

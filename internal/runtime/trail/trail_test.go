@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -60,7 +61,7 @@ func TestLedger(t *testing.T) {
 	}
 	defer l.Close()
 	for _, e := range []agent.AuditEntry{{Action: "put", Target: "a", Reason: "1"}, {Action: "put", Target: "b", Reason: "2"}, {Action: "put", Target: "a", Reason: "3"}, {Action: "drop", Target: "b"}, {Action: "other", Target: "c"}} {
-		e.ID = agent.NewID("audit")
+		e.ID = ids.New("audit")
 		if err := l.Write(ctx, e); err != nil {
 			t.Fatal(err)
 		}

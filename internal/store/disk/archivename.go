@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -25,7 +25,7 @@ func movedBy(name, auditID string) bool {
 	if of := stampParts.FindStringSubmatch(stamp); of != nil && of[2] == "" {
 		const longest = 10 * time.Second // of a commit, between the operation's id and the stamp
 		at, err := time.Parse(stampFormat, of[1])
-		took := at.Sub(agent.IDTime(auditID).Truncate(time.Millisecond))
+		took := at.Sub(ids.Time(auditID).Truncate(time.Millisecond))
 		return err == nil && took >= 0 && took < longest
 	}
 	return strings.HasSuffix(stamp, "-"+slug(auditID))

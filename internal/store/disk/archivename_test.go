@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -12,13 +12,13 @@ import (
 // operation of its time.
 func TestMovedBy(t *testing.T) {
 	t.Parallel()
-	id := agent.NewID("aud")
-	made := agent.IDTime(id)
+	id := ids.New("aud")
+	made := ids.Time(id)
 	at := func(d time.Duration) string { return made.Add(d).UTC().Format(stampFormat) }
 	target := store.Target{Role: "Odd Name", Method: "m"}
 	for stamp, want := range map[string]bool{
-		at(0) + "-0000000018-" + slug(id):                 true,
-		at(0) + "-0000000018-" + slug(agent.NewID("aud")): false,
+		at(0) + "-0000000018-" + slug(id):             true,
+		at(0) + "-0000000018-" + slug(ids.New("aud")): false,
 		at(0) + "-18":                true,
 		at(9*time.Second) + "-18":    true,
 		at(10*time.Second) + "-18":   false,

@@ -34,7 +34,12 @@ type Ready struct {
 	Layers map[string]string `json:"layers"` // layer → on, or off with the reason
 	Probes map[string]string `json:"probes,omitempty"`
 	Engine string            `json:"engine,omitempty"` // what the canary's engine answers wrongly
+	Build  string            `json:"build,omitempty"`  // Build of the runner's binary
 }
+
+// Build names the source that this binary's runner was made of. The linker sets it (scripts/build), to the same in a runner and in the
+// daemon that carries it; "" in other binaries.
+var Build string
 
 // Put builds the frame.
 func (r *Ready) Put(f *Builder) error { return putJSON(f, KindReady, r) }

@@ -101,7 +101,7 @@ func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Eng
 	runtime.GOMAXPROCS(procs)
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(cfg.Memory * 2 / 3)
-	ready := &wire.Ready{Layers: map[string]string{}}
+	ready := &wire.Ready{Layers: map[string]string{}, Build: wire.Build}
 	limitProcess(cfg, ready.Layers)
 	engine, err := newEngine(cfg.Engine)
 	if err != nil {

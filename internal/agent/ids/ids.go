@@ -1,0 +1,44 @@
+// Package ids makes the ids of sessions, calls, programs and whatever else is stored. It is apart from package agent, because programs of
+// runners have no use for randomness and for what github.com/google/uuid brings with it, which is package net.
+package ids
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// New returns prefix_ and a UUIDv7 in lower-case Crockford base32: 26 characters which sort by time of making.
+// It may be called concurrently.
+func New(prefix string) string {
+	u, err := uuid.NewV7()
+	if err != nil {
+		panic("no randomness: " + err.Error()) // crypto/rand never fails on the systems Go supports since 1.24
+	}
+	id := append(make([]byte, 0, 64), prefix...)
+	return string(crockford.AppendEncode(append(id, '_'), u[:]))
+}
+
+// Time is when New made the id; the zero time when it did not.
+func Time(id string) time.Time {
+	_, digits, _ := strings.Cut(id, "_")
+	raw, err := crockford.DecodeString(digits)
+	if err != nil || len(raw) != len(uuid.UUID{}) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw) >> 16)) // a UUIDv7 begins with 48 bits of milliseconds
+}
+
+// NewTrace returns a W3C trace id: 32 lower-case hexadecimal digits.
+func NewTrace() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return fmt.Sprintf("%x", b)
+}

@@ -1,0 +1,66 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// An image is an executable that runners are started from, and its command line.
+type image struct {
+	path  string
+	args  []string // the first is the process's name
+	build string   // wire.Build of the runner in it; "" is not checked
+	file  *os.File // what path leads to; nil where path is a file of the system's
+}
+
+// errOtherBuild says that the runner in the binary does not belong to the daemon in it.
+var errOtherBuild = errors.New("the runner in this binary was built from other source than the daemon (build both by make build, or neither)")
+
+// images returns the images that runners can be started from, the preferred one first: the program that the binary carries, and the binary
+// itself.
+func images(h hooks, log zerolog.Logger) ([]*image, error) {
+	exe, err := selfExe()
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: the daemon's own binary: %w", err)
+	}
+	self := &image{path: exe, args: []string{"recurgentd", wire.RunnerArg}}
+	if h.args != nil {
+		self.args = append([]string{"recurgentd"}, h.args...)
+		return []*image{self}, nil
+	}
+	carried, build := embedded.Runner, wire.Build
+	if h.program != "" {
+		carried, build = h.program, h.build
+	}
+	if carried == "" {
+		return []*image{self}, nil
+	}
+	if build == "" {
+		return nil, fmt.Errorf("sandbox: %w", errOtherBuild)
+	}
+	own, err := openProgram("recurgent-runner", carried)
+	if err != nil { // some systems allow no executable file without a name
+		noteFallback(log, err)
+		return []*image{self}, nil
+	}
+	own.build = build
+	return []*image{own, self}, nil
+}
+
+// noteFallback logs why runners are not started from the program that the binary carries.
+func noteFallback(log zerolog.Logger, why error) {
+	log.Warn().Err(why).Msg("runners are started from the daemon's own binary, which is slower")
+}
+
+// close closes the image's file. Processes that were started from it go on.
+func (i *image) close() {
+	if i.file != nil {
+		i.file.Close()
+	}
+}

@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// buildRunner returns the program of a runner that says to be of that build.
+func buildRunner(t testing.TB, build string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "recurgent-runner")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire.Build="+build, "-o", out,
+		"github.com/recurgentd/recurgentd/cmd/recurgent-runner")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	program, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(program)
+}
+
+// A daemon that carries a runner starts that, as confined as it would be itself, from a file that nobody can change.
+func TestCarriedRunner(t *testing.T) {
+	own := testPool(t, nil, hooks{args: []string{wire.RunnerArg}})
+	p := testPool(t, nil, hooks{program: buildRunner(t, "one"), build: "one"})
+	if got, want := fmt.Sprint(p.Status().summary()), own.Status().summary(); got != want {
+		t.Errorf("the carried runner is confined as\n%s\nthe daemon's binary as\n%s", got, want)
+	}
+	r := p.Run(t.Context(), request(program("return 7, nil")), &fakeHost{})
+	if said(r) != "value 7" {
+		t.Fatalf("it answers %s", said(r))
+	}
+	for r := range p.live {
+		dir := fmt.Sprintf("/proc/%d/", r.proc.Pid)
+		if exe, err := os.Readlink(dir + "exe"); err == nil && exe != "/memfd:recurgent-runner (deleted)" {
+			t.Errorf("a runner executes %s", exe)
+		}
+		for file, want := range map[string]string{"cmdline": "recurgent-runner\x00", "comm": "recurgent-runne\n"} {
+			if got, err := os.ReadFile(dir + file); err != nil || string(got) != want {
+				t.Errorf("%s is %q, %v; want %q", file, got, err, want)
+			}
+		}
+	}
+	if _, err := p.image.file.WriteAt([]byte{0}, 0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("writing to the program: %v, want %v", err, unix.EPERM)
+	}
+	if err := p.image.file.Truncate(1); !errors.Is(err, unix.EPERM) {
+		t.Errorf("truncating the program: %v, want %v", err, unix.EPERM)
+	}
+}
+
+// A runner of other source than the daemon ends the start, and so does a daemon that was not given what its runner was made of.
+func TestCarriedRunnerOfAnotherBuild(t *testing.T) {
+	program := buildRunner(t, "one")
+	for _, build := range []string{"two", ""} {
+		p, err := newPool(DefaultOptions(), hooks{program: program, build: build})
+		if err == nil {
+			p.Close()
+		}
+		if !errors.Is(err, errOtherBuild) {
+			t.Errorf("a daemon of build %q starts with a runner of build one: %v", build, err)
+		}
+	}
+}
+
+// Where the carried program cannot be executed, the daemon executes itself, and says so.
+func TestCarriedRunnerCannotStart(t *testing.T) {
+	var log bytes.Buffer
+	p := testPool(t, func(o *Options) { o.Log = zerolog.New(&log) }, hooks{program: "no program", build: "one"})
+	if r := p.Run(t.Context(), request(program("return 7, nil")), &fakeHost{}); said(r) != "value 7" {
+		t.Errorf("it answers %s", said(r))
+	}
+	if !strings.Contains(log.String(), "runners are started from the daemon's own binary") || !strings.Contains(log.String(), "exec format error") {
+		t.Errorf("it logs %s", log.String())
+	}
+}
