@@ -10,9 +10,9 @@ import (
 // here starts with every runner, and stands beside every program that a model wrote.
 var runnerParts = []string{
 	module + "cmd/recurgent-runner",
-	module + "internal/agent",
 	module + "internal/runtime/gate",
 	module + "internal/runtime/recurgent",
+	module + "internal/runtime/sandbox/serve",
 	module + "internal/runtime/sandbox/threads",
 	module + "internal/runtime/sandbox/wire",
 	module + "internal/runtime/sandbox/worker",

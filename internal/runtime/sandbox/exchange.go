@@ -253,7 +253,7 @@ func (x *exchange) result(a *wire.Answer) Result {
 	var r Result
 	switch a.End {
 	case wire.EndValue:
-		r.Value, r.Context = a.Value, a.Change
+		r.Value, r.Context = a.Value, (*agent.ContextChange)(a.Change)
 	case wire.EndAuthored:
 		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message}
 	case wire.EndFault:

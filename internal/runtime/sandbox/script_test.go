@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
@@ -210,7 +209,7 @@ func (s *script) misbehave() int {
 		s.say(wire.KindReady, "")
 		time.Sleep(time.Hour)
 	case "badchange":
-		change := agent.ContextChange{Set: map[string]json.RawMessage{"k": json.RawMessage("{broken")}}
+		change := wire.Change{Set: map[string]json.RawMessage{"k": json.RawMessage("{broken")}}
 		(&wire.Answer{Nonce: s.nonce, Value: []byte("1"), Change: &change}).Put(&s.wr)
 		s.send()
 		return -1

@@ -141,5 +141,5 @@ func causeOf(name string) cause {
 // blame ends the run when the panic r, which a deferred function has recovered, is a bug of the engine's at that place.
 func (mc *machine) blame(r any, place string) {
 	mc.contain(r)
-	mc.abort(&Failure{fmt.Sprintf("%.1000v in %s", r, place)})
+	mc.abort(&Failure{Why: fmt.Sprintf("%.1000v in %s", r, place)})
 }

@@ -3,29 +3,19 @@ package interp
 import (
 	"fmt"
 	"runtime"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
 
-// A Failure is an internal fault of the engine, as an error and as a panic's value. It says nothing about the program, which cannot recover from
-// it, and what was being made or run must not be used again.
-type Failure struct {
-	Why string // in the engine's own words
-}
-
-func (f *Failure) Error() string { return "the engine failed: " + f.Why }
-
-func fail(why string) { panic(&Failure{why}) }
+func fail(why string) { panic(&Failure{Why: why}) }
 
 // limit is the panic that ends the compiling of a program which asks for too much.
-type limit string
-
-func (l limit) Error() string { return string(l) }
+type limit = rt.Limit
 
 func refuse(why string) { panic(limit(why)) }
 
 // fatal is a panic that a program cannot recover, as natively it would end the process.
-type fatal string
-
-func (f fatal) Error() string { return string(f) }
+type fatal = rt.Fatal
 
 // abort ends the run. Deferred calls do not run, and a host function that swallows panics, as fmt does, only delays it.
 func (mc *machine) abort(why error) {
@@ -42,7 +32,7 @@ func (mc *machine) contain(r any) {
 	case *Failure:
 		mc.abort(r)
 	case limit: // Compile should have met it
-		mc.abort(&Failure{string(r)})
+		mc.abort(&Failure{Why: string(r)})
 	}
 }
 
@@ -79,7 +69,7 @@ func failureOf(r any, doing string) *Failure {
 	if f, ok := r.(*Failure); ok {
 		return f
 	}
-	return &Failure{fmt.Sprintf("%s: %.1000v", doing, r)}
+	return &Failure{Why: fmt.Sprintf("%s: %.1000v", doing, r)}
 }
 
 // runtimeTypeAssertionError is the runtime's own error type: programs see it in recover.

@@ -75,7 +75,7 @@ func TestFailureEndsTheRun(t *testing.T) {
 		`return errors.Is(fmt.Errorf("a: %w", shout("e")), io.EOF), fmt.Errorf("b: %w", shout("e"))`,
 	} {
 		c := compile(t, faultTypes, body)
-		plant(t, c, "fault", &Failure{"no operation x"})
+		plant(t, c, "fault", &Failure{Why: "no operation x"})
 		v, err, p := c.Run(newCall(t))
 		if err != nil && p == nil { // its text is asked for when the run is over
 			p = &Panic{Class: ClassFailure}
@@ -113,7 +113,7 @@ func TestFailureOfLateCompiling(t *testing.T) {
 // A fault in a method that encodes the result is no fault of the value.
 func TestFailureWhileEncoding(t *testing.T) {
 	c := compile(t, faultTypes, `return []any{shout("x")}, nil`)
-	plant(t, c, "fault", &Failure{"no operation x"})
+	plant(t, c, "fault", &Failure{Why: "no operation x"})
 	v, err, p := c.Run(newCall(t))
 	if err != nil || p != nil {
 		t.Fatal(err, p)
@@ -154,7 +154,7 @@ func TestLimitsAreNoFailures(t *testing.T) {
 			compiled.Close()
 		}
 	}
-	if err := compileError(&Failure{"x"}); !errors.As(err, new(*Failure)) {
+	if err := compileError(&Failure{Why: "x"}); !errors.As(err, new(*Failure)) {
 		t.Errorf("got %v", err)
 	}
 	var raw any = json.RawMessage("1")

@@ -8,14 +8,11 @@
 package interp
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"go/token"
 	"go/types"
 	"maps"
-	"runtime"
 	"time"
 	"unsafe"
 
@@ -32,15 +29,14 @@ const (
 	Version = "1"
 )
 
-// A Panic is a run that ended in a panic.
-type Panic struct {
-	Class   string // "runtime error", "error", "fatal error", ClassFailure, or the type of the panic's value
-	Message string // as Go prints it after "panic: ", at most 4 KiB
-	Line    int    // of the program, 0 when unknown
-}
+// How runs end is the same for all that run programs.
+type (
+	Panic   = rt.Panic
+	Failure = rt.Failure
+)
 
-// ClassFailure is the class of a run that an internal fault of the engine has ended. Its message is the engine's.
-const ClassFailure = "engine failure"
+// ClassFailure is the class of a run that an internal fault of the engine has ended.
+const ClassFailure = rt.ClassFailure
 
 // A Compiled is a program ready to run, again and again, one run at a time.
 type Compiled struct {
@@ -95,7 +91,7 @@ func compileProgram(p *gate.Program, work *meter) (out *Compiled, err error) {
 	c.run = mc.fnOf(run)
 	mc.prepareAll()
 	if err := c.CheckTypes(); err != nil {
-		return nil, &Failure{"a wrong type: " + err.Error()}
+		return nil, &Failure{Why: "a wrong type: " + err.Error()}
 	}
 	mc.running = true
 	return c, nil
@@ -201,60 +197,8 @@ func (c *Compiled) describe(r any) *Panic {
 	return p
 }
 
-// PanicOf returns what a panic with the value r says, without trusting its methods. It has no line.
-func PanicOf(r any) (p *Panic) {
-	p = &Panic{}
-	defer func() {
-		if again := recover(); again != nil {
-			p.Class, p.Message = "error", "a panic whose text panics"
-		}
-		p.Message = clip(p.Message)
-	}()
-	switch r := r.(type) {
-	case fatal:
-		p.Class, p.Message = "fatal error", string(r)
-	case *Failure:
-		p.Class, p.Message = ClassFailure, r.Why
-	case limit:
-		p.Class, p.Message = ClassFailure, string(r)
-	case runtime.Error:
-		p.Class, p.Message = "runtime error", r.Error()
-	case error:
-		p.Class, p.Message = "error", r.Error()
-	case nil:
-		p.Class, p.Message = "exit", "Run did not return"
-	case string:
-		p.Class, p.Message = "string", r
-	default:
-		p.Class, p.Message = fmt.Sprintf("%T", r), fmt.Sprint(r)
-	}
-	return p
-}
+// PanicOf returns what a panic with the value r says. It has no line.
+func PanicOf(r any) *Panic { return rt.PanicOf(r) }
 
-func clip(s string) string {
-	if len(s) > 4096 {
-		return s[:4096] + "..."
-	}
-	return s
-}
-
-// Encode returns the JSON form of a program's value as encoding/json gives it natively. A value without one
-// (a channel, a function, a cycle, NaN, a method that fails or panics) is an error, a *Failure when the engine is at fault.
-func Encode(v any) (out json.RawMessage, err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *Failure:
-			out, err = nil, r
-		default:
-			out, err = nil, fmt.Errorf("the value's own JSON method panicked: %v", r)
-		}
-	}()
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
-}
+// Encode returns the JSON form of a program's value as encoding/json gives it natively.
+func Encode(v any) (json.RawMessage, error) { return rt.Encode(v) }

@@ -129,16 +129,16 @@ func TestPanics(t *testing.T) {
 		name, decls, body string
 		want              Panic
 	}{
-		{"runtime error", "", "var s []int\nreturn s[3], nil", Panic{"runtime error", "runtime error: index out of range [3] with length 0", 5}},
-		{"in a callee", "func f(m map[string]int) {\n\tm[\"a\"] = 1\n}", "f(nil)\nreturn nil, nil", Panic{"runtime error", "assignment to entry in nil map", 3}},
-		{"error", "import \"errors\"", "panic(errors.New(\"boom\"))", Panic{"error", "boom", 4}},
-		{"string", "", "panic(\"text\")", Panic{"string", "text", 4}},
-		{"program type", "type T struct{ A int }", "panic(T{1})", Panic{"tool.T", "{1}", 4}},
-		{"stack overflow", "func f(n int) int { return f(n+1) + 1 }", "return f(0), nil", Panic{"fatal error", "stack overflow", 2}},
-		{"not recovered", "func f() { defer func() { recover() }(); f() }", "f()\nreturn nil, nil", Panic{"fatal error", "stack overflow", 2}},
-		{"deadlock", "", "c := make(chan int)\nreturn <-c, nil", Panic{"fatal error", "all goroutines are asleep - deadlock!", 5}},
-		{"select", "", "select {}", Panic{"fatal error", "all goroutines are asleep - deadlock!", 4}},
-		{"bad error method", "type E struct{}\nfunc (E) Error() string { panic(1) }", "panic(E{})", Panic{"error", "a panic whose text panics", 5}},
+		{"runtime error", "", "var s []int\nreturn s[3], nil", Panic{Class: "runtime error", Message: "runtime error: index out of range [3] with length 0", Line: 5}},
+		{"in a callee", "func f(m map[string]int) {\n\tm[\"a\"] = 1\n}", "f(nil)\nreturn nil, nil", Panic{Class: "runtime error", Message: "assignment to entry in nil map", Line: 3}},
+		{"error", "import \"errors\"", "panic(errors.New(\"boom\"))", Panic{Class: "error", Message: "boom", Line: 4}},
+		{"string", "", "panic(\"text\")", Panic{Class: "string", Message: "text", Line: 4}},
+		{"program type", "type T struct{ A int }", "panic(T{1})", Panic{Class: "tool.T", Message: "{1}", Line: 4}},
+		{"stack overflow", "func f(n int) int { return f(n+1) + 1 }", "return f(0), nil", Panic{Class: "fatal error", Message: "stack overflow", Line: 2}},
+		{"not recovered", "func f() { defer func() { recover() }(); f() }", "f()\nreturn nil, nil", Panic{Class: "fatal error", Message: "stack overflow", Line: 2}},
+		{"deadlock", "", "c := make(chan int)\nreturn <-c, nil", Panic{Class: "fatal error", Message: "all goroutines are asleep - deadlock!", Line: 5}},
+		{"select", "", "select {}", Panic{Class: "fatal error", Message: "all goroutines are asleep - deadlock!", Line: 4}},
+		{"bad error method", "type E struct{}\nfunc (E) Error() string { panic(1) }", "panic(E{})", Panic{Class: "error", Message: "a panic whose text panics", Line: 5}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

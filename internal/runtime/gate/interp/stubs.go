@@ -88,7 +88,7 @@ func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type)
 // trapCode returns the code of unexported methods.
 func (mc *machine) trapCode() unsafe.Pointer {
 	if mc.trap == nil {
-		trap := func() { mc.abort(&Failure{"the host called an unexported method"}) }
+		trap := func() { mc.abort(&Failure{Why: "the host called an unexported method"}) }
 		mc.trap = mc.takeSlot(funcPointer(reflect.ValueOf(trap)))
 	}
 	return mc.trap

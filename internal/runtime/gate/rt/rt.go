@@ -1,5 +1,5 @@
-// Package rt holds the clock and the randomness of a program's run. A program's time.Now, math/rand, crypto/rand and
-// hash/maphash use it, so that a run is a function of the time and the seed that came with the request. It counts, up to
+// Package rt holds what all that run programs share: how a run ends, the JSON form of its values, and the clock and the
+// randomness of a run. A program's time.Now, math/rand, crypto/rand and hash/maphash use it, so that a run is a function of the time and the seed that came with the request. It counts, up to
 // a cap, what a run reads of them, for the effect journal.
 //
 // It knows nothing of how programs are checked or executed.

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-
-	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // How a call ended, in an answer.
@@ -14,6 +12,14 @@ const (
 	EndAuthored
 	EndFailure
 	EndFault // of the engine
+)
+
+// Types of failures in answers, and of what a runner refuses to ask; package agent has all.
+const (
+	ErrExecution         = "execution"
+	ErrNonSerializable   = "non_serializable_result"
+	ErrResourceExhausted = "resource_exhausted"
+	ErrDenied            = "denied"
 )
 
 // Limits are the bounds of an answer.
@@ -34,7 +40,13 @@ type Answer struct {
 	Value         []byte // of EndValue: compact JSON
 	Type, Message string // of EndAuthored and EndFailure; EndFault has a message only
 	Detail, Hint  string // of EndFailure
-	Change        *agent.ContextChange
+	Change        *Change
+}
+
+// A Change is what a call did to the top-level keys of its session's context.
+type Change struct {
+	Set    map[string]json.RawMessage
+	Delete []string
 }
 
 // Put builds the frame.
@@ -119,7 +131,7 @@ func ParseAnswer(payload []byte, nonce uint64, l Limits) (*Answer, error) {
 func (a *Answer) parseChange(p *Parser, l Limits) error {
 	total := 0
 	if n := p.TakeCount(); n > 0 {
-		a.Change = &agent.ContextChange{Set: make(map[string]json.RawMessage, min(n, 1024))}
+		a.Change = &Change{Set: make(map[string]json.RawMessage, min(n, 1024))}
 		for range n {
 			k, v := p.TakeBytes(), p.TakeCopy()
 			if p.bad {
@@ -134,7 +146,7 @@ func (a *Answer) parseChange(p *Parser, l Limits) error {
 	}
 	if n := p.TakeCount(); n > 0 {
 		if a.Change == nil {
-			a.Change = &agent.ContextChange{}
+			a.Change = &Change{}
 		}
 		for range n {
 			k := p.TakeBytes()

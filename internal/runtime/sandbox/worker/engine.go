@@ -12,20 +12,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/selftest"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 )
 
-// An Engine checks, compiles and runs one program inside a runner. Another engine can take the place of the
+// An Engine compiles and runs one program inside a runner. Another engine can take the place of the
 // default one; the tests of confinement use some that give a program everything.
-type Engine interface {
-	// Load gates and compiles the source. It is called once, before any Run.
-	Load(source string) (*report.Facts, *report.Refusal, error)
-	// Run runs the program: exactly one of a value with a nil error, an error that the program returned, and a panic.
-	Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *interp.Panic)
-	// Reads counts the last run's reads of clock and randomness.
-	Reads() (clock, randomness int)
-	// Encode gives the JSON form of what a program made.
-	Encode(v any) (json.RawMessage, error)
-}
+type Engine = serve.Engine
 
 // gateEngine is the default engine: of package gate's interpreters the one that gate.Choose names.
 type gateEngine struct {

@@ -8,15 +8,11 @@ package worker
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
-	"syscall"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -27,51 +23,19 @@ func Main() int { return Serve(NewEngine) }
 // Serve is Main with another engine.
 func Serve(newEngine func(setting string) (Engine, error)) int {
 	in, out := Open()
-	if err := serve(in, out, newEngine); err != nil && err != io.EOF {
-		fmt.Fprintln(descriptor(2), "runner:", err)
-		return 3
+	base := runtime.NumGoroutine()
+	cfg, engine, err := Confine(in, out, newEngine)
+	if err == nil && !cfg.Probe {
+		err = serve.Serve(serve.Runner{Config: cfg, In: in, Out: out, Engine: engine, Goroutines: base})
 	}
-	return 0
+	return serve.ExitCode(err)
 }
 
 // Open returns the runner's ends of the pipe, after what must come before the first byte is read: with the C library landlock needs
 // a second start of the process.
 func Open() (in *wire.Reader, out io.Writer) {
 	landlockFirst()
-	return wire.NewReader(descriptor(0)), descriptor(wire.AnswerFD)
-}
-
-// A descriptor is read and written with plain blocking system calls: no poller, no goroutine to wake.
-type descriptor int
-
-func (f descriptor) Read(p []byte) (int, error) {
-	for {
-		n, err := syscall.Read(int(f), p)
-		switch {
-		case err == syscall.EINTR:
-			continue
-		case err != nil:
-			return 0, err
-		case n == 0:
-			return 0, io.EOF
-		}
-		return n, nil
-	}
-}
-
-func (f descriptor) Write(p []byte) (int, error) {
-	done := 0
-	for done < len(p) {
-		n, err := syscall.Write(int(f), p[done:])
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil {
-			return done, err
-		}
-		done += n
-	}
-	return done, nil
+	return serve.Pipe()
 }
 
 const (
@@ -80,8 +44,6 @@ const (
 	// procs is one. A collector on a second thread stands still while another process has its processor, and the program allocates on,
 	// gigabytes a second: on a busy machine programs that kept almost nothing ran out of memory.
 	procs = 1
-	// maxFrame bounds what the daemon may send, which is trusted.
-	maxFrame = 1 << 30
 )
 
 // Confine reads the configuration, confines the process, and reports to the daemon that it is ready. The engine is made before, since
@@ -123,73 +85,4 @@ func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Eng
 	}
 	_, err = out.Write(wr.Finish())
 	return cfg, engine, err
-}
-
-// A runner serves the daemon once the process is confined.
-type runner struct {
-	cfg    *wire.Config
-	in     *wire.Reader
-	out    io.Writer
-	wr     wire.Builder
-	engine Engine
-	loaded bool
-
-	base   int // goroutines before confinement, whose own may not have ended yet after it
-	memory []metrics.Sample
-}
-
-func serve(in *wire.Reader, out io.Writer, newEngine func(setting string) (Engine, error)) (err error) {
-	r := &runner{in: in, out: out, base: runtime.NumGoroutine(), memory: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
-	if r.cfg, r.engine, err = Confine(in, out, newEngine); err != nil || r.cfg.Probe {
-		return err
-	}
-	for {
-		kind, payload, err := r.in.Next(maxFrame)
-		if err != nil {
-			return err
-		}
-		switch kind {
-		case wire.KindLoad:
-			err = r.load(payload)
-		case wire.KindRun:
-			err = r.run(payload)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (r *runner) send() error {
-	_, err := r.out.Write(r.wr.Finish())
-	r.wr.Shrink()
-	return err
-}
-
-// load gates and compiles the one program that this process will ever run.
-func (r *runner) load(payload []byte) error {
-	source, err := wire.ParseLoad(payload)
-	if err != nil || r.loaded {
-		return wire.ErrFrame
-	}
-	r.loaded = true
-	l := r.compile(source)
-	l.Put(&r.wr)
-	return r.send()
-}
-
-func (r *runner) compile(source string) (l wire.Loaded) {
-	defer func() {
-		if v := recover(); v != nil {
-			l = wire.Loaded{Fault: wire.BoundText([]byte(fmt.Sprintf("compiling: %v", v)), wire.MaxMessage)}
-		}
-	}()
-	var err error
-	l.Facts, l.Refusal, err = r.engine.Load(source)
-	if fault, ok := errors.AsType[*interp.Failure](err); ok {
-		l.Fault = wire.BoundText([]byte(fault.Why), wire.MaxMessage)
-	} else if err != nil {
-		l.Error = wire.BoundText([]byte(err.Error()), wire.MaxMessage)
-	}
-	return l
 }

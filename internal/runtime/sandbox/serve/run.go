@@ -1,4 +1,4 @@
-package worker
+package serve
 
 import (
 	"encoding/json"
@@ -9,37 +9,36 @@ import (
 	"strings"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // run serves one call. The answer's value is encoded while the daemon's deadline is still on: encoding runs methods
 // of the program.
-func (r *runner) run(payload []byte) error {
+func (s *server) run(payload []byte) error {
 	frame, err := wire.ParseRun(payload)
-	if err != nil || !r.loaded {
+	if err != nil || !s.loaded {
 		return wire.ErrFrame
 	}
 	o, err := decode(frame)
 	if err != nil {
 		return wire.ErrFrame
 	}
-	host := &host{runner: r, nonce: frame.Nonce}
-	if sleeps, ok := r.engine.(interface{ OnSleep(func(time.Duration)) }); ok {
+	host := &host{server: s, nonce: frame.Nonce}
+	if sleeps, ok := s.engine.(interface{ OnSleep(func(time.Duration)) }); ok {
 		sleeps.OnSleep(host.sleep)
 	}
-	a := r.evaluate(o, host)
+	a := s.evaluate(o, host)
 	if host.broken != nil {
 		return host.broken
 	}
 	a.Nonce = frame.Nonce
-	clock, randomness := r.engine.Reads()
+	clock, randomness := s.engine.Reads()
 	a.Clock, a.Randomness = uint64(max(clock, 0)), uint64(max(randomness, 0))
-	a.Discard = r.leftovers()
-	a.Put(&r.wr)
-	return r.send()
+	a.Discard = s.leftovers()
+	a.Put(&s.wr)
+	return s.send()
 }
 
 // An input is what a run brings, as the program sees it.
@@ -69,17 +68,17 @@ func decode(run *wire.Run) (*input, error) {
 	return o, nil
 }
 
-func (r *runner) evaluate(o *input, host *host) (a *wire.Answer) {
+func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 	defer func() {
 		if v := recover(); v != nil { // in a method of the error that the program returned
-			a = panicked(interp.PanicOf(v))
+			a = panicked(rt.PanicOf(v))
 		}
 	}()
 	call, err := recurgent.New(o.in, host)
 	if err != nil {
-		return failed(agent.ErrExecution, "input", "the arguments cannot be decoded: "+err.Error(), "")
+		return failed(wire.ErrExecution, "input", "the arguments cannot be decoded: "+err.Error(), "")
 	}
-	value, err, p := r.engine.Run(call, o.now, o.seed)
+	value, err, p := s.engine.Run(call, o.now, o.seed)
 	switch {
 	case p != nil:
 		return panicked(p)
@@ -87,26 +86,26 @@ func (r *runner) evaluate(o *input, host *host) (a *wire.Answer) {
 		f := recurgent.AsFailure(err)
 		return &wire.Answer{End: wire.EndAuthored, Type: wire.BoundText([]byte(f.Type), 64), Message: wire.BoundText([]byte(f.Message), wire.MaxMessage-8)}
 	}
-	raw, err := r.engine.Encode(value)
+	raw, err := s.engine.Encode(value)
 	if err == nil {
-		err = r.fits(raw)
+		err = s.fits(raw)
 	}
-	if fault, ok := errors.AsType[*interp.Failure](err); ok {
+	if fault, ok := errors.AsType[*rt.Failure](err); ok {
 		return faulty(fault.Why)
 	}
 	if err != nil {
-		return failed(agent.ErrNonSerializable, "", "the result has no JSON form: "+err.Error(), "Return plain data: maps, slices, strings, numbers, booleans, nil.")
+		return failed(wire.ErrNonSerializable, "", "the result has no JSON form: "+err.Error(), "Return plain data: maps, slices, strings, numbers, booleans, nil.")
 	}
 	a = &wire.Answer{End: wire.EndValue, Value: raw}
-	if f := r.diff(o, call.Context, a); f != nil {
+	if f := s.diff(o, call.Context, a); f != nil {
 		return f
 	}
 	return a
 }
 
 // panicked is the answer of a run that ended in a panic.
-func panicked(p *interp.Panic) *wire.Answer {
-	if p.Class == interp.ClassFailure {
+func panicked(p *rt.Panic) *wire.Answer {
+	if p.Class == rt.ClassFailure {
 		return faulty(p.Message)
 	}
 	message := "panic: " + p.Message
@@ -114,16 +113,16 @@ func panicked(p *interp.Panic) *wire.Answer {
 		message += fmt.Sprintf(" (program.go:%d)", p.Line)
 	}
 	if p.Class == "fatal error" && strings.Contains(message, "stack overflow") {
-		return failed(agent.ErrResourceExhausted, "stack", message, "Use a loop, or bound the depth of the recursion.")
+		return failed(wire.ErrResourceExhausted, "stack", message, "Use a loop, or bound the depth of the recursion.")
 	}
-	return failed(agent.ErrExecution, "panic", message, "")
+	return failed(wire.ErrExecution, "panic", message, "")
 }
 
-func (r *runner) fits(raw []byte) error {
-	if len(raw) > r.cfg.MaxValue {
-		return fmt.Errorf("it takes %d bytes, at most %d are allowed", len(raw), r.cfg.MaxValue)
+func (s *server) fits(raw []byte) error {
+	if len(raw) > s.cfg.MaxValue {
+		return fmt.Errorf("it takes %d bytes, at most %d are allowed", len(raw), s.cfg.MaxValue)
 	}
-	return wire.CheckValue(raw, r.cfg.MaxDepth)
+	return wire.CheckValue(raw, s.cfg.MaxDepth)
 }
 
 // faulty is the answer when the engine is at fault. The daemon ends a runner that gives it.
@@ -136,33 +135,33 @@ func failed(errType, detail, message, hint string) *wire.Answer {
 }
 
 // leftovers reports whether the run left anything behind: goroutines, or much memory.
-func (r *runner) leftovers() bool {
-	if runtime.NumGoroutine() > r.base {
+func (s *server) leftovers() bool {
+	if runtime.NumGoroutine() > s.base {
 		return true
 	}
-	metrics.Read(r.memory)
-	return r.memory[0].Value.Uint64() > uint64(r.cfg.Memory/4)
+	metrics.Read(s.memory)
+	return s.memory[0].Value.Uint64() > uint64(s.cfg.Memory/4)
 }
 
 // diff compares the context with what came, by encoded value of each top-level key.
-func (r *runner) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answer {
-	change := &agent.ContextChange{}
+func (s *server) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answer {
+	change := &wire.Change{}
 	total := 0
 	for k, v := range after {
-		raw, err := r.engine.Encode(v)
-		if fault, ok := errors.AsType[*interp.Failure](err); ok {
+		raw, err := s.engine.Encode(v)
+		if fault, ok := errors.AsType[*rt.Failure](err); ok {
 			return faulty(fault.Why)
 		}
 		if err != nil {
-			return failed(agent.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q has no JSON form: %v", k, err), "Keep only plain data in the context.")
+			return failed(wire.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q has no JSON form: %v", k, err), "Keep only plain data in the context.")
 		}
 		before, had := o.context[k]
-		if had && (string(before) == string(raw) || r.same(before, raw)) {
+		if had && (string(before) == string(raw) || s.same(before, raw)) {
 			continue
 		}
 		total += len(k) + len(raw)
-		if err := r.cfg.Limits().CheckContext([]byte(k), raw, total); err != nil {
-			return failed(agent.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q: %v", k, err), "Keep little in the context.")
+		if err := s.cfg.Limits().CheckContext([]byte(k), raw, total); err != nil {
+			return failed(wire.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q: %v", k, err), "Keep little in the context.")
 		}
 		if change.Set == nil {
 			change.Set = map[string]json.RawMessage{}
@@ -174,7 +173,7 @@ func (r *runner) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answ
 			change.Delete = append(change.Delete, k)
 		}
 	}
-	if !change.Empty() {
+	if len(change.Set)+len(change.Delete) > 0 {
 		a.Change = change
 	}
 	return nil
@@ -182,11 +181,11 @@ func (r *runner) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answ
 
 // same reports whether the stored text, which may be written in another way, decodes to what raw encodes: a number
 // beyond float64's precision that a program has not touched must not be rewritten.
-func (r *runner) same(before, raw json.RawMessage) bool {
+func (s *server) same(before, raw json.RawMessage) bool {
 	var v any
 	if json.Unmarshal(before, &v) != nil {
 		return false
 	}
-	again, err := r.engine.Encode(v)
+	again, err := s.engine.Encode(v)
 	return err == nil && string(again) == string(raw)
 }

@@ -1,4 +1,4 @@
-package worker
+package serve
 
 import (
 	"encoding/json"
@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A host carries the program's questions over the pipe.
 type host struct {
-	runner *runner
+	server *server
 	nonce  uint64
 	asked  uint64
 	kept   keptAnswers
@@ -38,7 +37,7 @@ func (h *host) Ask(op string, params, result any) error {
 	case reply.Holds == wire.ReplySame:
 		body = have.body
 	case wire.Repeatable(op):
-		h.kept.put(keptAnswer{key, h.asked, body}, int(h.runner.cfg.Memory/keptShare))
+		h.kept.put(keptAnswer{key, h.asked, body}, int(h.server.cfg.Memory/keptShare))
 	}
 	if result == nil {
 		return nil
@@ -62,22 +61,22 @@ func (h *host) sleep(d time.Duration) {
 
 // encode encodes a question's parameters and checks them.
 func (h *host) encode(op string, params any) (json.RawMessage, error) {
-	raw, err := h.runner.engine.Encode(params)
-	if fault, ok := errors.AsType[*interp.Failure](err); ok {
+	raw, err := h.server.engine.Encode(params)
+	if fault, ok := errors.AsType[*rt.Failure](err); ok {
 		panic(fault) // the engine ends the run
 	}
-	if call, nested := params.(callParams); nested && (err != nil || wire.CheckValue(raw, h.runner.cfg.MaxDepth) != nil) {
-		within := func(raw json.RawMessage) error { return wire.CheckValue(raw, h.runner.cfg.MaxDepth-2) }
-		raw, err = h.runner.engine.Encode(refuse(call, h.runner.engine.Encode, within))
+	if call, nested := params.(callParams); nested && (err != nil || wire.CheckValue(raw, h.server.cfg.MaxDepth) != nil) {
+		within := func(raw json.RawMessage) error { return wire.CheckValue(raw, h.server.cfg.MaxDepth-2) }
+		raw, err = h.server.engine.Encode(refuse(call, h.server.engine.Encode, within))
 	}
 	if err != nil {
-		return nil, &recurgent.Failure{Type: agent.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
+		return nil, &recurgent.Failure{Type: wire.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
 	}
 	if len(raw) > wire.MaxAskParam {
-		return nil, &recurgent.Failure{Type: agent.ErrDenied, Message: fmt.Sprintf("%s: the arguments take %d bytes, at most %d are allowed", op, len(raw), wire.MaxAskParam)}
+		return nil, &recurgent.Failure{Type: wire.ErrDenied, Message: fmt.Sprintf("%s: the arguments take %d bytes, at most %d are allowed", op, len(raw), wire.MaxAskParam)}
 	}
-	if err := wire.CheckValue(raw, h.runner.cfg.MaxDepth); err != nil {
-		return nil, &recurgent.Failure{Type: agent.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
+	if err := wire.CheckValue(raw, h.server.cfg.MaxDepth); err != nil {
+		return nil, &recurgent.Failure{Type: wire.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
 	}
 	return raw, nil
 }
@@ -87,11 +86,11 @@ func (h *host) encode(op string, params any) (json.RawMessage, error) {
 func (h *host) send(op string, params json.RawMessage, have uint64) wire.Reply {
 	h.asked++
 	q := wire.Question{Nonce: h.nonce, ID: h.asked, Op: op, Params: params, Have: have}
-	q.Put(&h.runner.wr)
-	if h.broken = h.runner.send(); h.broken != nil {
+	q.Put(&h.server.wr)
+	if h.broken = h.server.send(); h.broken != nil {
 		panic(h.broken)
 	}
-	kind, payload, err := h.runner.in.Next(maxFrame)
+	kind, payload, err := h.server.in.Next(maxFrame)
 	if err != nil || kind != wire.KindReply {
 		h.broken = errors.Join(wire.ErrFrame, err)
 		panic(h.broken)

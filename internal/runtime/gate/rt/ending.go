@@ -1,0 +1,94 @@
+package rt
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"runtime"
+)
+
+// A Panic is a run that ended in a panic.
+type Panic struct {
+	Class   string // "runtime error", "error", "fatal error", ClassFailure, or the type of the panic's value
+	Message string // as Go prints it after "panic: ", at most 4 KiB
+	Line    int    // of the program, 0 when unknown
+}
+
+// ClassFailure is the class of a run that an internal fault of the engine has ended. Its message is the engine's.
+const ClassFailure = "engine failure"
+
+// A Failure is an internal fault of the engine, as an error and as a panic's value. It says nothing about the program, which cannot recover from
+// it, and what was being made or run must not be used again.
+type Failure struct {
+	Why string // in the engine's own words
+}
+
+func (f *Failure) Error() string { return "the engine failed: " + f.Why }
+
+// A Fatal is what natively ends the process, as an error and as a panic's value.
+type Fatal string
+
+func (f Fatal) Error() string { return string(f) }
+
+// A Limit says what a program asks too much of, as an error and as a panic's value.
+type Limit string
+
+func (l Limit) Error() string { return string(l) }
+
+// PanicOf returns what a panic with the value r says, without trusting its methods. It has no line.
+func PanicOf(r any) (p *Panic) {
+	p = &Panic{}
+	defer func() {
+		if again := recover(); again != nil {
+			p.Class, p.Message = "error", "a panic whose text panics"
+		}
+		p.Message = clip(p.Message)
+	}()
+	switch r := r.(type) {
+	case Fatal:
+		p.Class, p.Message = "fatal error", string(r)
+	case *Failure:
+		p.Class, p.Message = ClassFailure, r.Why
+	case Limit:
+		p.Class, p.Message = ClassFailure, string(r)
+	case runtime.Error:
+		p.Class, p.Message = "runtime error", r.Error()
+	case error:
+		p.Class, p.Message = "error", r.Error()
+	case nil:
+		p.Class, p.Message = "exit", "Run did not return"
+	case string:
+		p.Class, p.Message = "string", r
+	default:
+		p.Class, p.Message = fmt.Sprintf("%T", r), fmt.Sprint(r)
+	}
+	return p
+}
+
+func clip(s string) string {
+	if len(s) > 4096 {
+		return s[:4096] + "..."
+	}
+	return s
+}
+
+// Encode returns the JSON form of a program's value as encoding/json gives it natively. A value without one
+// (a channel, a function, a cycle, NaN, a method that fails or panics) is an error, a *Failure when the engine is at fault.
+func Encode(v any) (out json.RawMessage, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *Failure:
+			out, err = nil, r
+		default:
+			out, err = nil, fmt.Errorf("the value's own JSON method panicked: %v", r)
+		}
+	}()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}

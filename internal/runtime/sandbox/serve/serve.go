@@ -1,0 +1,156 @@
+// Package serve is what every runner does once it is confined, whatever runs its program: it takes calls from the daemon, answers them, and
+// carries the questions of the program. It uses the standard library alone, since native executables are built from it too (package native).
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/metrics"
+	"syscall"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// An Engine prepares and runs one program inside a runner.
+type Engine interface {
+	// Load gates and compiles the source. It is called once, before any Run.
+	Load(source string) (*report.Facts, *report.Refusal, error)
+	// Run runs the program: exactly one of a value with a nil error, an error that the program returned, and a panic.
+	Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic)
+	// Reads counts the last run's reads of clock and randomness.
+	Reads() (clock, randomness int)
+	// Encode gives the JSON form of what a program made.
+	Encode(v any) (json.RawMessage, error)
+}
+
+// A Runner is a confined process that is ready for its program.
+type Runner struct {
+	Config     *wire.Config
+	In         *wire.Reader
+	Out        io.Writer
+	Engine     Engine
+	Goroutines int // before confinement, whose own may not have ended yet after it
+}
+
+// Pipe returns a runner's ends of the pipe.
+func Pipe() (in *wire.Reader, out io.Writer) {
+	return wire.NewReader(descriptor(0)), descriptor(wire.AnswerFD)
+}
+
+// ExitCode returns the exit code of a runner that err has ended, and writes why where that is not the end of the pipe.
+func ExitCode(err error) int {
+	if err == nil || err == io.EOF {
+		return 0
+	}
+	fmt.Fprintln(descriptor(2), "runner:", err)
+	return 3
+}
+
+// A Descriptor is read and written with plain blocking system calls: no poller, no goroutine to wake.
+type descriptor int
+
+func (f descriptor) Read(p []byte) (int, error) {
+	for {
+		n, err := syscall.Read(int(f), p)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}
+
+func (f descriptor) Write(p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		n, err := syscall.Write(int(f), p[done:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// maxFrame bounds what the daemon may send, which is trusted.
+const maxFrame = 1 << 30
+
+// A server serves the daemon.
+type server struct {
+	cfg    *wire.Config
+	in     *wire.Reader
+	out    io.Writer
+	wr     wire.Builder
+	engine Engine
+	loaded bool
+
+	base   int // goroutines
+	memory []metrics.Sample
+}
+
+// Serve serves the daemon until the pipe closes, which is io.EOF.
+func Serve(r Runner) error {
+	s := &server{cfg: r.Config, in: r.In, out: r.Out, engine: r.Engine, base: r.Goroutines, memory: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
+	for {
+		kind, payload, err := s.in.Next(maxFrame)
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case wire.KindLoad:
+			err = s.load(payload)
+		case wire.KindRun:
+			err = s.run(payload)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *server) send() error {
+	_, err := s.out.Write(s.wr.Finish())
+	s.wr.Shrink()
+	return err
+}
+
+// load gates and compiles the one program that this process will ever run.
+func (s *server) load(payload []byte) error {
+	source, err := wire.ParseLoad(payload)
+	if err != nil || s.loaded {
+		return wire.ErrFrame
+	}
+	s.loaded = true
+	l := s.compile(source)
+	l.Put(&s.wr)
+	return s.send()
+}
+
+func (s *server) compile(source string) (l wire.Loaded) {
+	defer func() {
+		if v := recover(); v != nil {
+			l = wire.Loaded{Fault: wire.BoundText([]byte(fmt.Sprintf("compiling: %v", v)), wire.MaxMessage)}
+		}
+	}()
+	var err error
+	l.Facts, l.Refusal, err = s.engine.Load(source)
+	if fault, ok := errors.AsType[*rt.Failure](err); ok {
+		l.Fault = wire.BoundText([]byte(fault.Why), wire.MaxMessage)
+	} else if err != nil {
+		l.Error = wire.BoundText([]byte(err.Error()), wire.MaxMessage)
+	}
+	return l
+}
