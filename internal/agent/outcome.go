@@ -2,6 +2,8 @@ package agent
 
 import (
 	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 )
 
 // Status of an outcome.
@@ -79,14 +81,6 @@ func Failed(errorType, message string) Outcome {
 	return Outcome{Status: StatusError, ErrorType: errorType, ErrorMessage: message, Retriable: Retriable(errorType)}
 }
 
-type okOutcome struct {
-	Status     string          `json:"status"`
-	OK         bool            `json:"ok"`
-	Value      json.RawMessage `json:"value"`
-	ToolRole   string          `json:"tool_role"`
-	MethodName string          `json:"method_name"`
-}
-
 type errorOutcome struct {
 	Status       string         `json:"status"`
 	OK           bool           `json:"ok"`
@@ -101,10 +95,30 @@ type errorOutcome struct {
 
 // MarshalJSON gives the wire form.
 func (o Outcome) MarshalJSON() ([]byte, error) {
+	w := jsonenc.Writer{Buf: make([]byte, 0, 128+len(o.Value)+len(o.ErrorMessage))}
+	o.AppendJSON(&w)
+	return w.Buf, w.Err
+}
+
+// AppendJSON appends the wire form.
+func (o *Outcome) AppendJSON(w *jsonenc.Writer) {
+	w.Buf = append(w.Buf, '{')
+	w.String("status", o.Status)
+	w.Bool("ok", o.OK())
 	if o.OK() {
-		return json.Marshal(okOutcome{o.Status, true, o.Value, o.ToolRole, o.MethodName})
+		w.Raw("value", o.Value)
+	} else {
+		w.String("error_type", o.ErrorType)
+		w.String("error_message", o.ErrorMessage)
+		w.Bool("retriable", o.Retriable)
+		w.Bool("authored", o.Authored)
 	}
-	return json.Marshal(errorOutcome{o.Status, false, o.ErrorType, o.ErrorMessage, o.Retriable, o.Authored, o.ToolRole, o.MethodName, o.Metadata})
+	w.String("tool_role", o.ToolRole)
+	w.String("method_name", o.MethodName)
+	if !o.OK() && len(o.Metadata) > 0 {
+		w.Value("metadata", o.Metadata)
+	}
+	w.Buf = append(w.Buf, '}')
 }
 
 // UnmarshalJSON reads the wire form.

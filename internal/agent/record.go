@@ -2,8 +2,11 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 )
 
 // Speakers of a record.
@@ -70,18 +73,28 @@ func Summarize(o Outcome) OutcomeSummary {
 
 type plainRecord Record
 
+var recordCode = jsonenc.For[plainRecord]()
+
 // MarshalJSON writes the record with the keys of Extra behind its own.
 func (r Record) MarshalJSON() ([]byte, error) {
-	b, err := json.Marshal(plainRecord(r))
-	if err != nil || len(r.Extra) == 0 {
-		return b, err
+	w := jsonenc.Writer{Buf: make([]byte, 0, 768)}
+	r.AppendJSON(&w)
+	return w.Buf, w.Err
+}
+
+// AppendJSON appends what MarshalJSON returns.
+func (r *Record) AppendJSON(w *jsonenc.Writer) {
+	recordCode.Append(w, (*plainRecord)(r))
+	if len(r.Extra) == 0 {
+		return
 	}
 	extra, err := json.Marshal(r.Extra)
 	if err != nil {
-		return nil, fmt.Errorf("extra keys of record %s: %w", r.CallID, err)
+		w.Err = errors.Join(w.Err, fmt.Errorf("extra keys of record %s: %w", r.CallID, err))
+		return
 	}
-	b[len(b)-1] = ','
-	return append(b, extra[1:]...), nil
+	w.Buf[len(w.Buf)-1] = ','
+	w.Buf = append(w.Buf, extra[1:]...)
 }
 
 // UnmarshalJSON reads a record and keeps the keys it does not know.

@@ -4,13 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
+
+var replyCode = jsonenc.For[Reply]()
 
 // commit is the one way out of every call: one store commit with one record and one log entry, then the metrics. It does
 // not end early with its client. An error means that nothing was kept.
@@ -51,7 +53,8 @@ func (a *answered) persist() (CallResult, error) {
 	n := a.notice()
 	a.weak = len(n.weak) > 0
 	took := agent.Milliseconds(r.o.Now().Sub(a.started))
-	body, err := json.Marshal(a.reply(took))
+	reply := a.reply(took)
+	body, err := replyCode.Marshal(&reply, 768+len(a.outcome.Value))
 	if err != nil {
 		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.id, err)
 	}

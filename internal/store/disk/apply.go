@@ -31,7 +31,7 @@ func (n *namespace) apply(e *entry) {
 	if e.Content != nil {
 		n.contents.put(*e.Content, e.Session, n.policies.policy.Retention)
 	}
-	if e.log.CallID != "" && !e.skipLog {
+	if e.call != nil && !e.skipLog {
 		n.calls.apply(e)
 	}
 	if e.Policy != nil {

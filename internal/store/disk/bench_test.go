@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
@@ -148,9 +149,11 @@ func BenchmarkEncode(b *testing.B) {
 	c := warm("sess_w000", 1, time.Now())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := encodeCall(agent.DefaultNamespace, c, time.Now()); err != nil {
+		w := encoders.Get().(*jsonenc.Writer)
+		if _, err := encodeCall(w, agent.DefaultNamespace, c, time.Now()); err != nil {
 			b.Fatal(err)
 		}
+		release(w)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
@@ -23,24 +24,24 @@ func (v *valueLine) empty() bool { return v.Outcome == nil && v.Effects == nil &
 
 // encode writes the line. Its JSON was compacted before.
 func (v *valueLine) encode() ([]byte, error) {
-	w := jsonWriter{buf: make([]byte, 0, 128+len(v.Outcome)+len(v.Effects)+len(v.Reply))}
-	w.buf = append(w.buf, '{')
-	w.str("call_id", v.CallID)
-	w.str("session_id", v.SessionID)
-	w.int("at", v.At)
+	w := jsonenc.Writer{Buf: make([]byte, 0, 128+len(v.Outcome)+len(v.Effects)+len(v.Reply))}
+	w.Buf = append(w.Buf, '{')
+	w.String("call_id", v.CallID)
+	w.String("session_id", v.SessionID)
+	w.Int("at", v.At)
 	if v.Outcome != nil {
-		w.raw("outcome", v.Outcome)
+		w.Verbatim("outcome", v.Outcome)
 	}
 	if v.Effects != nil {
-		w.raw("effects", v.Effects)
+		w.Verbatim("effects", v.Effects)
 	}
 	if v.Key != nil {
-		w.value("key", v.Key)
+		w.Value("key", v.Key)
 	}
 	if v.Reply != nil {
-		w.raw("reply", v.Reply)
+		w.Verbatim("reply", v.Reply)
 	}
-	return append(w.buf, '}'), w.err
+	return append(w.Buf, '}'), w.Err
 }
 
 // correction is what the line of a re-ask says of the call that it corrects. The log is only ever appended to, so this

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
@@ -28,7 +29,7 @@ type calls struct {
 
 const callLogFile = "calls.jsonl"
 
-// pendingCall is a call whose lines are not in the files yet. It never changes.
+// pendingCall is a call whose lines are not in the files yet. It does not change once it is applied.
 type pendingCall struct {
 	log   agent.LogEntry
 	value valueLine
@@ -47,14 +48,15 @@ func newCalls(n *namespace) *calls {
 
 // apply adds a call. The caller holds shared.mu.
 func (p *calls) apply(e *entry) {
-	c := &pendingCall{log: e.log, value: valueLine{e.log.CallID, e.Session, e.At, e.Outcome, e.Effects, e.Key, e.Reply}}
+	c := e.call
+	c.value = valueLine{c.log.CallID, e.Session, e.At, e.Outcome, e.Effects, e.Key, e.Reply}
 	p.pending = append(p.pending, c)
-	p.byID[e.log.CallID] = c
+	p.byID[c.log.CallID] = c
 	if e.Key != nil {
 		p.byKey[e.Key.Key] = c
 	}
-	if ref := e.log.UserCorrectionReferenceCallID; ref != "" {
-		p.corrections[ref] = e.log.CallID
+	if ref := c.log.UserCorrectionReferenceCallID; ref != "" {
+		p.corrections[ref] = c.log.CallID
 	}
 }
 
@@ -113,7 +115,7 @@ func (p *calls) write(list []*pendingCall, exporting bool) error {
 func encodeCalls(list []*pendingCall) (logs, values [][]byte, err error) {
 	size := 0 // of the longest line so far: the next is much like it
 	for _, c := range list {
-		line, err := appendLog(make([]byte, 0, size), &c.log, true)
+		line, err := appendLog(make([]byte, 0, size), &c.log)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -147,7 +149,9 @@ func (p *calls) written(list []*pendingCall) {
 
 // CommitCall is part of store.Namespace.
 func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
-	e, tail, err := encodeCall(p.n.name, c, p.n.now())
+	w := encoders.Get().(*jsonenc.Writer)
+	defer release(w)
+	e, err := encodeCall(w, p.n.name, c, p.n.now())
 	if err != nil {
 		return err
 	}
@@ -157,16 +161,14 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 			return err
 		}
 	}
-	if err := p.n.commit(ctx, &commit{entry: e, tail: tail}); err != nil {
+	if err := p.n.commit(ctx, &commit{entry: e, tail: w.Buf}); err != nil {
 		return err
 	}
 	if e.Record != nil {
 		c.Record.Seq = e.Seq
 		c.Log.ConversationHistorySize = e.Seq
 	}
-	c.Log.ArtifactSuccessCount, c.Log.ArtifactFailureCount = e.log.ArtifactSuccessCount, e.log.ArtifactFailureCount
-	c.Log.ArtifactIntrinsicFailureCount, c.Log.ArtifactAdaptiveFailureCount = e.log.ArtifactIntrinsicFailureCount, e.log.ArtifactAdaptiveFailureCount
-	c.Log.ArtifactExtrinsicFailureCount = e.log.ArtifactExtrinsicFailureCount
+	setCounters(&c.Log, e.Counters)
 	return nil
 }
 

@@ -71,7 +71,7 @@ type planned struct {
 	session   *session
 	record    []byte // the line of history.jsonl, without its end
 	meta      recordMeta
-	log       agent.LogEntry
+	call      *pendingCall // nil for an entry without a call
 	artifacts []*artifact
 	tools     []*agent.Tool
 	restored  []archived
@@ -142,7 +142,8 @@ func decodeEntry(data []byte) (*entry, error) {
 		}
 	}
 	if e.Log != nil {
-		if err := json.Unmarshal(e.Log, &e.log); err != nil {
+		e.call = &pendingCall{}
+		if err := json.Unmarshal(e.Log, &e.call.log); err != nil {
 			return nil, err
 		}
 	}

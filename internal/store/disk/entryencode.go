@@ -1,69 +1,89 @@
 package disk
 
 import (
-	"errors"
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// encodeCall makes the entry of a call and its bytes without the assigned figures, which stand before them. It fails,
-// before anything is changed, when something in c is not JSON.
-func encodeCall(name agent.Namespace, c *store.CallCommit, now time.Time) (*entry, []byte, error) {
+// encoders holds the buffers that calls are encoded into.
+var encoders = sync.Pool{New: func() any { return new(jsonenc.Writer) }}
+
+// keptEncoder is the largest buffer that is used again.
+const keptEncoder = 64 << 10
+
+func release(w *jsonenc.Writer) {
+	if cap(w.Buf) > keptEncoder {
+		return
+	}
+	*w = jsonenc.Writer{Buf: w.Buf[:0]}
+	encoders.Put(w)
+}
+
+var (
+	changesCode  = jsonenc.For[[]agent.ArtifactChange]()
+	toolsCode    = jsonenc.For[[]store.ToolChange]()
+	patternCode  = jsonenc.For[agent.PatternEvent]()
+	contentCode  = jsonenc.For[store.Content]()
+	replyKeyCode = jsonenc.For[replyKey]()
+)
+
+// encodeCall makes the entry of a call. w receives its bytes without the assigned figures, which stand before them; the entry keeps none
+// of w's memory but Record, which is read before the commit returns. It fails, before anything is changed, when something in c is not
+// JSON.
+func encodeCall(w *jsonenc.Writer, name agent.Namespace, c *store.CallCommit, now time.Time) (*entry, error) {
 	e := &entry{NS: journalName(name), At: now.UnixMilli(), Session: c.SessionID, Context: c.Context, Artifacts: c.Artifacts, Tools: c.Tools,
-		Pattern: c.Pattern, Content: c.Content, planned: &planned{log: c.Log}}
+		Pattern: c.Pattern, Content: c.Content, planned: &planned{}}
 	if c.Context.Empty() {
 		e.Context = nil
 	}
-	w := &jsonWriter{buf: make([]byte, 0, entrySize(c))}
-	w.int("t", e.At)
+	if n := entrySize(c); cap(w.Buf) < n {
+		w.Buf = make([]byte, 0, n)
+	}
+	w.Int("t", e.At)
 	if e.NS != "" {
-		w.str("ns", string(e.NS))
+		w.String("ns", string(e.NS))
 	}
 	if c.SessionID != "" {
-		w.str("s", c.SessionID)
+		w.String("s", c.SessionID)
 	}
 	if c.Record.CallID != "" {
-		r := c.Record
-		r.Seq = 0
-		e.Record = w.encoded("r", r.MarshalJSON)
+		seq := c.Record.Seq
+		c.Record.Seq = 0
+		e.Record = member(w, "r", &c.Record)
+		c.Record.Seq = seq
 		e.meta = metaOf(&c.Record)
 	}
 	if e.Context != nil {
-		w.value("c", e.Context)
+		w.Value("c", e.Context)
 	}
 	if c.Log.CallID != "" {
 		e.encodeLog(w, c)
 	}
 	if c.Key != nil {
 		e.Key = &replyKey{c.Key.Key, c.Key.BodyHash, c.Key.CallID}
-		w.value("k", e.Key)
-		e.Reply = w.compact("y", c.Reply)
+		w.Key("k")
+		replyKeyCode.Append(w, e.Key)
+		e.Reply = rawMember(w, "y", c.Reply)
 	}
-	if c.Content != nil {
-		w.value("d", c.Content)
+	e.encodeChanges(w, c)
+	if w.Err != nil {
+		return nil, fmt.Errorf("call %s cannot be stored: %w", c.Log.CallID, w.Err)
 	}
-	if len(c.Artifacts) > 0 {
-		w.value("a", c.Artifacts)
-	}
-	if len(c.Tools) > 0 {
-		w.value("u", c.Tools)
-	}
-	if c.Pattern != nil {
-		w.value("p", c.Pattern)
-	}
-	if w.err != nil {
-		return nil, nil, fmt.Errorf("call %s cannot be stored: %w", c.Log.CallID, w.err)
-	}
-	return e, append(w.buf, '}'), nil
+	w.Buf = append(w.Buf, '}')
+	return e, nil
 }
 
 // entrySize estimates the size of a call's entry in bytes: a fixed part, and its arguments, value and effects, which occur once or
 // twice.
 func entrySize(c *store.CallCommit) int {
-	n := 1792 + 2*(len(c.Outcome.Value)+len(c.Record.Kwargs)) + len(c.Effects) + len(c.Reply)
+	n := 2560 + 2*(len(c.Outcome.Value)+len(c.Record.Kwargs)) + len(c.Effects) + len(c.Reply)
 	for _, a := range c.Record.Args {
 		n += 2 * len(a)
 	}
@@ -71,31 +91,76 @@ func entrySize(c *store.CallCommit) int {
 }
 
 // encodeLog appends the log entry with what it brings: the outcome and the effects.
-func (e *entry) encodeLog(w *jsonWriter, c *store.CallCommit) {
-	w.key("l")
-	line, err := appendLog(w.buf, &c.Log, false)
-	w.err = errors.Join(w.err, err)
-	w.buf = line
+func (e *entry) encodeLog(w *jsonenc.Writer, c *store.CallCommit) {
+	e.call = &pendingCall{log: c.Log}
+	w.Key("l")
+	w.KeepHTML = true
+	shortLog.Append(w, &e.call.log)
+	w.KeepHTML = false
 	if c.Outcome.Status != "" {
-		e.Outcome = w.encoded("o", c.Outcome.MarshalJSON)
+		e.Outcome = bytes.Clone(member(w, "o", &c.Outcome))
 	}
-	e.Effects = w.compact("e", c.Effects)
+	e.Effects = rawMember(w, "e", c.Effects)
+}
+
+// encodeChanges appends what the call changes beside its session and the log.
+func (e *entry) encodeChanges(w *jsonenc.Writer, c *store.CallCommit) {
+	if c.Content != nil {
+		w.Key("d")
+		contentCode.Append(w, c.Content)
+	}
+	if len(c.Artifacts) > 0 {
+		w.Key("a")
+		changesCode.Append(w, &c.Artifacts)
+	}
+	if len(c.Tools) > 0 {
+		w.Key("u")
+		toolsCode.Append(w, &c.Tools)
+	}
+	if c.Pattern != nil {
+		w.Key("p")
+		patternCode.Append(w, c.Pattern)
+	}
+}
+
+// member appends a member and returns its JSON, which lies in w.
+func member(w *jsonenc.Writer, name string, v jsonenc.Appender) json.RawMessage {
+	w.Key(name)
+	from := len(w.Buf)
+	v.AppendJSON(w)
+	return w.Buf[from:len(w.Buf):len(w.Buf)]
+}
+
+// rawMember appends JSON without insignificant whitespace and returns it. Nil is left out.
+func rawMember(w *jsonenc.Writer, name string, v json.RawMessage) json.RawMessage {
+	if v == nil {
+		return nil
+	}
+	w.Key(name)
+	w.KeepHTML = true
+	from := len(w.Buf)
+	w.JSON(v)
+	w.KeepHTML = false
+	if written := w.Buf[from:]; !bytes.Equal(written, v) {
+		return bytes.Clone(written)
+	}
+	return v
 }
 
 // appendHead appends the assigned part of a call's entry, with the opening brace and a comma behind it.
 func (e *entry) appendHead(b []byte) []byte {
-	w := jsonWriter{buf: append(b, '{')}
+	w := jsonenc.Writer{Buf: append(b, '{')}
 	if e.Seq > 0 {
-		w.int("q", int64(e.Seq))
+		w.Int("q", int64(e.Seq))
 	}
 	if e.Counters != ([5]int64{}) {
-		w.ints("n", e.Counters[:])
+		w.Ints("n", e.Counters[:])
 	}
 	if len(e.Revisions) > 0 {
-		w.ints("v", e.Revisions)
+		w.Ints("v", e.Revisions)
 	}
-	if len(w.buf) > len(b)+1 {
-		w.buf = append(w.buf, ',')
+	if len(w.Buf) > len(b)+1 {
+		w.Buf = append(w.Buf, ',')
 	}
-	return w.buf
+	return w.Buf
 }

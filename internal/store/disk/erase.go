@@ -78,7 +78,7 @@ func eraseLogLine(line []byte) []byte {
 		return []byte("{}")
 	}
 	store.EraseLog(&e)
-	out, err := appendLog(nil, &e, false)
+	out, err := encodeShortLog(&e)
 	if err != nil {
 		return []byte("{}")
 	}

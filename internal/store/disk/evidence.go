@@ -77,8 +77,8 @@ func (p *evidence) add(e *entry) {
 	if e.lsn <= p.doc.lsn {
 		return
 	}
-	if e.log.CallID != "" && !e.skipLog {
-		p.all.Add(&e.log)
+	if e.call != nil && !e.skipLog {
+		p.all.Add(&e.call.log)
 		p.doc.lags = true
 	}
 	for i := range e.Artifacts {

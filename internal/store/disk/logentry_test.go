@@ -3,11 +3,12 @@ package disk
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 )
 
 // fill sets every field that reflection reaches to something that is not zero.
@@ -57,11 +58,11 @@ func TestAppendLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := appendLog(nil, &e, true)
+		got, err := appendLog(nil, &e)
 		if err != nil || string(got) != string(want) {
 			t.Errorf("%s: got %s, %v\nwant %s", name, got, err, want)
 		}
-		short, err := appendLog(nil, &e, false)
+		short, err := encodeShortLog(&e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,19 +76,18 @@ func TestAppendLog(t *testing.T) {
 	}
 }
 
-// Numbers are written as encoding/json writes them; NaN and infinities are errors.
-func TestAppendFloat(t *testing.T) {
-	t.Parallel()
-	type number struct {
-		N float64 `json:"n"`
-	}
-	code := codeOf(reflect.TypeFor[number]())
-	for _, f := range []float64{0, math.Copysign(0, -1), 1, -1.5, 0.1, 123456789.25, 1e-6, 9.9e-7, -1e-9, 1e20, 1e21, -1e21, 1.7e308, 5e-324, math.NaN(), math.Inf(1)} {
-		want, wantErr := json.Marshal(number{f})
-		w := jsonWriter{}
-		code.append(&w, reflect.ValueOf(&number{f}).Elem(), true)
-		if (w.err != nil) != (wantErr != nil) || wantErr == nil && string(w.buf) != string(want) {
-			t.Errorf("%v: got %s, %v, want %s, %v", f, w.buf, w.err, want, wantErr)
+// A warm call's entry is encoded with few allocations: the entry, what waits for the call log, and the outcome.
+func TestEncodeCallAllocations(t *testing.T) {
+	c := warm("sess_w000", 1, time.Now())
+	encode := func() {
+		w := encoders.Get().(*jsonenc.Writer)
+		if _, err := encodeCall(w, agent.DefaultNamespace, c, c.Artifacts[0].At); err != nil {
+			t.Fatal(err)
 		}
+		release(w)
+	}
+	encode()
+	if n := testing.AllocsPerRun(200, encode); n > 5 {
+		t.Errorf("got %v allocations, want at most 5", n)
 	}
 }

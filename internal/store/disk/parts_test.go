@@ -121,14 +121,3 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
-
-// Strings are written as encoding/json writes them.
-func TestAppendString(t *testing.T) {
-	t.Parallel()
-	for _, s := range []string{"", "plain", " ~", "\x1f", "\x7f", "\u0080", "ü", `"`, `\`, "<", ">", "&", "a\nb", "\xff", "\u2028"} {
-		want, err := json.Marshal(s)
-		if got := appendString([]byte("x"), s); err != nil || string(got) != "x"+string(want) {
-			t.Errorf("%q: got %s, want x%s, %v", s, got, want, err)
-		}
-	}
-}

@@ -120,7 +120,10 @@ func (n *namespace) plan(e *entry) error {
 		return err
 	}
 	*records++
-	e.Seq, e.meta.Seq, e.log.ConversationHistorySize, e.record = *records, *records, *records, line
+	e.Seq, e.meta.Seq, e.record = *records, *records, line
+	if e.call != nil {
+		e.call.log.ConversationHistorySize = *records
+	}
 	return nil
 }
 
@@ -162,27 +165,28 @@ func (n *namespace) planArtifacts(e *entry) error {
 
 // planCounters sets the counters in the log entry to those of its artifact after the call.
 func (n *namespace) planCounters(e *entry) error {
-	if e.log.CallID == "" {
+	if e.call == nil {
 		return nil
 	}
 	x, err := n.countedArtifact(e)
 	if err != nil || x == nil {
 		return err
 	}
-	store.FillLog(&e.log, x.a)
-	e.Counters = [5]int64{e.log.ArtifactSuccessCount, e.log.ArtifactFailureCount, e.log.ArtifactIntrinsicFailureCount, e.log.ArtifactAdaptiveFailureCount, e.log.ArtifactExtrinsicFailureCount}
+	l := &e.call.log
+	store.FillLog(l, x.a)
+	e.Counters = [5]int64{l.ArtifactSuccessCount, l.ArtifactFailureCount, l.ArtifactIntrinsicFailureCount, l.ArtifactAdaptiveFailureCount, l.ArtifactExtrinsicFailureCount}
 	return nil
 }
 
 // countedArtifact returns the artifact whose counters the log entry holds; nil when there is none.
 func (n *namespace) countedArtifact(e *entry) (*artifact, error) {
-	k := n.artifactKey(e.log.Role, e.log.Method)
+	k := n.artifactKey(e.call.log.Role, e.call.log.Method)
 	for _, x := range slices.Backward(e.artifacts) {
 		if x.key == k {
 			return x, nil
 		}
 	}
-	if e.log.ProgramSource == agent.SourceNone {
+	if e.call.log.ProgramSource == agent.SourceNone {
 		return nil, nil // a setter: nothing is stored under its name
 	}
 	x, err := n.plannedArtifact(k)

@@ -160,7 +160,7 @@ func (r *replay) session(e *entry) error {
 	if e.Create != nil {
 		return r.create(e)
 	}
-	if e.log.CallID != "" {
+	if e.call != nil {
 		r.call(e)
 	}
 	if e.Record == nil && e.Context == nil {
@@ -210,17 +210,15 @@ func (r *replay) create(e *entry) error {
 
 // call completes the log entry of a call, and leaves out what was erased or is in the log.
 func (r *replay) call(e *entry) {
-	e.log.ConversationHistorySize = e.Seq
-	c := e.Counters
-	e.log.ArtifactSuccessCount, e.log.ArtifactFailureCount = c[0], c[1]
-	e.log.ArtifactIntrinsicFailureCount, e.log.ArtifactAdaptiveFailureCount, e.log.ArtifactExtrinsicFailureCount = c[2], c[3], c[4]
+	e.call.log.ConversationHistorySize = e.Seq
+	setCounters(&e.call.log, e.Counters)
 	if r.deleted[sessionKey{e.namespace.name, e.Session}] {
 		// Its lines may have been erased already, and the files that they would come from are gone.
-		store.EraseLog(&e.log)
+		store.EraseLog(&e.call.log)
 		e.Outcome, e.Effects, e.Reply, e.Key, e.Content = nil, nil, nil, nil, nil
 	}
 	if r.checkpoint.of(e.namespace.name) == nil { // nothing says where the log ends: it may have the call
-		if logged, err := e.namespace.calls.Call(context.Background(), e.log.CallID); err == nil && logged.Log.CallID != "" {
+		if logged, err := e.namespace.calls.Call(context.Background(), e.call.log.CallID); err == nil && logged.Log.CallID != "" {
 			e.skipLog = true
 		}
 	}

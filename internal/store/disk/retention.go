@@ -115,7 +115,7 @@ func (p *retention) forgetDebug(hours int, now time.Time) error {
 		return (bytes.Contains(line, []byte(`"user_prompt":`)) || bytes.Contains(line, []byte(`"context":`))) && json.Unmarshal(line, &e) == nil && store.ForgetDebug(&e, hours, now)
 	}
 	forget := func(line []byte) []byte {
-		out, err := appendLog(nil, &e, true)
+		out, err := appendLog(nil, &e)
 		if err != nil {
 			return line
 		}
