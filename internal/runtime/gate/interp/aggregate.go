@@ -7,53 +7,6 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-func (c *compiler) fieldAddr(in *ssa.FieldAddr) op {
-	d, x := c.off(in), c.off(in.X)
-	st := in.X.Type().Underlying().(*types.Pointer).Elem()
-	o := c.fieldOffset(st, in.Field)
-	return func(m unsafe.Pointer) {
-		p := *at[unsafe.Pointer](m, x)
-		if p == nil {
-			nilPanic()
-		}
-		*at[unsafe.Pointer](m, d) = unsafe.Add(p, o)
-	}
-}
-
-func (c *compiler) indexAddr(in *ssa.IndexAddr) op {
-	d, x := c.off(in), c.off(in.X)
-	i := c.readIndex(in.Index)
-	switch t := in.X.Type().Underlying().(type) {
-	case *types.Slice:
-		size := c.layout(t.Elem()).Size
-		if isInt(in.Index.Type()) {
-			io := c.off(in.Index)
-			return func(m unsafe.Pointer) {
-				s := at[sliceHeader](m, x)
-				n := *at[int](m, io)
-				if uint(n) >= uint(s.len) {
-					indexPanic(n, s.len)
-				}
-				*at[unsafe.Pointer](m, d) = unsafe.Add(s.data, uintptr(n)*size)
-			}
-		}
-		return func(m unsafe.Pointer) {
-			s := at[sliceHeader](m, x)
-			*at[unsafe.Pointer](m, d) = unsafe.Add(s.data, uintptr(i(m, s.len))*size)
-		}
-	case *types.Pointer:
-		arr := t.Elem().Underlying().(*types.Array)
-		size, n := c.layout(arr.Elem()).Size, int(arr.Len())
-		return func(m unsafe.Pointer) {
-			p := *at[unsafe.Pointer](m, x)
-			nilCheck(p)
-			*at[unsafe.Pointer](m, d) = unsafe.Add(p, uintptr(i(m, n))*size)
-		}
-	}
-	fail("cannot index " + in.X.Type().String())
-	return nil
-}
-
 func isInt(t types.Type) bool {
 	b, ok := t.Underlying().(*types.Basic)
 	return ok && b.Kind() == types.Int
@@ -91,9 +44,15 @@ func (c *compiler) index(in *ssa.Index) op {
 	i := c.readIndex(in.Index)
 	switch t := in.X.Type().Underlying().(type) {
 	case *types.Basic: // a string
+		if isInt(in.Index.Type()) {
+			i := c.off(in.Index)
+			return func(m unsafe.Pointer) {
+				*(*byte)(unsafe.Add(m, d)) = (*(*string)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))]
+			}
+		}
 		return func(m unsafe.Pointer) {
-			s := *at[string](m, x)
-			*at[byte](m, d) = s[i(m, len(s))]
+			s := *(*string)(unsafe.Add(m, x))
+			*(*byte)(unsafe.Add(m, d)) = s[i(m, len(s))]
 		}
 	case *types.Array:
 		rt, n := c.layout(t.Elem()), int(t.Len())
@@ -110,12 +69,12 @@ func (c *compiler) makeMap(in *ssa.MakeMap) op {
 	d := c.off(in)
 	rt := c.real(in.Type())
 	if in.Reserve == nil {
-		return func(m unsafe.Pointer) { *at[unsafe.Pointer](m, d) = makemap(rt, 0) }
+		return func(m unsafe.Pointer) { *(*unsafe.Pointer)(unsafe.Add(m, d)) = makemap(rt, 0) }
 	}
 	n := c.readInt(in.Reserve.Type(), c.off(in.Reserve))
 	return func(m unsafe.Pointer) {
 		k := min(max(n(m), 0), 1<<16) // a hint: natively a large one is no promise either
-		*at[unsafe.Pointer](m, d) = makemap(rt, int(k))
+		*(*unsafe.Pointer)(unsafe.Add(m, d)) = makemap(rt, int(k))
 	}
 }
 
@@ -127,8 +86,8 @@ func (c *compiler) lookup(in *ssa.Lookup) op {
 		parts := c.tuple(in)
 		d, ok := parts[0], parts[1]
 		return func(m unsafe.Pointer) {
-			p := mapaccess(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k))
-			*at[bool](m, ok) = p != nil
+			p := mapaccess(rt, *(*unsafe.Pointer)(unsafe.Add(m, x)), unsafe.Add(m, k))
+			*(*bool)(unsafe.Add(m, ok)) = p != nil
 			if p != nil {
 				copyTo(elem, unsafe.Add(m, d), p)
 			} else {
@@ -139,7 +98,7 @@ func (c *compiler) lookup(in *ssa.Lookup) op {
 	d := c.off(in)
 	assigned := isAssigned(in)
 	return func(m unsafe.Pointer) {
-		table := *at[unsafe.Pointer](m, x)
+		table := *(*unsafe.Pointer)(unsafe.Add(m, x))
 		if assigned && (table == nil || maplen(table) == 0) { // natively no lookup: what is wrong with the key the assignment finds
 			typedmemclr(elem, unsafe.Add(m, d))
 			return
@@ -171,8 +130,8 @@ func (c *compiler) mapUpdate(in *ssa.MapUpdate) op {
 	x, k, v := c.off(in.Map), c.off(in.Key), c.off(in.Value)
 	return func(m unsafe.Pointer) {
 		if mc.orders != nil {
-			mc.noteKey(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k))
+			mc.noteKey(rt, *(*unsafe.Pointer)(unsafe.Add(m, x)), unsafe.Add(m, k))
 		}
-		mapassign(rt, *at[unsafe.Pointer](m, x), unsafe.Add(m, k), unsafe.Add(m, v))
+		mapassign(rt, *(*unsafe.Pointer)(unsafe.Add(m, x)), unsafe.Add(m, k), unsafe.Add(m, v))
 	}
 }

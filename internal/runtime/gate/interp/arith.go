@@ -73,7 +73,9 @@ func arithmetic(tok token.Token, k reflect.Kind, d, x, y uintptr) op {
 		return numOps[complex128](tok, d, x, y)
 	case reflect.String:
 		if tok == token.ADD {
-			return func(m unsafe.Pointer) { *at[string](m, d) = *at[string](m, x) + *at[string](m, y) }
+			return func(m unsafe.Pointer) {
+				*(*string)(unsafe.Add(m, d)) = *(*string)(unsafe.Add(m, x)) + *(*string)(unsafe.Add(m, y))
+			}
 		}
 		return orderOps[string](tok, d, x, y)
 	}
@@ -83,15 +85,15 @@ func arithmetic(tok token.Token, k reflect.Kind, d, x, y uintptr) op {
 func intOps[T integer](tok token.Token, d, x, y uintptr) op {
 	switch tok {
 	case token.REM:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) % *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) % *(*T)(unsafe.Add(m, y)) }
 	case token.AND:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) & *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) & *(*T)(unsafe.Add(m, y)) }
 	case token.OR:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) | *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) | *(*T)(unsafe.Add(m, y)) }
 	case token.XOR:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) ^ *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) ^ *(*T)(unsafe.Add(m, y)) }
 	case token.AND_NOT:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) &^ *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) &^ *(*T)(unsafe.Add(m, y)) }
 	}
 	if o := numOps[T](tok, d, x, y); o != nil {
 		return o
@@ -109,13 +111,13 @@ func floatOps[T floating](tok token.Token, d, x, y uintptr) op {
 func numOps[T number](tok token.Token, d, x, y uintptr) op {
 	switch tok {
 	case token.ADD:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) + *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) + *(*T)(unsafe.Add(m, y)) }
 	case token.SUB:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) - *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) - *(*T)(unsafe.Add(m, y)) }
 	case token.MUL:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) * *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) * *(*T)(unsafe.Add(m, y)) }
 	case token.QUO:
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) / *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) / *(*T)(unsafe.Add(m, y)) }
 	}
 	return nil
 }
@@ -123,13 +125,17 @@ func numOps[T number](tok token.Token, d, x, y uintptr) op {
 func orderOps[T cmp.Ordered](tok token.Token, d, x, y uintptr) op {
 	switch tok {
 	case token.LSS:
-		return func(m unsafe.Pointer) { *at[bool](m, d) = *at[T](m, x) < *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*bool)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) < *(*T)(unsafe.Add(m, y)) }
 	case token.LEQ:
-		return func(m unsafe.Pointer) { *at[bool](m, d) = *at[T](m, x) <= *at[T](m, y) }
+		return func(m unsafe.Pointer) {
+			*(*bool)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) <= *(*T)(unsafe.Add(m, y))
+		}
 	case token.GTR:
-		return func(m unsafe.Pointer) { *at[bool](m, d) = *at[T](m, x) > *at[T](m, y) }
+		return func(m unsafe.Pointer) { *(*bool)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) > *(*T)(unsafe.Add(m, y)) }
 	case token.GEQ:
-		return func(m unsafe.Pointer) { *at[bool](m, d) = *at[T](m, x) >= *at[T](m, y) }
+		return func(m unsafe.Pointer) {
+			*(*bool)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) >= *(*T)(unsafe.Add(m, y))
+		}
 	}
 	return nil
 }
@@ -139,9 +145,9 @@ func (c *compiler) equality(in *ssa.BinOp, d, x, y uintptr) op {
 	xt, yt := in.X.Type(), in.Y.Type()
 	eq := c.equal(xt, yt, x, y)
 	if in.Op == token.NEQ {
-		return func(m unsafe.Pointer) { *at[bool](m, d) = !eq(m) }
+		return func(m unsafe.Pointer) { *(*bool)(unsafe.Add(m, d)) = !eq(m) }
 	}
-	return func(m unsafe.Pointer) { *at[bool](m, d) = eq(m) }
+	return func(m unsafe.Pointer) { *(*bool)(unsafe.Add(m, d)) = eq(m) }
 }
 
 func (c *compiler) equal(xt, yt types.Type, x, y uintptr) func(m unsafe.Pointer) bool {
@@ -155,13 +161,15 @@ func (c *compiler) equal(xt, yt types.Type, x, y uintptr) func(m unsafe.Pointer)
 			return loadAny(a, ex) == loadAny(b, ey)
 		}
 	case *types.Slice, *types.Map, *types.Signature: // compared with nil
-		return func(m unsafe.Pointer) bool { return *at[unsafe.Pointer](m, x) == *at[unsafe.Pointer](m, y) }
+		return func(m unsafe.Pointer) bool {
+			return *(*unsafe.Pointer)(unsafe.Add(m, x)) == *(*unsafe.Pointer)(unsafe.Add(m, y))
+		}
 	}
 	switch lay.Kind() {
 	case reflect.String:
-		return func(m unsafe.Pointer) bool { return *at[string](m, x) == *at[string](m, y) }
+		return func(m unsafe.Pointer) bool { return *(*string)(unsafe.Add(m, x)) == *(*string)(unsafe.Add(m, y)) }
 	case reflect.Float64:
-		return func(m unsafe.Pointer) bool { return *at[float64](m, x) == *at[float64](m, y) }
+		return func(m unsafe.Pointer) bool { return *(*float64)(unsafe.Add(m, x)) == *(*float64)(unsafe.Add(m, y)) }
 	case reflect.Struct, reflect.Array, reflect.Float32, reflect.Complex64, reflect.Complex128:
 		if rt.Size == 0 {
 			return func(unsafe.Pointer) bool { return true }
@@ -174,13 +182,13 @@ func (c *compiler) equal(xt, yt types.Type, x, y uintptr) func(m unsafe.Pointer)
 	}
 	switch rt.Size {
 	case 1:
-		return func(m unsafe.Pointer) bool { return *at[uint8](m, x) == *at[uint8](m, y) }
+		return func(m unsafe.Pointer) bool { return *(*uint8)(unsafe.Add(m, x)) == *(*uint8)(unsafe.Add(m, y)) }
 	case 2:
-		return func(m unsafe.Pointer) bool { return *at[uint16](m, x) == *at[uint16](m, y) }
+		return func(m unsafe.Pointer) bool { return *(*uint16)(unsafe.Add(m, x)) == *(*uint16)(unsafe.Add(m, y)) }
 	case 4:
-		return func(m unsafe.Pointer) bool { return *at[uint32](m, x) == *at[uint32](m, y) }
+		return func(m unsafe.Pointer) bool { return *(*uint32)(unsafe.Add(m, x)) == *(*uint32)(unsafe.Add(m, y)) }
 	}
-	return func(m unsafe.Pointer) bool { return *at[uint64](m, x) == *at[uint64](m, y) }
+	return func(m unsafe.Pointer) bool { return *(*uint64)(unsafe.Add(m, x)) == *(*uint64)(unsafe.Add(m, y)) }
 }
 
 func isUnsigned(t types.Type) bool {
@@ -213,5 +221,5 @@ func (c *compiler) readInt(t types.Type, off uintptr) func(unsafe.Pointer) int64
 }
 
 func reader[T integer](off uintptr) func(unsafe.Pointer) int64 {
-	return func(m unsafe.Pointer) int64 { return int64(*at[T](m, off)) }
+	return func(m unsafe.Pointer) int64 { return int64(*(*T)(unsafe.Add(m, off))) }
 }

@@ -39,16 +39,19 @@ var causes = []struct {
 // raises has the functions of this package in which the Go runtime panics on behalf of a program, with the causes. A program's instruction
 // that gets a new one needs a line here, or its panics end runs as failures of the engine.
 var raises = map[string]cause{
-	"nilPanic": nilPointer, "load": nilPointer, "store": nilPointer,
+	"nilPanic": nilPointer, "load": nilPointer | outOfBounds, "store": nilPointer | outOfBounds,
 	"intOps": division, "numOps": division,
 	"shiftCount": shiftCount,
-	"indexPanic": outOfBounds, "readIndex": outOfBounds, "outOfRange": outOfBounds,
+	"assign":     nilPointer | outOfBounds, "elementOf": nilPointer | outOfBounds, "elementOfArray": nilPointer, "addressOf": nilPointer | outOfBounds,
+	"addressOp": nilPointer | outOfBounds, "place": nilPointer,
+	"checkIndex": nilPointer | outOfBounds, "indexPanic": outOfBounds, "readIndex": outOfBounds, "outOfRange": outOfBounds, "index": outOfBounds,
 	"equal": operand, "lookup": operand, "mapUpdate": operand, "noteKey": operand, "builtin": operand,
 	"appendOp": operand, "appendTo": operand, "makeSlice": operand, "makeChan": operand, "send": operand, "selectInstr": operand,
 }
 
-// callers has the functions of this package that call host functions on behalf of a program.
-var callers = map[string]bool{"callOut": true, "fastCall": true, "pull": true, "generic": true}
+// callers has the functions of this package that call host functions on behalf of a program, or panic on to the host with a panic of the
+// program.
+var callers = map[string]bool{"callOut": true, "runForHost": true, "fastCall": true, "pull": true, "generic": true}
 
 // The packages of ours whose functions a panic may come up in.
 var (
@@ -141,5 +144,13 @@ func causeOf(name string) cause {
 // blame ends the run when the panic r, which a deferred function has recovered, is a bug of the engine's at that place.
 func (mc *machine) blame(r any, place string) {
 	mc.contain(r)
-	mc.abort(&Failure{Why: fmt.Sprintf("%.1000v in %s", r, place)})
+	mc.abort(faultAt(r, place))
+}
+
+// faultAt returns the failure for a panic r of the engine's own at that place.
+func faultAt(r any, place string) *Failure {
+	if f, ok := r.(*Failure); ok {
+		return f
+	}
+	return &Failure{Why: fmt.Sprintf("%.1000v in %s", r, place)}
 }

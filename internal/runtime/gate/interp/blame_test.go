@@ -66,12 +66,12 @@ func TestBugsBesideOperationsAreFailures(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(c *Compiled){
 		"frames":     func(c *Compiled) { functionOf(t, c, "fault").frame = nil },
-		"parameters": func(c *Compiled) { functionOf(t, c, "two").params = nil },
-		"results":    func(c *Compiled) { functionOf(t, c, "two").results = nil },
+		"templates":  func(c *Compiled) { functionOf(t, c, "two").template = nil },
+		"results":    func(c *Compiled) { functionOf(t, c, "String").results = nil },
 		"methods":    func(c *Compiled) { c.mc.dyn = nil },
-		"operations": func(c *Compiled) { functionOf(t, c, "fault").entry.ops = []op{nil} },
+		"operations": func(c *Compiled) { plantOp(t, c, "fault", nil) },
 		"receivers":  func(c *Compiled) { functionOf(t, c, "String").params = nil },
-		"blocks":     func(c *Compiled) { functionOf(t, c, "fault").entry.next = nil },
+		"blocks":     func(c *Compiled) { functionOf(t, c, "fault").entry.run = nil },
 		"variables":  func(c *Compiled) { c.mc.own[0].p = nil },
 		"start":      func(c *Compiled) { c.run.params = nil },
 	} {

@@ -1,181 +1,174 @@
 package interp
 
 import (
-	"reflect"
+	"go/token"
 	"unsafe"
 
 	"golang.org/x/tools/go/ssa"
 )
 
+// A codeBlock is a basic block: its operations, then where to go.
+type codeBlock struct {
+	ops []op
+	end ending
+	pos token.Pos  // of its first operation that may panic; none in functions that are not of the program's text
+	to  *codeBlock // where it always goes; nil when end decides
+	run ending     // ops, then end: made by link
+}
+
+// An ending returns the block that comes next, nil at the end of the function.
+type ending func(m unsafe.Pointer) *codeBlock
+
 // block compiles a basic block.
 func (c *compiler) block(b *ssa.BasicBlock) {
 	out := c.blocks[b.Index]
+	line := 0
 	for _, in := range b.Instrs {
+		if c.folded[in] {
+			c.mark(out, in, &line)
+			continue
+		}
 		if o := c.instr(in); o != nil {
+			c.mark(out, in, &line)
 			out.ops = append(out.ops, c.metered(in, o))
-			out.pos = append(out.pos, in.Pos())
 		}
 	}
 	if len(b.Instrs) == 0 {
-		out.next = func(unsafe.Pointer) *codeBlock { return nil }
+		out.end = func(unsafe.Pointer) *codeBlock { return nil }
 		return
 	}
 	last := b.Instrs[len(b.Instrs)-1]
-	out.last = last.Pos()
-	out.next = c.meteredEnd(b, c.terminator(b, last))
+	c.mark(out, last, &line)
+	out.end = c.meteredEnd(b, c.terminator(out, b, last))
 }
 
-func (c *compiler) terminator(b *ssa.BasicBlock, in ssa.Instruction) func(unsafe.Pointer) *codeBlock {
-	switch in := in.(type) {
-	case *ssa.Jump:
-		return c.edge(b, 0)
-	case *ssa.If:
-		return c.branch(b, in)
-	case *ssa.Return:
-		moves := make([]op, 0, len(in.Results))
-		for i, r := range in.Results {
-			moves = append(moves, moveOp(c.f.results[i].rt, c.f.results[i].off, c.off(r)))
-		}
-		if len(moves) == 1 {
-			move := moves[0]
-			return func(m unsafe.Pointer) *codeBlock { move(m); return nil }
-		}
-		return func(m unsafe.Pointer) *codeBlock {
-			for _, move := range moves {
-				move(m)
+// mark has the machine know the position of an instruction that may panic, where its line is another than that of the block's
+// instruction before.
+func (c *compiler) mark(out *codeBlock, in ssa.Instruction, line *int) {
+	if !c.f.own || !in.Pos().IsValid() || harmless(in) {
+		return
+	}
+	at := c.mc.prog.Fset.PositionFor(in.Pos(), false).Line
+	if at == *line {
+		return
+	}
+	*line = at
+	if out.pos == token.NoPos {
+		out.pos = in.Pos()
+		return
+	}
+	out.ops = append(out.ops, c.markOp(in.Pos()))
+}
+
+func (c *compiler) markOp(pos token.Pos) op {
+	mc := c.mc
+	return func(unsafe.Pointer) { mc.pos = pos }
+}
+
+// link completes the blocks when all are compiled: each runs its operations and its end, and a jump to a block of few operations becomes a copy
+// of them, so that a loop's condition stands at the end of its body.
+func (c *compiler) link() {
+	const few = 8
+	type tail struct {
+		ops []op
+		end ending
+	}
+	tails := make([]tail, len(c.blocks))
+	for i, b := range c.blocks {
+		if to := b.to; c.mc.work == nil && to != nil && len(to.ops) <= few && to.to == nil {
+			tails[i] = tail{to.ops, to.end}
+			if to.pos != token.NoPos {
+				tails[i].ops = append([]op{c.markOp(to.pos)}, to.ops...)
 			}
-			return nil
-		}
-	case *ssa.Panic:
-		if check := c.loopPanic(in); check != nil {
-			return check
-		}
-		x := c.off(in.X)
-		if !isEmptyInterface(in.X.Type()) {
-			x2 := c.alloc(rtypeOf(reflect.TypeFor[any]()))
-			return func(m unsafe.Pointer) *codeBlock {
-				ifaceToEface(unsafe.Add(m, x2), unsafe.Add(m, x))
-				panic(*(*any)(unsafe.Add(m, x2)))
-			}
-		}
-		return func(m unsafe.Pointer) *codeBlock { panic(*(*any)(unsafe.Add(m, x))) }
-	}
-	fail("unknown end of a block")
-	return nil
-}
-
-func (c *compiler) branch(b *ssa.BasicBlock, in *ssa.If) func(unsafe.Pointer) *codeBlock {
-	x := c.off(in.Cond)
-	yes, no := c.edge(b, 0), c.edge(b, 1)
-	yesPhi, noPhi := hasPhi(b.Succs[0]), hasPhi(b.Succs[1])
-	if !yesPhi && !noPhi {
-		yb, nb := c.blocks[b.Succs[0].Index], c.blocks[b.Succs[1].Index]
-		return func(m unsafe.Pointer) *codeBlock {
-			if *(*bool)(unsafe.Add(m, x)) {
-				return yb
-			}
-			return nb
 		}
 	}
-	return func(m unsafe.Pointer) *codeBlock {
-		if *(*bool)(unsafe.Add(m, x)) {
-			return yes(m)
+	for i, b := range c.blocks {
+		if tails[i].end != nil {
+			b.ops, b.end = append(b.ops, tails[i].ops...), tails[i].end
 		}
-		return no(m)
+		b.link()
 	}
 }
 
-func hasPhi(b *ssa.BasicBlock) bool {
-	if len(b.Instrs) == 0 {
-		return false
-	}
-	_, ok := b.Instrs[0].(*ssa.Phi)
-	return ok
-}
+func (b *codeBlock) link() { b.run = sequence(b.ops, b.end) }
 
-// A phiMove gives a phi register its value when control enters a block.
-type phiMove struct {
-	rt       *rtype
-	dst, src uintptr
-}
-
-// edge compiles the way from b to its i-th successor: the phi registers there get their values, all at once.
-func (c *compiler) edge(b *ssa.BasicBlock, i int) func(unsafe.Pointer) *codeBlock {
-	to := c.blocks[b.Succs[i].Index]
-	moves := c.phiMoves(b.Succs[i], predIndex(b, i))
-	var ops []op
-	if clash(moves) {
-		for i := range moves {
-			tmp := c.alloc(moves[i].rt)
-			ops = append(ops, moveOp(moves[i].rt, tmp, moves[i].src))
-			moves[i].src = tmp
-		}
+// sequence returns what does the operations one after another, and then what is at the end.
+func sequence(ops []op, end ending) ending {
+	if len(ops) > 48 {
+		return many(ops[:48], sequence(ops[48:], end))
 	}
-	for _, m := range moves {
-		ops = append(ops, moveOp(m.rt, m.dst, m.src))
+	if len(ops) > 8 {
+		return eight([8]op(ops), sequence(ops[8:], end))
 	}
+	var o [8]op
+	copy(o[:], ops)
+	a, b, c, d, e, f, g := o[0], o[1], o[2], o[3], o[4], o[5], o[6]
 	switch len(ops) {
 	case 0:
-		return func(unsafe.Pointer) *codeBlock { return to }
+		return end
 	case 1:
-		o := ops[0]
-		return func(m unsafe.Pointer) *codeBlock { o(m); return to }
+		return func(m unsafe.Pointer) *codeBlock { a(m); return end(m) }
 	case 2:
-		o, p := ops[0], ops[1]
-		return func(m unsafe.Pointer) *codeBlock { o(m); p(m); return to }
+		return func(m unsafe.Pointer) *codeBlock { a(m); b(m); return end(m) }
+	case 3:
+		return func(m unsafe.Pointer) *codeBlock { a(m); b(m); c(m); return end(m) }
+	case 4:
+		return func(m unsafe.Pointer) *codeBlock { a(m); b(m); c(m); d(m); return end(m) }
+	case 5:
+		return func(m unsafe.Pointer) *codeBlock {
+			a(m)
+			b(m)
+			c(m)
+			d(m)
+			e(m)
+			return end(m)
+		}
+	case 6:
+		return func(m unsafe.Pointer) *codeBlock {
+			a(m)
+			b(m)
+			c(m)
+			d(m)
+			e(m)
+			f(m)
+			return end(m)
+		}
+	case 7:
+		return func(m unsafe.Pointer) *codeBlock {
+			a(m)
+			b(m)
+			c(m)
+			d(m)
+			e(m)
+			f(m)
+			g(m)
+			return end(m)
+		}
 	}
+	return eight(o, end)
+}
+
+func eight(o [8]op, end ending) ending {
+	a, b, c, d, e, f, g, h := o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7]
+	return func(m unsafe.Pointer) *codeBlock {
+		a(m)
+		b(m)
+		c(m)
+		d(m)
+		e(m)
+		f(m)
+		g(m)
+		h(m)
+		return end(m)
+	}
+}
+
+// many is for long blocks: eight at a time would take a Go frame for each eight.
+func many(ops []op, end ending) ending {
 	return func(m unsafe.Pointer) *codeBlock {
 		for _, o := range ops {
 			o(m)
 		}
-		return to
+		return end(m)
 	}
-}
-
-// phiMoves returns the moves that a block begins with when it is entered from its predecessor of that index.
-func (c *compiler) phiMoves(b *ssa.BasicBlock, pred int) (moves []phiMove) {
-	for _, in := range b.Instrs {
-		phi, ok := in.(*ssa.Phi)
-		if !ok {
-			break
-		}
-		m := phiMove{c.layout(phi.Type()), c.off(phi), c.off(phi.Edges[pred])}
-		if m.dst != m.src && m.rt.Size > 0 {
-			moves = append(moves, m)
-		}
-	}
-	return moves
-}
-
-// clash reports whether one of the moves writes what another reads.
-func clash(moves []phiMove) bool {
-	for i, a := range moves {
-		for j, d := range moves {
-			if i != j && a.src < d.dst+d.rt.Size && d.dst < a.src+a.rt.Size {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// predIndex returns which predecessor of its i-th successor b is. Both edges of a branch may lead to the same block.
-func predIndex(b *ssa.BasicBlock, i int) int {
-	succ := b.Succs[i]
-	nth := 0
-	for j := range i {
-		if b.Succs[j] == succ {
-			nth++
-		}
-	}
-	for k, p := range succ.Preds {
-		if p == b {
-			if nth == 0 {
-				return k
-			}
-			nth--
-		}
-	}
-	fail("an edge without a predecessor")
-	return 0
 }

@@ -31,7 +31,9 @@ func (c *compiler) builtin(b *ssa.Builtin, cc *ssa.CallCommon, v ssa.Value) op {
 		return c.copyOp(cc, d, args)
 	case "delete":
 		rt := c.real(cc.Args[0].Type())
-		return func(m unsafe.Pointer) { mapdelete(rt, *at[unsafe.Pointer](m, args[0].off), unsafe.Add(m, args[1].off)) }
+		return func(m unsafe.Pointer) {
+			mapdelete(rt, *(*unsafe.Pointer)(unsafe.Add(m, args[0].off)), unsafe.Add(m, args[1].off))
+		}
 	case "clear":
 		return c.clearOp(cc.Args[0].Type(), args[0].off)
 	case "min", "max":
@@ -43,7 +45,7 @@ func (c *compiler) builtin(b *ssa.Builtin, cc *ssa.CallCommon, v ssa.Value) op {
 		if v == nil {
 			return lateRecover
 		}
-		return func(m unsafe.Pointer) { *at[any](m, d) = doRecover(m) }
+		return func(m unsafe.Pointer) { *(*any)(unsafe.Add(m, d)) = doRecover(m) }
 	case "print", "println":
 		return func(unsafe.Pointer) {} // a program has no standard error
 	case "real", "imag", "complex":
@@ -62,49 +64,42 @@ func (c *compiler) builtin(b *ssa.Builtin, cc *ssa.CallCommon, v ssa.Value) op {
 
 func (c *compiler) wrapNilCheck(cc *ssa.CallCommon, d uintptr, args []argument) op {
 	return func(m unsafe.Pointer) {
-		p := *at[unsafe.Pointer](m, args[0].off)
+		p := *(*unsafe.Pointer)(unsafe.Add(m, args[0].off))
 		if p == nil {
-			typ, _, generic := strings.Cut(*at[string](m, args[1].off), "[")
+			typ, _, generic := strings.Cut(*(*string)(unsafe.Add(m, args[1].off)), "[")
 			arguments := ""
 			if generic {
 				arguments = "[...]"
 			}
 			panic(plainText(fmt.Sprintf("value method %s%s.%s called using nil *%s%[2]s pointer",
-				typ, arguments, *at[string](m, args[2].off), typ[strings.LastIndexByte(typ, '.')+1:])))
+				typ, arguments, *(*string)(unsafe.Add(m, args[2].off)), typ[strings.LastIndexByte(typ, '.')+1:])))
 		}
-		*at[unsafe.Pointer](m, d) = p
+		*(*unsafe.Pointer)(unsafe.Add(m, d)) = p
 	}
 }
 
 func (c *compiler) length(name string, arg ssa.Value, d, x uintptr) op {
 	switch t := arg.Type().Underlying().(type) {
-	case *types.Basic:
-		return func(m unsafe.Pointer) { *at[int](m, d) = len(*at[string](m, x)) }
-	case *types.Slice:
-		if name == "cap" {
-			return func(m unsafe.Pointer) { *at[int](m, d) = at[sliceHeader](m, x).cap }
-		}
-		return func(m unsafe.Pointer) { *at[int](m, d) = at[sliceHeader](m, x).len }
 	case *types.Map:
 		return func(m unsafe.Pointer) {
-			p := *at[unsafe.Pointer](m, x)
-			*at[int](m, d) = 0
+			p := *(*unsafe.Pointer)(unsafe.Add(m, x))
+			*(*int)(unsafe.Add(m, d)) = 0
 			if p != nil {
-				*at[int](m, d) = maplen(p)
+				*(*int)(unsafe.Add(m, d)) = maplen(p)
 			}
 		}
 	case *types.Chan:
 		rt := reflectOf(c.real(arg.Type()))
 		if name == "cap" {
-			return func(m unsafe.Pointer) { *at[int](m, d) = reflect.NewAt(rt, unsafe.Add(m, x)).Elem().Cap() }
+			return func(m unsafe.Pointer) { *(*int)(unsafe.Add(m, d)) = reflect.NewAt(rt, unsafe.Add(m, x)).Elem().Cap() }
 		}
-		return func(m unsafe.Pointer) { *at[int](m, d) = reflect.NewAt(rt, unsafe.Add(m, x)).Elem().Len() }
+		return func(m unsafe.Pointer) { *(*int)(unsafe.Add(m, d)) = reflect.NewAt(rt, unsafe.Add(m, x)).Elem().Len() }
 	case *types.Array:
 		n := int(t.Len())
-		return func(m unsafe.Pointer) { *at[int](m, d) = n }
+		return func(m unsafe.Pointer) { *(*int)(unsafe.Add(m, d)) = n }
 	case *types.Pointer:
 		n := int(t.Elem().Underlying().(*types.Array).Len())
-		return func(m unsafe.Pointer) { *at[int](m, d) = n }
+		return func(m unsafe.Pointer) { *(*int)(unsafe.Add(m, d)) = n }
 	}
 	fail("no length of " + arg.Type().String())
 	return nil
@@ -115,7 +110,9 @@ func (c *compiler) appendOp(cc *ssa.CallCommon, d uintptr, args []argument) op {
 	x, y := args[0].off, args[1].off
 	elem := c.layout(cc.Args[0].Type().Underlying().(*types.Slice).Elem())
 	if b, ok := cc.Args[1].Type().Underlying().(*types.Basic); ok && b.Info()&types.IsString != 0 {
-		return func(m unsafe.Pointer) { *at[[]byte](m, d) = append(*at[[]byte](m, x), *at[string](m, y)...) }
+		return func(m unsafe.Pointer) {
+			*(*[]byte)(unsafe.Add(m, d)) = append(*(*[]byte)(unsafe.Add(m, x)), *(*string)(unsafe.Add(m, y))...)
+		}
 	}
 	switch classOf(elem) {
 	case class1:
@@ -136,9 +133,9 @@ func (c *compiler) appendOp(cc *ssa.CallCommon, d uintptr, args []argument) op {
 		return appendTo[any](d, x, y)
 	}
 	return func(m unsafe.Pointer) {
-		s, add := *at[sliceHeader](m, x), *at[sliceHeader](m, y)
+		s, add := *(*sliceHeader)(unsafe.Add(m, x)), *(*sliceHeader)(unsafe.Add(m, y))
 		if add.len == 0 {
-			*at[sliceHeader](m, d) = s
+			*(*sliceHeader)(unsafe.Add(m, d)) = s
 			return
 		}
 		n := s.len + add.len
@@ -148,18 +145,22 @@ func (c *compiler) appendOp(cc *ssa.CallCommon, d uintptr, args []argument) op {
 		tail := sliceHeader{unsafe.Add(s.data, uintptr(s.len)*elem.Size), add.len, add.len}
 		typedslicecopy(elem, tail, add)
 		s.len = n
-		*at[sliceHeader](m, d) = s
+		*(*sliceHeader)(unsafe.Add(m, d)) = s
 	}
 }
 
 func appendTo[T any](d, x, y uintptr) op {
-	return func(m unsafe.Pointer) { *at[[]T](m, d) = append(*at[[]T](m, x), *at[[]T](m, y)...) }
+	return func(m unsafe.Pointer) {
+		*(*[]T)(unsafe.Add(m, d)) = append(*(*[]T)(unsafe.Add(m, x)), *(*[]T)(unsafe.Add(m, y))...)
+	}
 }
 
 func (c *compiler) copyOp(cc *ssa.CallCommon, d uintptr, args []argument) op {
 	x, y := args[0].off, args[1].off
 	if b, ok := cc.Args[1].Type().Underlying().(*types.Basic); ok && b.Info()&types.IsString != 0 {
-		return func(m unsafe.Pointer) { *at[int](m, d) = copy(*at[[]byte](m, x), *at[string](m, y)) }
+		return func(m unsafe.Pointer) {
+			*(*int)(unsafe.Add(m, d)) = copy(*(*[]byte)(unsafe.Add(m, x)), *(*string)(unsafe.Add(m, y)))
+		}
 	}
 	elem := c.layout(cc.Args[0].Type().Underlying().(*types.Slice).Elem())
 	if elem.PtrBytes == 0 && elem.Size > 0 {
@@ -170,16 +171,16 @@ func (c *compiler) copyOp(cc *ssa.CallCommon, d uintptr, args []argument) op {
 			if n > 0 {
 				copy(unsafe.Slice((*byte)(to.data), size), unsafe.Slice((*byte)(from.data), size))
 			}
-			*at[int](m, d) = n
+			*(*int)(unsafe.Add(m, d)) = n
 		}
 	}
 	return func(m unsafe.Pointer) {
-		to, from := *at[sliceHeader](m, x), *at[sliceHeader](m, y)
+		to, from := *(*sliceHeader)(unsafe.Add(m, x)), *(*sliceHeader)(unsafe.Add(m, y))
 		n := min(to.len, from.len)
 		if elem.Size > 0 && n > 0 {
 			typedslicecopy(elem, to, from)
 		}
-		*at[int](m, d) = n
+		*(*int)(unsafe.Add(m, d)) = n
 	}
 }
 
@@ -188,14 +189,14 @@ func (c *compiler) clearOp(t types.Type, x uintptr) op {
 	case *types.Map:
 		rt := c.real(t)
 		return func(m unsafe.Pointer) {
-			if p := *at[unsafe.Pointer](m, x); p != nil {
+			if p := *(*unsafe.Pointer)(unsafe.Add(m, x)); p != nil {
 				mapclear(rt, p)
 			}
 		}
 	case *types.Slice:
 		elem := c.layout(u.Elem())
 		return func(m unsafe.Pointer) {
-			s := *at[sliceHeader](m, x)
+			s := *(*sliceHeader)(unsafe.Add(m, x))
 			for i := range s.len {
 				typedmemclr(elem, unsafe.Add(s.data, uintptr(i)*elem.Size))
 			}
@@ -242,15 +243,15 @@ func (c *compiler) minMax(isMin bool, t types.Type, d uintptr, args []argument) 
 
 func minMaxOp[T cmp.Ordered](isMin bool, d uintptr, args []argument) op {
 	return func(m unsafe.Pointer) {
-		best := *at[T](m, args[0].off)
+		best := *(*T)(unsafe.Add(m, args[0].off))
 		for _, a := range args[1:] {
 			if isMin {
-				best = min(best, *at[T](m, a.off))
+				best = min(best, *(*T)(unsafe.Add(m, a.off)))
 			} else {
-				best = max(best, *at[T](m, a.off))
+				best = max(best, *(*T)(unsafe.Add(m, a.off)))
 			}
 		}
-		*at[T](m, d) = best
+		*(*T)(unsafe.Add(m, d)) = best
 	}
 }
 
@@ -259,19 +260,19 @@ func (c *compiler) complexOp(name string, cc *ssa.CallCommon, d uintptr, args []
 	small := args[0].rt.Size == 8 && name != "complex" || args[0].rt.Size == 4
 	switch {
 	case name == "real" && small:
-		return func(m unsafe.Pointer) { *at[float32](m, d) = real(*at[complex64](m, x)) }
+		return func(m unsafe.Pointer) { *(*float32)(unsafe.Add(m, d)) = real(*(*complex64)(unsafe.Add(m, x))) }
 	case name == "real":
-		return func(m unsafe.Pointer) { *at[float64](m, d) = real(*at[complex128](m, x)) }
+		return func(m unsafe.Pointer) { *(*float64)(unsafe.Add(m, d)) = real(*(*complex128)(unsafe.Add(m, x))) }
 	case name == "imag" && small:
-		return func(m unsafe.Pointer) { *at[float32](m, d) = imag(*at[complex64](m, x)) }
+		return func(m unsafe.Pointer) { *(*float32)(unsafe.Add(m, d)) = imag(*(*complex64)(unsafe.Add(m, x))) }
 	case name == "imag":
-		return func(m unsafe.Pointer) { *at[float64](m, d) = imag(*at[complex128](m, x)) }
+		return func(m unsafe.Pointer) { *(*float64)(unsafe.Add(m, d)) = imag(*(*complex128)(unsafe.Add(m, x))) }
 	case small:
 		return func(m unsafe.Pointer) {
-			*at[complex64](m, d) = complex(*at[float32](m, x), *at[float32](m, args[1].off))
+			*(*complex64)(unsafe.Add(m, d)) = complex(*(*float32)(unsafe.Add(m, x)), *(*float32)(unsafe.Add(m, args[1].off)))
 		}
 	}
 	return func(m unsafe.Pointer) {
-		*at[complex128](m, d) = complex(*at[float64](m, x), *at[float64](m, args[1].off))
+		*(*complex128)(unsafe.Add(m, d)) = complex(*(*float64)(unsafe.Add(m, x)), *(*float64)(unsafe.Add(m, args[1].off)))
 	}
 }

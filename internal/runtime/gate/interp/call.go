@@ -74,13 +74,13 @@ func (c *compiler) makeClosure(in *ssa.MakeClosure) op {
 		free := make([]unsafe.Pointer, len(caps))
 		for i, k := range caps {
 			if k.word {
-				free[i] = *at[unsafe.Pointer](m, k.off)
+				free[i] = *(*unsafe.Pointer)(unsafe.Add(m, k.off))
 				continue
 			}
 			free[i] = unsafeNew(k.rt)
 			copyTo(k.rt, free[i], unsafe.Add(m, k.off))
 		}
-		*at[unsafe.Pointer](m, d) = newClosure(head, code, callee, free)
+		*(*unsafe.Pointer)(unsafe.Add(m, d)) = newClosure(head, code, callee, free)
 	}
 }
 
@@ -137,29 +137,73 @@ func (c *compiler) call(cc *ssa.CallCommon, v ssa.Value) op {
 	return c.callValue(cc, v)
 }
 
-func (c *compiler) callStatic(f *fn, args, results []argument) op {
-	mc := c.mc
-	return func(m unsafe.Pointer) {
-		f.prepare()
-		nm := f.newFrame()
-		for i := range args {
-			a := &args[i]
-			copyTo(a.rt, unsafe.Add(nm, f.params[i].off), unsafe.Add(m, a.off))
+// A transfer copies a value between the frames of a caller and of the function that it calls.
+type transfer struct {
+	class    class
+	rt       *rtype
+	dst, src uintptr
+}
+
+// transfers returns the copies of arguments to parameters, and of results to where the caller wants them.
+func transfers(f *fn, params []slot, args, results []argument) (in, out []transfer) {
+	for i, a := range args {
+		in = append(in, transfer{classOf(a.rt), a.rt, params[i].off, a.off})
+	}
+	for i, r := range results {
+		out = append(out, transfer{classOf(r.rt), r.rt, r.off, f.results[i].off})
+	}
+	return in, out
+}
+
+func moveAll(list []transfer, dst, src unsafe.Pointer) {
+	for i := range list {
+		t := &list[i]
+		d, s := unsafe.Add(dst, t.dst), unsafe.Add(src, t.src)
+		switch t.class {
+		case class8:
+			*(*uint64)(d) = *(*uint64)(s)
+		case classPointer:
+			*(*unsafe.Pointer)(d) = *(*unsafe.Pointer)(s)
+		case classSlice:
+			*(*[]byte)(d) = *(*[]byte)(s)
+		case classString:
+			*(*string)(d) = *(*string)(s)
+		default:
+			copyTo(t.rt, d, s)
 		}
-		mc.enter(f, nm, m, results)
 	}
 }
 
-// enter runs a callee's frame and fetches the results.
-func (mc *machine) enter(f *fn, nm, m unsafe.Pointer, results []argument) {
-	if mc.deferring != nil {
-		h := headOf(nm)
-		h.deferOf, mc.deferring = mc.deferring, nil
-		f.run(nm)
-		h.deferOf = nil
-	} else {
-		f.run(nm)
+func (c *compiler) callStatic(f *fn, args, results []argument) op {
+	mc := c.mc
+	f.declare()
+	in, out := transfers(f, f.params, args, results)
+	return func(m unsafe.Pointer) {
+		if !f.ready {
+			f.prepare()
+		}
+		nm := f.newFrame()
+		moveAll(in, nm, m)
+		mc.enter(f, nm)
+		moveAll(out, m, nm)
+		f.release(nm)
 	}
+}
+
+// enter runs a callee's frame.
+func (mc *machine) enter(f *fn, nm unsafe.Pointer) {
+	if mc.deferring == nil {
+		f.run(nm)
+		return
+	}
+	h := headOf(nm)
+	h.deferOf, mc.deferring = mc.deferring, nil
+	f.run(nm)
+	h.deferOf = nil
+}
+
+// fetch copies the results of a callee's frame to where the caller wants them.
+func (f *fn) fetch(results []argument, m, nm unsafe.Pointer) {
 	for i := range results {
 		r := &results[i]
 		copyTo(r.rt, unsafe.Add(m, r.off), unsafe.Add(nm, f.results[i].off))
@@ -174,7 +218,7 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 	mc := c.mc
 	ft := mc.types.of(noReceiver(cc.Signature()))
 	return func(m unsafe.Pointer) {
-		p := *at[unsafe.Pointer](m, x)
+		p := *(*unsafe.Pointer)(unsafe.Add(m, x))
 		if p == nil {
 			nilPanic()
 		}
@@ -186,7 +230,9 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 		}
 		cl := (*closure)(p)
 		f := cl.f
-		f.prepare()
+		if !f.ready {
+			f.prepare()
+		}
 		nm := f.newFrame()
 		if len(cl.free) > 0 {
 			cl.setFree(nm)
@@ -195,6 +241,7 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 			a := &args[i]
 			copyTo(a.rt, unsafe.Add(nm, f.params[i].off), unsafe.Add(m, a.off))
 		}
-		mc.enter(f, nm, m, results)
+		mc.enter(f, nm)
+		f.fetch(results, m, nm)
 	}
 }

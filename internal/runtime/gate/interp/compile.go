@@ -9,14 +9,16 @@ import (
 
 // A compiler turns one function's SSA form into operations on its frame.
 type compiler struct {
-	mc     *machine
-	f      *fn
-	offs   map[ssa.Value]uintptr
-	size   uintptr
-	mask   []byte // one byte a word: holds a pointer
-	inits  []func(template unsafe.Pointer)
-	consts map[constKey]uintptr
-	blocks []*codeBlock
+	mc       *machine
+	f        *fn
+	offs     map[ssa.Value]uintptr
+	size     uintptr
+	mask     []byte // one byte a word: holds a pointer
+	inits    []func(template unsafe.Pointer)
+	consts   map[constKey]uintptr
+	folded   map[ssa.Instruction]bool  // compiled as a part of the instructions that use their values
+	assigned map[*ssa.Store]*ssa.BinOp // that store the result of an operation on what was there
+	blocks   []*codeBlock
 }
 
 type constKey struct {
@@ -26,18 +28,16 @@ type constKey struct {
 
 // newCompiler returns a compiler for frames of f, which begin with their head.
 func newCompiler(f *fn) *compiler {
-	c := &compiler{mc: f.mc, f: f, offs: map[ssa.Value]uintptr{}, consts: map[constKey]uintptr{}}
+	c := &compiler{mc: f.mc, f: f, offs: map[ssa.Value]uintptr{}, consts: map[constKey]uintptr{},
+		folded: map[ssa.Instruction]bool{}, assigned: map[*ssa.Store]*ssa.BinOp{}}
 	c.alloc(rtypeOf(reflect.TypeFor[*frameHead]()))
 	return c
 }
 
-// prepare compiles f at its first call.
-func (f *fn) prepare() {
-	if f.ready {
+// declare gives the parameters, free variables and results of f their places, which callers must know. It is nothing when that is done.
+func (f *fn) declare() {
+	if f.compiler != nil || f.ready {
 		return
-	}
-	if f.mc.running {
-		defer f.mc.containCompiling()
 	}
 	f.mc.types.noteLocals(f.ssa)
 	c := newCompiler(f)
@@ -50,14 +50,32 @@ func (f *fn) prepare() {
 		rt := c.layout(results.At(i).Type())
 		f.results = append(f.results, slot{c.alloc(rt), rt})
 	}
+	f.compiler = c
+}
+
+// prepare compiles f at its first call.
+func (f *fn) prepare() {
+	if f.ready {
+		return
+	}
+	if f.mc.running {
+		defer f.mc.containCompiling()
+	}
+	f.declare()
+	c := f.compiler
+	f.compiler = nil
 	c.blocks = make([]*codeBlock, len(f.ssa.Blocks))
 	for i := range c.blocks {
 		c.blocks[i] = &codeBlock{}
 	}
 	f.defers = defers(f.ssa)
 	for _, b := range f.ssa.Blocks {
+		c.fold(b)
+	}
+	for _, b := range f.ssa.Blocks {
 		c.block(b)
 	}
+	c.link()
 	f.entry = c.blocks[0]
 	if f.ssa.Recover != nil {
 		f.recover = c.blocks[f.ssa.Recover.Index]

@@ -23,18 +23,18 @@ func (c *compiler) convert(to, from types.Type, d, x uintptr) op {
 			if n < 0 || n > 0x10ffff || unsigned && uint64(n) > 0x10ffff {
 				n = 0xfffd
 			}
-			*at[string](m, d) = string(rune(n))
+			*(*string)(unsafe.Add(m, d)) = string(rune(n))
 		}
 	case tk == reflect.String && fk == reflect.Slice:
 		if c.elemKind(from) == reflect.Int32 {
-			return func(m unsafe.Pointer) { *at[string](m, d) = string(*at[[]rune](m, x)) }
+			return func(m unsafe.Pointer) { *(*string)(unsafe.Add(m, d)) = string(*(*[]rune)(unsafe.Add(m, x))) }
 		}
-		return func(m unsafe.Pointer) { *at[string](m, d) = string(*at[[]byte](m, x)) }
+		return func(m unsafe.Pointer) { *(*string)(unsafe.Add(m, d)) = string(*(*[]byte)(unsafe.Add(m, x))) }
 	case tk == reflect.Slice && fk == reflect.String:
 		if c.elemKind(to) == reflect.Int32 {
-			return func(m unsafe.Pointer) { *at[[]rune](m, d) = []rune(*at[string](m, x)) }
+			return func(m unsafe.Pointer) { *(*[]rune)(unsafe.Add(m, d)) = []rune(*(*string)(unsafe.Add(m, x))) }
 		}
-		return func(m unsafe.Pointer) { *at[[]byte](m, d) = []byte(*at[string](m, x)) }
+		return func(m unsafe.Pointer) { *(*[]byte)(unsafe.Add(m, d)) = []byte(*(*string)(unsafe.Add(m, x))) }
 	case tk == reflect.Array && fk == reflect.Slice:
 		rt := rtypeOf(tl)
 		n := tl.Len()
@@ -69,7 +69,7 @@ func (c *compiler) sliceToArrayPointer(in *ssa.SliceToArrayPointer) op {
 	return func(m unsafe.Pointer) {
 		s := at[sliceHeader](m, x)
 		checkArrayLen(s.len, n)
-		*at[unsafe.Pointer](m, d) = s.data
+		*(*unsafe.Pointer)(unsafe.Add(m, d)) = s.data
 	}
 }
 
@@ -109,12 +109,12 @@ func numericConversion(to, from reflect.Kind, d, x uintptr) op {
 		if to == reflect.Complex64 {
 			return move[complex64](d, x)
 		}
-		return func(m unsafe.Pointer) { *at[complex128](m, d) = complex128(*at[complex64](m, x)) }
+		return func(m unsafe.Pointer) { *(*complex128)(unsafe.Add(m, d)) = complex128(*(*complex64)(unsafe.Add(m, x))) }
 	case reflect.Complex128:
 		if to == reflect.Complex128 {
 			return move[complex128](d, x)
 		}
-		return func(m unsafe.Pointer) { *at[complex64](m, d) = complex64(*at[complex128](m, x)) }
+		return func(m unsafe.Pointer) { *(*complex64)(unsafe.Add(m, d)) = complex64(*(*complex128)(unsafe.Add(m, x))) }
 	}
 	fail("no numeric conversion")
 	return nil
@@ -154,5 +154,5 @@ func realTo[F integer | floating](to reflect.Kind, d, x uintptr) op {
 }
 
 func realConversion[F, T integer | floating](d, x uintptr) op {
-	return func(m unsafe.Pointer) { *at[T](m, d) = T(*at[F](m, x)) }
+	return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = T(*(*F)(unsafe.Add(m, x))) }
 }

@@ -23,7 +23,7 @@ func plantOp(t *testing.T, c *Compiled, name string, o op) {
 	t.Helper()
 	f := functionOf(t, c, name)
 	f.entry.ops = append([]op{o}, f.entry.ops...)
-	f.entry.pos = append(f.entry.pos[:1:1], f.entry.pos...)
+	f.entry.link()
 }
 
 func functionOf(t *testing.T, c *Compiled, name string) *fn {

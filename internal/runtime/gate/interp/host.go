@@ -75,12 +75,12 @@ func (mc *machine) hostCall(fv reflect.Value, m unsafe.Pointer, args, results []
 		in[i] = reflect.NewAt(t.In(i), unsafe.Add(m, args[i].off)).Elem()
 	}
 	mc.deferring = nil
-	depth, panicking := mc.depth, mc.panicking
+	depth, panicking, pos := mc.depth, mc.panicking, mc.pos
 	out := mc.callOut(fv, in)
 	if mc.aborted != nil {
 		mc.abort(mc.aborted)
 	}
-	mc.depth, mc.panicking = depth, panicking // the host may have swallowed a panic
+	mc.depth, mc.panicking, mc.pos = depth, panicking, pos // the host may have swallowed a panic
 	for i := range results {
 		reflect.NewAt(t.Out(i), unsafe.Add(m, results[i].off)).Elem().Set(out[i])
 	}

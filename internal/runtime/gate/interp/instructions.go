@@ -59,7 +59,10 @@ func (c *compiler) store(in *ssa.Store) op {
 	if field, ok := in.Addr.(*ssa.FieldAddr); ok && isBlank(field) {
 		return nil // the toolchain does not keep it, so that values are equal whatever stood there
 	}
-	return storeOp(c.layout(in.Val.Type()), c.off(in.Addr), c.off(in.Val))
+	if result := c.assigned[in]; result != nil {
+		return c.assignment(result, c.place(in.Addr))
+	}
+	return storeOp(c.layout(in.Val.Type()), c.place(in.Addr), c.off(in.Val))
 }
 
 func (c *compiler) convertInstr(in *ssa.Convert) op {
@@ -74,6 +77,9 @@ func (c *compiler) multiConvert(in *ssa.MultiConvert) op {
 }
 
 func (c *compiler) callInstr(in *ssa.Call) op {
+	if isView(in) {
+		return inPlace(c, in)
+	}
 	o := c.call(&in.Call, in)
 	if c.f.wrapper {
 		return c.passDeferral(o)

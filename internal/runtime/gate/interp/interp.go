@@ -143,7 +143,7 @@ func (c *Compiled) Reads() rt.Reads { return c.mc.env.Reads() }
 // a nil error, an error that the program returned, and a Panic is the answer.
 func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Panic) {
 	mc := c.mc
-	mc.depth, mc.panicking, mc.deferring, mc.aborted = 0, false, nil, nil
+	mc.depth, mc.panicking, mc.pos, mc.deferring, mc.aborted = 0, false, token.NoPos, nil, nil
 	returned := false
 	defer func() {
 		for _, f := range mc.pooled { // what frames still point to must not outlive the run
@@ -154,10 +154,15 @@ func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *Pa
 		if returned {
 			return
 		}
+		place := faultOf()
 		r := recover()
 		value, err = nil, nil
-		if mc.depth == 0 && mc.aborted == nil && r != nil { // outside of the program's functions
+		switch {
+		case mc.aborted != nil || r == nil:
+		case mc.depth == 0: // outside of the program's functions
 			mc.aborted = failureOf(r, "starting")
+		case place != "":
+			mc.aborted = faultAt(r, place)
 		}
 		panicked = c.describe(r)
 	}()
@@ -190,9 +195,13 @@ func (c *Compiled) describe(r any) *Panic {
 		r = c.mc.aborted
 	}
 	c.mc.aborted, c.mc.depth = nil, 0
-	p := PanicOf(r)
+	pos := c.mc.pos
 	if c.mc.panicking {
-		p.Line = c.fset.PositionFor(c.mc.panicPos, false).Line
+		pos = c.mc.panicPos
+	}
+	p := PanicOf(r) // which may run methods of the program
+	if pos.IsValid() {
+		p.Line = c.fset.PositionFor(pos, false).Line
 	}
 	return p
 }

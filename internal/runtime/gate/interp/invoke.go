@@ -47,7 +47,9 @@ func (c *compiler) invoke(cc *ssa.CallCommon, v ssa.Value) op {
 			return
 		}
 		f := to.f
-		f.prepare()
+		if !f.ready {
+			f.prepare()
+		}
 		nm := f.newFrame()
 		if to.direct {
 			*at[unsafe.Pointer](nm, f.params[0].off) = data
@@ -58,7 +60,8 @@ func (c *compiler) invoke(cc *ssa.CallCommon, v ssa.Value) op {
 			a := &args[i]
 			copyTo(a.rt, unsafe.Add(nm, f.params[i+1].off), unsafe.Add(m, a.off))
 		}
-		mc.enter(f, nm, m, results)
+		mc.enter(f, nm)
+		f.fetch(results, m, nm)
 	}
 }
 

@@ -50,7 +50,8 @@ type machine struct {
 
 	running   bool // Compile is over
 	depth     int
-	panicPos  token.Pos // where the panic under way began, in the program's own text
+	pos       token.Pos // in the program's own text, of the operation that runs and may panic
+	panicPos  token.Pos // pos where the panic under way began
 	panicking bool
 	aborted   error // why the run is being ended, nil while it is not: a fatal or a *Failure
 }
@@ -61,14 +62,6 @@ type ownGlobal struct {
 }
 
 type op func(m unsafe.Pointer)
-
-// A codeBlock is a basic block: its operations, then where to go. next returns nil at the end of the function.
-type codeBlock struct {
-	ops  []op
-	pos  []token.Pos
-	next func(m unsafe.Pointer) *codeBlock
-	last token.Pos
-}
 
 // A slot is a place in a frame.
 type slot struct {
@@ -81,6 +74,7 @@ type slot struct {
 type fn struct {
 	mc       *machine
 	ssa      *ssa.Function
+	compiler *compiler // from declare to prepare
 	ready    bool
 	frame    *rtype
 	template unsafe.Pointer
@@ -95,6 +89,9 @@ type fn struct {
 	pool     []unsafe.Pointer
 	zero     []slot // results of functions that defer: stale ones must not be seen
 }
+
+// maxPooled is how many frames a function keeps to use again.
+const maxPooled = 64
 
 // frameHead is the part of a frame that is not values.
 type frameHead struct {
@@ -120,6 +117,10 @@ func (f *fn) newFrame() unsafe.Pointer {
 		f.pool = f.pool[:n-1]
 		return m
 	}
+	return f.makeFrame()
+}
+
+func (f *fn) makeFrame() unsafe.Pointer {
 	m := unsafeNew(f.frame)
 	typedmemmove(f.frame, m, f.template)
 	*(**frameHead)(m) = &frameHead{f: f}
@@ -127,67 +128,61 @@ func (f *fn) newFrame() unsafe.Pointer {
 }
 
 func (f *fn) release(m unsafe.Pointer) {
-	if f.defers {
-		*headOf(m) = frameHead{f: f}
-	}
-	if f.pool == nil {
-		f.mc.pooled = append(f.mc.pooled, f)
-	}
-	if len(f.pool) < 64 {
-		f.pool = append(f.pool, m)
+	if n := len(f.pool); n < cap(f.pool) {
+		f.pool = f.pool[:n+1]
+		f.pool[n] = m
+	} else if n == 0 {
+		f.startPool(m)
 	}
 }
 
-// run executes the function in a frame whose parameters are set; results are in the frame afterwards.
+func (f *fn) startPool(m unsafe.Pointer) {
+	f.mc.pooled = append(f.mc.pooled, f)
+	f.pool = append(make([]unsafe.Pointer, 0, maxPooled), m)
+}
+
+// run executes the function in a frame whose parameters are set; results are in the frame afterwards. The caller's position is that of the
+// machine again when it returns.
 func (f *fn) run(m unsafe.Pointer) {
-	if f.mc.depth++; f.mc.depth > maxDepth {
-		f.mc.abort(fatal("stack overflow"))
+	mc := f.mc
+	if mc.depth++; mc.depth > maxDepth {
+		mc.abort(fatal("stack overflow"))
 	}
+	pos := mc.pos
 	if f.defers {
 		f.runDeferring(m)
 	} else {
-		f.blocks(m, f.entry)
+		for b := f.entry; b != nil; {
+			if b.pos != token.NoPos {
+				mc.pos = b.pos
+			}
+			b = b.run(m)
+		}
 	}
-	f.mc.depth--
+	mc.pos = pos
+	mc.depth--
 }
 
 func (f *fn) blocks(m unsafe.Pointer, b *codeBlock) {
-	i := 0
-	done := false
-	depth := f.mc.depth
-	defer func() {
-		if done {
-			return
-		}
-		f.notePanic(b, i)
-		// A call within this one has looked already, unless it did not come to its own operations.
-		if f.mc.aborted == nil && f.mc.depth <= depth+1 {
-			if place := faultOf(); place != "" {
-				f.mc.blame(recover(), place)
-			}
-		}
-	}()
+	mc := f.mc
 	for b != nil {
-		for i = 0; i < len(b.ops); i++ {
-			b.ops[i](m)
+		if b.pos != token.NoPos {
+			mc.pos = b.pos
 		}
-		b = b.next(m)
+		b = b.run(m)
 	}
-	done = true
 }
 
-func (f *fn) notePanic(b *codeBlock, i int) {
-	mc := f.mc
-	if mc.panicking || !f.own {
-		return
+// noteCaught notes where the panic p began, which a deferred function has recovered. It ends the run when the panic is one of the engine's own, at
+// the place that faultOf has named.
+func (mc *machine) noteCaught(p any, place string) {
+	if !mc.panicking && mc.pos.IsValid() {
+		mc.panicking, mc.panicPos = true, mc.pos
 	}
-	pos := b.last
-	if i < len(b.pos) {
-		pos = b.pos[i]
+	if place != "" {
+		mc.blame(p, place)
 	}
-	if pos.IsValid() {
-		mc.panicking, mc.panicPos = true, pos
-	}
+	mc.contain(p)
 }
 
 // runDeferring runs a function that defers: a panic runs the deferred calls, one of which may recover.
@@ -198,6 +193,7 @@ func (f *fn) runDeferring(m unsafe.Pointer) {
 	head := headOf(m)
 	depth := f.mc.depth
 	if f.returns(m, head) {
+		*head = frameHead{f: f}
 		return
 	}
 	// The stack on which the panic began is gone: deferred calls run here, and panic on from here. On that stack each of them would be one
@@ -208,14 +204,16 @@ func (f *fn) runDeferring(m unsafe.Pointer) {
 	if f.recover != nil {
 		f.blocks(m, f.recover)
 	}
+	*head = frameHead{f: f}
 }
 
 // returns runs the body of a function and reports whether it returned. If not, head has what it panicked with.
 func (f *fn) returns(m unsafe.Pointer, head *frameHead) (normal bool) {
 	defer func() {
 		if !normal && f.mc.aborted == nil {
+			place := faultOf()
 			head.panic = recover()
-			f.mc.contain(head.panic)
+			f.mc.noteCaught(head.panic, place)
 			head.panicking = true
 		}
 	}()
@@ -241,10 +239,7 @@ func (h *frameHead) runDeferred(d *deferred) {
 		if !ok && h.f.mc.aborted == nil { // the deferred call panicked itself: its panic takes the place of ours
 			place := faultOf()
 			p := recover()
-			if place != "" {
-				h.f.mc.blame(p, place)
-			}
-			h.f.mc.contain(p)
+			h.f.mc.noteCaught(p, place)
 			h.panicking, h.panic = true, p
 		}
 	}()

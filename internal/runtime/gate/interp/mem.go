@@ -83,74 +83,112 @@ func move[T any](dst, src uintptr) op {
 	return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, dst)) = *(*T)(unsafe.Add(m, src)) }
 }
 
-// loadOp copies from where the pointer at p points to.
-func loadOp(t *rtype, dst, p uintptr) op {
+// Loading and storing is written once for places of each form.
+
+// loadOp copies from a place.
+func loadOp(t *rtype, d uintptr, p location) op {
 	switch classOf(t) {
-	case classZero:
-		return func(m unsafe.Pointer) { nilCheck(*(*unsafe.Pointer)(unsafe.Add(m, p))) }
 	case class1:
-		return load[uint8](dst, p)
+		return load[uint8](d, p)
 	case class2:
-		return load[uint16](dst, p)
+		return load[uint16](d, p)
 	case class4:
-		return load[uint32](dst, p)
+		return load[uint32](d, p)
 	case class8:
-		return load[uint64](dst, p)
+		return load[uint64](d, p)
 	case class16:
-		return load[[2]uint64](dst, p)
+		return load[[2]uint64](d, p)
 	case classPointer:
-		return load[unsafe.Pointer](dst, p)
+		return load[unsafe.Pointer](d, p)
 	case classString:
-		return load[string](dst, p)
+		return load[string](d, p)
 	case classSlice:
-		return load[[]byte](dst, p)
+		return load[[]byte](d, p)
 	case classIface:
-		return load[any](dst, p)
+		return load[any](d, p)
 	}
-	return func(m unsafe.Pointer) {
-		src := *(*unsafe.Pointer)(unsafe.Add(m, p))
-		nilCheck(src)
-		typedmemmove(t, unsafe.Add(m, dst), src)
+	at := p.addressOf()
+	if t.Size == 0 {
+		return func(m unsafe.Pointer) { at(m) }
 	}
+	return func(m unsafe.Pointer) { typedmemmove(t, unsafe.Add(m, d), at(m)) }
 }
 
-func load[T any](dst, p uintptr) op {
-	return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, dst)) = **(**T)(unsafe.Add(m, p)) }
+func load[T any](d uintptr, p location) op {
+	x, i, size, off, at := p.base, p.index, p.size, p.off, p.address
+	switch {
+	case p.form == behindPointer && off == 0:
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = **(**T)(unsafe.Add(m, x)) }
+	case p.form == behindPointer:
+		return func(m unsafe.Pointer) {
+			*(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(*(*unsafe.Pointer)(unsafe.Add(m, x)), off))
+		}
+	case p.form == ofElement && size == unsafe.Sizeof(*new(T)):
+		return func(m unsafe.Pointer) {
+			*(*T)(unsafe.Add(m, d)) = (*(*[]T)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))]
+		}
+	case p.form == ofElement:
+		return func(m unsafe.Pointer) {
+			s := (*sliceHeader)(unsafe.Add(m, x))
+			n := *(*int)(unsafe.Add(m, i))
+			_ = (*(*[]struct{})(unsafe.Pointer(s)))[n]
+			*(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(s.data, uintptr(n)*size+off))
+		}
+	}
+	return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(at(m)) }
 }
 
-// storeOp copies to where the pointer at p points to.
-func storeOp(t *rtype, p, src uintptr) op {
+// storeOp copies to a place.
+func storeOp(t *rtype, p location, x uintptr) op {
 	switch classOf(t) {
-	case classZero:
-		return func(m unsafe.Pointer) { nilCheck(*(*unsafe.Pointer)(unsafe.Add(m, p))) }
 	case class1:
-		return store[uint8](p, src)
+		return store[uint8](p, x)
 	case class2:
-		return store[uint16](p, src)
+		return store[uint16](p, x)
 	case class4:
-		return store[uint32](p, src)
+		return store[uint32](p, x)
 	case class8:
-		return store[uint64](p, src)
+		return store[uint64](p, x)
 	case class16:
-		return store[[2]uint64](p, src)
+		return store[[2]uint64](p, x)
 	case classPointer:
-		return store[unsafe.Pointer](p, src)
+		return store[unsafe.Pointer](p, x)
 	case classString:
-		return store[string](p, src)
+		return store[string](p, x)
 	case classSlice:
-		return store[[]byte](p, src)
+		return store[[]byte](p, x)
 	case classIface:
-		return store[any](p, src)
+		return store[any](p, x)
 	}
-	return func(m unsafe.Pointer) {
-		dst := *(*unsafe.Pointer)(unsafe.Add(m, p))
-		nilCheck(dst)
-		typedmemmove(t, dst, unsafe.Add(m, src))
+	at := p.addressOf()
+	if t.Size == 0 {
+		return func(m unsafe.Pointer) { at(m) }
 	}
+	return func(m unsafe.Pointer) { typedmemmove(t, at(m), unsafe.Add(m, x)) }
 }
 
-func store[T any](p, src uintptr) op {
-	return func(m unsafe.Pointer) { **(**T)(unsafe.Add(m, p)) = *(*T)(unsafe.Add(m, src)) }
+func store[T any](p location, v uintptr) op {
+	x, i, size, off, at := p.base, p.index, p.size, p.off, p.address
+	switch {
+	case p.form == behindPointer && off == 0:
+		return func(m unsafe.Pointer) { **(**T)(unsafe.Add(m, x)) = *(*T)(unsafe.Add(m, v)) }
+	case p.form == behindPointer:
+		return func(m unsafe.Pointer) {
+			*(*T)(unsafe.Add(*(*unsafe.Pointer)(unsafe.Add(m, x)), off)) = *(*T)(unsafe.Add(m, v))
+		}
+	case p.form == ofElement && size == unsafe.Sizeof(*new(T)):
+		return func(m unsafe.Pointer) {
+			(*(*[]T)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))] = *(*T)(unsafe.Add(m, v))
+		}
+	case p.form == ofElement:
+		return func(m unsafe.Pointer) {
+			s := (*sliceHeader)(unsafe.Add(m, x))
+			n := *(*int)(unsafe.Add(m, i))
+			_ = (*(*[]struct{})(unsafe.Pointer(s)))[n]
+			*(*T)(unsafe.Add(s.data, uintptr(n)*size+off)) = *(*T)(unsafe.Add(m, v))
+		}
+	}
+	return func(m unsafe.Pointer) { *(*T)(at(m)) = *(*T)(unsafe.Add(m, v)) }
 }
 
 // copyTo copies a value between two places given as pointers, neither nil.

@@ -25,7 +25,7 @@ func (c *compiler) metered(in ssa.Instruction, o op) op {
 }
 
 // meteredEnd counts the work of the end of a block: the values of the phi registers that follow.
-func (c *compiler) meteredEnd(b *ssa.BasicBlock, next func(unsafe.Pointer) *codeBlock) func(unsafe.Pointer) *codeBlock {
+func (c *compiler) meteredEnd(b *ssa.BasicBlock, next ending) ending {
 	work := c.mc.work
 	if work == nil {
 		return next

@@ -130,6 +130,10 @@ func (c *compiler) off(v ssa.Value) uintptr {
 		off := c.off(v.X)
 		c.offs[v] = off
 		return off
+	case *ssa.Call:
+		if isView(v) {
+			return c.view(v)
+		}
 	}
 	if t, ok := v.Type().(*types.Tuple); ok && t.Len() > 0 {
 		return c.tuple(v)[0]
@@ -142,6 +146,16 @@ func (c *compiler) off(v ssa.Value) uintptr {
 		rt = c.layout(v.Type())
 	}
 	off := c.alloc(rt)
+	c.offs[v] = off
+	return off
+}
+
+// view returns where the length or capacity stands in a string or slice.
+func (c *compiler) view(v *ssa.Call) uintptr {
+	off := c.off(v.Call.Args[0]) + unsafe.Offsetof(sliceHeader{}.len)
+	if isBuiltin(v, "cap") {
+		off = c.off(v.Call.Args[0]) + unsafe.Offsetof(sliceHeader{}.cap)
+	}
 	c.offs[v] = off
 	return off
 }

@@ -35,7 +35,7 @@ func exhaust(d, x uintptr) op {
 }
 
 // loopPanic compiles a panic that go/ssa makes where an iterator misbehaves, with the runtime's text; nil stands for any other panic.
-func (c *compiler) loopPanic(in *ssa.Panic) func(unsafe.Pointer) *codeBlock {
+func (c *compiler) loopPanic(in *ssa.Panic) ending {
 	made, ok := in.X.(*ssa.MakeInterface)
 	if !ok || in.Pos().IsValid() {
 		return nil
@@ -78,7 +78,7 @@ func checkedState(b *ssa.BasicBlock) ssa.Value {
 }
 
 // calledLate panics as the runtime does when the body of a loop is called that is not ready.
-func calledLate(x uintptr) func(unsafe.Pointer) *codeBlock {
+func calledLate(x uintptr) ending {
 	return func(m unsafe.Pointer) *codeBlock {
 		state := *at[*int](m, x)
 		err := errLoopLeft

@@ -42,9 +42,9 @@ func (c *compiler) shift(in *ssa.BinOp, d, x, y uintptr) op {
 
 func shiftOp[T integer](left bool, d, x uintptr, count func(unsafe.Pointer) uint64) op {
 	if left {
-		return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) << count(m) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) << count(m) }
 	}
-	return func(m unsafe.Pointer) { *at[T](m, d) = *at[T](m, x) >> count(m) }
+	return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(m, x)) >> count(m) }
 }
 
 // shiftCount reads a shift count; a negative one panics as natively.

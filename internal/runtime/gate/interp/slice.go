@@ -20,7 +20,7 @@ func (c *compiler) slice(in *ssa.Slice) op {
 	switch t := in.X.Type().Underlying().(type) {
 	case *types.Basic:
 		return func(m unsafe.Pointer) {
-			s := *at[string](m, x)
+			s := *(*string)(unsafe.Add(m, x))
 			l, h := 0, len(s)
 			if b.lo != nil {
 				l = b.lo.of(m)
@@ -31,13 +31,13 @@ func (c *compiler) slice(in *ssa.Slice) op {
 			if uint(l) > uint(h) || uint(h) > uint(len(s)) {
 				b.outOfRange(m, len(s), len(s), true)
 			}
-			*at[string](m, d) = s[l:h]
+			*(*string)(unsafe.Add(m, d)) = s[l:h]
 		}
 	case *types.Slice:
 		size := c.layout(t.Elem()).Size
 		return func(m unsafe.Pointer) {
-			s := *at[sliceHeader](m, x)
-			*at[sliceHeader](m, d) = b.reslice(m, s, size, false)
+			s := *(*sliceHeader)(unsafe.Add(m, x))
+			*(*sliceHeader)(unsafe.Add(m, d)) = b.reslice(m, s, size, false)
 		}
 	case *types.Pointer:
 		arr := t.Elem().Underlying().(*types.Array)
@@ -46,9 +46,9 @@ func (c *compiler) slice(in *ssa.Slice) op {
 			return makeConstant(d, x, n, b.hi)
 		}
 		return func(m unsafe.Pointer) {
-			p := *at[unsafe.Pointer](m, x)
+			p := *(*unsafe.Pointer)(unsafe.Add(m, x))
 			nilCheck(p)
-			*at[sliceHeader](m, d) = b.reslice(m, sliceHeader{p, n, n}, size, true)
+			*(*sliceHeader)(unsafe.Add(m, d)) = b.reslice(m, sliceHeader{p, n, n}, size, true)
 		}
 	}
 	fail("cannot slice " + in.X.Type().String())
@@ -149,7 +149,7 @@ func makeConstant(d, x uintptr, capacity int, length *bound) op {
 		case uint(n) > uint(capacity):
 			panic(errMakeCap())
 		}
-		*at[sliceHeader](m, d) = sliceHeader{*at[unsafe.Pointer](m, x), n, capacity}
+		*(*sliceHeader)(unsafe.Add(m, d)) = sliceHeader{*(*unsafe.Pointer)(unsafe.Add(m, x)), n, capacity}
 	}
 }
 
@@ -169,6 +169,6 @@ func (c *compiler) makeSlice(in *ssa.MakeSlice) op {
 		case h < l || h > limit:
 			panic(errMakeCap())
 		}
-		*at[sliceHeader](m, d) = sliceHeader{unsafeNewArray(rt, int(h)), int(l), int(h)}
+		*(*sliceHeader)(unsafe.Add(m, d)) = sliceHeader{unsafeNewArray(rt, int(h)), int(l), int(h)}
 	}
 }

@@ -124,8 +124,9 @@ func (f *fn) runForHost(mem unsafe.Pointer) {
 		if done || f.mc.aborted != nil {
 			return
 		}
+		place := faultOf()
 		if r := recover(); r != nil {
-			f.mc.contain(r)
+			f.mc.noteCaught(r, place)
 			panic(r)
 		}
 	}()

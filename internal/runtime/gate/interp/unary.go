@@ -9,19 +9,19 @@ import (
 )
 
 func (c *compiler) unop(in *ssa.UnOp) op {
-	x := c.off(in.X)
 	if unread(in) {
-		return func(m unsafe.Pointer) { nilCheck(*at[unsafe.Pointer](m, x)) }
+		at := c.place(in.X).addressOf()
+		return func(m unsafe.Pointer) { at(m) }
 	}
-	d := c.off(in)
+	if in.Op == token.MUL && !isLoopState(in.X) {
+		return loadOp(c.layout(in.Type()), c.off(in), c.place(in.X))
+	}
+	d, x := c.off(in), c.off(in.X)
 	switch in.Op {
 	case token.MUL:
-		if isLoopState(in.X) {
-			return exhaust(d, x)
-		}
-		return loadOp(c.layout(in.Type()), d, x)
+		return exhaust(d, x)
 	case token.NOT:
-		return func(m unsafe.Pointer) { *at[bool](m, d) = !*at[bool](m, x) }
+		return func(m unsafe.Pointer) { *(*bool)(unsafe.Add(m, d)) = !*(*bool)(unsafe.Add(m, x)) }
 	case token.ARROW:
 		return c.receive(in)
 	}
@@ -67,11 +67,11 @@ func negate(tok token.Token, k reflect.Kind, d, x uintptr) op {
 
 func intUnary[T integer](tok token.Token, d, x uintptr) op {
 	if tok == token.XOR {
-		return func(m unsafe.Pointer) { *at[T](m, d) = ^*at[T](m, x) }
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = ^*(*T)(unsafe.Add(m, x)) }
 	}
 	return minus[T](d, x)
 }
 
 func minus[T number](d, x uintptr) op {
-	return func(m unsafe.Pointer) { *at[T](m, d) = -*at[T](m, x) }
+	return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = -*(*T)(unsafe.Add(m, x)) }
 }
