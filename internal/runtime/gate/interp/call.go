@@ -217,15 +217,21 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 	args, results := c.args(cc.Args), c.resultSlots(v, cc.Signature())
 	mc := c.mc
 	ft := mc.types.of(noReceiver(cc.Signature()))
+	var pass passing
+	pass.addAll(ft, args)
+	callHost := c.dynamicCaller(pass, ft, results)
 	return func(m unsafe.Pointer) {
 		p := *(*unsafe.Pointer)(unsafe.Add(m, x))
 		if p == nil {
 			nilPanic()
 		}
 		if !mc.isClosure(p) {
+			if callHost != nil {
+				callHost(m, p)
+				return
+			}
 			fv := reflect.NewAt(ft, unsafe.Pointer(&p)).Elem()
-			mc.forgetOrders()
-			mc.hostCall(fv, m, args, results)
+			mc.guarded(reflectCall(fv, args, results), true)(m)
 			return
 		}
 		cl := (*closure)(p)

@@ -48,17 +48,22 @@ func (mc *machine) hostVar(path, name string) any {
 // callHost compiles a call of a host function.
 func (c *compiler) callHost(callee *ssa.Function, args, results []argument) op {
 	fv := c.mc.hostFunc(callee)
-	if o := fastCall(fv, args, results); o != nil {
+	if o := intrinsic(fv, args, results); o != nil {
 		return o
 	}
-	mc := c.mc
-	if leavesMaps(callee) {
-		return func(m unsafe.Pointer) { mc.hostCall(fv, m, args, results) }
+	reach := c.mc.reachOf(fv.Type())
+	changesMaps := reach&reachesMaps != 0 && !leavesMaps(callee)
+	var p passing
+	p.addAll(fv.Type(), args)
+	direct := c.directCaller(p, fv.Type(), results)
+	if direct == nil {
+		return c.mc.guarded(reflectCall(fv, args, results), changesMaps)
 	}
-	return func(m unsafe.Pointer) {
-		mc.forgetOrders()
-		mc.hostCall(fv, m, args, results)
+	*direct.fn = funcPointer(fv)
+	if reach == 0 {
+		return direct.call
 	}
+	return c.mc.guarded(direct.call, changesMaps)
 }
 
 // leavesMaps reports whether a host function is known to write to no map, but through functions of the program.
@@ -67,83 +72,22 @@ func leavesMaps(f *ssa.Function) bool {
 		"bytes errors fmt math math/rand math/rand/v2 regexp sort strconv strings time unicode unicode/utf8"), f.Object().Pkg().Path())
 }
 
-// hostCall calls a host function with arguments from the frame. What comes back may have called into the program.
-func (mc *machine) hostCall(fv reflect.Value, m unsafe.Pointer, args, results []argument) {
+// reflectCall calls a host function by reflection, with arguments from the frame.
+func reflectCall(fv reflect.Value, args, results []argument) op {
 	t := fv.Type()
-	in := make([]reflect.Value, len(args))
-	for i := range args {
-		in[i] = reflect.NewAt(t.In(i), unsafe.Add(m, args[i].off)).Elem()
-	}
-	mc.deferring = nil
-	depth, panicking, pos := mc.depth, mc.panicking, mc.pos
-	out := mc.callOut(fv, in)
-	if mc.aborted != nil {
-		mc.abort(mc.aborted)
-	}
-	mc.depth, mc.panicking, mc.pos = depth, panicking, pos // the host may have swallowed a panic
-	for i := range results {
-		reflect.NewAt(t.Out(i), unsafe.Add(m, results[i].off)).Elem().Set(out[i])
-	}
-}
-
-// callOut calls a host function. If the run is aborted inside it, callOut recovers the panic and returns nil, and its caller panics anew on the
-// shorter stack. encoding/json recovers and panics again at every level, each time on top of the stack of the panic before: without this, the time
-// would be quadratic in the depth.
-func (mc *machine) callOut(fv reflect.Value, in []reflect.Value) (out []reflect.Value) {
-	defer func() {
-		if mc.aborted != nil {
-			_ = recover()
+	return func(m unsafe.Pointer) {
+		in := make([]reflect.Value, len(args))
+		for i := range args {
+			in[i] = reflect.NewAt(t.In(i), unsafe.Add(m, args[i].off)).Elem()
 		}
-	}()
-	if fv.Type().IsVariadic() {
-		return fv.CallSlice(in)
-	}
-	return fv.Call(in)
-}
-
-// fastCall returns a direct call for the most common signatures.
-func fastCall(fv reflect.Value, args, results []argument) op {
-	var a, b, r uintptr
-	if len(args) > 0 {
-		a = args[0].off
-	}
-	if len(args) > 1 {
-		b = args[1].off
-	}
-	if len(results) > 0 {
-		r = results[0].off
-	}
-	switch f := fv.Interface().(type) {
-	case func(string) string:
-		return func(m unsafe.Pointer) { *at[string](m, r) = f(*at[string](m, a)) }
-	case func(string, string) bool:
-		return func(m unsafe.Pointer) { *at[bool](m, r) = f(*at[string](m, a), *at[string](m, b)) }
-	case func(string, string) string:
-		return func(m unsafe.Pointer) { *at[string](m, r) = f(*at[string](m, a), *at[string](m, b)) }
-	case func(string, string) int:
-		return func(m unsafe.Pointer) { *at[int](m, r) = f(*at[string](m, a), *at[string](m, b)) }
-	case func(string) []string:
-		return func(m unsafe.Pointer) { *at[[]string](m, r) = f(*at[string](m, a)) }
-	case func(string, string) []string:
-		return func(m unsafe.Pointer) { *at[[]string](m, r) = f(*at[string](m, a), *at[string](m, b)) }
-	case func([]string, string) string:
-		return func(m unsafe.Pointer) { *at[string](m, r) = f(*at[[]string](m, a), *at[string](m, b)) }
-	case func(float64) float64:
-		return func(m unsafe.Pointer) { *at[float64](m, r) = f(*at[float64](m, a)) }
-	case func(float64, float64) float64:
-		return func(m unsafe.Pointer) { *at[float64](m, r) = f(*at[float64](m, a), *at[float64](m, b)) }
-	case func(rune) bool:
-		return func(m unsafe.Pointer) { *at[bool](m, r) = f(*at[rune](m, a)) }
-	case func(rune) rune:
-		return func(m unsafe.Pointer) { *at[rune](m, r) = f(*at[rune](m, a)) }
-	case func(int) string:
-		return func(m unsafe.Pointer) { *at[string](m, r) = f(*at[int](m, a)) }
-	case func(string) (int, error):
-		return func(m unsafe.Pointer) {
-			*at[int](m, r), *at[error](m, results[1].off) = f(*at[string](m, a))
+		call := fv.Call
+		if t.IsVariadic() {
+			call = fv.CallSlice
+		}
+		for i, out := range call(in) {
+			reflect.NewAt(t.Out(i), unsafe.Add(m, results[i].off)).Elem().Set(out)
 		}
 	}
-	return nil
 }
 
 // generic returns the host's form of a generic function of a package that is not compiled from source.

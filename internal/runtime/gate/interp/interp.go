@@ -120,7 +120,7 @@ func newMachine(prog *ssa.Program, compiled map[*types.Package]bool) *machine {
 		prog: prog, env: rt.New(), types: newTypeTable(compiled),
 		funcs: map[*ssa.Function]*fn{}, values: map[*ssa.Function]unsafe.Pointer{}, globals: map[*ssa.Global]unsafe.Pointer{},
 		impls: map[implKey]unsafe.Pointer{}, dyn: map[dynKey]*target{}, closures: map[reflectType]closureHead{}, instructions: instructions(),
-		fromHostCode: fromHostCode(), makeFuncCode: makeFuncCode(),
+		reached: map[reflectType]reach{}, fromHostCode: fromHostCode(), makeFuncCode: makeFuncCode(),
 	}
 	mc.natives = natives(mc.env)
 	mc.types.code = mc.stubCode

@@ -15,10 +15,11 @@ type dynKey struct {
 
 // A target is the method that a dynamic call reaches.
 type target struct {
-	f      *fn    // of the program
-	recv   *rtype // its receiver
-	direct bool   // the interface's word is the receiver
-	host   int    // else the method's index in the host's type
+	f      *fn            // of the program
+	recv   *rtype         // its receiver
+	direct bool           // the interface's word is the receiver
+	host   int            // else the method's index in the host's type
+	code   unsafe.Pointer // and a function value that takes the interface's word; nil when there is none
 }
 
 // invoke compiles a call of an interface's method.
@@ -28,6 +29,7 @@ func (c *compiler) invoke(cc *ssa.CallCommon, v ssa.Value) op {
 	args, results := c.args(cc.Args), c.resultSlots(v, cc.Signature())
 	mc, name := c.mc, cc.Method.Name()
 	pkg := cc.Method.Pkg()
+	recvWord, callHost := c.hostInvoker(cc, args, results)
 	var last *rtype
 	var lastTarget *target
 	return func(m unsafe.Pointer) {
@@ -41,9 +43,13 @@ func (c *compiler) invoke(cc *ssa.CallCommon, v ssa.Value) op {
 		to := lastTarget
 		data := at[eface](m, x).data
 		if to.f == nil {
+			if to.code != nil && callHost != nil {
+				*(*unsafe.Pointer)(unsafe.Add(m, recvWord)) = data
+				callHost(m, to.code)
+				return
+			}
 			recv := reflect.NewAt(reflectOf(t), dataPointer(t, &data)).Elem()
-			mc.forgetOrders()
-			mc.hostCall(recv.Method(to.host), m, args, results)
+			mc.guarded(reflectCall(recv.Method(to.host), args, results), true)(m)
 			return
 		}
 		f := to.f
@@ -63,6 +69,34 @@ func (c *compiler) invoke(cc *ssa.CallCommon, v ssa.Value) op {
 		mc.enter(f, nm)
 		f.fetch(results, m, nm)
 	}
+}
+
+// hostInvoker returns what calls a method of a host type, by a function value that takes the word of the interface, and where in the frame
+// it takes that word from.
+func (c *compiler) hostInvoker(cc *ssa.CallCommon, args, results []argument) (uintptr, func(m, fn unsafe.Pointer)) {
+	if !cc.Method.Exported() {
+		return 0, nil
+	}
+	ft := c.mc.types.of(noReceiver(cc.Signature()))
+	pointer := reflect.TypeFor[unsafe.Pointer]()
+	recv := c.alloc(rtypeOf(pointer))
+	var p passing
+	p.add(pointer, recv)
+	p.addAll(ft, args)
+	return recv, c.dynamicCaller(p, ft, results)
+}
+
+// wordMethod returns the function value of a method of the host's type t that takes the word of an interface, or nil.
+func wordMethod(t *rtype, name string) unsafe.Pointer {
+	recv := reflectOf(t)
+	if !t.direct() {
+		recv = reflect.PointerTo(recv)
+	}
+	m, ok := recv.MethodByName(name)
+	if !ok { // reflect makes pointer types without methods
+		return nil
+	}
+	return funcPointer(m.Func)
 }
 
 // dataPointer returns a pointer to the value whose interface word is *data.
@@ -96,6 +130,9 @@ func (mc *machine) target(t *rtype, pkg *types.Package, name string) *target {
 			fail("no method " + name + " of " + reflectOf(t).String())
 		}
 		to.host = m.Index
+		if mc.types.back[t] == nil {
+			to.code = wordMethod(t, name)
+		}
 	}
 	mc.dyn[key] = to
 	return to

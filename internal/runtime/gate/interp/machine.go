@@ -39,7 +39,8 @@ type machine struct {
 	instructions map[reflectType]func(*compiler, ssa.Instruction) op // by go/ssa's type
 
 	natives map[string]any
-	work    *meter // nil but in tests
+	reached map[reflectType]reach // of types of parameters
+	work    *meter                // nil but in tests
 
 	orders   map[unsafe.Pointer]*keyOrder // by map; nil when there are none
 	ranged   [mostOrders]uintptr          // maps ranged over lately
