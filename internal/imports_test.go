@@ -24,10 +24,12 @@ var allowed = map[string][]string{
 	"cmd":                              {"internal/cli", "internal/runtime/sandbox"},                 // see TestDaemonParsesNoProgram
 	"bench":                            {"internal/runtime/gate", "internal/runtime/recurgent"},      // and nothing imports it
 	"test":                             {"internal/cli", "internal/api/apitest", "internal/runtime"}, // and nothing imports it
-	"internal/app":                     {"api", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/app":                     {"api", "internal/api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/client":                  {"internal/runtime", "internal/agent"},
-	"internal/cli":                     {"internal/app", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
-	"internal/api":                     {"api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/cli":                     {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/api":                     {"api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/api/strict":              {},
+	"internal/mcp":                     {"internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime":                 {"internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
 	"internal/runtime/prompt":          {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/provider":        {"internal/agent", "internal/contract", "internal/store"},

@@ -44,6 +44,7 @@ type Policy struct {
 	Retention       RetentionPolicy   `json:"retention"`
 	Recommendations RecommendPolicy   `json:"recommendations"`
 	Maintenance     MaintenancePolicy `json:"maintenance"`
+	MCP             MCPPolicy         `json:"mcp"`
 }
 
 // Values of Policy.Correction.
@@ -51,6 +52,18 @@ const (
 	CorrectBackground = "background"
 	CorrectNextCall   = "next_call"
 	CorrectManual     = "manual"
+)
+
+// MCPPolicy says which methods agents see as tools, over MCP and as function tools.
+type MCPPolicy struct {
+	Expose string `json:"expose"` // all, durable, approved: what the generation that answers must be
+}
+
+// Values of MCPPolicy.Expose.
+const (
+	ExposeAll      = "all"
+	ExposeDurable  = "durable"
+	ExposeApproved = "approved"
 )
 
 // BackoffPolicy says how long failed forging of a method is not tried again: BaseSeconds after the first failure,
@@ -134,6 +147,7 @@ func DefaultPolicy() Policy {
 		Retention:       RetentionPolicy{ValueHours: 24, ContentEntries: 128, ContentBytes: 2 << 20},
 		Recommendations: RecommendPolicy{MinEvidence: 3, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3},
 		Maintenance:     MaintenancePolicy{StaleDays: 90, Mode: "archive"},
+		MCP:             MCPPolicy{Expose: ExposeAll},
 	}
 }
 
@@ -200,6 +214,9 @@ func (p Policy) Validate() error {
 	}
 	if !slices.Contains([]string{"archive", "delete"}, p.Maintenance.Mode) {
 		return &PolicyError{"/maintenance/mode", "must be archive or delete"}
+	}
+	if !slices.Contains([]string{ExposeAll, ExposeDurable, ExposeApproved}, p.MCP.Expose) {
+		return &PolicyError{"/mcp/expose", "must be all, durable or approved"}
 	}
 	for _, l := range []struct {
 		field string

@@ -14,7 +14,8 @@ type Session struct {
 	Contract    *Contract         `json:"contract,omitempty"` // default for calls of the session's role
 	Debug       bool              `json:"debug"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
-	Owner       string            `json:"owner,omitempty"` // the access token's name; "local" where there is none
+	Owner       string            `json:"owner,omitempty"`     // the access token's name; "local" where there is none
+	Ephemeral   bool              `json:"ephemeral,omitempty"` // made for a call that named no session; see ids.NewSession
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`
 	HistorySize int               `json:"history_size"` // records, nested ones included

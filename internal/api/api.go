@@ -29,6 +29,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -114,6 +115,8 @@ type Options struct {
 	Tokens []Token
 	Hosts  []string // more host names, without port: that of the listen address
 
+	Tools *catalog.Catalog // what agents see; required
+
 	OpenAPI []byte // served at /openapi.yaml
 	MaxBody int64  // bytes of a request's body; of a refused one up to four times as much is read and thrown away
 
@@ -129,8 +132,8 @@ func DefaultOptions() Options {
 
 func (o Options) validate() error {
 	switch {
-	case o.Runtime == nil || o.Metrics == nil || o.Registry == nil:
-		return errors.New("api: Runtime, Metrics and Registry are required")
+	case o.Runtime == nil || o.Metrics == nil || o.Registry == nil || o.Tools == nil:
+		return errors.New("api: Runtime, Metrics, Registry and Tools are required")
 	case o.MaxBody < 1:
 		return errors.New("api: MaxBody must be at least 1")
 	case o.MaxBodies < o.MaxBody+smallBody:
@@ -217,6 +220,8 @@ func (s *server) router() *chi.Mux {
 	add("POST", "/v1/sessions/{id}/calls", s.postCall, jsonBody)
 	add("GET", "/v1/sessions/{id}/history", s.getHistory)
 	add("GET", "/v1/sessions/{id}/methods/{method}", s.getResponds)
+
+	add("POST", "/v1/functions/{name}", s.postFunction, jsonBody)
 
 	add("GET", "/v1/calls", s.listCalls)
 	add("GET", "/v1/calls/{call_id}", s.getCall)

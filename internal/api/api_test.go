@@ -52,6 +52,10 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/v1/calls/" + knownCall + "/events?after=1", "", 200},
 		{"GET", "/v1/events", "", 200},
 		{"GET", "/v1/tools", "", 200},
+		{"GET", "/v1/tools?format=openai&limit=1", "", 200},
+		{"GET", "/v1/tools?format=mcp&after=calculator__add", "", 200},
+		{"GET", "/v1/tools?format=other", "", 400},
+		{"POST", "/v1/functions/calculator__add", `{"arguments":{"a":2,"b":3},"session_id":"` + knownSession + `"}`, 200},
 		{"GET", "/v1/tools/calculator", "", 200},
 		{"PUT", "/v1/tools/movie%20finder%3F", `{"purpose":"find","methods":{"find":{"acceptance":["x"]}}}`, 200},
 		{"DELETE", "/v1/tools/calculator?reason=old", "", 204},
@@ -824,7 +828,7 @@ func BenchmarkPostCall(b *testing.B) {
 	h, err := New(func() Options {
 		o := DefaultOptions()
 		reg := telemetry.NewRegistry()
-		o.Runtime, o.Registry, o.Metrics, o.OpenAPI = quiet{g.fake}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+		o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = quiet{g.fake}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(b)
 		return o
 	}())
 	if err != nil {

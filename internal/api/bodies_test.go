@@ -43,7 +43,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	f := &slow{fake: &fake{}, begun: make(chan string), end: make(chan struct{}), done: make(chan runtime.CallResult)}
 	o := DefaultOptions()
 	reg := telemetry.NewRegistry()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI = f, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = f, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
 	handler, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -70,26 +70,40 @@ func (s *server) postCall(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	data, err := s.readBody(w, r)
+	q, data, err := s.readCall(w, r, id)
 	if err != nil {
 		return err
 	}
-	q := runtime.CallRequest{SessionID: id, Owner: w.owner, TraceID: traceID(r)}
+	q.SessionID = id
+	if err := decodeCall(data, &q); err != nil {
+		return err
+	}
+	return s.answer(w, r, q)
+}
+
+// readCall reads the body of a request that makes a call, and what its headers say. Idempotency keys are apart by scope.
+func (s *server) readCall(w *reply, r *http.Request, scope string) (q runtime.CallRequest, data []byte, err error) {
+	if data, err = s.readBody(w, r); err != nil {
+		return q, nil, err
+	}
+	q = runtime.CallRequest{Owner: w.owner, TraceID: traceID(r)}
 	if q.TraceID != "" {
 		q.TraceParent = r.Header["Traceparent"][0]
 	}
 	if key, given := r.Header["Idempotency-Key"]; given {
 		bare, err := idempotencyKey(key)
 		if err != nil {
-			return err
+			return q, nil, err
 		}
-		q.IdempotencyKey = strings.Join([]string{w.owner, id, bare}, "\n") // nobody meets another's key
-		sum := sha256.Sum256(data)                                         // before decodeCall, which may repair surrogates in place
+		q.IdempotencyKey = strings.Join([]string{w.owner, scope, bare}, "\n") // nobody meets another's key
+		sum := sha256.Sum256(data)                                            // before it is decoded, which may repair surrogates in place
 		q.BodyHash = hex.EncodeToString(sum[:])
 	}
-	if err := decodeCall(data, &q); err != nil {
-		return err
-	}
+	return q, data, nil
+}
+
+// answer makes the call in the way that the Prefer header asks for.
+func (s *server) answer(w *reply, r *http.Request, q runtime.CallRequest) error {
 	if prefer := r.Header["Prefer"]; len(prefer) > 0 {
 		async, wait, err := parsePrefer(prefer)
 		if err != nil {
@@ -101,7 +115,7 @@ func (s *server) postCall(w *reply, r *http.Request) error {
 	}
 	res, err := s.run.Call(r.Context(), q)
 	if err != nil {
-		return noSession(err, id)
+		return noSession(err, q.SessionID)
 	}
 	return s.sendResult(w, res)
 }

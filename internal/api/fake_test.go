@@ -20,6 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -86,7 +87,7 @@ func reply1(role, method string) runtime.Reply {
 }
 
 func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
-	if err := f.known("Call", q.SessionID, knownSession); err != nil {
+	if err := f.known("Call", q.SessionID, knownSession); err != nil && !q.Ephemeral {
 		return runtime.CallResult{}, err
 	}
 	f.call = q
@@ -292,7 +293,7 @@ func newRig(t testing.TB, change func(*Options)) *rig {
 	f := &fake{done: make(chan runtime.CallResult, 1)}
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI = f, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = f, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
 	if change != nil {
 		change(&o)
 	}
@@ -398,4 +399,32 @@ func (f *fake) Try(context.Context, operator.TryRequest) (operator.TryReport, er
 
 func (f *fake) BrokenExamples(context.Context, string, string, string) ([]string, error) {
 	return nil, nil
+}
+
+// newTools is a catalog of calculator.add, which takes a and b, and of free.form, of which nothing is known.
+func newTools(t testing.TB) *catalog.Catalog {
+	t.Helper()
+	p, shelf := agent.DefaultPolicy(), store.NewMemory(store.DefaultOptions())
+	held, err := shelf.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := &agent.Interface{Summary: "Add two numbers.", Parameters: []agent.Parameter{{Name: "a", Type: "number", Required: true}, {Name: "b", Type: "number", Required: true}}}
+	for _, m := range []struct {
+		role, name string
+		takes      *agent.Interface
+	}{{"calculator", "add", add}, {"free", "form", nil}} {
+		if _, err := held.PutTool(t.Context(), agent.Tool{Role: m.role}, store.AnyRevision, nil); err != nil {
+			t.Fatal(err)
+		}
+		c := agent.ArtifactChange{Role: m.role, MethodName: m.name, At: at, Generation: &agent.Generation{ID: "gen-1", Interface: m.takes}}
+		if _, err := held.ChangeArtifact(t.Context(), store.AnyRevision, c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := catalog.New(catalog.Options{Store: shelf, Policy: func() *agent.Policy { return &p }, Serving: func(a *agent.Artifact) (*agent.Generation, string) { return a.Current(), "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

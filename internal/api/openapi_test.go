@@ -34,7 +34,7 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	t.Parallel()
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
 	s, err := newServer(o)
 	if err != nil {
 		t.Fatal(err)

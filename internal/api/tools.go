@@ -17,9 +17,12 @@ const maxReason = 2000 // bytes of an operator's reason
 
 func (s *server) listTools(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	limit, after := q.limit(), q.text("after")
+	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatMCP)
 	if err := q.err(); err != nil {
 		return err
+	}
+	if format != "" {
+		return s.listFunctions(w, r, format, functionPage{after, limit})
 	}
 	tools, err := s.run.ListTools(r.Context(), after, limit+1)
 	if err != nil {

@@ -138,7 +138,7 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Registry) (http.Handler, error) {
 	w := api.DefaultOptions()
 	w.Runtime, w.Metrics, w.Registry, w.Logger = a.run, m, registry, a.log
-	w.Tokens, w.Hosts, w.OpenAPI = o.Tokens, o.AllowedHosts, openapi.OpenAPI
+	w.Tokens, w.Hosts, w.OpenAPI, w.Tools = o.Tokens, o.AllowedHosts, openapi.OpenAPI, a.run.tools
 	return api.New(w)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 )
@@ -16,6 +17,7 @@ type services struct {
 	*runtime.Runtime
 	*operator.Operator
 	*predict.Service
+	tools *catalog.Catalog
 
 	log            zerolog.Logger
 	endMaintenance context.CancelFunc // nil until Begin
@@ -38,7 +40,11 @@ func newServices(ctx context.Context, ro runtime.Options, engine string, b Build
 	if err != nil {
 		return nil, err
 	}
-	return &services{Runtime: run, Operator: op, Service: answers, log: ro.Logger, maintained: make(chan struct{})}, nil
+	tools, err := catalog.New(catalog.Options{Store: ro.Store, Policy: run.PolicyInForce, Serving: run.Serving})
+	if err != nil {
+		return nil, err
+	}
+	return &services{Runtime: run, Operator: op, Service: answers, tools: tools, log: ro.Logger, maintained: make(chan struct{})}, nil
 }
 
 // Begin starts maintenance. It is called once, after the policy of the start-up settings is applied.
@@ -57,6 +63,7 @@ func (s *services) Begin() {
 // Stop stops the runtime, then maintenance. It returns the runtime's error.
 func (s *services) Stop(ctx context.Context) error {
 	err := s.Runtime.Stop(ctx)
+	s.tools.Close()
 	if s.endMaintenance != nil {
 		s.endMaintenance()
 		<-s.maintained

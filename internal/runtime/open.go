@@ -73,12 +73,9 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 	if err := r.o.Store.Ready(); err != nil {
 		return nil, nil, CallResult{}, err
 	}
-	session, err := r.store.Session(ctx, q.SessionID)
+	session, err := r.sessionOf(ctx, &q)
 	if err != nil {
 		return nil, nil, CallResult{}, err
-	}
-	if q.Role == "" {
-		q.Role = session.Role
 	}
 	if err := r.checkCall(&q); err != nil {
 		return nil, nil, CallResult{}, err
@@ -94,13 +91,40 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 		}
 	}
 	ctx, c.cancel = context.WithCancelCause(ctx)
-	if err := r.enter(c); err != nil {
+	if err := r.begin(ctx, c, q.Ephemeral); err != nil {
 		c.cancel(nil)
 		r.releaseKey(c.key)
 		return nil, nil, CallResult{}, err
 	}
 	c.beginSpan(q.TraceParent, nil)
 	return ctx, c, CallResult{}, nil
+}
+
+// sessionOf returns the call's session, and fills in the role where the request leaves it to the session. An ephemeral one
+// is stored by begin: a request that is refused, or was answered before, leaves none behind.
+func (r *Runtime) sessionOf(ctx context.Context, q *CallRequest) (agent.Session, error) {
+	if q.Ephemeral {
+		now := r.o.Now().UTC()
+		s := agent.Session{ID: q.SessionID, Role: q.Role, Owner: cmp.Or(q.Owner, "local"), Ephemeral: true, CreatedAt: now, UpdatedAt: now}
+		return s, nil
+	}
+	s, err := r.store.Session(ctx, q.SessionID)
+	if q.Role == "" {
+		q.Role = s.Role
+	}
+	return s, err
+}
+
+// begin registers the call as running, and stores its session where that is new.
+func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) error {
+	if err := r.enter(c); err != nil || !newSession {
+		return err
+	}
+	err := r.store.CreateSession(ctx, c.session, map[string]json.RawMessage{})
+	if err != nil {
+		r.leave(c)
+	}
+	return err
 }
 
 // newCall makes the call of a checked request.

@@ -25,3 +25,6 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 	r.policy.Store(&p)
 	return p, nil
 }
+
+// PolicyInForce returns the policy in force, to compare by address: each change makes another one. It must not be changed.
+func (r *Runtime) PolicyInForce() *agent.Policy { return r.policy.Load() }

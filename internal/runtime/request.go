@@ -19,6 +19,7 @@ var (
 // CallRequest is one call by a client.
 type CallRequest struct {
 	SessionID string
+	Ephemeral bool   // the call makes the session of that id, for itself: ids.NewSession(true) gives one
 	CallID    string // chosen by the caller when it must be known beforehand; "" for a new one
 	Role      string // "" is the session's
 	Method    string

@@ -33,7 +33,7 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 		return agent.Session{}, err
 	}
 	now := r.o.Now().UTC()
-	s := agent.Session{ID: ids.New("sess"), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug, Metadata: q.Metadata,
+	s := agent.Session{ID: ids.NewSession(false), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug, Metadata: q.Metadata,
 		Owner: q.Owner, CreatedAt: now, UpdatedAt: now}
 	if s.Contract.Empty() {
 		s.Contract = nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 )
 
 // splitTargets gives the artifacts that the targets name, and the roles whose tools they name.
@@ -138,10 +139,11 @@ func (n *memoryNamespace) Expire(ctx context.Context, now time.Time) (int, error
 	}
 	r := n.policy.Retention
 	gone := []string{}
-	ids := slices.Sorted(maps.Keys(n.sessions))
-	for i, id := range ids {
-		old := r.SessionDays > 0 && now.Sub(n.sessions[id].session.UpdatedAt) > time.Duration(r.SessionDays)*24*time.Hour
-		if old || r.MaxSessions > 0 && len(ids)-i > r.MaxSessions {
+	all := slices.Sorted(maps.Keys(n.sessions))
+	for i, id := range all {
+		idle := now.Sub(n.sessions[id].session.UpdatedAt)
+		old := r.SessionDays > 0 && idle > time.Duration(r.SessionDays)*24*time.Hour || ids.Ephemeral(id) && r.ValueHours > 0 && idle > time.Duration(r.ValueHours)*time.Hour
+		if old || r.MaxSessions > 0 && len(all)-i > r.MaxSessions {
 			gone = append(gone, id)
 		}
 	}

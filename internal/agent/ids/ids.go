@@ -26,6 +26,24 @@ func New(prefix string) string {
 	return string(crockford.AppendEncode(append(id, '_'), u[:]))
 }
 
+// ephemeralEnd ends the ids of ephemeral sessions. Ids say so, since retention must find these among many others without
+// reading them; they still sort by time of making.
+const ephemeralEnd = "e"
+
+// NewSession returns the id of a new session. An ephemeral one is erased Policy.Retention.ValueHours after its last use.
+func NewSession(ephemeral bool) string {
+	id := New("sess")
+	if ephemeral {
+		id += ephemeralEnd
+	}
+	return id
+}
+
+// Ephemeral reports whether the id is that of an ephemeral session.
+func Ephemeral(id string) bool {
+	return len(id) == len("sess_")+26+len(ephemeralEnd) && strings.HasSuffix(id, ephemeralEnd)
+}
+
 // Time is when New made the id; the zero time when it did not.
 func Time(id string) time.Time {
 	_, digits, _ := strings.Cut(id, "_")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
@@ -53,23 +54,32 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 // expired lists the sessions that the policy no longer keeps.
 func (p *retention) expired(ctx context.Context, now time.Time) ([]string, error) {
 	r := p.n.policies.current().Retention
-	if r.SessionDays == 0 && r.MaxSessions == 0 {
+	if r.SessionDays == 0 && r.MaxSessions == 0 && r.ValueHours == 0 {
 		return nil, nil
 	}
-	ids, err := p.n.sessions.allIDs()
+	all, err := p.n.sessions.allIDs()
 	if err != nil {
 		return nil, err
 	}
 	gone := []string{}
-	if r.MaxSessions > 0 && len(ids) > r.MaxSessions {
-		gone, ids = slices.Clip(ids[:len(ids)-r.MaxSessions]), ids[len(ids)-r.MaxSessions:]
+	if r.MaxSessions > 0 && len(all) > r.MaxSessions {
+		gone, all = slices.Clip(all[:len(all)-r.MaxSessions]), all[len(all)-r.MaxSessions:]
 	}
-	if r.SessionDays == 0 {
-		return gone, nil
+	old, err := p.idle(ctx, all, r.SessionDays*24, now)
+	if err != nil {
+		return nil, err
 	}
-	cutoff := now.Add(-time.Duration(r.SessionDays) * 24 * time.Hour)
-	for _, id := range ids {
-		if err := ctx.Err(); err != nil {
+	ephemeral, err := p.idle(ctx, slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !ids.Ephemeral(id) }), r.ValueHours, now)
+	gone = append(append(gone, old...), ephemeral...)
+	slices.Sort(gone)
+	return slices.Compact(gone), err
+}
+
+// idle returns those of the sessions that were not used for that many hours; none where hours is 0.
+func (p *retention) idle(ctx context.Context, sessions []string, hours int, now time.Time) (gone []string, err error) {
+	cutoff := now.Add(-time.Duration(hours) * time.Hour)
+	for _, id := range sessions {
+		if err := ctx.Err(); err != nil || hours == 0 {
 			return nil, err
 		}
 		x, err := p.n.sessions.get(id)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -214,4 +216,35 @@ func expire(t *testing.T, r *rig) {
 			t.Errorf("got %s, want [sess_3]", got)
 		}
 	})
+}
+
+// Ephemeral sessions go value_hours after their last use, others stay; 0 keeps both.
+func expireEphemeral(t *testing.T, r *rig) {
+	old, used, plain := ids.NewSession(true), ids.NewSession(true), ids.NewSession(false)
+	for _, id := range []string{old, used, plain} {
+		r.session(id)
+	}
+	r.clock.advance(3 * time.Hour)
+	young := ids.NewSession(true)
+	r.session(young)
+	r.commit(r.call(used))
+	p := agent.DefaultPolicy()
+	for _, step := range []struct {
+		hours, gone int
+		left        []string
+	}{{0, 0, []string{young, plain, used, old}}, {4, 0, []string{young, plain, used, old}}, {2, 1, []string{young, plain, used}}} {
+		p.Retention.ValueHours = step.hours
+		r.ok(r.s.SetPolicy(r.ctx, p, nil))
+		n, err := r.s.Expire(r.ctx, r.clock.now())
+		r.ok(err)
+		list, err := r.s.ListSessions(r.ctx, "", 10)
+		r.ok(err)
+		var left []string
+		for _, s := range list {
+			left = append(left, s.ID)
+		}
+		if n != step.gone || !slices.Equal(left, step.left) {
+			t.Errorf("value_hours %d: %d gone, %v left; want %d, %v", step.hours, n, left, step.gone, step.left)
+		}
+	}
 }

@@ -40,7 +40,7 @@ func Run(t *testing.T, h Harness) {
 		{"Counters", counters}, {"Artifacts", artifacts}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
 		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
 		{"Policy", policy}, {"Audit", audit}, {"Leases", leases}, {"Watch", watch}, {"ArchiveAndRestore", archiveAndRestore}, {"RestoreTools", restoreTools}, {"RestoreOf", restoreOf},
-		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"CloseTwice", closeTwice},
+		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"ExpireEphemeral", expireEphemeral}, {"CloseTwice", closeTwice},
 		{"Model", model}, {"Namespaces", namespaces}, {"EmptyNamespaces", emptyNamespaces}, {"WatchNamespaces", watchNamespaces},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,200 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// purposes is what a role's contract says its methods are for.
+type purposes struct {
+	role    string
+	methods map[string]string
+}
+
+func (p purposes) equal(q purposes) bool { return p.role == q.role && maps.Equal(p.methods, q.methods) }
+
+// Revision returns a number that differs from an earlier one where the listed tools have changed in between.
+func (c *Catalog) Revision(ctx context.Context) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.refresh(ctx)
+	return c.revision, err
+}
+
+// take returns what has to be read anew, and forgets it.
+func (c *Catalog) take() (dirty map[Method]bool, all bool) {
+	c.dirtyMu.Lock()
+	defer c.dirtyMu.Unlock()
+	c.follow()
+	dirty, all = c.dirty, c.all
+	c.dirty, c.all = map[Method]bool{}, false
+	return dirty, all
+}
+
+// giveBack marks what could not be read.
+func (c *Catalog) giveBack(dirty map[Method]bool, all bool) {
+	c.dirtyMu.Lock()
+	defer c.dirtyMu.Unlock()
+	maps.Copy(c.dirty, dirty)
+	c.all = c.all || all
+}
+
+// refresh reads what has changed. The caller holds mu.
+func (c *Catalog) refresh(ctx context.Context) error {
+	dirty, all := c.take()
+	if p := c.o.Policy(); p != c.policy { // not by the store's feed, which is ahead of those who decide by the policy
+		c.policy, all = p, true
+	}
+	if len(dirty) == 0 && !all {
+		return nil
+	}
+	changed, err := c.read(ctx, dirty, all)
+	if err != nil {
+		c.giveBack(dirty, all)
+		return err
+	}
+	if changed {
+		c.list()
+	}
+	return nil
+}
+
+// read brings known up to date, and reports whether anything differs.
+func (c *Catalog) read(ctx context.Context, dirty map[Method]bool, all bool) (changed bool, err error) {
+	if all {
+		return true, c.readAll(ctx)
+	}
+	for m := range dirty {
+		if m.Name != "" {
+			continue
+		}
+		now, err := c.purposesOf(ctx, m.Role)
+		if err != nil {
+			return false, err
+		}
+		if now.equal(c.roles[m.Role]) {
+			continue
+		}
+		c.roles[m.Role] = now
+		for other := range c.known {
+			if other.Role == m.Role {
+				dirty[other] = true
+			}
+		}
+	}
+	for m := range dirty {
+		if m.Name == "" {
+			continue
+		}
+		a, err := c.store.Artifact(ctx, m.Role, m.Name)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return false, err
+		}
+		changed = c.put(m, a) || changed
+	}
+	return changed, nil
+}
+
+// readAll reads every method anew.
+func (c *Catalog) readAll(ctx context.Context) error {
+	c.roles, c.known = map[string]purposes{}, map[Method]entry{}
+	const together = 500
+	for after := ""; ; {
+		tools, err := c.store.ListTools(ctx, after, together)
+		if err != nil {
+			return err
+		}
+		for _, t := range tools {
+			c.roles[t.Role] = purposesIn(&t)
+			list, err := c.store.ListArtifacts(ctx, t.Role)
+			if err != nil {
+				return err
+			}
+			for _, a := range list {
+				c.put(Method{t.Role, a.MethodName}, a)
+			}
+		}
+		if len(tools) < together {
+			return nil
+		}
+		after = tools[len(tools)-1].Role
+	}
+}
+
+func (c *Catalog) purposesOf(ctx context.Context, role string) (purposes, error) {
+	t, err := c.store.Tool(ctx, role)
+	if errors.Is(err, store.ErrNotFound) {
+		return purposes{}, nil
+	}
+	return purposesIn(&t), err
+}
+
+func purposesIn(t *agent.Tool) purposes {
+	p := purposes{role: t.Purpose}
+	for name, k := range t.Methods {
+		if k.Purpose != "" {
+			if p.methods == nil {
+				p.methods = map[string]string{}
+			}
+			p.methods[name] = k.Purpose
+		}
+	}
+	return p
+}
+
+// put makes the method's entry from its artifact, which is nil when there is none, and reports whether it differs.
+func (c *Catalog) put(m Method, a *agent.Artifact) (changed bool) {
+	was, had := c.known[m]
+	if a == nil || a.Current() == nil {
+		delete(c.known, m)
+		return had
+	}
+	now := c.entryOf(m, a)
+	if had && now.why == was.why && now.tool.same(was.tool) {
+		return false
+	}
+	c.known[m] = now
+	return true
+}
+
+func (c *Catalog) entryOf(m Method, a *agent.Artifact) entry {
+	g, why := c.o.Serving(a)
+	if g == nil {
+		return entry{why: strings.ReplaceAll(why, "_", " ")}
+	}
+	switch expose := c.policy.MCP.Expose; {
+	case expose == agent.ExposeDurable && g.State != agent.StateDurable:
+		return entry{why: "the policy mcp.expose shows durable programs only"}
+	case expose == agent.ExposeApproved && !g.Approved:
+		return entry{why: "the policy mcp.expose shows approved programs only"}
+	}
+	p := c.roles[m.Role]
+	return entry{tool: describe(m, g, p)}
+}
+
+// list names the methods and sorts those that are listed. The caller holds mu.
+func (c *Catalog) list() {
+	c.names = newTable(slices.Collect(maps.Keys(c.known)))
+	c.sorted = nil
+	c.revision++
+	for m, e := range c.known {
+		name := c.names.names[m]
+		if e.tool == nil || name == "" {
+			continue
+		}
+		if e.tool.Name != name { // tools are shared: they are not changed
+			t := *e.tool
+			t.Name = name
+			e.tool = &t
+			c.known[m] = e
+		}
+		c.sorted = append(c.sorted, e.tool)
+	}
+	slices.SortFunc(c.sorted, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,62 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Search returns at most limit tools that fit the words of the query, best first. A word counts most where it is a word
+// of the role or the method, less where one begins with it or where the description has it. Without words it returns
+// the first tools by name.
+func (c *Catalog) Search(ctx context.Context, query string, limit int) ([]*Tool, error) {
+	all, _, err := c.List(ctx, "", math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	asked := words(query)
+	if len(asked) == 0 {
+		return all[:min(limit, len(all))], nil
+	}
+	type hit struct {
+		tool  *Tool
+		score int
+	}
+	var hits []hit
+	for _, t := range all {
+		if s := score(t, asked); s > 0 {
+			hits = append(hits, hit{t, s})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) }) // of equals by name, as all is
+	out := make([]*Tool, 0, min(limit, len(hits)))
+	for _, h := range hits[:min(limit, len(hits))] {
+		out = append(out, h.tool)
+	}
+	return out, nil
+}
+
+func score(t *Tool, asked []string) (sum int) {
+	named, described := words(t.Role+" "+t.Method), words(t.Description+" "+t.Signature)
+	for _, w := range asked {
+		switch {
+		case slices.Contains(named, w):
+			sum += 8
+		case slices.ContainsFunc(named, func(n string) bool { return strings.HasPrefix(n, w) || len(n) > 3 && strings.HasPrefix(w, n) }):
+			sum += 4
+		case slices.Contains(described, w):
+			sum += 2
+		case slices.ContainsFunc(described, func(n string) bool { return strings.HasPrefix(n, w) }):
+			sum++
+		}
+	}
+	return sum
+}
+
+// words splits text at everything that is neither a letter nor a digit, in lower case.
+func words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
