@@ -66,7 +66,7 @@ func returnOne[T any](d, x uintptr) ending {
 	}
 }
 
-// edge returns the block that control enters on the way from b to its i-th successor: the successor, or one in between that gives the phi
+// edge returns the block that control enters between b and its i-th successor: the successor, or one in between that gives the phi
 // registers there their values.
 func (c *compiler) edge(b *ssa.BasicBlock, i int) *codeBlock {
 	to := c.blocks[b.Succs[i].Index]
