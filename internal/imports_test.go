@@ -39,9 +39,11 @@ var allowed = map[string][]string{
 	"internal/runtime/gate/rt":         {}, // native executables consist of it too
 	"internal/runtime/sandbox":         {"internal/runtime/gate/report", "internal/runtime/recurgent", "internal/agent"},
 	"internal/runtime/sandbox/serve":   {"internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
-	"internal/runtime/sandbox/worker":  {"internal/runtime/sandbox/serve", "internal/runtime/sandbox/wire", "internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/sandbox/policy":  {"internal/runtime/sandbox/wire"},
+	"internal/runtime/sandbox/worker":  {"internal/runtime/sandbox/policy", "internal/runtime/sandbox/serve", "internal/runtime/sandbox/wire", "internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
 	"internal/runtime/sandbox/wire":    {"internal/runtime/gate/report"},
 	"internal/runtime/sandbox/threads": {},
+	"internal/runtime/native/support":  {"internal/runtime/sandbox/serve", "internal/runtime/sandbox/threads", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/native":          {"internal/runtime/gate/allow", "internal/runtime/sandbox/wire"},
 	"internal/runtime/history":         {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/interrupt":       {"internal/agent"},

@@ -12,6 +12,7 @@ var runnerParts = []string{
 	module + "cmd/recurgent-runner",
 	module + "internal/runtime/gate",
 	module + "internal/runtime/recurgent",
+	module + "internal/runtime/sandbox/policy",
 	module + "internal/runtime/sandbox/serve",
 	module + "internal/runtime/sandbox/threads",
 	module + "internal/runtime/sandbox/wire",

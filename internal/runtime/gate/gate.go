@@ -146,6 +146,9 @@ func (c *check) run() (p *Program, r *Refusal) {
 		return nil, r
 	}
 	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), moved: c.moved}
+	for _, e := range c.unused {
+		p.Unused = append(p.Unused, e.Pos)
+	}
 	for _, path := range []string{"cmp", "iter"} {
 		p.Units = append(p.Units, c.gate.lib.units[path])
 	}

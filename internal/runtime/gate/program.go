@@ -19,6 +19,8 @@ type Program struct {
 	Fset  *token.FileSet
 	Units []Unit
 
+	Unused []token.Pos // where variables are declared that nothing uses
+
 	moved bool // Units differ from Source: calls have moved into the toolchain's order of evaluation
 }
 

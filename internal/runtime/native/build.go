@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// ErrUnsupported matches the error of a program that can only run on the engine.
-var ErrUnsupported = errors.New("the program cannot be built natively")
+// Bounds of a build beside Options.
+const (
+	buildCPU  = 60       // seconds of processor time that each tool may use
+	buildFile = 64 << 20 // bytes of a file that it writes
+)
 
 // A BuildError is a build that failed. It says nothing about the program that the engine does not know better.
 type BuildError struct {
@@ -41,7 +46,7 @@ import (
 	"tool"
 )
 
-func main() { support.Main(tool.Program) }
+func main() { support.Main(tool.RecurgentNativeProgram) }
 `
 
 // build compiles and links the text and moves the executable to its place in the cache.
@@ -56,9 +61,9 @@ func (b *Builder) build(ctx context.Context, text, to string) error {
 	if err != nil {
 		return err
 	}
-	own := "importmap " + allow.Host + "=" + allow.HostPath + "\n" + strings.ReplaceAll(string(config), "@", packages)
-	for name, content := range map[string]string{"program.go": text, "main.go": mainText, "tool.cfg": own, "main.cfg": own + "packagefile tool=tool.a\n",
-		"link.cfg": own + "packagefile tool=tool.a\npackagefile main=main.a\n"} {
+	shared := strings.ReplaceAll(string(config), "@", packages)
+	for name, content := range map[string]string{"program.go": text, "main.go": mainText, "tool.cfg": "importmap " + allow.Host + "=" + allow.HostPath + "\n" + shared,
+		"main.cfg": shared + "packagefile tool=tool.a\n", "link.cfg": shared + "packagefile tool=tool.a\npackagefile main=main.a\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			return err
 		}
@@ -68,22 +73,31 @@ func (b *Builder) build(ctx context.Context, text, to string) error {
 			"-c", "1", "-importcfg", path + ".cfg", "-o", path + ".a", map[string]string{"tool": "program.go", "main": "main.go"}[path]}}
 	}
 	link := wire.ToolStep{Tool: b.opts.Toolchain.tool("link"), Args: []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid=", "-importcfg", "link.cfg", "-o", "program", "main.a"}}
-	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Exec: filepath.Dir(link.Tool), Memory: b.opts.Memory, Steps: []wire.ToolStep{compile("tool"), compile("main"), link}}
+	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Exec: filepath.Dir(link.Tool), Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: []wire.ToolStep{compile("tool"), compile("main"), link}}
 	if said, err := b.opts.Run(ctx, tools); err != nil {
 		return buildError("compile and link", said, err)
 	}
 	return adopt(filepath.Join(dir, "program"), to)
 }
 
-// adopt moves a finished file to its place, where only whole files may stand.
+// adopt copies what a build has made to its place, where only whole files stand. The directory is the tools' own: nothing there is
+// what its name says before it was looked at.
 func adopt(from, to string) error {
-	f, err := os.OpenFile(from, os.O_RDWR, 0)
+	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := errors.Join(f.Chmod(0o555), f.Sync()); err != nil {
+	defer in.Close()
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > buildFile {
+		return errors.Join(errors.New("the tools left no executable"), err)
+	}
+	out, err := os.OpenFile(to+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
 		return err
 	}
-	return os.Rename(from, to)
+	_, err = io.Copy(out, io.LimitReader(in, buildFile))
+	if err := errors.Join(err, out.Chmod(0o555), out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(to+".new", to)
 }

@@ -29,10 +29,9 @@ type Options struct {
 	MaxBytes  int64         // that the executables in Dir may take together; the least recently used go first
 	Timeout   time.Duration // of one build
 	Memory    int64         // bytes of data that each process of a build may have
-	// Text has a confined process check the source and return the text to compile. An error matches ErrUnsupported where the program can
-	// only run on the engine.
+	// Text has a confined process check the source and return the text to compile (sandbox.Pool.NativeText).
 	Text func(ctx context.Context, source string) (string, error)
-	// Run runs tools confined, at the lowest priority, and returns what they wrote. An error is one of ctx, or says which of them failed.
+	// Run runs tools confined, at the lowest priority, and returns what the one that failed wrote (sandbox.Pool.RunTools).
 	Run func(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 
@@ -51,6 +50,7 @@ type Executable struct {
 type Builder struct {
 	opts    Options
 	version string // of everything in an executable beside the program
+	goCache string // of the go command, where a test shares one; "" for one that prepare removes
 
 	mu       sync.Mutex // held while building
 	prepared bool       // guarded by mu: the packages stand compiled in dir("support")
@@ -73,8 +73,9 @@ func New(o Options) (*Builder, error) {
 	if err := os.RemoveAll(b.dir("tmp")); err != nil {
 		return nil, err
 	}
-	for _, d := range []string{"tmp", "exe"} {
-		if err := os.MkdirAll(b.dir(d), 0o700); err != nil {
+	for _, d := range []string{"", "tmp", "exe"} {
+		// The user of the tools goes through them from one directory to another, and can list none.
+		if err := errors.Join(os.MkdirAll(b.dir(d), 0o711), os.Chmod(b.dir(d), 0o711)); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
@@ -36,18 +39,33 @@ func (b *Builder) supportVersion() (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], err
 }
 
+// sourceDirs are our packages in an executable, below internal/runtime. They use the standard library alone.
+var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "recurgent", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
+
 // eachSource visits our packages' files in a fixed order, tests left out.
 func (b *Builder) eachSource(visit func(name string, data []byte) error) error {
-	return fs.WalkDir(b.opts.Sources, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return err
+	for _, dir := range sourceDirs {
+		names, err := fs.Glob(b.opts.Sources, dir+"/*.go")
+		if err == nil && len(names) == 0 {
+			err = fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
 		}
-		data, err := fs.ReadFile(b.opts.Sources, name)
 		if err != nil {
 			return err
 		}
-		return visit(name, data)
-	})
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			data, err := fs.ReadFile(b.opts.Sources, name)
+			if err == nil {
+				err = visit(name, data)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (b *Builder) packagesDir() string { return "packages-" + b.version }
@@ -113,18 +131,27 @@ func (b *Builder) listPackages(ctx context.Context, work string) (string, error)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.Toolchain.Root, "bin", "go"), args...)
 	cmd.Dir = filepath.Join(work, "module")
-	cmd.Env = append(strings.Fields(buildFlags), "HOME="+work, "GOCACHE="+filepath.Join(work, "cache"), "GOPATH="+filepath.Join(work, "gopath"), "GOTMPDIR="+work, "TMPDIR="+work,
+	cmd.Env = append(strings.Fields(buildFlags), "HOME="+work, "GOCACHE="+cmp.Or(b.goCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"), "GOTMPDIR="+work, "TMPDIR="+work,
 		"GOROOT="+b.opts.Toolchain.Root, "GOENV=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on", "GOMAXPROCS=1")
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	out, err := cmd.Output()
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 2 * time.Second
+	err := cmd.Start()
+	if err == nil {
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, 19) // calls come first
+		err = cmd.Wait()
+	}
 	if err != nil {
 		return "", buildError("packages", said.Bytes(), err)
 	}
-	return string(out), nil
+	return out.String(), nil
 }
 
-// keepPackages moves the archives out of the go command's cache and lists them in the file "packages", as the compiler and the linker read it; "@"
+// keepPackages copies the archives out of the go command's cache and lists them in the file "packages", as the compiler and the linker read it; "@"
 // stands for the directory.
 func keepPackages(list, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -137,7 +164,11 @@ func keepPackages(list, dir string) error {
 			continue
 		}
 		name := strings.ReplaceAll(path, "/", "_") + ".a"
-		if err := os.Rename(archive, filepath.Join(dir, name)); err != nil {
+		data, err := os.ReadFile(archive)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o644)
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&config, "packagefile %s=@/%s\n", path, name)

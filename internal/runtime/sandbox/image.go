@@ -14,9 +14,10 @@ import (
 // An image is an executable that runners are started from, and its command line.
 type image struct {
 	path  string
-	args  []string // the first is the process's name
-	build string   // wire.Build of the runner in it; "" is not checked
-	file  *os.File // what path leads to; nil where path is a file of the system's
+	args  []string   // the first is the process's name
+	build string     // wire.Build of the runner in it; "" is not checked
+	file  *os.File   // what path leads to; nil where path is a file of the system's
+	extra []*os.File // what its processes find open beside their pipes, from descriptor 4 on
 }
 
 // errOtherBuild says that the runner in the binary does not belong to the daemon in it.

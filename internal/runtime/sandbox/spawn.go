@@ -108,7 +108,7 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 	proc, err := os.StartProcess(from.path, from.args, &os.ProcAttr{
 		Dir:   "/",
 		Env:   runnerEnv(),
-		Files: []*os.File{inR, errW, errW, outW},
+		Files: append([]*os.File{inR, errW, errW, outW}, from.extra...),
 		Sys:   s.plan.attributes(),
 	})
 	if err != nil {

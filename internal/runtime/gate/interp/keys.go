@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
 
 // valuePointer returns a pointer to memory that holds v.
@@ -30,63 +32,6 @@ func sortKeys(keys []reflect.Value) {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.Int(), b.Int()) })
 	default:
-		slices.SortStableFunc(keys, compareKeys)
+		slices.SortStableFunc(keys, rt.CompareKeys)
 	}
-}
-
-func compareKeys(a, b reflect.Value) int {
-	switch a.Kind() {
-	case reflect.String:
-		return strings.Compare(a.String(), b.String())
-	case reflect.Bool:
-		switch {
-		case a.Bool() == b.Bool():
-			return 0
-		case b.Bool():
-			return -1
-		}
-		return 1
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return cmp.Compare(a.Int(), b.Int())
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return cmp.Compare(a.Uint(), b.Uint())
-	case reflect.Float32, reflect.Float64:
-		return cmp.Compare(a.Float(), b.Float())
-	case reflect.Complex64, reflect.Complex128:
-		x, y := a.Complex(), b.Complex()
-		return cmp.Or(cmp.Compare(real(x), real(y)), cmp.Compare(imag(x), imag(y)))
-	case reflect.Struct:
-		for i := range a.NumField() {
-			if c := compareKeys(a.Field(i), b.Field(i)); c != 0 {
-				return c
-			}
-		}
-		return 0
-	case reflect.Array:
-		for i := range a.Len() {
-			if c := compareKeys(a.Index(i), b.Index(i)); c != 0 {
-				return c
-			}
-		}
-		return 0
-	case reflect.Interface:
-		return compareInterfaces(a, b)
-	}
-	return 0 // pointers and channels keep the map's order: they have no other
-}
-
-func compareInterfaces(a, b reflect.Value) int {
-	switch {
-	case a.IsNil() && b.IsNil():
-		return 0
-	case a.IsNil():
-		return -1
-	case b.IsNil():
-		return 1
-	}
-	x, y := a.Elem(), b.Elem()
-	if x.Type() != y.Type() {
-		return strings.Compare(x.Type().String(), y.Type().String())
-	}
-	return compareKeys(x, y)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/tidwall/btree"
 )
 
@@ -83,7 +84,7 @@ func collectKeys(v reflect.Value) *sortedKeys {
 		}
 		pairs = append(pairs, p)
 	}
-	slices.SortStableFunc(pairs, func(a, b pair) int { return compareKeys(a.k, b.k) })
+	slices.SortStableFunc(pairs, func(a, b pair) int { return rt.CompareKeys(a.k, b.k) })
 	s.list = make([]reflect.Value, len(pairs))
 	for i, p := range pairs {
 		s.list[i] = p.k
@@ -143,14 +144,14 @@ func (mc *machine) rangedLately(m unsafe.Pointer) bool {
 // keepOrder begins to keep the order of a map's keys, unless comparison cannot distinguish them.
 func (mc *machine) keepOrder(m unsafe.Pointer, keys *sortedKeys) {
 	for i := 1; i < len(keys.list); i++ {
-		if compareKeys(keys.list[i-1], keys.list[i]) == 0 {
+		if rt.CompareKeys(keys.list[i-1], keys.list[i]) == 0 {
 			return
 		}
 	}
 	if keys.odd != nil {
 		return
 	}
-	o := &keyOrder{tree: btree.NewBTreeGOptions(func(a, b orderedKey) bool { return compareKeys(a.v, b.v) < 0 }, btree.Options{NoLocks: true})}
+	o := &keyOrder{tree: btree.NewBTreeGOptions(func(a, b orderedKey) bool { return rt.CompareKeys(a.v, b.v) < 0 }, btree.Options{NoLocks: true})}
 	for i, k := range keys.list {
 		keys.list[i] = reflect.NewAt(k.Type(), valuePointer(k)).Elem()
 		o.tree.Load(orderedKey{v: keys.list[i]})
@@ -198,7 +199,7 @@ type orderCursor struct {
 func (c *orderCursor) next(it *mapIter) (key, elem unsafe.Pointer) {
 	var gone []orderedKey
 	visit := func(k orderedKey) bool {
-		if k.since > c.until || c.last != nil && compareKeys(k.v, c.last.v) <= 0 {
+		if k.since > c.until || c.last != nil && rt.CompareKeys(k.v, c.last.v) <= 0 {
 			return true
 		}
 		key = k.v.Addr().UnsafePointer()

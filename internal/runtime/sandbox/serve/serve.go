@@ -114,6 +114,8 @@ func Serve(r Runner) error {
 			err = s.load(payload)
 		case wire.KindRun:
 			err = s.run(payload)
+		case wire.KindText:
+			err = s.text(payload)
 		}
 		if err != nil {
 			return err
@@ -153,4 +155,30 @@ func (s *server) compile(source string) (l wire.Loaded) {
 		l.Error = wire.BoundText([]byte(err.Error()), wire.MaxMessage)
 	}
 	return l
+}
+
+// text answers with the native text of a source. It is the only thing that this process will ever be asked.
+func (s *server) text(payload []byte) error {
+	source, err := wire.ParseLoad(payload)
+	writer, ok := s.engine.(interface{ NativeText(string) (string, error) })
+	if err != nil || s.loaded || !ok {
+		return wire.ErrFrame
+	}
+	s.loaded = true
+	t := writeText(source, writer.NativeText)
+	t.Put(&s.wr)
+	return s.send()
+}
+
+func writeText(source string, write func(string) (string, error)) (t wire.NativeText) {
+	defer func() {
+		if v := recover(); v != nil {
+			t = wire.NativeText{Reason: wire.BoundText([]byte(fmt.Sprintf("rewriting: %v", v)), wire.MaxMessage)}
+		}
+	}()
+	text, err := write(source)
+	if err != nil {
+		return wire.NativeText{Reason: wire.BoundText([]byte(err.Error()), wire.MaxMessage)}
+	}
+	return wire.NativeText{Text: text}
 }

@@ -20,6 +20,7 @@ type Config struct {
 	Kill       bool              `json:"kill,omitempty"`  // forbidden system calls end the runner instead of failing
 	Parent     int               `json:"parent,omitempty"`
 	Namespaces map[string]string `json:"namespaces,omitempty"` // the daemon's own, for comparison: what Namespaces returns there
+	Confine    *Confinement      `json:"confine,omitempty"`    // for native executables
 	Port       int               `json:"port,omitempty"`       // of a listener of the daemon's, for the canary to try to reach
 }
 

@@ -1,5 +1,16 @@
 package wire
 
+import "encoding/json"
+
+// ToolsArg is the argument of a runner's command line by which it runs tools, and no program.
+const ToolsArg = "tools"
+
+// What a process that runs tools finds open: the directory to work in, and behind it those that may be read.
+const (
+	ToolsDirFD  = 4
+	ToolsReadFD = 5
+)
+
 // A ToolStep is one run of a compiler or linker.
 type ToolStep struct {
 	Tool string   `json:"tool"` // absolute path
@@ -8,9 +19,60 @@ type ToolStep struct {
 
 // Tools are steps to run one after another until one fails, in a process that is confined to the directories.
 type Tools struct {
-	Dir    string     `json:"dir"`    // the working directory, which the steps may change
-	Read   []string   `json:"read"`   // other directories that they may read
-	Exec   string     `json:"exec"`   // the directory with the tools, which they may read and execute
+	Dir    string     `json:"-"`      // the working directory, which the steps may change
+	Read   []string   `json:"-"`      // other directories that they may read
+	Exec   string     `json:"exec"`   // the directory with the tools, which they may read and execute; every user must reach it
 	Memory int64      `json:"memory"` // bytes of data that each process may have
+	CPU    int64      `json:"cpu"`    // seconds of processor time that each may use
+	File   int64      `json:"file"`   // bytes of a file that they write
 	Steps  []ToolStep `json:"steps"`
+
+	Reads int `json:"reads"` // how many directories Read has; the sandbox sets it
+}
+
+// ToolsDone says how tools ended.
+type ToolsDone struct {
+	Said   []byte `json:"said,omitempty"`   // what the tool that failed wrote, at most 16 KiB
+	Failed string `json:"failed,omitempty"` // which step failed, and how; "" when none did
+}
+
+// Put builds the frame.
+func (t *Tools) Put(f *Builder) error { return putJSON(f, KindTools, t) }
+
+// Put builds the frame.
+func (d *ToolsDone) Put(f *Builder) error { return putJSON(f, KindToolsDone, d) }
+
+// MaxToolsDone bounds the payload of a ToolsDone.
+const MaxToolsDone = 64 << 10
+
+// MaxNativeText bounds the text of a program's native form, in bytes.
+const MaxNativeText = 4 << 20
+
+// PutNativeText builds the frame that brings a source, for a text to be compiled.
+func PutNativeText(f *Builder, source string) {
+	f.Begin(KindText)
+	f.PutString(source)
+}
+
+// A NativeText is what a runner made of a source: a text, or why there is none.
+type NativeText struct {
+	Text   string `json:"text,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Put builds the frame.
+func (t *NativeText) Put(f *Builder) {
+	if err := putJSON(f, KindTextDone, t); err != nil || len(f.b)-frameHead > MaxNativeText {
+		f.Begin(KindTextDone)
+		f.PutRaw([]byte(`{"reason":"its text is too long"}`))
+	}
+}
+
+// ParseNativeText takes a payload of at most MaxNativeText bytes apart. One of the two members is set.
+func ParseNativeText(payload []byte) (t NativeText, err error) {
+	if json.Unmarshal(payload, &t) != nil || (t.Text == "") == (t.Reason == "") {
+		return t, ErrFrame
+	}
+	t.Reason = BoundText([]byte(t.Reason), MaxMessage)
+	return t, nil
 }

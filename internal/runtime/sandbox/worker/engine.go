@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rewrite"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/selftest"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
@@ -62,6 +63,15 @@ func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error)
 	}
 	e.compiled, p.Facts.Engine = c, interp.Name+" "+interp.Version
 	return &p.Facts, nil, nil
+}
+
+// NativeText checks the source and returns the text that a Go toolchain compiles.
+func (e *gateEngine) NativeText(source string) (string, error) {
+	p, refusal := e.gate.Check(source)
+	if refusal != nil {
+		return "", refusal
+	}
+	return rewrite.Text(p, source)
 }
 
 func (e *gateEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any, error, *interp.Panic) {

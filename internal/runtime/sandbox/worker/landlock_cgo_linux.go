@@ -12,6 +12,8 @@ import (
 	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -32,7 +34,7 @@ func landlockFirst() {
 	runtime.LockOSThread()
 	if restrictThread() == nil {
 		// The C library gives each thread as much stack as this, 8 MiB as a rule, all of which counts as data.
-		_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: threadStack, Max: threadStack})
+		_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: serve.ThreadStack, Max: serve.ThreadStack})
 		// Only a failure returns, and then the layer is reported as missing.
 		syscall.Exec("/proc/self/exe", append(slices.Clone(os.Args), landlockedArg), os.Environ())
 	}
@@ -40,11 +42,11 @@ func landlockFirst() {
 }
 
 func restrictThread() error {
-	abi, off := landlockSupported()
+	abi, off := policy.LandlockSupported()
 	if off != "" {
 		return fmt.Errorf("landlock is %s", off)
 	}
-	attr := landlockEverything(abi)
+	attr := policy.LandlockEverything(abi)
 	fd, err := landsys.LandlockCreateRuleset(&attr, 0)
 	if err != nil {
 		return err
@@ -77,7 +79,7 @@ func restrictThread() error {
 
 // landlockLayer looks whether landlock came with the start: then a directory cannot be listed.
 func landlockLayer() string {
-	abi, off := landlockSupported()
+	abi, off := policy.LandlockSupported()
 	if off != "" {
 		return off
 	}

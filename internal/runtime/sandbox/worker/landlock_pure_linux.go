@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -14,11 +15,11 @@ func landlockFirst() {}
 
 // landlockLayer forbids all that landlock knows of on every thread of the process.
 func landlockLayer() string {
-	abi, off := landlockSupported()
+	abi, off := policy.LandlockSupported()
 	if off != "" {
 		return off
 	}
-	attr := landlockEverything(abi)
+	attr := policy.LandlockEverything(abi)
 	fd, err := landsys.LandlockCreateRuleset(&attr, 0)
 	if err == nil {
 		defer syscall.Close(fd)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -254,8 +255,8 @@ func probeMemory(cfg *wire.Config, ready *wire.Ready) {
 		return
 	}
 	for name, ask := range map[string]struct{ bytes, prot uintptr }{
-		"mem: beyond the limit":         {uintptr(cfg.Memory + untouched), unix.PROT_READ | unix.PROT_WRITE},
-		"mem: beyond the address space": {uintptr(addressSpace + 4*cfg.Memory), unix.PROT_READ},
+		"mem: beyond the limit":         {uintptr(cfg.Memory + serve.Untouched), unix.PROT_READ | unix.PROT_WRITE},
+		"mem: beyond the address space": {uintptr(serve.AddressSpace + 4*cfg.Memory), unix.PROT_READ},
 	} {
 		errno := call(unix.SYS_MMAP, 0, ask.bytes, ask.prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
 		if errno == unix.ENOMEM {

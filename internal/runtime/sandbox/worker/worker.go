@@ -7,18 +7,23 @@
 package worker
 
 import (
-	"encoding/json"
 	"io"
+	"os"
 	"runtime"
-	"runtime/debug"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // Main is the whole of a runner, the process that the daemon starts as "recurgentd runner": it confines the process, then serves
-// the daemon until the pipe closes. It returns the exit code.
-func Main() int { return Serve(NewEngine) }
+// the daemon until the pipe closes. With wire.ToolsArg it runs tools instead. It returns the exit code.
+func Main() int {
+	if slices.Contains(os.Args, wire.ToolsArg) {
+		return serve.ExitCode(runTools())
+	}
+	return Serve(NewEngine)
+}
 
 // Serve is Main with another engine.
 func Serve(newEngine func(setting string) (Engine, error)) int {
@@ -38,33 +43,15 @@ func Open() (in *wire.Reader, out io.Writer) {
 	return serve.Pipe()
 }
 
-const (
-	// maxStack lies below the hard limits, so that the Go runtime dies in good order.
-	maxStack = 64 << 20
-	// procs is one. A collector on a second thread stands still while another process has its processor, and the program allocates on,
-	// gigabytes a second: on a busy machine programs that kept almost nothing ran out of memory.
-	procs = 1
-)
-
 // Confine reads the configuration, confines the process, and reports to the daemon that it is ready. The engine is made before, since
 // it may need what confinement forbids.
 func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Engine, error)) (*wire.Config, Engine, error) {
-	kind, payload, err := in.Next(wire.MaxReady)
+	cfg, err := serve.Configure(in)
 	if err != nil {
 		return nil, nil, err
 	}
-	if kind != wire.KindConfig {
-		return nil, nil, wire.ErrFrame
-	}
-	cfg := &wire.Config{}
-	if err := json.Unmarshal(payload, cfg); err != nil {
-		return nil, nil, err
-	}
-	runtime.GOMAXPROCS(procs)
-	debug.SetMaxStack(maxStack)
-	debug.SetMemoryLimit(cfg.Memory * 2 / 3)
 	ready := &wire.Ready{Layers: map[string]string{}, Build: wire.Build}
-	limitProcess(cfg, ready.Layers)
+	serve.LimitProcess(cfg, ready.Layers)
 	engine, err := newEngine(cfg.Engine)
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,33 @@
+package rewrite
+
+import "go/types"
+
+// replaced names what package support has in the place of a package's names: what the engine replaces too (symbols.Natives), and the functions
+// of package maps that range over maps.
+var replaced = map[string]map[string]string{
+	"time":        {"Now": "Now", "Since": "Since", "Until": "Until", "Sleep": "Sleep"},
+	"crypto/rand": {"Read": "Read", "Text": "Text", "Reader": "Reader"},
+	"fmt":         {"Print": "Print", "Println": "Println", "Printf": "Printf", "Scan": "Scan", "Scanln": "Scanln", "Scanf": "Scanf"},
+	"maps":        {"All": "MapsAll", "Keys": "MapsKeys", "Values": "MapsValues", "Equal": "MapsEqual", "EqualFunc": "MapsEqualFunc", "DeleteFunc": "MapsDeleteFunc"},
+}
+
+// generators are the packages whose functions are methods of one generator, and the generator's name in package support.
+var generators = map[string]string{"math/rand": "Rand", "math/rand/v2": "RandV2"}
+
+// constructors are functions of these packages that no generator has as a method.
+var constructors = map[string]bool{"New": true, "NewSource": true, "NewZipf": true, "NewPCG": true, "NewChaCha8": true}
+
+// replacement returns the name in package support; "" for what is as it is.
+func replacement(path, name string, obj types.Object) string {
+	if to := replaced[path][name]; to != "" {
+		return to
+	}
+	generator := generators[path]
+	if _, isFunc := obj.(*types.Func); generator == "" || !isFunc || constructors[name] {
+		return ""
+	}
+	if path == "math/rand/v2" && name == "N" {
+		return "N"
+	}
+	return generator + "." + name
+}

@@ -1,0 +1,155 @@
+// Package rewrite makes of a checked program the text that a Go toolchain compiles for a native executable. The text calls package support where
+// the engine gives programs something of its own: clock, randomness, the order of map ranges, a terminal that is none. Package variables are
+// initialised by a function, at the start of each run. Lines are reported as in the source.
+//
+// What the engine does in its own way and the text cannot, it refuses: such a program runs on the engine.
+package rewrite
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/printer"
+	"go/token"
+	"go/types"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/ast/astutil"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+)
+
+// SupportPath is the import path of package support.
+const SupportPath = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
+
+// Main is the variable of the text that holds the support.Program.
+const Main = prefix + "Program"
+
+// prefix begins every name that the text has beside the program's own.
+const prefix = "RecurgentNative"
+
+const (
+	supportName = prefix + "Support"
+	rangeName   = prefix + "Range"
+	resetName   = prefix + "Reset"
+)
+
+// Unsupported is the reason why a program can only run on the engine.
+type Unsupported string
+
+func (u Unsupported) Error() string { return "no native form: " + string(u) }
+
+// Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored.
+func Text(p *gate.Program, source string) (string, error) {
+	unit := p.Units[len(p.Units)-1]
+	w := &writer{pkg: unit.Pkg, info: unit.Info, file: unit.Files[0], unused: map[token.Pos]bool{}, imports: map[string]string{}}
+	for _, pos := range p.Unused {
+		w.unused[pos] = true
+	}
+	w.useVariables()
+	astutil.Apply(w.file, nil, w.replace)
+	decls := w.declarations()
+	if w.refused != "" {
+		return "", w.refused
+	}
+	facts, err := json.Marshal(&p.Facts)
+	if err != nil {
+		return "", err
+	}
+	f := &ast.File{Name: &ast.Ident{Name: "tool"}, Decls: append(w.importDecls(), decls...), Comments: []*ast.CommentGroup{}} // nil would print those of declarations
+	var b strings.Builder
+	if err := (&printer.Config{Mode: printer.UseSpaces | printer.TabIndent | printer.SourcePos, Tabwidth: 8}).Fprint(&b, p.Fset, f); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&b, "\nvar %s = %s.Program{Source: %s, Facts: %s, Reset: %s, Run: Run}\n", Main, supportName, strconv.Quote(source), strconv.Quote(string(facts)), resetName)
+	return b.String(), nil
+}
+
+// A writer rewrites one program.
+type writer struct {
+	pkg     *types.Package
+	info    *types.Info
+	file    *ast.File
+	unused  map[token.Pos]bool // where variables are declared that nothing uses
+	imports map[string]string  // names of packages that only types of variables need, by path
+	refused Unsupported        // the first reason
+}
+
+func (w *writer) refuse(why string) {
+	if w.refused == "" {
+		w.refused = Unsupported(why)
+	}
+}
+
+// replace puts the engine's own in place of a node.
+func (w *writer) replace(c *astutil.Cursor) bool {
+	switch n := c.Node().(type) {
+	case *ast.Ident:
+		w.ident(n)
+	case *ast.SelectorExpr:
+		w.selector(n)
+	case *ast.RangeStmt:
+		if loop := w.mapRange(n); loop != nil {
+			c.Replace(loop)
+		}
+	case *ast.SelectStmt, *ast.SendStmt:
+		w.refuse("it uses channels")
+	case *ast.UnaryExpr:
+		if n.Op == token.ARROW {
+			w.refuse("it uses channels")
+		}
+	}
+	return true
+}
+
+// ident replaces the built-in print and println, which would write to the standard error, and refuses names of ours.
+func (w *writer) ident(id *ast.Ident) {
+	if strings.HasPrefix(id.Name, prefix) && (w.info.Defs[id] != nil || w.info.Uses[id] != nil) {
+		w.refuse("it has names that begin with " + prefix)
+	}
+	if b, ok := w.info.Uses[id].(*types.Builtin); ok && (b.Name() == "print" || b.Name() == "println") {
+		id.Name = supportName + ".Discard"
+	}
+}
+
+// selector replaces a name of a package that the engine replaces, too.
+func (w *writer) selector(s *ast.SelectorExpr) {
+	x, ok := s.X.(*ast.Ident)
+	if !ok {
+		return
+	}
+	name, ok := w.info.Uses[x].(*types.PkgName)
+	if !ok {
+		return
+	}
+	path := name.Imported().Path()
+	if path == "hash/maphash" {
+		w.refuse("it uses hash/maphash")
+	}
+	if to := replacement(path, s.Sel.Name, w.info.Uses[s.Sel]); to != "" {
+		s.X = &ast.Ident{NamePos: x.NamePos, Name: supportName}
+		s.Sel = &ast.Ident{NamePos: s.Sel.NamePos, Name: to}
+	}
+}
+
+// importDecls returns the imports that the text needs: one that nothing uses does not compile.
+func (w *writer) importDecls() []ast.Decl {
+	used := map[*types.PkgName]bool{}
+	ast.Inspect(w.file, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			if name, ok := w.info.Uses[id].(*types.PkgName); ok {
+				used[name] = true
+			}
+		}
+		return true
+	})
+	list := map[string]string{supportName: SupportPath}
+	for name := range used {
+		list[name.Name()] = name.Imported().Path()
+	}
+	for path, name := range w.imports {
+		list[name] = path
+	}
+	return importDecls(list)
+}

@@ -1,0 +1,150 @@
+package native_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/native"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
+)
+
+// The test binary is its own runner, and what runs the tools.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == wire.RunnerArg {
+		os.Exit(worker.Main())
+	}
+	code := m.Run()
+	if shared.dir != "" {
+		os.RemoveAll(shared.dir)
+	}
+	os.Exit(code)
+}
+
+// shared has what all tests build with: the packages are compiled once.
+var shared struct {
+	once    sync.Once
+	dir     string
+	pool    *sandbox.Pool
+	builder *native.Builder
+	err     error
+}
+
+func builder(t *testing.T) (*native.Builder, *sandbox.Pool) {
+	t.Helper()
+	shared.once.Do(func() {
+		o := sandbox.DefaultOptions()
+		o.Blank = 0
+		if shared.pool, shared.err = sandbox.New(o); shared.err != nil {
+			return
+		}
+		if shared.dir, shared.err = os.MkdirTemp("", "native"); shared.err != nil {
+			return
+		}
+		bo := native.DefaultOptions()
+		if bo.Toolchain, shared.err = native.Find(native.SettingAuto); shared.err != nil {
+			return
+		}
+		bo.Dir, bo.Sources, bo.Text, bo.Run = shared.dir, runtime.NativeSources, shared.pool.NativeText, shared.pool.RunTools
+		if shared.builder, shared.err = native.New(bo); shared.err != nil {
+			return
+		}
+		out, err := exec.Command("go", "env", "GOCACHE").Output()
+		native.ShareGoCache(shared.builder, strings.TrimSpace(string(out)))
+		shared.err = err
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.builder, shared.pool
+}
+
+// A program is built once, until its executable is pruned.
+func TestBuild(t *testing.T) {
+	b, _ := builder(t)
+	first, err := b.Build(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(first.Path)
+	if err != nil || info.Mode() != 0o555 || info.Size() > 4<<20 {
+		t.Fatalf("got %v %v", info, err)
+	}
+	again, err := b.Build(t.Context(), program)
+	if err != nil || *again != *first {
+		t.Errorf("got %v %v, want %v", again, err, first)
+	}
+	if same, err := os.Stat(again.Path); err != nil || !os.SameFile(info, same) || !same.ModTime().After(info.ModTime()) {
+		t.Errorf("it was built again, or does not count as used: %v", err)
+	}
+	other, err := b.Build(t.Context(), strings.Replace(program, `"a": 1`, `"z": 1`, 1))
+	if err != nil || other.Digest == first.Digest {
+		t.Errorf("another program: got %v %v", other, err)
+	}
+}
+
+// Builds that end in an error leave nothing behind, and say at which step.
+func TestBuildFails(t *testing.T) {
+	b, _ := builder(t)
+	text := native.SetText(b, "package tool\n\nfunc f() {}\n")
+	_, err := b.Build(t.Context(), program)
+	if fault, ok := errors.AsType[*native.BuildError](err); !ok || !strings.Contains(fault.Text, "RecurgentNativeProgram") {
+		t.Errorf("a text that does not compile: got %v", err)
+	}
+	text()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Build(ctx, program); !errors.Is(err, context.Canceled) {
+		t.Errorf("a canceled build: got %v", err)
+	}
+	left, err := filepath.Glob(filepath.Join(shared.dir, "tmp", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left over: %v %v", left, err)
+	}
+}
+
+const program = `package whatever
+
+import ("fmt"; "strings"; "time"; "recurgent"; "math/rand"; "maps"; "slices"; "net/url")
+
+var table = map[string]int{"a": 1, "b": 2}
+var u, uerr = url.Parse("http://x/y")
+var order = other + 1
+var other = len(table)
+
+type T struct { A int; b string }
+
+func (t *T) M() string { return fmt.Sprintf("%T %v", t, t.A) }
+
+func Run(call *recurgent.Call) (any, error) {
+	unused := 1
+	for _, x := range []int{1} {
+		println("x", 1)
+		if v := x; v > 0 {
+		}
+	}
+	out := []string{}
+loop:
+	for k, v := range table {
+		for k := range map[int]bool{3: true, 1: true} {
+			out = append(out, fmt.Sprint(k))
+			if k > 100 { continue loop }
+		}
+		k := k + "!"
+		out = append(out, fmt.Sprint(k, v))
+	}
+	table["c"]++
+	fmt.Println("no")
+	t := &T{A: rand.Intn(100)}
+	ks := slices.Collect(maps.Keys(table))
+	return []any{out, time.Now(), t.M(), strings.ToUpper("x"), ks, u.String(), order}, nil
+}
+`

@@ -1,0 +1,122 @@
+package support
+
+import (
+	"reflect"
+	"slices"
+	"unsafe"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+)
+
+// A Range visits the keys that a map had at its start, in the engine's order, but for those deleted meanwhile.
+type Range[K comparable, V any] struct {
+	m     map[K]V
+	keys  []K
+	odd   map[int]V // elements of keys that are not equal to themselves, by index: no lookup finds them
+	at    int       // of the next key
+	key   K
+	value V
+}
+
+// Over begins a range over a map.
+func Over[M ~map[K]V, K comparable, V any](m M) Range[K, V] {
+	r := Range[K, V]{m: m}
+	if len(m) == 0 {
+		return r
+	}
+	r.keys = make([]K, 0, len(m))
+	var odd []V
+	for k, v := range m {
+		if k != k && odd == nil {
+			odd = make([]V, len(r.keys), len(m))
+		}
+		r.keys = append(r.keys, k)
+		if odd != nil {
+			odd = append(odd, v)
+		}
+	}
+	if odd != nil {
+		r.sortOdd(odd)
+	} else {
+		sortKeys(r.keys)
+	}
+	return r
+}
+
+// sortOdd sorts the keys with their elements, some of which no lookup finds.
+func (r *Range[K, V]) sortOdd(elements []V) {
+	order := make([]int, len(r.keys))
+	for i := range order {
+		order[i] = i
+	}
+	values := reflect.ValueOf(r.keys)
+	slices.SortStableFunc(order, func(i, j int) int { return rt.CompareKeys(values.Index(i), values.Index(j)) })
+	keys := make([]K, len(order))
+	r.odd = map[int]V{}
+	for to, from := range order {
+		keys[to] = r.keys[from]
+		if keys[to] != keys[to] {
+			r.odd[to] = elements[from]
+		}
+	}
+	r.keys = keys
+}
+
+// Next goes on to the next key that the map still has, and reports whether there is one.
+func (r *Range[K, V]) Next() bool {
+	for r.at < len(r.keys) {
+		r.key = r.keys[r.at]
+		r.at++
+		v, ok := r.m[r.key]
+		if !ok && r.odd != nil && len(r.m) > 0 {
+			v, ok = r.odd[r.at-1]
+		}
+		if ok {
+			r.value = v
+			return true
+		}
+	}
+	return false
+}
+
+// Key returns the key.
+func (r *Range[K, V]) Key() K { return r.key }
+
+// Value returns the element that the map had for the key when Next came to it.
+func (r *Range[K, V]) Value() V { return r.value }
+
+// sortKeys sorts keys that are all equal to themselves.
+func sortKeys[K comparable](keys []K) {
+	switch reflect.TypeFor[K]().Kind() {
+	case reflect.String:
+		slices.Sort(as[string](keys))
+	case reflect.Int:
+		slices.Sort(as[int](keys))
+	case reflect.Int64:
+		slices.Sort(as[int64](keys))
+	case reflect.Int32:
+		slices.Sort(as[int32](keys))
+	case reflect.Uint8:
+		slices.Sort(as[uint8](keys))
+	case reflect.Uint64:
+		slices.Sort(as[uint64](keys))
+	case reflect.Float64:
+		slices.Sort(as[float64](keys))
+	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer: // the map's own order: they have no other
+	default:
+		all := slices.Clone(keys)
+		values, order := reflect.ValueOf(all), make([]int, len(all))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(i, j int) int { return rt.CompareKeys(values.Index(i), values.Index(j)) })
+		for to, from := range order {
+			keys[to] = all[from]
+		}
+	}
+}
+
+// as returns the same memory as a slice of T, which is the underlying type of K.
+func as[T, K any](keys []K) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(keys))), len(keys))
+}

@@ -1,0 +1,115 @@
+// Package support is what every native executable holds beside its program: package main calls Main, and the program's text calls the rest in the
+// place of what the engine gives programs in its own way (package rewrite puts it there). It uses the standard library alone.
+//
+// The process is confined before anything of the program runs: the text has no initialisers of package variables, Reset has them.
+package support
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// A Program is the program of an executable.
+type Program struct {
+	Source string // the text that was checked
+	Facts  string // its report.Facts as JSON
+	Reset  func() // initialises the package variables
+	Run    func(*recurgent.Call) (any, error)
+}
+
+// Main is the whole of an executable's process: it confines the process, then serves the daemon until the pipe closes.
+func Main(p Program) {
+	in, out := serve.Pipe()
+	base := runtime.NumGoroutine()
+	cfg, err := confine(in, out)
+	if err == nil {
+		err = serve.Serve(serve.Runner{Config: cfg, In: in, Out: out, Engine: &engine{program: p}, Goroutines: base})
+	}
+	os.Exit(serve.ExitCode(err))
+}
+
+// An engine is the serve.Engine of the one program.
+type engine struct{ program Program }
+
+// Load takes the program that is there already, and no other.
+func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
+	if source != e.program.Source {
+		return nil, nil, errors.New("this executable holds another program")
+	}
+	facts := &report.Facts{}
+	err := json.Unmarshal([]byte(e.program.Facts), facts)
+	return facts, nil, err
+}
+
+func (e *engine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic) {
+	begin(now, seed)
+	returned := false
+	defer func() {
+		if !returned {
+			line := panicLine()
+			panicked = rt.PanicOf(recover())
+			value, err, panicked.Line = nil, nil, line
+		}
+	}()
+	e.program.Reset()
+	value, err = e.program.Run(call)
+	returned = true
+	return value, err, nil
+}
+
+// panicLine returns where in the program's text the panic under way began. It must be called by the deferred function that recovers.
+func panicLine() int {
+	var pcs [256]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	panicked := false
+	for {
+		f, more := frames.Next()
+		switch {
+		case !panicked:
+			panicked = f.Function == "runtime.gopanic"
+		case strings.HasPrefix(f.Function, "tool.") && strings.HasSuffix(f.File, "program.go"):
+			return f.Line
+		}
+		if !more {
+			return 0
+		}
+	}
+}
+
+// OnSleep sets what a program of the runs to come waits in when it sleeps.
+func (e *engine) OnSleep(wait func(time.Duration)) { env.OnSleep(wait) }
+
+func (e *engine) Reads() (int, int) {
+	r := env.Reads()
+	return r.Clock, r.Randomness
+}
+
+func (e *engine) Encode(v any) (json.RawMessage, error) { return rt.Encode(v) }
+
+// Zero sets a package variable to its zero value.
+func Zero[T any](p *T) {
+	var zero T
+	*p = zero
+}
+
+var _ serve.Engine = (*engine)(nil)
+
+// ready reports what confinement did.
+func ready(out interface{ Write([]byte) (int, error) }, layers map[string]string) error {
+	var wr wire.Builder
+	if err := (&wire.Ready{Layers: layers}).Put(&wr); err != nil {
+		return err
+	}
+	_, err := out.Write(wr.Finish())
+	return err
+}

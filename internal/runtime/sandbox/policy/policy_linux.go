@@ -1,0 +1,112 @@
+// Package policy says what confined processes may ask of the kernel. It is the one list for runners and native executables.
+package policy
+
+import (
+	"runtime"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// mapFlags are the kinds of mapping that count against RLIMIT_DATA as soon as they can be written to. Shared ones and those that grow
+// downwards count nowhere: a gigabyte of each has been touched under a limit of a quarter of it.
+const mapFlags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_FIXED_NOREPLACE | unix.MAP_NORESERVE | unix.MAP_STACK
+
+// syscallPolicy is an allow-list: memory, threads of this process, time, the pipes that are open. The list belongs to
+// the Go version of go.mod; the whole corpus runs with otherwise = kill too, so that a newer runtime's needs show. A process may signal
+// itself alone, which is pid.
+func syscalls(otherwise seccomp.Action, pid uint64) seccomp.Policy {
+	names := []string{
+		"read", "write", "close", "pread64",
+		"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "restart_syscall", "sched_yield", "sched_getaffinity", "getcpu",
+		"munmap", "madvise", "mincore", "brk",
+		"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "rt_sigtimedwait",
+		"gettid", "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "getrandom",
+		"epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2",
+		"set_robust_list", "rseq", "exit", "exit_group",
+	}
+	if runtime.GOARCH == "amd64" {
+		names = append(names, "epoll_wait", "time")
+	}
+	if wire.RaceBuild { // the detector's runtime
+		names = append(names, "personality", "fcntl", "readlinkat")
+	}
+	arg := func(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {
+		return seccomp.NameWithConditions{Name: name, Conditions: conditions}
+	}
+	only := func(argument uint32, bits uint64) seccomp.Condition {
+		return seccomp.Condition{Argument: argument, Operation: seccomp.BitsNotSet, Value: ^bits}
+	}
+	return seccomp.Policy{
+		DefaultAction: otherwise,
+		Syscalls: []seccomp.SyscallGroup{
+			{Action: seccomp.ActionAllow, Names: names},
+			{Action: seccomp.ActionAllow, NamesWithCondtions: []seccomp.NameWithConditions{
+				arg("mmap", only(2, unix.PROT_READ|unix.PROT_WRITE), only(3, mapFlags)),
+				arg("mprotect", only(2, unix.PROT_READ|unix.PROT_WRITE)),
+				arg("tgkill", seccomp.Condition{Argument: 0, Operation: seccomp.Equal, Value: pid}),
+				arg("prlimit64", seccomp.Condition{Argument: 0, Operation: seccomp.Equal, Value: 0}, seccomp.Condition{Argument: 2, Operation: seccomp.Equal, Value: 0}),
+				arg("prctl", seccomp.Condition{Argument: 0, Operation: seccomp.Equal, Value: unix.PR_SET_VMA}),
+			}},
+			// The C library tries clone3 first and takes another way only when there is no such call.
+			{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}},
+		},
+	}
+}
+
+// Seccomp returns the filter for a process that loads it itself: what is not allowed fails with EPERM, or kills the process.
+func Seccomp(kill bool, pid int) seccomp.Filter {
+	action := seccomp.ActionErrno
+	if kill {
+		action = seccomp.ActionKillProcess
+	}
+	return seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: syscalls(action, uint64(pid))}
+}
+
+// markedPID is no number that a process can have: the kernel's are below 2^22.
+const markedPID = 0x7fc0ffee
+
+// Confinement returns what a native executable must put on itself.
+func Confinement(kill bool) (*wire.Confinement, error) {
+	filter := Seccomp(kill, markedPID)
+	program, err := filter.Policy.Assemble()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, err
+	}
+	c := &wire.Confinement{PID: markedPID}
+	for _, in := range raw {
+		c.Filter = append(c.Filter, wire.Instruction{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K})
+	}
+	abi, off := LandlockSupported()
+	if off != "" {
+		c.Off = off
+		return c, nil
+	}
+	attr := LandlockEverything(abi)
+	c.Landlock = &wire.Ruleset{ABI: abi, FS: attr.HandledAccessFS, Net: attr.HandledAccessNet, Scoped: attr.Scoped}
+	return c, nil
+}
+
+// Tools returns the filter for a compiler or linker: it may use files and memory and start threads, and has no sockets, no other processes, and
+// nothing of the machine. It is loaded on one thread.
+func Tools() seccomp.Filter {
+	return seccomp.Filter{NoNewPrivs: true, Policy: seccomp.Policy{
+		DefaultAction: seccomp.ActionAllow,
+		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno, Names: []string{
+			"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "recvfrom", "recvmsg", "io_uring_setup", "io_uring_enter", "io_uring_register",
+			"ptrace", "kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "setns", "unshare", "kcmp",
+			"mount", "umount2", "pivot_root", "chroot", "move_mount", "fsopen", "fsmount", "open_tree", "mount_setattr", "open_by_handle_at",
+			"bpf", "perf_event_open", "keyctl", "add_key", "request_key", "userfaultfd", "memfd_create", "memfd_secret", "init_module", "finit_module", "delete_module", "kexec_load",
+			"chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown", "fchownat", "mknod", "mknodat", "symlink", "symlinkat", "link", "linkat", "setxattr", "lsetxattr", "fsetxattr",
+			"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "capset", "personality", "reboot", "swapon", "swapoff", "syslog",
+			"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday", "sethostname", "setdomainname", "quotactl", "acct",
+		}}},
+	}}
+}

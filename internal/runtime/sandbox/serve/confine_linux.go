@@ -1,0 +1,88 @@
+package serve
+
+import (
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// Threads: a runner may not make threads, it has as many as it will ever need before it is confined. The Go runtime needs one for
+// procs, one that waits at the pipe, one in the poller, two for itself, and now and then one for each that is about to
+// sleep; it ends none that is idle. These come to the five or six that a start has made.
+const Threads = 8
+
+// AddressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
+const AddressSpace = 4 << 30
+
+// ThreadStack is the limit of the first thread's stack in bytes, more than the Go runtime needs there.
+const ThreadStack = 1 << 20
+
+// Untouched is the size of data, in bytes, that every runner maps and never writes to, mostly tables of the Go runtime and libraries. RLIMIT_DATA counts it.
+const Untouched = 64 << 20
+
+// LimitProcess sets the limits of the runner process, and leaves those that are lower already.
+func LimitProcess(cfg *wire.Config, layers map[string]string) {
+	var faults []string
+	limit := func(name string, resource int, value uint64) {
+		var now syscall.Rlimit
+		if syscall.Getrlimit(resource, &now) == nil {
+			value = min(value, now.Max)
+		}
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: value, Max: value}); err != nil {
+			faults = append(faults, name+": "+err.Error())
+		}
+	}
+	// Address space alone says little: an idle Go process has over a gigabyte of it. But page tables count nowhere else, and take a
+	// 512th part of what is mapped, even where it can only be read. Not RLIMIT_NPROC: it counts the user, not the process.
+	if !wire.RaceBuild { // the race detector maps terabytes of shadow
+		limit("data", syscall.RLIMIT_DATA, uint64(cfg.Memory+Untouched))
+		limit("as", syscall.RLIMIT_AS, uint64(AddressSpace+4*cfg.Memory))
+	}
+	limit("stack", syscall.RLIMIT_STACK, ThreadStack) // the first thread's stack grows by itself, and does not count as data
+	limit("cpu", syscall.RLIMIT_CPU, uint64(cfg.CPUSeconds))
+	limit("nofile", syscall.RLIMIT_NOFILE, 16)
+	limit("fsize", syscall.RLIMIT_FSIZE, 0)
+	limit("core", syscall.RLIMIT_CORE, 0)
+	nameProcess() // while the process may still write it
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0); errno != 0 {
+		faults = append(faults, "dumpable: "+errno.Error())
+	}
+	layers["rlimits"] = onOff(faults)
+}
+
+// nameProcess sets the name that ps shows without the command line; a file without a name would give it its number.
+func nameProcess() {
+	if fd, err := syscall.Open("/proc/self/comm", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil {
+		syscall.Write(fd, []byte("recurgent-runner")) // of which the kernel keeps 15 bytes
+		syscall.Close(fd)
+	}
+}
+
+func onOff(faults []string) string {
+	if len(faults) > 0 {
+		return "off (" + strings.Join(faults, "; ") + ")"
+	}
+	return "on"
+}
+
+// Observe reports which namespaces and which user the process has of its own.
+func Observe(cfg *wire.Config, layers map[string]string) {
+	mine := wire.Namespaces()
+	for layer, parents := range cfg.Namespaces {
+		switch own := mine[layer]; {
+		case own == "":
+			layers[layer] = "off (unknown)"
+		case own == parents:
+			layers[layer] = "off"
+		default:
+			layers[layer] = "on"
+		}
+	}
+	if os.Getuid() == wire.Nobody && os.Geteuid() == wire.Nobody {
+		layers["uid"] = "on"
+	} else {
+		layers["uid"] = "off"
+	}
+}
