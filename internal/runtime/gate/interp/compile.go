@@ -18,6 +18,7 @@ type compiler struct {
 	consts   map[constKey]uintptr
 	folded   map[ssa.Instruction]bool  // compiled as a part of the instructions that use their values
 	assigned map[*ssa.Store]*ssa.BinOp // that store the result of an operation on what was there
+	shared   map[ssa.Value]ssa.Value   // by value: the one whose place it has
 	blocks   []*codeBlock
 }
 
@@ -29,7 +30,7 @@ type constKey struct {
 // newCompiler returns a compiler for frames of f, which begin with their head.
 func newCompiler(f *fn) *compiler {
 	c := &compiler{mc: f.mc, f: f, offs: map[ssa.Value]uintptr{}, consts: map[constKey]uintptr{},
-		folded: map[ssa.Instruction]bool{}, assigned: map[*ssa.Store]*ssa.BinOp{}}
+		folded: map[ssa.Instruction]bool{}, assigned: map[*ssa.Store]*ssa.BinOp{}, shared: map[ssa.Value]ssa.Value{}}
 	c.alloc(rtypeOf(reflect.TypeFor[*frameHead]()))
 	return c
 }
@@ -72,6 +73,7 @@ func (f *fn) prepare() {
 	for _, b := range f.ssa.Blocks {
 		c.fold(b)
 	}
+	c.share(f.ssa)
 	for _, b := range f.ssa.Blocks {
 		c.block(b)
 	}

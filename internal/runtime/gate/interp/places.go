@@ -108,6 +108,9 @@ func (c *compiler) resultAndOK(v ssa.Value, commaOk bool) (result, ok uintptr) {
 
 // off returns where a value stands in the frame.
 func (c *compiler) off(v ssa.Value) uintptr {
+	if of, ok := c.shared[v]; ok {
+		v = of
+	}
 	if off, ok := c.offs[v]; ok {
 		return off
 	}
