@@ -38,46 +38,77 @@ func buildError(step string, said []byte, err error) *BuildError {
 	return &BuildError{Step: step, Text: strings.ToValidUTF8(string(said[:min(len(said), 4<<10)]), "?"), Err: err}
 }
 
-// mainText is package main of every executable.
-const mainText = `package main
+// mainText is package main of an executable with that many programs: one, but for tests that build many at once.
+func mainText(programs int) string {
+	var imports, list strings.Builder
+	for i := range programs {
+		fmt.Fprintf(&imports, "\tp%d %q\n", i, packagePath(i))
+		fmt.Fprintf(&list, ", p%d.RecurgentNativeProgram", i)
+	}
+	return "package main\n\nimport (\n\tsupport \"" + supportPath + "\"\n" + imports.String() + ")\n\nfunc main() { support.Main(" + list.String()[2:] + ") }\n"
+}
 
-import (
-	support "` + supportPath + `"
-	"tool"
-)
+// packagePath is the path of a program's package: "tool", and "tool1" and so on for those behind the first.
+func packagePath(i int) string {
+	if i == 0 {
+		return "tool"
+	}
+	return fmt.Sprintf("tool%d", i)
+}
 
-func main() { support.Main(tool.RecurgentNativeProgram) }
-`
-
-// build compiles and links the text and moves the executable to its place in the cache.
-func (b *Builder) build(ctx context.Context, text, to string) error {
+// build compiles and links the texts and moves the executable to its place in the cache.
+func (b *Builder) build(ctx context.Context, texts []string, to string) error {
 	dir, err := os.MkdirTemp(b.dir("tmp"), "build-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	packages := filepath.Join("..", "..", b.packagesDir())
-	config, err := os.ReadFile(filepath.Join(b.dir(b.packagesDir()), "packages"))
+	steps, err := b.steps(dir, texts)
 	if err != nil {
 		return err
 	}
-	shared := strings.ReplaceAll(string(config), "@", packages)
-	for name, content := range map[string]string{"program.go": text, "main.go": mainText, "tool.cfg": "importmap " + allow.Host + "=" + allow.HostPath + "\n" + shared,
-		"main.cfg": shared + "packagefile tool=tool.a\n", "link.cfg": shared + "packagefile tool=tool.a\npackagefile main=main.a\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			return err
-		}
-	}
-	compile := func(path string) wire.ToolStep {
-		return wire.ToolStep{Tool: b.opts.Toolchain.tool("compile"), Args: []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version),
-			"-c", "1", "-importcfg", path + ".cfg", "-o", path + ".a", map[string]string{"tool": "program.go", "main": "main.go"}[path]}}
-	}
-	link := wire.ToolStep{Tool: b.opts.Toolchain.tool("link"), Args: []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid=", "-importcfg", "link.cfg", "-o", "program", "main.a"}}
-	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Exec: filepath.Dir(link.Tool), Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: []wire.ToolStep{compile("tool"), compile("main"), link}}
+	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Exec: filepath.Dir(b.opts.Toolchain.tool("compile")), Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
 	if said, err := b.opts.Run(ctx, tools); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return buildError("compile and link", said, err)
 	}
 	return adopt(filepath.Join(dir, "program"), to)
+}
+
+// steps writes what the tools read and returns how they are called: the compiler for each program and for package main, then the linker.
+func (b *Builder) steps(dir string, texts []string) ([]wire.ToolStep, error) {
+	list, err := os.ReadFile(filepath.Join(b.dir(b.packagesDir()), "packages"))
+	if err != nil {
+		return nil, err
+	}
+	packages := strings.ReplaceAll(string(list), "@", filepath.Join("..", "..", b.packagesDir()))
+	files := map[string]string{"host.cfg": "importmap " + allow.Host + "=" + allow.HostPath + "\n" + packages}
+	var out []wire.ToolStep
+	compile := func(path, config, source, text string) {
+		files[source] = text
+		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a", source}
+		out = append(out, wire.ToolStep{Tool: b.opts.Toolchain.tool("compile"), Args: args})
+		packages += "packagefile " + path + "=" + path + ".a\n"
+	}
+	for i, text := range texts {
+		source := filepath.Join(packagePath(i), "program.go")
+		if err := os.Mkdir(filepath.Join(dir, packagePath(i)), 0o755); err != nil {
+			return nil, err
+		}
+		compile(packagePath(i), "host.cfg", source, text)
+	}
+	files["main.cfg"] = packages
+	compile("main", "main.cfg", "main.go", mainText(len(texts)))
+	files["link.cfg"] = packages
+	out = append(out, wire.ToolStep{Tool: b.opts.Toolchain.tool("link"), Args: []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid=", "-importcfg", "link.cfg", "-o", "program", "main.a"}})
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // adopt copies what a build has made to its place, where only whole files stand. The directory is the tools' own: nothing there is

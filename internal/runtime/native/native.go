@@ -108,7 +108,7 @@ func (b *Builder) Build(ctx context.Context, source string) (*Executable, error)
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.build(ctx, text, e.Path); err != nil {
+	if err := b.build(ctx, []string{text}, e.Path); err != nil {
 		return nil, err
 	}
 	return e, b.prune(e.Path)

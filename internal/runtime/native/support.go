@@ -30,7 +30,7 @@ const buildFlags = "GOAMD64=v1 CGO_ENABLED=0"
 // supportVersion names what an executable holds beside its program: our packages, those of the toolchain, the way of building.
 func (b *Builder) supportVersion() (string, error) {
 	h := sha256.New()
-	fmt.Fprint(h, b.opts.Toolchain.Version, "\n", buildFlags, "\n", mainText)
+	fmt.Fprint(h, b.opts.Toolchain.Version, "\n", buildFlags, "\n", mainText(1))
 	err := b.eachSource(func(name string, data []byte) error {
 		fmt.Fprintln(h, name, len(data))
 		h.Write(data)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -25,9 +26,10 @@ type Pool struct {
 	killing      bool              // forbidden system calls kill (tests)
 	namespaces   map[string]string // the daemon's own
 	readyTimeout time.Duration
-	layers       []string // what the canary had and every runner must have
-	most         int      // processes at once
-	tasks        string   // the same in words, for the status
+	layers       []string                          // what the canary had and every runner must have
+	confinement  func() (*wire.Confinement, error) // for native executables
+	most         int                               // processes at once
+	tasks        string                            // the same in words, for the status
 
 	stop context.Context // ends with Close
 	end  context.CancelCauseFunc
@@ -84,6 +86,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	waiting := min(o.Waiting, most/2)
 	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), fetcher: fetcher, most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
 	p.namespaces, p.killing, p.readyTimeout = wire.Namespaces(), h.kill, readyTimeout
+	p.confinement = sync.OnceValues(func() (*wire.Confinement, error) { return policy.Confinement(h.kill) })
 	if h.ready > 0 {
 		p.readyTimeout = h.ready
 	}

@@ -47,11 +47,18 @@ func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 }
 
 func (p *Pool) spawnOnce(from *image) (*runner, error) {
+	cfg := p.childConfig(false)
+	if from != p.image { // a native executable
+		var err error
+		if cfg.Confine, err = p.confinement(); err != nil {
+			return nil, err
+		}
+	}
 	r, err := p.start(from)
 	if err != nil {
 		return nil, err
 	}
-	ready, err := r.setup(p.childConfig(false), p.readyTimeout)
+	ready, err := r.setup(cfg, p.readyTimeout)
 	if err == nil {
 		err = missingLayer(p.layers, ready)
 	}

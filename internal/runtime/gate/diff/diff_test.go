@@ -18,10 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/tools/txtar"
-
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
-	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/corpus"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
@@ -37,115 +35,13 @@ type result = native.Result
 
 func readCorpus(t testing.TB) []entry {
 	t.Helper()
-	files, err := filepath.Glob("testdata/corpus/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpus: %v", err)
-	}
-	var out []entry
-	seen := map[string]bool{}
-	for _, name := range files {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range a.Files {
-			e := entry{name: strings.TrimSuffix(filepath.Base(name), ".txt") + "/" + f.Name, source: string(f.Data)}
-			if seen[e.name] {
-				t.Fatalf("two programs are called %s", e.name)
-			}
-			seen[e.name] = true
-			for line := range strings.Lines(e.source) {
-				if args, ok := strings.CutPrefix(strings.TrimSpace(line), "//args "); ok {
-					e.calls = append(e.calls, args)
-				}
-			}
-			if len(e.calls) == 0 {
-				e.calls = []string{"[]"}
-			}
-			out = append(out, e)
-		}
-	}
-	return append(append(out, readBriefs(t)...), readSnippets(t)...)
-}
-
-// readBriefs makes programs of those written without package clause and imports, which may use try.
-func readBriefs(t testing.TB) []entry {
-	t.Helper()
-	files, err := filepath.Glob("testdata/corpus/*.brief")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no briefs: %v", err)
-	}
-	var out []entry
-	for _, name := range files {
-		a, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range a.Files {
-			e := entry{name: strings.TrimSuffix(filepath.Base(name), ".brief") + "/" + f.Name}
-			body := string(f.Data)
-			for line := range strings.Lines(body) {
-				if args, ok := strings.CutPrefix(strings.TrimSpace(line), "//args "); ok {
-					e.calls = append(e.calls, args)
-				}
-			}
-			if len(e.calls) == 0 {
-				e.calls = []string{"[]"}
-			}
-			if strings.Contains(body, "try(") {
-				body += try
-			}
-			e.source = head(body) + body
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// try is what a brief may call to have a panic's text.
-const try = `
-func try(f func()) (text string) {
-	defer func() {
-		if r := recover(); r != nil {
-			text = fmt.Sprint(r)
-		}
-	}()
-	f()
-	return "no panic"
-}
-`
-
-// head returns the package clause and the imports that a text needs.
-func head(text string) string {
-	var b strings.Builder
-	b.WriteString("package tool\n\nimport (\n\t\"recurgent\"\n")
-	for _, p := range allow.Packages() {
-		if p.Path != allow.Host && p.Path != "math/rand" && p.Path != "crypto/rand" && regexp.MustCompile(`\b`+p.Name()+`\.[A-Z]`).MatchString(text) {
-			fmt.Fprintf(&b, "\t%q\n", p.Path)
-		}
-	}
-	b.WriteString(")\n\n")
-	return b.String()
-}
-
-// readSnippets makes a program of each line of the snippets.
-func readSnippets(t testing.TB) []entry {
-	t.Helper()
-	data, err := os.ReadFile("testdata/corpus/snippets.lines")
+	all, err := corpus.Read("testdata/corpus")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []entry
-	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		name, expr, ok := strings.Cut(line, " | ")
-		if !ok {
-			t.Fatalf("no program: %s", line)
-		}
-		out = append(out, entry{name: "snippets/" + name, calls: []string{"[]"}, source: head(expr) +
-			"type runtimeError interface {\n\terror\n\tRuntimeError()\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn " + expr + ", nil\n}\n"})
+	for _, e := range all {
+		out = append(out, entry{e.Name, e.Source, e.Calls})
 	}
 	return out
 }
@@ -153,22 +49,18 @@ func readSnippets(t testing.TB) []entry {
 // TestDifferential compares every call of every program of the corpus with its native run. DIFF_ONLY lists, with commas, what names of
 // the programs to run contain.
 func TestDifferential(t *testing.T) {
-	corpus := readCorpus(t)
+	programs := readCorpus(t)
 	if only := os.Getenv("DIFF_ONLY"); only != "" {
-		var some []entry
-		for _, e := range corpus {
-			if slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(e.name, part) }) {
-				some = append(some, e)
-			}
-		}
-		corpus = some
+		programs = slices.DeleteFunc(programs, func(e entry) bool {
+			return !slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(e.name, part) })
+		})
 	}
-	want := runNatively(t, corpus)
+	want := runNatively(t, programs)
 	g, err := gate.New(gate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range corpus {
+	for _, e := range programs {
 		t.Run(e.name, func(t *testing.T) {
 			for i, got := range runHere(t, g, e) {
 				w, ok := want[got.Name]

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/corpus"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/selftest"
 )
 
@@ -17,12 +18,12 @@ func TestAnswersAreThoseOfGo(t *testing.T) {
 	if len(programs) < 30 {
 		t.Fatalf("only %d programs", len(programs))
 	}
-	var corpus []entry
+	var entries []entry
 	for _, p := range programs {
 		body := p.Source[len("package tool\n"):]
-		corpus = append(corpus, entry{name: p.Name, source: head(body) + body, calls: []string{"[]"}})
+		entries = append(entries, entry{name: p.Name, source: corpus.Head(body) + body, calls: []string{"[]"}})
 	}
-	native := runNatively(t, corpus)
+	native := runNatively(t, entries)
 	g, err := gate.New(gate.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,7 @@ func TestAnswersAreThoseOfGo(t *testing.T) {
 		if want.Error != "" || want.Panic != "" || want.Encode != "" || !sameJSON(want.Value, json.RawMessage(p.Want)) {
 			t.Errorf("%s: natively %s, expected is %s", p.Name, want.Value, p.Want)
 		}
-		corpus[i].source = p.Source
-		compare(t, runHere(t, g, corpus[i])[0], want)
+		entries[i].source = p.Source
+		compare(t, runHere(t, g, entries[i])[0], want)
 	}
 }

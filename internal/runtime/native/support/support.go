@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,25 +28,31 @@ type Program struct {
 	Run    func(*recurgent.Call) (any, error)
 }
 
-// Main is the whole of an executable's process: it confines the process, then serves the daemon until the pipe closes.
-func Main(p Program) {
+// Main is the whole of an executable's process: it confines the process, then serves the daemon until the pipe closes. Tests build executables of
+// many programs; a process runs the one that it is asked to load.
+func Main(all ...Program) {
 	in, out := serve.Pipe()
 	base := runtime.NumGoroutine()
 	cfg, err := confine(in, out)
 	if err == nil {
-		err = serve.Serve(serve.Runner{Config: cfg, In: in, Out: out, Engine: &engine{program: p}, Goroutines: base})
+		err = serve.Serve(serve.Runner{Config: cfg, In: in, Out: out, Engine: &engine{all: all}, Goroutines: base})
 	}
 	os.Exit(serve.ExitCode(err))
 }
 
-// An engine is the serve.Engine of the one program.
-type engine struct{ program Program }
+// An engine is the serve.Engine of programs that are there already.
+type engine struct {
+	all     []Program
+	program *Program
+}
 
-// Load takes the program that is there already, and no other.
+// Load takes the program with that source.
 func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
-	if source != e.program.Source {
+	i := slices.IndexFunc(e.all, func(p Program) bool { return p.Source == source })
+	if i < 0 {
 		return nil, nil, errors.New("this executable holds another program")
 	}
+	e.program = &e.all[i]
 	facts := &report.Facts{}
 	err := json.Unmarshal([]byte(e.program.Facts), facts)
 	return facts, nil, err
@@ -77,7 +84,7 @@ func panicLine() int {
 		switch {
 		case !panicked:
 			panicked = f.Function == "runtime.gopanic"
-		case strings.HasPrefix(f.Function, "tool.") && strings.HasSuffix(f.File, "program.go"):
+		case strings.HasPrefix(f.Function, "tool") && strings.HasSuffix(f.File, "program.go"):
 			return f.Line
 		}
 		if !more {

@@ -1,0 +1,115 @@
+// Package corpus reads the programs by which the ways of running programs are compared. Only tests import this package.
+package corpus
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+)
+
+// An Entry is one program with the calls to compare. A line "//args [...]" is one call.
+type Entry struct {
+	Name, Source string
+	Calls        []string // JSON arrays
+}
+
+// Read returns all programs of a directory: whole ones (.txt), those written without package clause and imports, which may use try (.brief), and
+// those that are one expression (snippets.lines).
+func Read(dir string) ([]Entry, error) {
+	var out []Entry
+	seen := map[string]bool{}
+	for _, kind := range []string{".txt", ".brief"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*"+kind))
+		if err != nil || len(files) == 0 {
+			return nil, fmt.Errorf("no programs *%s in %s: %w", kind, dir, err)
+		}
+		for _, file := range files {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range a.Files {
+				e := entry(strings.TrimSuffix(filepath.Base(file), kind)+"/"+f.Name, string(f.Data), kind == ".brief")
+				if seen[e.Name] {
+					return nil, fmt.Errorf("two programs are called %s", e.Name)
+				}
+				seen[e.Name] = true
+				out = append(out, e)
+			}
+		}
+	}
+	snippets, err := readSnippets(filepath.Join(dir, "snippets.lines"))
+	return append(out, snippets...), err
+}
+
+func entry(name, text string, brief bool) Entry {
+	e := Entry{Name: name, Source: text}
+	for line := range strings.Lines(text) {
+		if args, ok := strings.CutPrefix(strings.TrimSpace(line), "//args "); ok {
+			e.Calls = append(e.Calls, args)
+		}
+	}
+	if len(e.Calls) == 0 {
+		e.Calls = []string{"[]"}
+	}
+	if brief {
+		if strings.Contains(text, "try(") {
+			text += try
+		}
+		e.Source = Head(text) + text
+	}
+	return e
+}
+
+// try is what a brief may call to have a panic's text.
+const try = `
+func try(f func()) (text string) {
+	defer func() {
+		if r := recover(); r != nil {
+			text = fmt.Sprint(r)
+		}
+	}()
+	f()
+	return "no panic"
+}
+`
+
+// Head returns the package clause and the imports that a text needs.
+func Head(text string) string {
+	var b strings.Builder
+	b.WriteString("package tool\n\nimport (\n\t\"recurgent\"\n")
+	for _, p := range allow.Packages() {
+		if p.Path != allow.Host && p.Path != "math/rand" && p.Path != "crypto/rand" && regexp.MustCompile(`\b`+p.Name()+`\.[A-Z]`).MatchString(text) {
+			fmt.Fprintf(&b, "\t%q\n", p.Path)
+		}
+	}
+	b.WriteString(")\n\n")
+	return b.String()
+}
+
+// readSnippets makes a program of each line.
+func readSnippets(file string) ([]Entry, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var out []Entry
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		name, expr, ok := strings.Cut(line, " | ")
+		if !ok {
+			return nil, fmt.Errorf("no program: %s", line)
+		}
+		out = append(out, Entry{Name: "snippets/" + name, Calls: []string{"[]"}, Source: Head(expr) +
+			"type runtimeError interface {\n\terror\n\tRuntimeError()\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn " + expr + ", nil\n}\n"})
+	}
+	return out, nil
+}
