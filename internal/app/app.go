@@ -65,6 +65,7 @@ type facts struct {
 	version, dataDir, provider, model string
 	runners                           int
 	sandbox                           sandbox.Level
+	durability                        string
 }
 
 // A step undoes a part of the App. It hurries when ctx ends.
@@ -127,7 +128,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 		a.log.Warn().Msg("programs run in processes of their own, but nothing else confines them: run only models that you trust")
 	}
 	a.log.Info().Msg(status.String())
-	a.facts = facts{build.Version, o.DataDir, model.Name(), modelName(o), o.Runners, status.Level}
+	a.facts = facts{build.Version, o.DataDir, model.Name(), modelName(o), o.Runners, status.Level, o.Durability}
 	return nil
 }
 
@@ -174,7 +175,7 @@ func (a *App) Start() {
 	}()
 	f := a.facts
 	a.log.Info().Str("version", f.version).Str("address", a.Addr()).Str("data_dir", f.dataDir).Str("provider", f.provider).
-		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Msg("ready")
+		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Str("durability", f.durability).Msg("ready")
 }
 
 // Failed receives the error when the server ends by itself. Stop is due then, too.

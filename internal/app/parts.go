@@ -64,6 +64,13 @@ func (a *App) openStore(o Options) (store.Store, error) {
 		so.Now = o.Now
 	}
 	so.Logger = a.log
+	var err error
+	if so.Interval, err = o.interval(); err != nil {
+		return nil, err
+	}
+	if so.Interval > 0 {
+		a.log.Warn().Str("durability", o.Durability).Msg("replies do not wait for the disk: a power cut takes the calls of the last interval; adoptions and operations of people are always synced")
+	}
 	tighten(o.DataDir, a.log)
 	s, err := disk.Open(o.DataDir, so)
 	if errors.Is(err, store.ErrInUse) {
@@ -115,7 +122,7 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
-	run, err := newServices(ctx, ro, o.Engine, p.build, tick)
+	run, err := newServices(ctx, ro, o, p.build, tick)
 	if err != nil {
 		return err
 	}

@@ -25,13 +25,13 @@ type services struct {
 }
 
 // newServices wires the services around one runtime. Begin starts maintenance, which checks every tick whether it is due.
-func newServices(ctx context.Context, ro runtime.Options, engine string, b Build, tick time.Duration) (*services, error) {
+func newServices(ctx context.Context, ro runtime.Options, o Options, b Build, tick time.Duration) (*services, error) {
 	run, err := runtime.New(ctx, ro)
 	if err != nil {
 		return nil, err
 	}
 	op, err := operator.New(operator.Options{Store: ro.Store, Sandbox: ro.Sandbox, Calls: run, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
-		Model: ro.Model, Engine: engine, Version: b.Version, Revision: b.Revision, MaintenanceTick: tick})
+		Model: ro.Model, Engine: o.Engine, Durability: o.Durability, Version: b.Version, Revision: b.Revision, MaintenanceTick: tick})
 	if err != nil {
 		return nil, err
 	}

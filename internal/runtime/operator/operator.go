@@ -35,11 +35,12 @@ type Options struct {
 	Logger  zerolog.Logger
 	Now     func() time.Time // nil: time.Now
 
-	Provider string // name of the provider, for Version
-	Model    string // the default model, for Version
-	Engine   string // the setting of what runs programs, for Version
-	Version  string // of the daemon
-	Revision string // of its source, "" if unknown
+	Provider   string // name of the provider, for Version
+	Model      string // the default model, for Version
+	Engine     string // the setting of what runs programs, for Version
+	Durability string // the setting of when calls are synced, for Version
+	Version    string // of the daemon
+	Revision   string // of its source, "" if unknown
 
 	MaintenanceTick time.Duration // how often to check whether maintenance is due; 0: every minute
 }
@@ -78,11 +79,8 @@ func New(o Options) (*Operator, error) {
 	return &Operator{o: o, store: held, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: trail.New(held, applyVerdict)}, nil
 }
 
-// What this daemon can be so far: there is one kind of store, which syncs the commit of every call before it is answered.
-const (
-	storeDisk        = "disk"
-	durabilityAlways = "always"
-)
+// storeDisk is the one kind of store that there is.
+const storeDisk = "disk"
 
 // VersionInfo is the body of GET /v1/version.
 type VersionInfo struct {
@@ -98,7 +96,7 @@ type VersionInfo struct {
 	Engine              string         `json:"engine"`     // the setting: auto, ssa or yaegi
 	Tier                string         `json:"tier"`       // the highest that programs run on here: engine
 	Store               string         `json:"store"`      // where things are kept: disk
-	Durability          string         `json:"durability"` // of a call that was answered: always, its commit is synced
+	Durability          string         `json:"durability"` // when the commit of a call is synced: always, before its reply, or interval:DURATION
 	Sandbox             sandbox.Status `json:"sandbox"`
 	KnownToolsPrompt    int            `json:"known_tools_prompt_limit"`
 	MaxRepairsBeforeGen int            `json:"max_repairs_before_regen"`
@@ -109,7 +107,7 @@ func (o *Operator) Version() VersionInfo {
 	p := o.calls.Policy()
 	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision, ToolstoreSchema: agent.SchemaVersion,
 		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, GoVersion: goruntime.Version(),
-		Engine: o.o.Engine, Tier: runtime.TierEngine, Store: storeDisk, Durability: durabilityAlways, Sandbox: o.box.Status(),
+		Engine: o.o.Engine, Tier: runtime.TierEngine, Store: storeDisk, Durability: o.o.Durability, Sandbox: o.box.Status(),
 		KnownToolsPrompt: p.KnownToolsPromptLimit, MaxRepairsBeforeGen: p.MaxRepairsBeforeRegen}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -161,7 +162,7 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 			return err
 		}
 	}
-	if err := p.n.commit(ctx, &commit{entry: e, tail: w.Buf}); err != nil {
+	if err := p.n.commit(ctx, &commit{entry: e, tail: w.Buf, late: p.n.o.Interval > 0 && !adopts(c)}); err != nil {
 		return err
 	}
 	if e.Record != nil {
@@ -170,6 +171,12 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 	}
 	setCounters(&c.Log, e.Counters)
 	return nil
+}
+
+// adopts reports whether the call brings a program or a tool.
+func adopts(c *store.CallCommit) bool {
+	return slices.ContainsFunc(c.Artifacts, func(a agent.ArtifactChange) bool { return a.Generation != nil }) ||
+		slices.ContainsFunc(c.Tools, func(t store.ToolChange) bool { return t.Register != nil })
 }
 
 // Call is part of store.Namespace.

@@ -9,6 +9,10 @@
 // Costs do not grow with what is stored: sessions, histories and artifacts are read on demand and kept
 // in bounded caches. Only the registry and a few figures of each artifact are held in memory in full.
 //
+// With Options.Interval calls are acknowledged before their entries are synced. A power cut then takes at most the newest calls of an interval:
+// each entry says from where on the entries before it were not known to be on disk, so that the replay can distinguish a missing tail, which
+// it drops whole, from damage. Files are written only after the journal is synced, and so are never ahead of it.
+//
 // # Parts
 //
 // A Store has a sequencer, through which every change goes; a flusher, which writes the files after the journal; and a

@@ -15,6 +15,7 @@ import (
 // entries in order onto the files gives what the files would be. The keys are short because every call writes them.
 type entry struct {
 	// Assigned when the entry is planned.
+	Unsure    uint64   `json:"w,omitempty"` // first lsn that was not known to be on disk when this was written; 0: all before it were
 	Seq       int      `json:"q,omitempty"` // of the record
 	Counters  [5]int64 `json:"n,omitzero"`  // the log's artifact counters
 	Revisions []int64  `json:"v,omitempty"` // of each changed artifact, afterwards

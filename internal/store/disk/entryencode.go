@@ -150,6 +150,9 @@ func rawMember(w *jsonenc.Writer, name string, v json.RawMessage) json.RawMessag
 // appendHead appends the assigned part of a call's entry, with the opening brace and a comma behind it.
 func (e *entry) appendHead(b []byte) []byte {
 	w := jsonenc.Writer{Buf: append(b, '{')}
+	if e.Unsure > 0 {
+		w.Int("w", int64(e.Unsure)) // first: see unsureOf
+	}
 	if e.Seq > 0 {
 		w.Int("q", int64(e.Seq))
 	}

@@ -71,7 +71,7 @@ func (f *flusher) round(full bool) {
 		err = f.sequencer.reopen()
 	}
 	write := f.sync
-	if full {
+	if full || f.sequencer.lost() {
 		write = f.writeCheckpoint
 	}
 	if err = errors.Join(err, write()); err != nil {
@@ -127,7 +127,9 @@ func (f *flusher) create(n *namespace) error {
 // written.
 func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
 	lsn, list = f.gather(full)
-	err = f.health.doubt() // it is set before the lock that gather waits for is released
+	if err = f.health.doubt(); err == nil { // it is set before the lock that gather waits for is released
+		err = f.sequencer.settle() // the files are never ahead of the journal
+	}
 	for _, w := range list {
 		if err == nil {
 			err = w.write(full, f.exporting > 0)

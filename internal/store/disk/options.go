@@ -16,6 +16,10 @@ type Options struct {
 	Logger zerolog.Logger   // what a person should know: files moved aside, a full disk
 	FS     vfs.FS           // nil: the directory's own
 
+	// Interval is how long the journal entry of a call may wait for its sync: a power cut takes at most the calls of the last interval, the
+	// newest ones. 0: each is synced before it is acknowledged, as adoptions and all other changes always are.
+	Interval time.Duration
+
 	Flush      time.Duration // how far the files may be behind; negative: they follow only Sync and Close
 	Checkpoint time.Duration // how long the journal may keep entries, and usage figures be behind
 	Segment    int64         // bytes of a journal segment; two full ones cause a checkpoint
@@ -40,10 +44,15 @@ func DefaultOptions() Options {
 	return o
 }
 
+// maxInterval bounds Options.Interval: the files follow the journal after a second.
+const maxInterval = time.Second
+
 func (o *Options) validate() error {
 	switch {
 	case o.Now == nil:
 		return errors.New("disk.Options.Now is missing")
+	case o.Interval < 0 || o.Interval > maxInterval:
+		return errors.New("disk.Options.Interval must be 0 to 1 s")
 	case o.Flush == 0 || o.Checkpoint <= 0:
 		return errors.New("disk.Options.Flush and Checkpoint must be set")
 	case o.Segment < 1<<12 || o.LogSegment < 1<<8 || o.LogBytes < o.LogSegment:

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,11 @@ func (r *replay) run() ([]wal.Segment, error) {
 		return nil, err
 	}
 	next := r.s.applied + 1
+	if len(segments) > 0 {
+		if err := r.findEnd(&segments[len(segments)-1]); err != nil {
+			return nil, err
+		}
+	}
 	for _, seg := range segments {
 		if err := r.readDeletions(seg); err != nil {
 			return nil, err
@@ -51,9 +57,47 @@ func (r *replay) run() ([]wal.Segment, error) {
 	return segments, nil
 }
 
+// findEnd looks for where the newest segment ends if a power cut took entries that were not synced: of these any may be on disk, and none
+// counts behind the first that is missing. The segment then ends there.
+func (r *replay) findEnd(last *wal.Segment) error {
+	next, missing := last.First, uint64(0)
+	_, _, err := last.Read(r.s.root, func(lsn uint64, text []byte) error {
+		if missing == 0 && lsn > next {
+			missing = next
+		}
+		if unsure := unsureOf(text); unsure == 0 || unsure > missing {
+			missing = 0 // what is missing was synced: it is damaged
+		}
+		next = lsn + 1
+		return nil
+	})
+	if missing > 0 {
+		last.Limit = missing
+		r.s.log.Warn().Uint64("from", missing).Uint64("to", next-1).Msg("calls at the journal's end were not synced before a power cut, and are lost")
+	}
+	return err
+}
+
+// unsureOf reads entry.Unsure, which comes first in an entry's text.
+func unsureOf(text []byte) (lsn uint64) {
+	digits, ok := bytes.CutPrefix(text, []byte(`{"w":`))
+	if !ok {
+		return 0
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			break
+		}
+		lsn = 10*lsn + uint64(c-'0')
+	}
+	return lsn
+}
+
+var deleteKey = []byte(`"delete":[`)
+
 func (r *replay) readDeletions(seg wal.Segment) error {
 	_, _, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
-		if lsn <= r.checkpoint.LSN {
+		if lsn <= r.checkpoint.LSN || !bytes.Contains(text, deleteKey) {
 			return nil
 		}
 		e, err := decodeEntry(text)

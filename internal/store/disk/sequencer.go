@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
@@ -24,6 +25,7 @@ type sequencer struct {
 	frame   wal.Batch
 	head    []byte       // of the entry that is being put into the frame
 	changed []*namespace // by the batch in turn
+	timer   *time.Timer  // syncs entries that were acknowledged before; nil while there are none
 
 	waiting locks.Mutex
 	queue   []*commit // guarded by waiting
@@ -68,7 +70,8 @@ func (s *sequencer) process(batch []*commit) {
 	if planned == 0 {
 		return
 	}
-	if err := s.journal.Write(&s.frame); err != nil {
+	sync := slices.ContainsFunc(batch, func(c *commit) bool { return c.err == nil && !c.late })
+	if err := s.journal.Write(&s.frame, sync); err != nil {
 		s.health.fail(err)
 		for _, c := range batch {
 			if c.err == nil {
@@ -77,7 +80,15 @@ func (s *sequencer) process(batch []*commit) {
 		}
 		return
 	}
-	s.fsyncs.Add(1)
+	if sync {
+		s.fsyncs.Add(1)
+	} else if s.timer == nil {
+		s.timer = time.AfterFunc(s.o.Interval, func() {
+			if err := s.settle(); err != nil {
+				s.health.fail(err)
+			}
+		})
+	}
 	s.commits.Add(int64(planned))
 	s.written.Add(int64(s.frame.Size()))
 	s.apply(batch)
@@ -89,6 +100,26 @@ func (s *sequencer) process(batch []*commit) {
 	}
 }
 
+// settle syncs the entries of the journal that are not on disk yet.
+func (s *sequencer) settle() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopTimer()
+	before := s.journal.Durable()
+	err := s.journal.Sync()
+	if err == nil && s.journal.Durable() > before {
+		s.fsyncs.Add(1)
+	}
+	return err
+}
+
+func (s *sequencer) stopTimer() {
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+}
+
 // plan puts the entries of a batch into the frame, and returns how many there are.
 func (s *sequencer) plan(batch []*commit) (planned int) {
 	s.frame.Reset()
@@ -96,7 +127,10 @@ func (s *sequencer) plan(batch []*commit) (planned int) {
 		n.batch.reset()
 	}
 	s.changed = s.changed[:0]
-	next := s.journal.Next()
+	next, unsure := s.journal.Next(), s.journal.Durable()+1
+	if unsure == next {
+		unsure = 0
+	}
 	for _, c := range batch {
 		if c.err = s.health.ready(); c.err != nil {
 			continue
@@ -104,7 +138,7 @@ func (s *sequencer) plan(batch []*commit) (planned int) {
 		if n := c.entry.namespace; !slices.Contains(s.changed, n) {
 			s.changed = append(s.changed, n)
 		}
-		c.entry.lsn = next
+		c.entry.lsn, c.entry.Unsure = next, unsure
 		if c.err = s.prepare(c); c.err == nil {
 			planned++
 			next++
@@ -204,7 +238,7 @@ func (s *sequencer) reopen() error {
 func (s *sequencer) recovered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed && s.journal.Writable() {
+	if !s.closed && s.journal.Writable() && !s.journal.Lost() {
 		s.health.recovered()
 	}
 }
@@ -219,10 +253,18 @@ func (s *sequencer) rotate() error {
 	return s.journal.Rotate()
 }
 
-// cut drops the segments that hold only entries up to lsn.
+// lost reports whether acknowledged entries are in memory only.
+func (s *sequencer) lost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal.Lost()
+}
+
+// cut drops the segments that hold only entries up to lsn, which the files have: no entry is missed any more.
 func (s *sequencer) cut(lsn uint64) []wal.Segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.journal.Found()
 	return s.journal.Cut(lsn)
 }
 
@@ -230,5 +272,6 @@ func (s *sequencer) cut(lsn uint64) []wal.Segment {
 func (s *sequencer) closeJournal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stopTimer()
 	s.journal.Close()
 }

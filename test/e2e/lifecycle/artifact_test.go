@@ -35,6 +35,30 @@ func TestVersionSaysWhatStoredDataDependsOn(t *testing.T) {
 	}
 }
 
+// With an interval, calls are answered before they are synced: fewer syncs than calls. A kill takes none of them.
+func TestDurabilityInterval(t *testing.T) {
+	t.Parallel()
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}), "--durability", "interval:1s")
+	if got := d.Get("/v1/version")["durability"]; got != "interval:1s" {
+		t.Errorf("version: durability %v, want interval:1s", got)
+	}
+	session := d.Session("calculator")
+	d.Call(session, "add", 1, 2)
+	before := d.Metric("recurgent_store_fsyncs_total")
+	const calls = 200
+	for i := range calls {
+		d.WantValue(d.Call(session, "add", i, 1), i+1, "persisted")
+	}
+	if got := d.Metric("recurgent_store_fsyncs_total") - before; got >= calls/2 {
+		t.Errorf("%v syncs for %d calls", got, calls)
+	}
+	d.Stop(syscall.SIGKILL)
+	d.Start()
+	if got := d.Get("/v1/sessions/" + session)["history_size"]; got != calls+1.0 {
+		t.Errorf("after a kill: %v records, want %d", got, calls+1)
+	}
+}
+
 // The same method of two roles is two artifacts.
 func TestIdentityIsRoleAndMethod(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,9 @@ type Log struct {
 	old    []inactive // closed segments that were not cut yet, oldest first
 	next   uint64     // lsn of the next entry
 	bytes  int64      // of frames in old and active
+
+	durable uint64 // lsn up to which all entries are on disk
+	lost    bool   // entries that Write accepted without sync may not be on disk, and cannot be synced any more
 }
 
 // active is the segment that is written to.
@@ -38,7 +41,7 @@ func New(fs vfs.FS, dir string, segmentBytes int64) *Log {
 
 // Continue has the log go on with the entry next behind the segments that are there.
 func (l *Log) Continue(next uint64, segments []Segment) error {
-	l.next = next
+	l.next, l.durable = next, next-1
 	for _, s := range segments {
 		if s.First != next { // an empty one gives its name to the next segment
 			l.old = append(l.old, inactive{Segment: s})
@@ -46,6 +49,16 @@ func (l *Log) Continue(next uint64, segments []Segment) error {
 	}
 	return l.Rotate()
 }
+
+// Durable returns the lsn up to which all entries are on disk, unless Lost.
+func (l *Log) Durable() uint64 { return l.durable }
+
+// Lost reports whether entries that were accepted without a sync may not be on disk, and cannot be synced any more, since an operation on
+// their segment failed. It remains so until Found.
+func (l *Log) Lost() bool { return l.lost }
+
+// Found notes that what the lost entries say is on disk elsewhere.
+func (l *Log) Found() { l.lost = false }
 
 // Next returns the lsn of the next entry.
 func (l *Log) Next() uint64 { return l.next }
@@ -71,8 +84,11 @@ func (l *Log) Rotate() error {
 	if l.active != nil && l.active.bytes == 0 && l.active.First == l.next {
 		return nil
 	}
+	if err := l.Sync(); err != nil {
+		return err
+	}
 	if l.active != nil {
-		_ = l.active.file.Close() // all of it is on disk: each frame was synced
+		_ = l.active.file.Close()
 		l.old = append(l.old, l.active.inactive)
 		l.active = nil
 	}
@@ -113,9 +129,38 @@ func (l *Log) create(first uint64) (*active, error) {
 	return &active{inactive: inactive{Segment: Segment{Name: name, First: first}}, file: f, room: room}, nil
 }
 
-// Write makes the batch durable. After an error nothing of it counts, and the log takes no more until Rotate has opened
-// another segment, whose number makes void what may have reached the disk.
-func (l *Log) Write(b *Batch) error {
+// Sync makes all entries durable. After an error those since the last sync may be lost.
+func (l *Log) Sync() error {
+	if l.active == nil || l.durable == l.next-1 {
+		return nil
+	}
+	if err := l.active.sync(); err != nil {
+		l.abandon(false)
+		return err
+	}
+	l.durable = l.next - 1
+	return nil
+}
+
+// abandon closes the active segment after an error. Its entries that were not synced are tried once more if it was not a sync that failed:
+// after that a second one says nothing.
+func (l *Log) abandon(synced bool) {
+	a := l.active
+	_ = a.file.Truncate(a.bytes) // an attempt: the next segment's number is what counts
+	if l.durable < l.next-1 {
+		l.lost = l.lost || !synced || a.sync() != nil
+		l.durable = l.next - 1
+	}
+	_ = a.file.Close()
+	if a.bytes > 0 { // an empty one gives its name to the next
+		l.old = append(l.old, a.inactive)
+	}
+	l.active = nil
+}
+
+// Write appends the batch, and makes it and all before it durable if sync is set; Sync does so later. After an error nothing of the batch
+// counts, and the log takes no more until Rotate has opened another segment, whose number makes void what may have reached the disk.
+func (l *Log) Write(b *Batch, sync bool) error {
 	if b.Size()-frameHeader > math.MaxUint32 {
 		return fmt.Errorf("a batch of %d bytes is too large for the log", b.Size())
 	}
@@ -126,33 +171,42 @@ func (l *Log) Write(b *Batch) error {
 		}
 	}
 	a := l.active
-	if err := a.append(text); err != nil {
-		_ = a.file.Truncate(a.bytes) // an attempt: the next segment's number is what counts
-		_ = a.file.Close()
-		if a.bytes > 0 { // an empty one gives its name to the next
-			l.old = append(l.old, a.inactive)
-		}
-		l.active = nil
+	if err := a.write(text); err != nil {
+		l.abandon(true)
 		return err
+	}
+	if sync {
+		if err := a.sync(); err != nil {
+			l.abandon(false)
+			return err
+		}
 	}
 	a.bytes += int64(len(text))
 	l.bytes += int64(len(text))
 	l.next += uint64(b.count)
+	if sync {
+		l.durable = l.next - 1
+	}
 	return nil
 }
 
-// append writes a frame durably at the segment's end. A panic counts as a failed write: what reached the disk is
-// unknown.
-func (a *active) append(frame []byte) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("writing the journal panicked: %v", v)
-		}
-	}()
-	if _, err := a.file.WriteAt(frame, a.bytes); err != nil {
-		return err
-	}
+// write writes a frame at the segment's end. A panic counts as a failed write: what reached the disk is unknown.
+func (a *active) write(frame []byte) (err error) {
+	defer failed(&err)
+	_, err = a.file.WriteAt(frame, a.bytes)
+	return err
+}
+
+func (a *active) sync() (err error) {
+	defer failed(&err)
 	return a.file.Sync()
+}
+
+// failed makes a panic an error.
+func failed(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("writing the journal panicked: %v", v)
+	}
 }
 
 // Cut drops the segments that hold only entries up to lsn. The caller removes their files, which Remove does.
@@ -175,10 +229,10 @@ func (l *Log) Cut(lsn uint64) []Segment {
 	return dropped
 }
 
-// Close closes the active segment; nothing can be written afterwards.
+// Close closes the active segment without a sync; nothing can be written afterwards.
 func (l *Log) Close() {
 	if l.active != nil {
-		_ = l.active.file.Close() // each frame in it was synced
+		_ = l.active.file.Close()
 		l.active = nil
 	}
 }

@@ -75,7 +75,7 @@ func names(segments []Segment) string {
 
 func write(t *testing.T, l *Log, entries ...string) {
 	t.Helper()
-	if err := l.Write(batch(entries...)); err != nil {
+	if err := l.Write(batch(entries...), true); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -196,13 +196,13 @@ func TestLogRefusesWhatFailed(t *testing.T) {
 				}
 				return nil, false
 			}
-			if err := l.Write(batch("refused")); !errors.Is(err, vfstest.ErrInjected) {
+			if err := l.Write(batch("refused"), true); !errors.Is(err, vfstest.ErrInjected) {
 				t.Fatalf("got %v, want the injected error", err)
 			}
 			if l.Writable() || l.Next() != 2 || names(l.Closed()) != "1" {
 				t.Errorf("got writable %v, next %d, closed %s, want false, 2 and 1", l.Writable(), l.Next(), names(l.Closed()))
 			}
-			if err := l.Write(batch("refused too")); err == nil {
+			if err := l.Write(batch("refused too"), true); err == nil {
 				t.Error("it took a batch before a new segment was there")
 			}
 			fs.Fail = nil
@@ -229,7 +229,7 @@ func TestLogTakesAPanicForAFailedWrite(t *testing.T) {
 		}
 		return nil, false
 	}
-	if err := l.Write(batch("a")); err == nil || !strings.Contains(err.Error(), "a bug") || l.Writable() {
+	if err := l.Write(batch("a"), true); err == nil || !strings.Contains(err.Error(), "a bug") || l.Writable() {
 		t.Errorf("got %v, writable %v, want the panic as an error and false", err, l.Writable())
 	}
 	if closed := l.Closed(); len(closed) != 0 {
