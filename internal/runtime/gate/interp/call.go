@@ -220,12 +220,13 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 	var pass passing
 	pass.addAll(ft, args)
 	callHost := c.dynamicCaller(pass, ft, results)
+	code := mc.head(ft).code
 	return func(m unsafe.Pointer) {
 		p := *(*unsafe.Pointer)(unsafe.Add(m, x))
 		if p == nil {
 			nilPanic()
 		}
-		if !mc.isClosure(p) {
+		if !mc.isClosure(p, code) {
 			if callHost != nil {
 				callHost(m, p)
 				return

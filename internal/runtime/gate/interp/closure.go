@@ -24,6 +24,9 @@ func (mc *machine) head(ft reflect.Type) closureHead {
 	}
 	v := reflect.MakeFunc(ft, func([]reflect.Value) []reflect.Value { return nil })
 	h := *(*closureHead)((*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1])
+	if code := hostCode(ft); code != 0 {
+		h.code = code
+	}
 	mc.closures[ft] = h
 	return h
 }
@@ -31,6 +34,9 @@ func (mc *machine) head(ft reflect.Type) closureHead {
 // newClosure returns the function value for f with its free variables.
 func newClosure(head closureHead, fromHost uintptr, f *fn, free []unsafe.Pointer) unsafe.Pointer {
 	c := &closure{closureHead: head, f: f, free: free}
+	if head.code != f.mc.makeFuncCode { // one of hostCode: the closure is its second word
+		c.stack = unsafe.Pointer(c)
+	}
 	c.call.code, c.call.recv = fromHost, c
 	c.fn = unsafe.Pointer(&c.call)
 	return unsafe.Pointer(c)
@@ -48,15 +54,17 @@ func makeFuncCode() uintptr {
 	return (*closureHead)((*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1]).code
 }
 
-// isClosure reports whether a function value is a closure of ours. Its code is not enough: the host makes functions by reflect.MakeFunc
-// too. No more of it is looked at than is there: other function values are smaller.
-func (mc *machine) isClosure(p unsafe.Pointer) bool {
-	return *(*uintptr)(p) == mc.makeFuncCode && *(*uintptr)((*closureHead)(p).fn) == mc.fromHostCode
+// isClosure reports whether a function value is a closure of ours; those of its type have this code. That may not be enough: the host makes functions
+// by reflect.MakeFunc too. No more of it is looked at than is there: other function values are smaller.
+func (mc *machine) isClosure(p unsafe.Pointer, code uintptr) bool {
+	return *(*uintptr)(p) == code && (code != mc.makeFuncCode || *(*uintptr)((*closureHead)(p).fn) == mc.fromHostCode)
 }
 
 func (c *closure) fromHost(args []reflect.Value) []reflect.Value {
-	f := c.f
-	m := c.begin(args)
+	f, m := c.begin()
+	for i, a := range args {
+		reflect.NewAt(a.Type(), unsafe.Add(m, f.params[i].off)).Elem().Set(a)
+	}
 	f.runForHost(m)
 	ft := reflectOf((*rtype)(c.ftyp))
 	out := make([]reflect.Type, len(f.results))
@@ -68,18 +76,21 @@ func (c *closure) fromHost(args []reflect.Value) []reflect.Value {
 	return values
 }
 
-// begin returns a frame of the function with its free variables and arguments in place.
-func (c *closure) begin(args []reflect.Value) unsafe.Pointer {
+// begin returns the closure's function, and a frame of it with the free variables in place.
+func (c *closure) begin() (*fn, unsafe.Pointer) {
 	f := c.f
-	defer f.mc.containOwn()
-	f.prepare()
+	if !f.ready {
+		f.prepareForHost()
+	}
 	m := f.newFrame()
 	c.setFree(m)
-	for i, a := range args {
-		p := f.params[i]
-		reflect.NewAt(a.Type(), unsafe.Add(m, p.off)).Elem().Set(a)
-	}
-	return m
+	return f, m
+}
+
+// prepareForHost compiles a function that the host calls for the first time.
+func (f *fn) prepareForHost() {
+	defer f.mc.containOwn()
+	f.prepare()
 }
 
 // setFree puts the free variables into a frame.

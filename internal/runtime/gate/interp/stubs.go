@@ -79,8 +79,8 @@ func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type)
 	if len(sel.Index()) == 1 { // what is promoted, be it from a host type with a hundred methods, is compiled when it is called
 		m.f = mc.fnOf(mc.prog.MethodValue(sel))
 	}
-	if form := forms[ft]; form != nil {
-		return mc.takeSlot(funcPointer(reflect.ValueOf(form(m))))
+	if f := m.form(ft); f != nil {
+		return mc.takeSlot(funcPointer(reflect.ValueOf(f)))
 	}
 	return mc.takeSlot(funcPointer(m.anyForm(ft)))
 }
@@ -96,12 +96,10 @@ func (mc *machine) trapCode() unsafe.Pointer {
 
 // begin returns the method's function and a frame of it with the receiver in place.
 func (m *method) begin(recv unsafe.Pointer) (*fn, unsafe.Pointer) {
-	defer m.mc.containOwn()
-	if m.f == nil {
-		m.resolve()
+	if m.f == nil || !m.f.ready {
+		m.prepare()
 	}
 	f := m.f
-	f.prepare()
 	mem := f.newFrame()
 	if m.direct {
 		*(*unsafe.Pointer)(unsafe.Add(mem, f.params[0].off)) = recv
@@ -109,6 +107,15 @@ func (m *method) begin(recv unsafe.Pointer) (*fn, unsafe.Pointer) {
 		typedmemmove(m.recv, unsafe.Add(mem, f.params[0].off), recv)
 	}
 	return f, mem
+}
+
+// prepare finds and compiles the method's function.
+func (m *method) prepare() {
+	defer m.mc.containOwn()
+	if m.f == nil {
+		m.resolve()
+	}
+	m.f.prepare()
 }
 
 // resolve finds the function of a promoted method.
@@ -169,22 +176,51 @@ func (f *fn) hostResults(mem unsafe.Pointer, out []reflect.Type) []reflect.Value
 	return values
 }
 
-// forms makes the function value for methods of the most common signatures, without the cost of reflection.
-var forms = map[reflect.Type]func(*method) any{
-	reflect.TypeFor[func() string]():             form0[string],
-	reflect.TypeFor[func() error]():              form0[error],
-	reflect.TypeFor[func() int]():                form0[int],
-	reflect.TypeFor[func() bool]():               form0[bool],
-	reflect.TypeFor[func() any]():                form0[any],
-	reflect.TypeFor[func() ([]byte, error)]():    form0x2[[]byte, error],
-	reflect.TypeFor[func(any)]():                 form1x0[any],
-	reflect.TypeFor[func(error) bool]():          form1[error, bool],
-	reflect.TypeFor[func(any) bool]():            form1[any, bool],
-	reflect.TypeFor[func([]byte) error]():        form1[[]byte, error],
-	reflect.TypeFor[func([]byte) (int, error)](): form1x2[[]byte, int, error],
-	reflect.TypeFor[func(int, int) bool]():       form2[int, int, bool],
-	reflect.TypeFor[func(int, int)]():            form2x0[int, int],
-	reflect.TypeFor[func(fmt.State, rune)]():     form2x0[fmt.State, rune],
+// form returns the function value for a method of one of the most common signatures, without the cost of reflection; nil for others.
+func (m *method) form(ft reflect.Type) any {
+	switch reflect.Zero(ft).Interface().(type) {
+	case func() string:
+		return form0[string](m)
+	case func() error:
+		return form0[error](m)
+	case func() int:
+		return form0[int](m)
+	case func() bool:
+		return form0[bool](m)
+	case func() any:
+		return form0[any](m)
+	case func() []error:
+		return form0[[]error](m)
+	case func() float64:
+		return form0[float64](m)
+	case func() ([]byte, error):
+		return form0x2[[]byte, error](m)
+	case func() (byte, error):
+		return form0x2[byte, error](m)
+	case func(any):
+		return form1x0[any](m)
+	case func(error) bool:
+		return form1[error, bool](m)
+	case func(any) bool:
+		return form1[any, bool](m)
+	case func([]byte) error:
+		return form1[[]byte, error](m)
+	case func(string) error:
+		return form1[string, error](m)
+	case func(byte) error:
+		return form1[byte, error](m)
+	case func([]byte) (int, error):
+		return form1x2[[]byte, int, error](m)
+	case func(string) (int, error):
+		return form1x2[string, int, error](m)
+	case func(int, int) bool:
+		return form2[int, int, bool](m)
+	case func(int, int):
+		return form2x0[int, int](m)
+	case func(fmt.State, rune):
+		return form2x0[fmt.State, rune](m)
+	}
+	return nil
 }
 
 func form0[R any](m *method) any {
