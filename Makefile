@@ -23,7 +23,7 @@ TIMEOUT  := 25m
 RACED := $(addprefix ./internal/,runtime store/... api/... app/... telemetry/... agent/... client/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels diff truth crash dist generate docs image clean
+.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals diff truth crash dist generate docs image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -98,6 +98,9 @@ bench: ## all benchmarks, one second each, without tests
 
 bench-kernels: ## programs in the engine, compiled, in yaegi and in CPython: ratios of processor time; WRITE=docs/performance.md puts the table there
 	$(GO) run ./bench/kernels -rounds $${ROUNDS:-5} $(if $(WRITE),-write $(WRITE))
+
+bench-goals: ## many tools, many owners, nested calls and cold calls: ratios in one run; GOALS="-only cold -compare FILE" chooses
+	$(GO) run ./bench/goals $(GOALS)
 
 diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones of each kind, and 500 over HTTP, from a new seed
 	@seed=$${DIFF_SEED:-$$(date +%s)}; echo "DIFF_SEED=$$seed"; DIFF_SEED=$$seed DIFF_PROGRAMS=$${DIFF_PROGRAMS:-10000} YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} \

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
+)
+
+// A daemon is a process of the binary, with a scripted model.
+type daemon struct {
+	url   string
+	cmd   *exec.Cmd
+	model *openaitest.Server
+	http  *http.Client
+	token func(owner string) string
+}
+
+var readyLine = regexp.MustCompile(`^recurgentd is ready on (http://\S+)`)
+
+// start starts the binary on a fresh data directory, with tokens for the owners where there are any.
+func (b *bench) start(binary string, owners []string, args ...string) (*daemon, error) {
+	dir, err := os.MkdirTemp(b.dir, "daemon")
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{model: openaitest.New(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
+	d.model.Default(func(r openaitest.Request) openaitest.Reply { return openaitest.Code(programOf(r.Role, r.Method)) })
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"), "--log-level", "warn"}, args...)
+	d.token = func(owner string) string { return owner + "-0123456789abcdef" }
+	if owners != nil {
+		var tokens strings.Builder
+		for _, owner := range owners {
+			fmt.Fprintln(&tokens, owner, d.token(owner))
+		}
+		file := filepath.Join(dir, "tokens")
+		if err := os.WriteFile(file, []byte(tokens.String()), 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, "--auth-tokens-file", file)
+	}
+	d.cmd = exec.Command(binary, args...)
+	d.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "OPENAI_BASE_URL=" + d.model.URL, "OPENAI_API_KEY=sk-none", "RECURGENT_MODEL=scripted"}
+	d.cmd.Stderr = os.Stderr
+	out, err := d.cmd.StdoutPipe()
+	if err == nil {
+		err = d.cmd.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
+			d.url = m[1]
+			go io.Copy(io.Discard, out)
+			return d, nil
+		}
+	}
+	d.stop()
+	return nil, fmt.Errorf("%s is not ready", binary)
+}
+
+func (d *daemon) stop() {
+	d.model.Close()
+	_ = d.cmd.Process.Signal(os.Interrupt) // it may have ended
+	_ = d.cmd.Wait()                       // and how it ended does not matter
+}
+
+// post sends v and decodes the reply into into.
+func (d *daemon) post(owner, path string, v, into any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return d.send(owner, path, body, into)
+}
+
+func (d *daemon) send(owner, path string, body []byte, into any) error {
+	req, err := http.NewRequest(http.MethodPost, d.url+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if owner != "" {
+		req.Header.Set("Authorization", "Bearer "+d.token(owner))
+	}
+	resp, err := d.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	reply, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("POST %s: %s: %.300s", path, resp.Status, reply)
+	}
+	return json.Unmarshal(reply, into)
+}
+
+// A target is a method that clients call, in a session of its own.
+type target struct {
+	owner, path string
+	body        []byte
+}
+
+// target makes a session of the role and has the method forged.
+func (d *daemon) target(owner, role, method string) (target, error) {
+	var session struct {
+		ID string `json:"id"`
+	}
+	if err := d.post(owner, "/v1/sessions", map[string]any{"role": role}, &session); err != nil {
+		return target{}, err
+	}
+	body, err := json.Marshal(map[string]any{"method": method, "args": []any{41.0}})
+	if err != nil {
+		return target{}, err
+	}
+	t := target{owner, "/v1/sessions/" + session.ID + "/calls", body}
+	return t, d.call(t)
+}
+
+// call calls the target once. A reply without a value is an error.
+func (d *daemon) call(t target) error {
+	var reply struct {
+		Outcome struct {
+			Status  string `json:"status"`
+			Message string `json:"error_message"`
+		} `json:"outcome"`
+	}
+	if err := d.send(t.owner, t.path, t.body, &reply); err != nil {
+		return err
+	}
+	if reply.Outcome.Status != "ok" {
+		return fmt.Errorf("a call ended in %q: %s", reply.Outcome.Status, reply.Outcome.Message)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+// Goals measures what the daemon does when many programs are in use at once, and when programs have no runner yet: the working set, owners, nested calls
+// and cold calls. Each row is a ratio of two measurements that were taken in turns in one run, so that a busy machine does not decide it.
+//
+//	go run ./bench/goals [-daemon FILE] [-compare FILE] [-only rows] [-seconds N] [-rounds N]
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	var b bench
+	flag.StringVar(&b.daemon, "daemon", "", "binary to measure; built by scripts/build when empty")
+	flag.StringVar(&b.other, "compare", "", "another binary, whose cold calls are measured in turns with the first one's")
+	only := flag.String("only", "", "rows to measure, with commas: tools, owners, depth, cold; empty for all")
+	seconds := flag.Float64("seconds", 3, "length of one measurement")
+	flag.IntVar(&b.rounds, "rounds", 3, "how often each measurement is repeated; the median counts")
+	flag.IntVar(&b.tools, "tools", 1000, "tools of the row tools")
+	flag.Parse()
+	b.length = time.Duration(*seconds * float64(time.Second))
+	if err := b.run(*only); err != nil {
+		fmt.Fprintln(os.Stderr, "goals:", err)
+		os.Exit(1)
+	}
+}
+
+// A bench is what all measurements share.
+type bench struct {
+	daemon, other string
+	length        time.Duration
+	rounds, tools int
+	dir           string
+}
+
+// rows in the order in which they are printed.
+var rows = []struct {
+	name    string
+	measure func(*bench) ([]string, error)
+}{
+	{"tools", (*bench).manyTools}, {"owners", (*bench).manyOwners}, {"depth", (*bench).nested}, {"cold", (*bench).cold},
+}
+
+func (b *bench) run(only string) (err error) {
+	if b.dir, err = os.MkdirTemp("", "goals"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	if b.daemon == "" {
+		b.daemon = filepath.Join(b.dir, "recurgentd")
+		build := exec.Command("scripts/build", b.daemon)
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("scripts/build: %w", err)
+		}
+	}
+	fmt.Println("| measured | ratio, or time | goal |\n|---|---:|---:|")
+	for _, r := range rows {
+		if only != "" && !slices.Contains(strings.Split(only, ","), r.name) {
+			continue
+		}
+		lines, err := r.measure(b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		for _, line := range lines {
+			fmt.Println(line)
+		}
+	}
+	return nil
+}
