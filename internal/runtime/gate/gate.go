@@ -149,8 +149,10 @@ func (c *check) run() (p *Program, r *Refusal) {
 	for _, e := range c.unused {
 		p.Unused = append(p.Unused, e.Pos)
 	}
-	for _, path := range []string{"cmp", "iter"} {
-		p.Units = append(p.Units, c.gate.lib.units[path])
+	for _, path := range whole {
+		if u, ok := c.gate.lib.units[path]; ok {
+			p.Units = append(p.Units, u)
+		}
 	}
 	for _, path := range c.order {
 		p.Units = append(p.Units, c.local[path])

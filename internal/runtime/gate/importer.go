@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -11,6 +10,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/gcexportdata"
@@ -24,12 +24,13 @@ import (
 type library struct {
 	fset    *token.FileSet
 	allowed map[string]allow.Package
-	data    map[string][]byte
+	data    map[string]string         // export data, by import path
 	decoded map[string]*types.Package // by true path, as export data refers to packages
 	shown   map[string]*types.Package // by import path, without the hidden names
-	generic map[string][]genericDecl
-	units   map[string]Unit          // generic packages that are always whole, because export data refers to them
-	aliases map[*types.TypeName]bool // types of other packages that an allowed one gives a name to; nil until asked for
+	sources map[string]string         // declarations of generic packages, as JSON
+	generic map[string][]genericDecl  // those that were read; see decls
+	units   map[string]Unit           // of whole, those that were checked
+	aliases map[*types.TypeName]bool  // types of other packages that an allowed one gives a name to; nil until asked for
 }
 
 // A genericDecl is a declaration of a generic package; see gen.
@@ -41,32 +42,71 @@ type genericDecl struct {
 }
 
 func newLibrary() (*library, error) {
-	l := &library{fset: token.NewFileSet(), allowed: map[string]allow.Package{}, data: map[string][]byte{},
-		decoded: map[string]*types.Package{}, shown: map[string]*types.Package{}, units: map[string]Unit{}}
-	for _, p := range allow.Packages() {
+	list := allow.Packages()
+	l := &library{fset: token.NewFileSet(), allowed: make(map[string]allow.Package, len(list)), decoded: map[string]*types.Package{},
+		shown: map[string]*types.Package{}, generic: map[string][]genericDecl{}, units: map[string]Unit{}}
+	for _, p := range list {
 		l.allowed[p.Path] = p
 	}
-	bin := []byte(exports.Packages)
-	for len(bin) > 0 {
-		line, rest, ok := bytes.Cut(bin, []byte("\n"))
-		var path string
-		var n int
-		if _, err := fmt.Sscanf(string(line), "%s %d", &path, &n); err != nil || !ok || n > len(rest) {
-			return nil, fmt.Errorf("gate: embedded export data: %w", err)
-		}
-		l.data[path], bin = rest[:n], rest[n:]
+	var err error
+	if l.data, err = unbundle(exports.Packages, len(list)); err == nil {
+		l.sources, err = unbundle(exports.Generic, 0)
 	}
-	if err := json.Unmarshal([]byte(exports.Generic), &l.generic); err != nil {
-		return nil, fmt.Errorf("gate: embedded generic packages: %w", err)
-	}
-	for _, path := range []string{"cmp", "iter"} {
-		u, err := l.checkGeneric(l.fset, path, l.wholeSource(path), nil)
-		if err != nil {
-			return nil, err
+	return l, err
+}
+
+// unbundle takes apart what gen has put together: for each part a line with its name and the number of bytes that follow. It copies nothing.
+func unbundle(bundle string, parts int) (map[string]string, error) {
+	all := make(map[string]string, parts)
+	for bundle != "" {
+		line, rest, _ := strings.Cut(bundle, "\n")
+		name, size, _ := strings.Cut(line, " ")
+		n, err := strconv.Atoi(size)
+		if err != nil || n > len(rest) {
+			return nil, fmt.Errorf("gate: embedded packages: %.100q", line)
 		}
+		all[name], bundle = rest[:n], rest[n:]
+	}
+	return all, nil
+}
+
+// whole are generic packages that are checked whole, before the first package whose export data refers to them.
+var whole = []string{"cmp", "iter"}
+
+// unit returns one of whole.
+func (l *library) unit(path string) (Unit, error) {
+	if u, ok := l.units[path]; ok {
+		return u, nil
+	}
+	u, err := l.checkGeneric(l.fset, path, l.wholeSource(path), nil)
+	if err == nil {
 		l.units[path], l.decoded[path] = u, u.Pkg
 	}
-	return l, nil
+	return u, err
+}
+
+// referredTo checks those of whole that the export data may refer to. Names stand there with their length before them.
+func (l *library) referredTo(data string) error {
+	for _, path := range whole {
+		if strings.Contains(data, string(rune(len(path)))+path) {
+			if _, err := l.unit(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// decls returns the declarations of a generic package.
+func (l *library) decls(path string) []genericDecl {
+	if l.generic[path] == nil {
+		var decls []genericDecl
+		if err := json.Unmarshal([]byte(l.sources[path]), &decls); err != nil {
+			panic(fmt.Sprintf("gate: embedded package %s: %v", path, err)) // gen has made it, and a test reads it
+		}
+		l.generic[path] = decls
+	}
+	return l.generic[path]
 }
 
 // programBase is where the positions of a program begin, beyond all of the library's.
@@ -95,26 +135,30 @@ func (l *library) load(path string) (*types.Package, error) {
 	if p := l.shown[path]; p != nil {
 		return p, nil
 	}
-	if u, ok := l.units[path]; ok {
-		return u.Pkg, nil
+	if slices.Contains(whole, path) {
+		u, err := l.unit(path)
+		return u.Pkg, err
 	}
 	data, ok := l.data[path]
 	if !ok {
 		return nil, fmt.Errorf("package %s is not available to programs", path)
 	}
-	whole, err := gcexportdata.Read(bytes.NewReader(data), l.fset, l.decoded, truePath(path))
+	if err := l.referredTo(data); err != nil {
+		return nil, err
+	}
+	all, err := gcexportdata.Read(strings.NewReader(data), l.fset, l.decoded, truePath(path))
 	if err != nil {
 		return nil, err
 	}
 	// A package of its own with the visible names: the objects keep their true home.
-	p := types.NewPackage(path, whole.Name())
+	p := types.NewPackage(path, all.Name())
 	spec := l.allowed[path]
-	for _, name := range whole.Scope().Names() {
+	for _, name := range all.Scope().Names() {
 		if ast.IsExported(name) && spec.Shows(name) {
-			p.Scope().Insert(whole.Scope().Lookup(name))
+			p.Scope().Insert(all.Scope().Lookup(name))
 		}
 	}
-	p.SetImports([]*types.Package{whole})
+	p.SetImports([]*types.Package{all})
 	p.MarkComplete()
 	l.shown[path] = p
 	return p, nil
@@ -123,7 +167,7 @@ func (l *library) load(path string) (*types.Package, error) {
 // wholeSource returns a generic package as one file.
 func (l *library) wholeSource(path string) string {
 	names := map[string]bool{}
-	for _, d := range l.generic[path] {
+	for _, d := range l.decls(path) {
 		for _, n := range d.Names {
 			names[n] = true
 		}
@@ -133,7 +177,7 @@ func (l *library) wholeSource(path string) string {
 
 // source returns a generic package as one file with just the declarations of those names and what they need.
 func (l *library) source(path string, want map[string]bool) string {
-	decls := l.generic[path]
+	decls := l.decls(path)
 	in := make([]bool, len(decls))
 	for again := true; again; {
 		again = false

@@ -103,10 +103,7 @@ func (c *check) typeErrors() *Refusal {
 // load imports for the type checker: a generic package with just what the program uses of it, any other from the library.
 func (c *check) load(path string) (*types.Package, error) {
 	lib := c.gate.lib
-	if u, ok := lib.units[path]; ok {
-		return u.Pkg, nil
-	}
-	if !lib.allowed[path].Source {
+	if !lib.allowed[path].Source || slices.Contains(whole, path) {
 		return lib.load(path)
 	}
 	if u, ok := c.local[path]; ok {

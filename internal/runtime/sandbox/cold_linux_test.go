@@ -13,7 +13,9 @@ import (
 func BenchmarkColdStages(b *testing.B) {
 	for _, source := range []string{"plain", "sorting"} {
 		for from, h := range map[string]hooks{"carried": {program: buildRunner(b, "one"), build: "one"}, "itself": {args: []string{wire.RunnerArg}}} {
-			b.Run(source+"/"+from, func(b *testing.B) { benchmarkStages(b, testPool(b, func(o *Options) { o.Blank = 0 }, h), coldPrograms[source]) })
+			b.Run(source+"/"+from, func(b *testing.B) {
+				benchmarkStages(b, testPool(b, func(o *Options) { o.Blank = 0 }, h), coldPrograms[source])
+			})
 		}
 	}
 }

@@ -39,6 +39,8 @@ type Options struct {
 	RunnerCPU    time.Duration // processor time a runner may use in its life; a longer call is bounded by its own deadline
 	Idle         time.Duration // idle time after which a warm runner is ended
 
+	Dir string // where the runners' program may be put, in a file without a name; "" for memory only
+
 	FetchAllow   []string      // hosts that programs may fetch: host, host:port or *.domain, which may be private or http; none: any public https address
 	FetchTimeout time.Duration // of one fetch, redirects included
 	Fetches      int           // fetches at once

@@ -91,7 +91,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		p.readyTimeout = h.ready
 	}
 	p.stop, p.end = context.WithCancelCause(context.Background())
-	p.images, err = images(h, o.Log)
+	p.images, err = images(h, &o)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,7 @@ func startSpawner(fault func() error) *spawner {
 func (s *spawner) serve() {
 	defer close(s.done)
 	runtime.LockOSThread() // and never unlock: the thread ends with this goroutine
+	restrictSpawner()
 	for a := range s.asks {
 		c, err := s.startNow(a.image)
 		a.reply <- spawned{c, err}
@@ -118,13 +119,14 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 	return &child{proc: proc, in: inW, out: outR, stderr: errR}, nil
 }
 
-// runnerEnv is the environment of runners: empty, not nil, which would hand down our keys. The race detector is set not to wait a
-// second at exit.
+// runnerEnv is the environment of runners: nothing of the daemon's, whose keys stand there. The Go runtime is told to use one processor from the start
+// (worker sets it in any case), and the race detector not to wait a second at exit.
 func runnerEnv() []string {
+	env := []string{"GOMAXPROCS=1"}
 	if wire.RaceBuild {
-		return []string{"GORACE=atexit_sleep_ms=0"}
+		env = append(env, "GORACE=atexit_sleep_ms=0")
 	}
-	return []string{}
+	return env
 }
 
 func closeAll(files []*os.File) {

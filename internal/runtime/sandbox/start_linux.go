@@ -18,8 +18,8 @@ const rssUnit = 1024
 
 func selfExe() (string, error) { return "/proc/self/exe", nil }
 
-// openProgram makes an image of a program that stands in memory: a file without a directory, which nobody can change any more.
-func openProgram(name, program string) (*image, error) {
+// openMemory makes an image of the program in memory: a file without a directory, which nobody can change any more.
+func openMemory(name, program string) (*image, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if err == unix.EINVAL { // the kernel is older than MFD_EXEC
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -36,8 +36,37 @@ func openProgram(name, program string) (*image, error) {
 		f.Close()
 		return nil, err
 	}
-	return &image{path: fmt.Sprintf("/proc/self/fd/%d", fd), args: []string{name}, file: f}, nil
+	return fileImage(name, f), nil
 }
+
+// openUnlinked makes an image of the program on the disk of the directory: a file that never has a name, and that nobody has open for writing.
+func openUnlinked(dir, name, program string) (*image, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	w := os.NewFile(uintptr(fd), name)
+	defer w.Close()
+	if _, err = w.WriteString(program); err != nil {
+		return nil, err
+	}
+	if err = w.Chmod(0o555); err != nil { // runners may have another user
+		return nil, err
+	}
+	r, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return nil, err
+	}
+	return fileImage(name, r), nil
+}
+
+func fileImage(name string, f *os.File) *image {
+	return &image{path: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), args: []string{name}, file: f}
+}
+
+// restrictSpawner gives up, for the calling thread and all that it starts, what an execution could gain. Runners would do so themselves, and must
+// do so on each of their threads.
+func restrictSpawner() { unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } // where it fails, runners say so
 
 // sealInherited keeps what the daemon has inherited, or opens without care, from its children.
 func sealInherited() {

@@ -17,8 +17,13 @@ const rssUnit = 1
 
 func selfExe() (string, error) { return os.Executable() }
 
-// openProgram fails: here a file must have a name to be executed.
-func openProgram(string, string) (*image, error) { return nil, errors.ErrUnsupported }
+// openMemory fails: here a file must have a name to be executed.
+func openMemory(string, string) (*image, error) { return nil, errors.ErrUnsupported }
+
+// openUnlinked fails in the same way.
+func openUnlinked(string, string, string) (*image, error) { return nil, errors.ErrUnsupported }
+
+func restrictSpawner() {}
 
 func sealInherited() {}
 

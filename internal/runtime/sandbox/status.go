@@ -43,7 +43,7 @@ func (p *Pool) observe(plans []plan) error {
 			if ready.Engine != "" {
 				return fmt.Errorf("sandbox: the engine does not work in this binary: %s", wire.BoundText([]byte(ready.Engine), 1000))
 			}
-			if from != p.images[0] {
+			if len(p.images) > 1 && from.build == "" {
 				noteFallback(p.opts.Log, errors.Join(faults...))
 			}
 			protectDaemon(plan)

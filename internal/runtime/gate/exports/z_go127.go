@@ -11,7 +11,7 @@ import _ "embed"
 //go:embed go127.bin
 var Packages string
 
-// Generic is the declarations of the generic packages, as JSON.
+// Generic is the declarations of the generic packages as JSON, in the same way.
 //
-//go:embed go127.json
+//go:embed go127.txt
 var Generic string

@@ -29,7 +29,7 @@ type decl struct {
 // writeGeneric writes the declarations of the generic packages, so that a program is checked and compiled with just those
 // that it uses. Files in gen/override take the place of what cannot be interpreted.
 func writeGeneric(dir string) error {
-	all := map[string][]decl{}
+	var bundle bytes.Buffer
 	for _, p := range allow.Packages() {
 		if !p.Source {
 			continue
@@ -38,13 +38,13 @@ func writeGeneric(dir string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.Path, err)
 		}
-		all[p.Path] = decls
+		data, err := json.Marshal(decls)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&bundle, "%s %d\n%s", p.Path, len(data), data)
 	}
-	data, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "exports", tag()+".json"), data, 0o644)
+	return os.WriteFile(filepath.Join(dir, "exports", tag()+".txt"), bundle.Bytes(), 0o644)
 }
 
 func readPackage(dir, path string) ([]decl, error) {

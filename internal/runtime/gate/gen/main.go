@@ -89,9 +89,9 @@ func exportsSource() string {
 //go:embed ` + tag() + `.bin
 var Packages string
 
-// Generic is the declarations of the generic packages, as JSON.
+// Generic is the declarations of the generic packages as JSON, in the same way.
 //
-//go:embed ` + tag() + `.json
+//go:embed ` + tag() + `.txt
 var Generic string
 `
 }

@@ -18,6 +18,7 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	serve.Observe(cfg, ready.Layers)
+	inherited, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		ready.Layers["no_new_privs"] = "off (" + err.Error() + ")"
 	} else {
@@ -26,7 +27,7 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	if cfg.Probe {
 		probeNetwork(cfg, ready)
 	}
-	ready.Layers["landlock"] = landlockLayer()
+	ready.Layers["landlock"] = landlockLayer(inherited == 1)
 	if cfg.Probe {
 		probeLandlock(ready)
 	}

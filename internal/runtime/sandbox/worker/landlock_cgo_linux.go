@@ -78,7 +78,7 @@ func restrictThread() error {
 }
 
 // landlockLayer looks whether landlock came with the start: then a directory cannot be listed.
-func landlockLayer() string {
+func landlockLayer(bool) string {
 	abi, off := policy.LandlockSupported()
 	if off != "" {
 		return off
