@@ -41,20 +41,21 @@ func indexPanic(i, n int) {
 
 func (c *compiler) index(in *ssa.Index) op {
 	d, x := c.off(in), c.off(in.X)
-	i := c.readIndex(in.Index)
 	switch t := in.X.Type().Underlying().(type) {
 	case *types.Basic: // a string
 		if isInt(in.Index.Type()) {
-			i := c.off(in.Index)
+			i, more := c.indexOf(in.Index)
 			return func(m unsafe.Pointer) {
-				*(*byte)(unsafe.Add(m, d)) = (*(*string)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))]
+				*(*byte)(unsafe.Add(m, d)) = (*(*string)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))+more]
 			}
 		}
+		i := c.readIndex(in.Index)
 		return func(m unsafe.Pointer) {
 			s := *(*string)(unsafe.Add(m, x))
 			*(*byte)(unsafe.Add(m, d)) = s[i(m, len(s))]
 		}
 	case *types.Array:
+		i := c.readIndex(in.Index)
 		rt, n := c.layout(t.Elem()), int(t.Len())
 		return func(m unsafe.Pointer) {
 			src := unsafe.Add(m, x+uintptr(i(m, n))*rt.Size)

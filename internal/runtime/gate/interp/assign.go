@@ -45,7 +45,7 @@ func assignBits[T uint8 | uint16 | uint32 | uint64](tok token.Token, p location,
 
 func assign[T number](tok token.Token, p location, y uintptr) op {
 	x, i, off, at := p.base, p.index, p.off, p.addressOf()
-	element := p.form == ofElement && p.size == unsafe.Sizeof(*new(T))
+	element := p.form == ofElement && p.more == 0 && p.off == 0 && p.size == unsafe.Sizeof(*new(T))
 	switch {
 	case p.form == behindPointer && tok == token.ADD:
 		return func(m unsafe.Pointer) {

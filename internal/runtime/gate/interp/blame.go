@@ -42,7 +42,7 @@ var raises = map[string]cause{
 	"nilPanic": nilPointer, "load": nilPointer | outOfBounds, "store": nilPointer | outOfBounds,
 	"intOps": division, "numOps": division,
 	"shiftCount": shiftCount,
-	"assign":     nilPointer | outOfBounds, "elementOf": nilPointer | outOfBounds, "elementOfArray": nilPointer, "addressOf": nilPointer | outOfBounds,
+	"assign":     nilPointer | outOfBounds, "elementOf": nilPointer | outOfBounds, "elementOfArray": nilPointer | outOfBounds, "checked": nilPointer, "nilCheck": nilPointer, "addressOf": nilPointer | outOfBounds,
 	"addressOp": nilPointer | outOfBounds, "place": nilPointer,
 	"checkIndex": nilPointer | outOfBounds, "indexPanic": outOfBounds, "readIndex": outOfBounds, "outOfRange": outOfBounds, "index": outOfBounds,
 	"equal": operand, "lookup": operand, "mapUpdate": operand, "noteKey": operand, "builtin": operand,

@@ -242,6 +242,9 @@ func (c *compiler) minMax(isMin bool, t types.Type, d uintptr, args []argument) 
 }
 
 func minMaxOp[T cmp.Ordered](isMin bool, d uintptr, args []argument) op {
+	if len(args) > 1 && len(args) < 4 {
+		return minMaxFew[T](isMin, d, args)
+	}
 	return func(m unsafe.Pointer) {
 		best := *(*T)(unsafe.Add(m, args[0].off))
 		for _, a := range args[1:] {
@@ -252,6 +255,19 @@ func minMaxOp[T cmp.Ordered](isMin bool, d uintptr, args []argument) op {
 			}
 		}
 		*(*T)(unsafe.Add(m, d)) = best
+	}
+}
+
+// minMaxFew is minMaxOp of two or three values.
+func minMaxFew[T cmp.Ordered](isMin bool, d uintptr, args []argument) op {
+	x, y, z := args[0].off, args[1].off, args[len(args)-1].off
+	if isMin {
+		return func(m unsafe.Pointer) {
+			*(*T)(unsafe.Add(m, d)) = min(*(*T)(unsafe.Add(m, x)), *(*T)(unsafe.Add(m, y)), *(*T)(unsafe.Add(m, z)))
+		}
+	}
+	return func(m unsafe.Pointer) {
+		*(*T)(unsafe.Add(m, d)) = max(*(*T)(unsafe.Add(m, x)), *(*T)(unsafe.Add(m, y)), *(*T)(unsafe.Add(m, z)))
 	}
 }
 

@@ -130,7 +130,7 @@ func (c *compiler) call(cc *ssa.CallCommon, v ssa.Value) op {
 		return c.builtin(callee, cc, v)
 	case *ssa.Function:
 		if callee.Blocks != nil {
-			return c.callStatic(c.mc.fnOf(callee), c.args(cc.Args), c.resultSlots(v, cc.Signature()))
+			return c.callStatic(c.mc.fnOf(callee), c.args(cc.Args), c.resultSlots(v, cc.Signature()), v != nil && !c.f.wrapper)
 		}
 		return c.callHost(callee, c.args(cc.Args), c.resultSlots(v, cc.Signature()))
 	}
@@ -157,36 +157,21 @@ func transfers(f *fn, params []slot, args, results []argument) (in, out []transf
 
 func moveAll(list []transfer, dst, src unsafe.Pointer) {
 	for i := range list {
-		t := &list[i]
-		d, s := unsafe.Add(dst, t.dst), unsafe.Add(src, t.src)
-		switch t.class {
-		case class8:
-			*(*uint64)(d) = *(*uint64)(s)
-		case classPointer:
-			*(*unsafe.Pointer)(d) = *(*unsafe.Pointer)(s)
-		case classSlice:
-			*(*[]byte)(d) = *(*[]byte)(s)
-		case classString:
-			*(*string)(d) = *(*string)(s)
-		default:
-			copyTo(t.rt, d, s)
-		}
+		list[i].move(dst, src)
 	}
 }
 
-func (c *compiler) callStatic(f *fn, args, results []argument) op {
-	mc := c.mc
-	f.declare()
-	in, out := transfers(f, f.params, args, results)
-	return func(m unsafe.Pointer) {
-		if !f.ready {
-			f.prepare()
-		}
-		nm := f.newFrame()
-		moveAll(in, nm, m)
-		mc.enter(f, nm)
-		moveAll(out, m, nm)
-		f.release(nm)
+func (t *transfer) move(dst, src unsafe.Pointer) {
+	d, s := unsafe.Add(dst, t.dst), unsafe.Add(src, t.src)
+	switch t.class {
+	case classPointer:
+		*(*unsafe.Pointer)(d) = *(*unsafe.Pointer)(s)
+	case classSlice:
+		*(*[]byte)(d) = *(*[]byte)(s)
+	case classString:
+		*(*string)(d) = *(*string)(s)
+	default:
+		copyTo(t.rt, d, s)
 	}
 }
 

@@ -51,6 +51,7 @@ func (f *fn) declare() {
 		rt := c.layout(results.At(i).Type())
 		f.results = append(f.results, slot{c.alloc(rt), rt})
 	}
+	f.defers = defers(f.ssa)
 	f.compiler = c
 }
 
@@ -69,7 +70,6 @@ func (f *fn) prepare() {
 	for i := range c.blocks {
 		c.blocks[i] = &codeBlock{}
 	}
-	f.defers = defers(f.ssa)
 	for _, b := range f.ssa.Blocks {
 		c.fold(b)
 	}

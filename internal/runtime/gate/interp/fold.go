@@ -32,6 +32,13 @@ func (c *compiler) fold(b *ssa.BasicBlock) {
 		case *ssa.IndexAddr:
 			if isInt(in.Index.Type()) {
 				c.foldInto(b.Instrs, i, in.X)
+				if _, ok := in.X.Type().Underlying().(*types.Slice); ok && !c.folded[asInstruction(in.X)] {
+					c.foldSum(b.Instrs, i, in.Index)
+				}
+			}
+		case *ssa.Index:
+			if isText(in.X.Type()) && isInt(in.Index.Type()) {
+				c.foldSum(b.Instrs, i, in.Index)
 			}
 		case *ssa.FieldAddr:
 			c.foldInto(b.Instrs, i, in.X)
@@ -57,6 +64,17 @@ func (c *compiler) foldInto(list []ssa.Instruction, i int, v ssa.Value) {
 	}
 	if ok && c.adjacent(list, i, in) {
 		c.folded[in] = true
+	}
+}
+
+// foldSum folds an index to which a constant is added, as in s[i-1].
+func (c *compiler) foldSum(list []ssa.Instruction, i int, v ssa.Value) {
+	sum, ok := v.(*ssa.BinOp)
+	if !ok || sum.Op != token.ADD && sum.Op != token.SUB || sum.Block() != list[i].Block() || onlyUser(sum) != list[i] {
+		return
+	}
+	if _, ok := sum.Y.(*ssa.Const); ok && c.adjacent(list, i, sum) {
+		c.folded[sum] = true
 	}
 }
 

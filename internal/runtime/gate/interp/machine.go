@@ -121,7 +121,11 @@ func (f *fn) newFrame() unsafe.Pointer {
 	return f.makeFrame()
 }
 
+// makeFrame makes the first frames of a function, which is compiled by then.
 func (f *fn) makeFrame() unsafe.Pointer {
+	if !f.ready {
+		f.prepare()
+	}
 	m := unsafeNew(f.frame)
 	typedmemmove(f.frame, m, f.template)
 	*(**frameHead)(m) = &frameHead{f: f}

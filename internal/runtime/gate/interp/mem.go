@@ -115,7 +115,8 @@ func loadOp(t *rtype, d uintptr, p location) op {
 }
 
 func load[T any](d uintptr, p location) op {
-	x, i, size, off, at := p.base, p.index, p.size, p.off, p.address
+	x, i, off := p.base, p.index, p.off
+	whole := p.size == unsafe.Sizeof(*new(T)) && off == 0
 	switch {
 	case p.form == behindPointer && off == 0:
 		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = **(**T)(unsafe.Add(m, x)) }
@@ -123,18 +124,38 @@ func load[T any](d uintptr, p location) op {
 		return func(m unsafe.Pointer) {
 			*(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(*(*unsafe.Pointer)(unsafe.Add(m, x)), off))
 		}
-	case p.form == ofElement && size == unsafe.Sizeof(*new(T)):
+	case p.form == ofElement && whole && p.more == 0:
 		return func(m unsafe.Pointer) {
 			*(*T)(unsafe.Add(m, d)) = (*(*[]T)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))]
 		}
-	case p.form == ofElement:
+	case p.form == ofElement && whole:
+		more := p.more
+		return func(m unsafe.Pointer) {
+			*(*T)(unsafe.Add(m, d)) = (*(*[]T)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))+more]
+		}
+	case p.form == ofElement && p.more == 0:
+		size := p.size
 		return func(m unsafe.Pointer) {
 			s := (*sliceHeader)(unsafe.Add(m, x))
 			n := *(*int)(unsafe.Add(m, i))
 			_ = (*(*[]struct{})(unsafe.Pointer(s)))[n]
 			*(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(s.data, uintptr(n)*size+off))
 		}
+	case p.form == ofRow && whole:
+		outer := p.outer
+		return func(m unsafe.Pointer) {
+			*(*T)(unsafe.Add(m, d)) = (*(*[][]T)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, outer))][*(*int)(unsafe.Add(m, i))]
+		}
+	case p.form == ofArray && whole:
+		length := p.length
+		return func(m unsafe.Pointer) {
+			a := checked(*(*unsafe.Pointer)(unsafe.Add(m, x)))
+			n := *(*int)(unsafe.Add(m, i))
+			_ = length[n]
+			*(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(a, uintptr(n)*unsafe.Sizeof(*new(T))))
+		}
 	}
+	at := p.addressOf()
 	return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(at(m)) }
 }
 
@@ -168,7 +189,8 @@ func storeOp(t *rtype, p location, x uintptr) op {
 }
 
 func store[T any](p location, v uintptr) op {
-	x, i, size, off, at := p.base, p.index, p.size, p.off, p.address
+	x, i, off := p.base, p.index, p.off
+	whole := p.size == unsafe.Sizeof(*new(T)) && off == 0
 	switch {
 	case p.form == behindPointer && off == 0:
 		return func(m unsafe.Pointer) { **(**T)(unsafe.Add(m, x)) = *(*T)(unsafe.Add(m, v)) }
@@ -176,18 +198,38 @@ func store[T any](p location, v uintptr) op {
 		return func(m unsafe.Pointer) {
 			*(*T)(unsafe.Add(*(*unsafe.Pointer)(unsafe.Add(m, x)), off)) = *(*T)(unsafe.Add(m, v))
 		}
-	case p.form == ofElement && size == unsafe.Sizeof(*new(T)):
+	case p.form == ofElement && whole && p.more == 0:
 		return func(m unsafe.Pointer) {
 			(*(*[]T)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))] = *(*T)(unsafe.Add(m, v))
 		}
-	case p.form == ofElement:
+	case p.form == ofElement && whole:
+		more := p.more
+		return func(m unsafe.Pointer) {
+			(*(*[]T)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, i))+more] = *(*T)(unsafe.Add(m, v))
+		}
+	case p.form == ofElement && p.more == 0:
+		size := p.size
 		return func(m unsafe.Pointer) {
 			s := (*sliceHeader)(unsafe.Add(m, x))
 			n := *(*int)(unsafe.Add(m, i))
 			_ = (*(*[]struct{})(unsafe.Pointer(s)))[n]
 			*(*T)(unsafe.Add(s.data, uintptr(n)*size+off)) = *(*T)(unsafe.Add(m, v))
 		}
+	case p.form == ofRow && whole:
+		outer := p.outer
+		return func(m unsafe.Pointer) {
+			(*(*[][]T)(unsafe.Add(m, x)))[*(*int)(unsafe.Add(m, outer))][*(*int)(unsafe.Add(m, i))] = *(*T)(unsafe.Add(m, v))
+		}
+	case p.form == ofArray && whole:
+		length := p.length
+		return func(m unsafe.Pointer) {
+			a := checked(*(*unsafe.Pointer)(unsafe.Add(m, x)))
+			n := *(*int)(unsafe.Add(m, i))
+			_ = length[n]
+			*(*T)(unsafe.Add(a, uintptr(n)*unsafe.Sizeof(*new(T)))) = *(*T)(unsafe.Add(m, v))
+		}
 	}
+	at := p.addressOf()
 	return func(m unsafe.Pointer) { *(*T)(at(m)) = *(*T)(unsafe.Add(m, v)) }
 }
 
@@ -215,11 +257,7 @@ func copyTo(t *rtype, dst, src unsafe.Pointer) {
 }
 
 // nilCheck panics as Go does when p is nil.
-func nilCheck(p unsafe.Pointer) {
-	if p == nil {
-		nilPanic()
-	}
-}
+func nilCheck(p unsafe.Pointer) { _ = *(*byte)(p) }
 
 //go:noinline
 func nilPanic() {
