@@ -52,7 +52,7 @@ var raises = map[string]cause{
 // callers has the functions of this package that call host functions on behalf of a program, or panic on to the host with a panic of the
 // program.
 var callers = map[string]bool{
-	"calls0": true, "calls1": true, "calls2": true, "calls3": true, "rare1": true, "rare2": true, "reals1": true, "reals2": true, "reflectCall": true, "intrinsic": true,
+	"calls0": true, "calls1": true, "calls2": true, "calls3": true, "rare1": true, "rare2": true, "reals1": true, "reals2": true, "reflectCall": true, "intrinsic": true, "sliceCall": true,
 	"runForHost": true, "pull": true, "generic": true,
 }
 

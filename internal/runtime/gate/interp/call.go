@@ -129,6 +129,9 @@ func (c *compiler) call(cc *ssa.CallCommon, v ssa.Value) op {
 	case *ssa.Builtin:
 		return c.builtin(callee, cc, v)
 	case *ssa.Function:
+		if o := c.genericNative(callee, cc, v); o != nil {
+			return o
+		}
 		if callee.Blocks != nil {
 			return c.callStatic(c.mc.fnOf(callee), c.args(cc.Args), c.resultSlots(v, cc.Signature()), v != nil && !c.f.wrapper)
 		}
@@ -202,9 +205,7 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 	args, results := c.args(cc.Args), c.resultSlots(v, cc.Signature())
 	mc := c.mc
 	ft := mc.types.of(noReceiver(cc.Signature()))
-	var pass passing
-	pass.addAll(ft, args)
-	callHost := c.dynamicCaller(pass, ft, results)
+	callHost := c.valueCaller(ft, args, results)
 	code := mc.head(ft).code
 	return func(m unsafe.Pointer) {
 		p := *(*unsafe.Pointer)(unsafe.Add(m, x))
@@ -212,12 +213,7 @@ func (c *compiler) callValue(cc *ssa.CallCommon, v ssa.Value) op {
 			nilPanic()
 		}
 		if !mc.isClosure(p, code) {
-			if callHost != nil {
-				callHost(m, p)
-				return
-			}
-			fv := reflect.NewAt(ft, unsafe.Pointer(&p)).Elem()
-			mc.guarded(reflectCall(fv, args, results), true)(m)
+			callHost(m, p)
 			return
 		}
 		cl := (*closure)(p)

@@ -40,6 +40,19 @@ func (c *compiler) dynamicCaller(p passing, ft reflect.Type, results []argument)
 	}
 }
 
+// valueCaller returns a guarded call of a function value of the host's, of type ft.
+func (c *compiler) valueCaller(ft reflect.Type, args, results []argument) func(m, fn unsafe.Pointer) {
+	var p passing
+	p.addAll(ft, args)
+	if call := c.dynamicCaller(p, ft, results); call != nil {
+		return call
+	}
+	return func(m, fn unsafe.Pointer) {
+		fv := reflect.NewAt(ft, unsafe.Pointer(&fn)).Elem()
+		c.mc.guarded(reflectCall(fv, args, results), true)(m)
+	}
+}
+
 // passing is how arguments are handed over: where in the frame the words for each kind of register stand.
 type passing struct {
 	words, reals []uintptr
