@@ -145,6 +145,7 @@ type Generation struct {
 	Window                string `json:"window"`                    // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
 	AuthoredStreak        int    `json:"authored_streak,omitempty"` // authored errors in a row
 	DriftStreak           int    `json:"drift_streak,omitempty"`    // results in a row that may come of a changed source
+	UnknownStreak         int    `json:"unknown_streak,omitempty"`  // calls in a row that failed with keywords which the program does not read
 
 	Answered []string `json:"answered,omitempty"` // hashes of inputs that it answered ok from a source, oldest first, at most 64
 

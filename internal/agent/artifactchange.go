@@ -38,6 +38,7 @@ type ArtifactChange struct {
 	// Drifting says that the result may come of a source that changed; Answered is the hash of an input that was answered
 	// ok from a source.
 	Drifting bool   `json:"drifting,omitempty"`
+	Misnamed bool   `json:"misnamed,omitempty"` // the call failed with keywords that the program does not read
 	Answered string `json:"answered,omitempty"`
 
 	// Drifted are the sources whose change Generation was written for: effects recorded from them before At bind nobody.

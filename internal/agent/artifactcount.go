@@ -74,6 +74,9 @@ func (g *Generation) streak(c ArtifactChange) {
 	if c.Drifting {
 		g.DriftStreak++
 	}
+	if g.UnknownStreak++; !c.Misnamed {
+		g.UnknownStreak = 0
+	}
 	if c.Answered != "" && !slices.Contains(g.Answered, c.Answered) {
 		g.Answered = append(slices.Clip(g.Answered), c.Answered)
 		g.Answered = g.Answered[max(0, len(g.Answered)-maxAnswered):]

@@ -171,8 +171,8 @@ func (x *Example) Size() int {
 }
 
 // CheckExamples reports why the list cannot be kept, as an *InputError: too many, too large, an invalid expectation, or
-// two for the same input (code example_conflict).
-func CheckExamples(list []Example) error {
+// two for the same input (code example_conflict), in whatever form of what the method takes, which may be nil.
+func CheckExamples(list []Example, takes *Interface) error {
 	if len(list) > MaxExamples {
 		return &InputError{Code: "too_large", Pointer: "/examples", Detail: fmt.Sprintf("%d examples, a method has at most %d", len(list), MaxExamples)}
 	}
@@ -198,7 +198,7 @@ func CheckExamples(list []Example) error {
 			if x.ID != "" && list[j].ID == x.ID {
 				return &InputError{Code: "example_conflict", Pointer: at + "/id", Detail: fmt.Sprintf("is the id of /examples/%d, too", j), Hint: "leave it out, and it is given one"}
 			}
-			if sameQuestion(&list[j], x) {
+			if takes.sameQuestion(&list[j], x) {
 				return &InputError{Code: "example_conflict", Pointer: at, Detail: fmt.Sprintf("has the same input as /examples/%d", j), Hint: "keep one of them"}
 			}
 		}
@@ -207,8 +207,8 @@ func CheckExamples(list []Example) error {
 }
 
 // sameQuestion reports whether two examples ask the same: the input and the context are equal.
-func sameQuestion(a, b *Example) bool {
-	return a.SameInput(b.Args, b.Kwargs) && equalJSON(orEmpty(a.Context), orEmpty(b.Context))
+func (f *Interface) sameQuestion(a, b *Example) bool {
+	return f.SameInput(a.Args, a.Kwargs, b.Args, b.Kwargs) && equalJSON(orEmpty(a.Context), orEmpty(b.Context))
 }
 
 // ActiveExamples returns the examples that programs are held to.
@@ -239,7 +239,7 @@ func (a *Artifact) Example(id string) *Example {
 // replace what is active.
 func (a *Artifact) putExample(x Example) {
 	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(old Example) bool {
-		return old.ID == x.ID || sameQuestion(&old, &x) && (x.State == ExampleActive || old.State == ExampleProposed)
+		return old.ID == x.ID || a.Takes().sameQuestion(&old, &x) && (x.State == ExampleActive || old.State == ExampleProposed)
 	})
 	a.Examples = append(a.Examples, x)
 }

@@ -16,8 +16,9 @@ type Failure struct {
 	Generation string    `json:"generation,omitempty"`
 	Class      Class     `json:"class"`
 	ErrorType  string    `json:"error_type"`
-	Message    string    `json:"message"`           // at most 400 characters
-	Sources    []Source  `json:"sources,omitempty"` // what was fetched, at most 4
+	Message    string    `json:"message"`                    // at most 400 characters
+	Sources    []Source  `json:"sources,omitempty"`          // what was fetched, at most 4
+	Unknown    []string  `json:"unknown_keywords,omitempty"` // of the call, which the program does not read; at most 16
 }
 
 // Source is one response that a failing run fetched.

@@ -86,7 +86,7 @@ func (f *Interface) Validate() error {
 		switch {
 		case p.Variadic && i < len(f.Parameters)-1 && f.Parameters[i+1].ReadBy != ReadByName:
 			return fmt.Errorf("parameters[%d]: %s is variadic and must be the last positional one", i, p.Name)
-		case p.Required && optional != "" && p.ReadBy != ReadByName:
+		case f.Origin != OriginInferred && p.Required && optional != "" && p.ReadBy != ReadByName:
 			return fmt.Errorf("parameters[%d]: %s is required but follows %s, which is optional: order is positional", i, p.Name, optional)
 		case !p.Required && optional == "":
 			optional = p.Name
@@ -162,19 +162,45 @@ func (f *Interface) Breaks(earlier *Interface) string {
 		was := &earlier.Parameters[i]
 		now, at := f.Parameter(was.Name)
 		switch {
-		case now == nil && !f.Open:
+		case now == nil && !f.Open && was.Description != NotRead:
 			return fmt.Sprintf("the parameter %s is gone", was.Name)
 		case now != nil && at != i && was.ReadBy != ReadByName:
 			return fmt.Sprintf("the parameter %s was at place %d and is now at place %d", was.Name, i+1, at+1)
-		case now != nil && now.Required && !was.Required:
+		case now != nil && now.Required && !was.Required && earlier.Origin == OriginDeclared:
 			return fmt.Sprintf("the parameter %s has become required", was.Name)
 		}
 	}
 	for i := range f.Parameters {
-		now := &f.Parameters[i]
-		if was, _ := earlier.Parameter(now.Name); was == nil && now.Required {
+		if now := &f.Parameters[i]; now.Required && !earlier.knows(now) {
 			return fmt.Sprintf("the parameter %s is new and required", now.Name)
 		}
 	}
 	return ""
+}
+
+// knows reports whether the parameter has a name of one of the interface's.
+func (f *Interface) knows(p *Parameter) bool {
+	if was, _ := f.Parameter(p.Name); was != nil {
+		return true
+	}
+	return slices.ContainsFunc(p.Aliases, func(name string) bool {
+		was, _ := f.Parameter(name)
+		return was != nil
+	})
+}
+
+// Takes returns the interface of the current program; nil where it is not known.
+func (a *Artifact) Takes() *Interface {
+	if a == nil {
+		return nil
+	}
+	if g := a.Current(); g != nil {
+		return g.Interface
+	}
+	return nil
+}
+
+// SameInput compares arguments by their JSON values, given by position or by name.
+func (a *Artifact) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage, bKwargs json.RawMessage) bool {
+	return a.Takes().SameInput(aArgs, aKwargs, bArgs, bKwargs)
 }

@@ -188,7 +188,7 @@ func lookedUp(p *Parameter, i int, args []json.RawMessage, kwargs json.RawMessag
 
 func TestInterfaceBreaks(t *testing.T) {
 	t.Parallel()
-	was := &Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b"}}}
+	was := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b"}}}
 	for _, c := range []struct {
 		now  *Interface
 		want string
@@ -238,4 +238,74 @@ func FuzzInterface(f *testing.F) {
 		i.JSONSchema()
 		i.Breaks(&i)
 	})
+}
+
+func TestDeclarationAgainst(t *testing.T) {
+	t.Parallel()
+	inferred := &Interface{Origin: OriginInferred, Parameters: []Parameter{
+		{Name: "title", Type: "string", Required: true, ReadBy: ReadByPosition}, {Name: "max_length", Type: "number", Aliases: []string{"max"}, ReadBy: ReadByName}}}
+	for _, c := range []struct {
+		name, summary, parameters, returns string
+		want                               string // the interface's signature, or part of the error
+	}{
+		{name: "nothing", want: "m(title: string, max_length?: number)"},
+		{name: "other names for positions", parameters: `[{"name":"text","type":"string","required":true},{"name":"max_length","type":"integer"}]`, want: "m(text: string, max_length?: integer)"},
+		{name: "required is left to the program", parameters: `[{"name":"text"},{"name":"max_length"}]`, want: "m(text: any, max_length?: any)"},
+		{name: "an alias for the name", parameters: `[{"name":"title"},{"name":"max"}]`, want: "m(title: any, max?: any)"},
+		{name: "a list of types", parameters: `[{"name":"title","type":["string","number"]},{"name":"max_length","type":"any","default":3}]`, want: "m(title: string|number, max_length?: any = 3)"},
+		{name: "a summary alone", summary: `"cuts"`, returns: `{"type":"string"}`, want: "m(title: string, max_length?: number) -> string"},
+		{name: "never read", parameters: `[{"name":"title"},{"name":"max_length"},{"name":"sep"}]`, want: "the program never reads sep"},
+		{name: "not declared", parameters: `[{"name":"title"}]`, want: "the program reads max_length, which is not declared"},
+		{name: "a position that is not declared", parameters: `[]`, want: "the program reads call.Args[0], which is not declared; the program reads max_length, which is not declared"},
+		{name: "duplicate", parameters: `[{"name":"title"},{"name":"title"}]`, want: `"title" is there twice`},
+		{name: "order", parameters: `[{"name":"title","required":false},{"name":"max_length","required":true}]`, want: "max_length is required but follows title"},
+		{name: "bad type", parameters: `[{"name":"title","type":"text"}]`, want: `title has the type "text"; it must be one of`},
+		{name: "type of no kind", parameters: `[{"name":"title","type":7}]`, want: "the type of title must be a string"},
+		{name: "bad schema", parameters: `[{"name":"title","schema":7}]`, want: "the schema of title must be a JSON Schema"},
+		{name: "no list", parameters: `{"title":"string"}`, want: "parameters: must be a list such as"},
+		{name: "bad summary", summary: `7`, want: "summary: must be a string"},
+		{name: "bad returns", returns: `7`, want: "returns: must be a JSON Schema"},
+	} {
+		got, err := Declaration{Summary: json.RawMessage(c.summary), Parameters: json.RawMessage(c.parameters), Returns: json.RawMessage(c.returns)}.Against(inferred)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		} else {
+			text = got.Signature("m")
+		}
+		if err == nil && text != c.want || !strings.Contains(text, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, text, c.want)
+		}
+		if err == nil && got.Parameters[0].ReadBy != ReadByPosition {
+			t.Errorf("%s: the first parameter is read by %q", c.name, got.Parameters[0].ReadBy)
+		}
+	}
+	both := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b"}}}
+	if _, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"},{"name":"a"}]`)}).Against(both); err == nil || !strings.Contains(err.Error(), "reads b at position 1, but it is declared at position 0") {
+		t.Errorf("got %v", err)
+	}
+	open := &Interface{Open: true}
+	if got, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"}]`)}).Against(open); err != nil || got.Signature("m") != "m(b?: any, ...)" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// A successor that calls a position otherwise goes on taking the old name.
+func TestInterfaceSucceed(t *testing.T) {
+	t.Parallel()
+	was := &Interface{Parameters: []Parameter{{Name: "f"}, {Name: "digits"}}}
+	now := &Interface{Parameters: []Parameter{{Name: "fahrenheit"}, {Name: "digits"}}}
+	now.Succeed(was)
+	if got := now.Breaks(was); got != "" {
+		t.Error(got)
+	}
+	args, kwargs := now.Arrange(nil, json.RawMessage(`{"f":100,"digits":2}`))
+	if len(args) != 0 || string(kwargs) != `{"digits":2,"fahrenheit":100}` {
+		t.Errorf("got %s %s", args, kwargs)
+	}
+	swapped := &Interface{Parameters: []Parameter{{Name: "digits"}, {Name: "f"}}}
+	swapped.Succeed(was)
+	if got := swapped.Breaks(was); !strings.Contains(got, "the parameter f was at place 1 and is now at place 2") {
+		t.Error(got)
+	}
 }

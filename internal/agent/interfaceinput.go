@@ -28,7 +28,9 @@ func (f *Interface) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]j
 		return args, kwargs
 	}
 	named := keywords(kwargs)
+	renamed := f.rename(named)
 	positional, changed := f.toPositions(args, named)
+	changed = changed || renamed
 	if rest, moved := f.toNames(positional, named); moved {
 		positional, changed = rest, true
 	}
@@ -38,9 +40,27 @@ func (f *Interface) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]j
 	return positional, Encoded(named)
 }
 
-// picky reports whether some parameter is read in one way only.
+// picky reports whether some parameter is read in one way only, or under another name.
 func (f *Interface) picky() bool {
-	return slices.ContainsFunc(f.Parameters, func(p Parameter) bool { return p.ReadBy != ReadEither })
+	for i := range f.Parameters {
+		if p := &f.Parameters[i]; p.ReadBy != ReadEither || len(p.Aliases) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// rename gives aliases the parameter's name: a program may have been replaced by one that no longer reads the alias.
+func (f *Interface) rename(named map[string]json.RawMessage) (changed bool) {
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		if name, given := p.given(named); given && name != p.Name {
+			named[p.Name] = named[name]
+			delete(named, name)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // toPositions moves keywords to positions, up to the last parameter that needs it. It changes named.
@@ -107,15 +127,10 @@ func (f *Interface) Named(args []json.RawMessage, kwargs json.RawMessage) ([]jso
 		return args, kwargs
 	}
 	named := keywords(kwargs)
-	for i := range f.Parameters {
-		p := &f.Parameters[i]
-		name, given := p.given(named)
-		if given && i < len(args) {
-			return args, kwargs // given twice: no program need treat it as given once
-		}
-		if given && name != p.Name {
-			named[p.Name] = named[name]
-			delete(named, name)
+	f.rename(named)
+	for i := range min(len(args), len(f.Parameters)) {
+		if _, twice := named[f.Parameters[i].Name]; twice {
+			return args, kwargs // no program need treat it as given once
 		}
 	}
 	for i := range args {

@@ -69,13 +69,17 @@ type LogEntry struct {
 	RootCallID   string `json:"root_call_id,omitempty"` // id of the client's call above a nested call
 	Depth        int    `json:"depth"`
 
-	Role         string            `json:"role"`
-	Model        string            `json:"model"`
-	Method       string            `json:"method"`
-	Args         []json.RawMessage `json:"args"`   // masked
-	Kwargs       json.RawMessage   `json:"kwargs"` // masked
-	Code         string            `json:"code,omitempty"`
-	CodeChecksum string            `json:"code_checksum,omitempty"`
+	Role   string            `json:"role"`
+	Model  string            `json:"model"`
+	Method string            `json:"method"`
+	Args   []json.RawMessage `json:"args"`   // masked
+	Kwargs json.RawMessage   `json:"kwargs"` // masked
+	Code   string            `json:"code,omitempty"`
+
+	ProgramArgs   []json.RawMessage `json:"program_args,omitempty"` // in the form in which the program read them, where that is another than the caller's
+	ProgramKwargs json.RawMessage   `json:"program_kwargs,omitempty"`
+
+	CodeChecksum string `json:"code_checksum,omitempty"`
 
 	DurationMs           float64        `json:"duration_ms"`
 	GenerationAttempt    int            `json:"generation_attempt"` // programs asked of the model

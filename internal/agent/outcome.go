@@ -70,7 +70,7 @@ type Outcome struct {
 	Authored     bool // the program itself returned the error
 	ToolRole     string
 	MethodName   string
-	Metadata     map[string]any // details of an error, such as a contract violation's mismatch
+	Metadata     map[string]any // details, such as a contract violation's mismatch or keywords that the program does not read
 }
 
 // OK reports whether the call ended with a value.
@@ -115,7 +115,7 @@ func (o *Outcome) AppendJSON(w *jsonenc.Writer) {
 	}
 	w.String("tool_role", o.ToolRole)
 	w.String("method_name", o.MethodName)
-	if !o.OK() && len(o.Metadata) > 0 {
+	if len(o.Metadata) > 0 {
 		w.Value("metadata", o.Metadata)
 	}
 	w.Buf = append(w.Buf, '}')

@@ -90,7 +90,7 @@ func (v *Verdict) Wrong() bool {
 
 // CalledWrong reports whether an active verdict calls what was answered to that input wrong.
 func (a *Artifact) CalledWrong(args []json.RawMessage, kwargs json.RawMessage) bool {
-	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool { return v.Wrong() && SameInput(v.Args, v.Kwargs, args, kwargs) })
+	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool { return v.Wrong() && a.SameInput(v.Args, v.Kwargs, args, kwargs) })
 }
 
 // putVerdict records the verdict in the place of an earlier one on the same call, newest first.
@@ -107,7 +107,7 @@ func (a *Artifact) supersede(v *Verdict) {
 	newest := true
 	for i := range a.Verdicts {
 		w := &a.Verdicts[i]
-		if w.State == ExampleActive && w.EffectsDigest == v.EffectsDigest && SameInput(w.Args, w.Kwargs, v.Args, v.Kwargs) {
+		if w.State == ExampleActive && w.EffectsDigest == v.EffectsDigest && a.SameInput(w.Args, w.Kwargs, v.Args, v.Kwargs) {
 			w.Superseded, newest = !newest, false
 		}
 	}
@@ -127,7 +127,7 @@ func (a *Artifact) dropVerdict(callID string) {
 
 // dropFixtures drops what the generations answered for that input: a fixture is evidence of behaviour, not of truth.
 func (a *Artifact) dropFixtures(args []json.RawMessage, kwargs json.RawMessage) (dropped int) {
-	same := func(f Fixture) bool { return SameInput(f.Args, f.Kwargs, args, kwargs) }
+	same := func(f Fixture) bool { return a.SameInput(f.Args, f.Kwargs, args, kwargs) }
 	for _, g := range a.Generations {
 		if slices.ContainsFunc(g.Fixtures, same) {
 			g2 := a.change(g.ID)
@@ -218,7 +218,9 @@ func (a *Artifact) UnexplainedWrongs() []Verdict {
 	}
 	var out []Verdict
 	for _, v := range a.Verdicts {
-		covered := slices.ContainsFunc(a.Examples, func(x Example) bool { return x.State == ExampleActive && x.SameInput(v.Args, v.Kwargs) })
+		covered := slices.ContainsFunc(a.Examples, func(x Example) bool {
+			return x.State == ExampleActive && a.SameInput(x.Args, x.Kwargs, v.Args, v.Kwargs)
+		})
 		if v.Wrong() && v.Expected == nil && v.ExpectedErrorType == "" && (v.Got != nil || v.GotErrorType != "") && !covered {
 			out = append(out, v)
 		}
@@ -233,7 +235,7 @@ func (a *Artifact) FixturesOf(args []json.RawMessage, kwargs json.RawMessage) (n
 	}
 	for _, g := range a.Generations {
 		for _, f := range g.Fixtures {
-			if SameInput(f.Args, f.Kwargs, args, kwargs) {
+			if a.SameInput(f.Args, f.Kwargs, args, kwargs) {
 				n++
 			}
 		}

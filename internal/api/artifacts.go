@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -161,6 +162,7 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 		return err
 	}
 	var code, reason string
+	var declared agent.Declaration
 	given := false
 	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {
@@ -169,8 +171,14 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 			f.text("/code", v, &code)
 		case "reason":
 			f.short("/reason", v, &reason, maxReason)
+		case "summary":
+			declared.Summary = slices.Clone(v)
+		case "parameters":
+			declared.Parameters = slices.Clone(v)
+		case "returns":
+			declared.Returns = slices.Clone(v)
 		default:
-			f.unknown("", name, "code, reason")
+			f.unknown("", name, "code, reason, summary, parameters, returns")
 		}
 	})
 	if err != nil {
@@ -179,7 +187,7 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	if !given {
 		return required("code", "send the Go source of the program")
 	}
-	a, err := s.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code, Reason: reason, Actor: w.owner})
+	a, err := s.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code, Declaration: declared, Reason: reason, Actor: w.owner})
 	if err != nil {
 		return err
 	}

@@ -382,7 +382,7 @@ func (f *fake) PutExamples(_ context.Context, _, _ string, list []agent.Example,
 	for i := range list {
 		list[i].ID, list[i].State = "ex_known", agent.ExampleActive
 	}
-	return list, errors.Join(agent.CheckExamples(list), f.note("PutExamples"))
+	return list, errors.Join(agent.CheckExamples(list, nil), f.note("PutExamples"))
 }
 
 func (f *fake) DecideExample(_ context.Context, q operator.ExampleDecision) ([]agent.Example, error) {

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -24,6 +26,11 @@ type attempted struct {
 	nested   map[string]string      // shapes of nested values, by role.method
 	failed   map[string]agent.Class // of failures that are not the program's fault, of nested calls and of the model, by error type
 	warnings []string
+	takes    *agent.Interface // what the program reads; nil where that is not known
+	unknown  []string         // keywords of the call that it does not read
+
+	args   []json.RawMessage // in the form in which the program read them, where that is another than the caller's
+	kwargs json.RawMessage
 
 	predicted   agent.Usage // what the program's questions to the model cost
 	modelFailed bool        // one of them had no answer
@@ -37,10 +44,14 @@ const maxSleep = 30 * time.Second
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation) attempted {
 	h := &host{call: s.opened, attempt: attemptID}
 	a := attempted{id: attemptID, program: g}
+	args, kwargs := g.Interface.Arrange(s.args, s.kwargs)
+	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
+		a.args, a.kwargs = args, kwargs
+	}
 	a.result = s.r.box.Run(ctx, sandbox.Request{
 		Program: programOf(g), Owner: s.owner,
 		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,
-		Args: s.args, Kwargs: s.kwargs, Context: s.contextFor(ctx, g, h), InputHistory: s.inputHistory,
+		Args: args, Kwargs: kwargs, Context: s.contextFor(ctx, g, h), InputHistory: s.inputHistory,
 		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout,
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
 	}, h)
@@ -48,6 +59,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	if engine, _ := engineOf(a.result.Facts); engine != "" {
 		s.r.metrics.EngineRun(engine)
 	}
+	a.takes = interfaceOf(g, a.result.Facts)
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.warnings = h.shapes, h.failed, h.warnings
 	a.predicted, a.modelFailed, a.overasked = h.predicted, h.modelFailed, h.overasked

@@ -32,10 +32,11 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 		memory = given.Context
 	}
 	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof}
+	args, kwargs := g.Interface.Arrange(d.args, d.kwargs)
 	h := &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied}
 	a.result = c.r.box.Run(ctx, sandbox.Request{
 		Program: programOf(g), Owner: c.owner, Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
-		Args: d.args, Kwargs: d.kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
+		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
 		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied,
 	}, h)
 	a.denied = h.refused

@@ -19,7 +19,7 @@ const maxSources = 4
 // no samples.
 func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class, ErrorType: j.outcome.ErrorType,
-		Message: Clip(j.outcome.ErrorMessage, 400)}
+		Message: Clip(j.outcome.ErrorMessage, 400), Unknown: j.unknown}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
 		s := agent.Source{URL: c.maskURL(got.URL), Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: orElse(got.Outline, got.Shape)}
 		key := shapeKey(got)
@@ -158,6 +158,9 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 
 func (e *evidenceText) failure(what string, f *agent.Failure, sample int) {
 	e.add("%s ended in %s: %s", what, f.ErrorType, f.Message)
+	if len(f.Unknown) > 0 {
+		e.add("  it had keywords that the program does not read: %s", strings.Join(f.Unknown, ", "))
+	}
 	for _, s := range f.Sources {
 		e.add("  it fetched %s: status %d, %s, %d bytes", s.URL, s.Status, s.ContentType, s.Bytes)
 		if s.WasShape != "" {

@@ -69,7 +69,9 @@ func bakedValue(literals []string, raw json.RawMessage, depth int) bool {
 
 // EncodeFacts returns the facts as generations store them; nil when they are too large to keep.
 func EncodeFacts(f *report.Facts) json.RawMessage {
-	raw, err := json.Marshal(f)
+	own := *f
+	own.Interface = nil // the generation has it
+	raw, err := json.Marshal(own)
 	if err != nil || len(raw) > maxFactsEncoded {
 		return nil
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -199,8 +200,10 @@ func (rec *recovery) alone() bool {
 }
 
 // askedByPerson reports whether a person asked for another program: it may answer differently than its predecessor.
-func (rec *recovery) askedByPerson() bool {
-	return rec.decision.Reason == ReasonRequested || rec.decision.Reason == ReasonCorrection
+func (rec *recovery) askedByPerson() bool { return rec.personAsked() }
+
+func (s *selected) personAsked() bool {
+	return s.decision.Reason == ReasonRequested || s.decision.Reason == ReasonCorrection
 }
 
 // tryCandidate runs a candidate, once it has proved that it holds what people expect and answers as its predecessor did.
@@ -213,5 +216,9 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 		return judged{}
 	}
 	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
-	return rec.try(ctx, &cand.generation)
+	j := rec.try(ctx, &cand.generation)
+	if j.misnamed() { // it was written for this very call
+		j.class, j.hint = agent.ClassIntrinsic, "The call gives the keywords "+strings.Join(j.unknown, ", ")+", which the program does not read."
+	}
+	return j
 }

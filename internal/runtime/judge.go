@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -60,23 +61,30 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	default:
 		s.check(&j)
 	}
+	s.explain(&j)
 	if j.outcome.OK() {
 		j.class, j.shapes, j.outlines = agent.ClassOK, shapesOf(res.Effects.Fetches, a.nested), outlinesOf(res.Effects.Fetches)
 		return j
 	}
 	e.ErrorType = j.outcome.ErrorType
-	e.Answered = len(a.program.Answered) > 0 && slices.Contains(a.program.Answered, s.inputHash())
+	e.Answered = len(a.program.Answered) > 0 && s.answeredBefore(a.program)
 	e.Streak, e.DriftAfter = a.program.DriftStreak, s.policy.DriftAfter
 	j.class, j.drifting = Classify(e), Drifting(e)
 	return j
 }
 
-// inputHash identifies the call's input.
-func (c *opened) inputHash() string {
+// inputHash identifies an input.
+func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 	h := sha256.New()
-	_, _ = h.Write(agent.Canonical(rawArray(c.args))) // a hash takes everything
-	_, _ = h.Write(agent.Canonical(c.kwargs))
+	_, _ = h.Write(agent.Canonical(rawArray(args))) // a hash takes everything
+	_, _ = h.Write(agent.Canonical(kwargs))
 	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// answeredBefore reports whether the generation once answered the call's input ok, in whatever form it came. Hashes from before
+// an interface was known are those of the form itself.
+func (c *opened) answeredBefore(g *agent.Generation) bool {
+	return slices.Contains(g.Answered, inputHash(g.Interface.Named(c.args, c.kwargs))) || slices.Contains(g.Answered, inputHash(c.args, c.kwargs))
 }
 
 // answeredInput is the hash of an input that was answered ok from a source, or "".
@@ -84,7 +92,7 @@ func (c *opened) answeredInput(j judged) string {
 	if len(j.result.Effects.Fetches) == 0 {
 		return ""
 	}
-	return c.inputHash()
+	return inputHash(j.takes.Named(c.args, c.kwargs))
 }
 
 // check holds a value against the contract.

@@ -14,7 +14,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
 		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.maskedArgs, Kwargs: a.maskedKwargs,
 		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
-		OutcomeErrorMessage: o.ErrorMessage, OutcomeErrorMetadata: o.Metadata, OutcomeAuthored: o.Authored,
+		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored,
 		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
 		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: failureClass(a.class), Selection: a.decision.selection(),
@@ -28,6 +28,8 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	}
 	if o.OK() {
 		e.OutcomeValueClass = agent.Kind(o.Value)
+	} else {
+		e.OutcomeErrorMetadata = o.Metadata
 	}
 	if e.ContractSource == "" {
 		e.ContractSource, e.ContractFingerprint = "none", agent.FingerprintNone
@@ -48,6 +50,9 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 		if a.fresh != nil {
 			e.Code = g.Code
 		}
+	}
+	if !a.masked { // a secret's keyword may be gone from the program's form
+		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
 	}
 	e.ProgramEngine, e.ProgramTier = engineOf(a.facts)
 	e.ProgramDoubted = a.doubted()

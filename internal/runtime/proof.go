@@ -36,7 +36,7 @@ func (c *selected) fixture(g *agent.Generation, a judged) *agent.Fixture {
 		return nil
 	}
 	facts := a.result.Facts
-	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(g.Fixtures, c.args, c.kwargs) ||
+	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(a.takes, g.Fixtures, c.args, c.kwargs) ||
 		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(c.args, c.kwargs) {
 		return nil
 	}
@@ -58,13 +58,14 @@ func (c *selected) fixture(g *agent.Generation, a judged) *agent.Fixture {
 	return f
 }
 
-func hasInput(fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawMessage) bool {
-	for _, f := range fixtures {
+// hasInput reports whether a fixture is of that input, in whatever form the caller gave it.
+func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawMessage) bool {
+	for _, f := range fixtures { // before the comparison that decodes
 		if bytes.Equal(f.Kwargs, kwargs) && slices.EqualFunc(f.Args, args, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(fixtures, func(f agent.Fixture) bool { return takes.SameInput(f.Args, f.Kwargs, args, kwargs) })
 }
 
 // prove holds the candidate to the active examples and to its predecessor's fixtures. It returns nil when the candidate may
@@ -162,7 +163,7 @@ func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation)
 			break
 		}
 		for i, f := range g.Fixtures {
-			if hasInput(all, f.Args, f.Kwargs) {
+			if hasInput(predecessor.Interface, all, f.Args, f.Kwargs) {
 				continue
 			}
 			broken, reproduced := c.rerun(ctx, itself, f, i)
@@ -197,12 +198,12 @@ func (c *selected) contradicted(f agent.Fixture) bool {
 	}
 	was := agent.Outcome{Status: agent.StatusOK, Value: f.Value}
 	for _, x := range c.artifact.ActiveExamples() {
-		if x.SameInput(f.Args, f.Kwargs) {
+		if c.artifact.SameInput(x.Args, x.Kwargs, f.Args, f.Kwargs) {
 			return !c.outdated(&x, false) && !Meets(was, &x)
 		}
 	}
 	return slices.ContainsFunc(c.artifact.Verdicts, func(v agent.Verdict) bool {
-		return v.Wrong() && agent.SameInput(v.Args, v.Kwargs, f.Args, f.Kwargs) && sameExact(v.Got, f.Value)
+		return v.Wrong() && c.artifact.SameInput(v.Args, v.Kwargs, f.Args, f.Kwargs) && sameExact(v.Got, f.Value)
 	})
 }
 

@@ -109,6 +109,9 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	j := rec.try(ctx, g)
 	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(g, j)
+	if rec.widens(g, j) {
+		return rec.updateBackoff(rec.widen(ctx, g, j))
+	}
 	if j.served() {
 		return rec.keep(j)
 	}
@@ -167,7 +170,10 @@ func (rec *recovery) count(g *agent.Generation, j judged) {
 		return
 	}
 	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ResultOf: g.ID, Result: j.class,
-		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting}
+		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting, Misnamed: j.misnamed()}
+	if g.Interface == nil {
+		change.Interface = j.takes // of an earlier version's program
+	}
 	if j.outcome.OK() {
 		change.Answered = rec.answeredInput(j)
 		change.Fixture = rec.fixture(g, j)

@@ -155,8 +155,13 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 		}
 		checksum := agent.Checksum(reply.Code)
 		facts, refused := w.load(ctx, q, reply.Code, checksum)
+		var takes *agent.Interface
+		if refused == nil {
+			takes, refused = w.describe(q, reply, facts)
+		}
 		if refused == nil {
 			w.res.candidate = w.candidate(q, reply, checksum, facts)
+			w.res.candidate.generation.Interface = takes
 			return w.res
 		}
 		next, more := w.refused(ctx, q, reply.Code, checksum, refused)

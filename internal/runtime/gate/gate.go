@@ -9,6 +9,7 @@
 package gate
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -119,8 +120,9 @@ type check struct {
 	info   *types.Info
 	pkg    *types.Package
 	errs   []types.Error
-	unused []types.Error // declared and not used
-	moved  bool          // calls stand before their statements, in the toolchain's order
+	unused []types.Error   // declared and not used
+	inputs json.RawMessage // the inferred interface
+	moved  bool            // calls stand before their statements, in the toolchain's order
 }
 
 func (c *check) run() (p *Program, r *Refusal) {
@@ -146,6 +148,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 		return nil, r
 	}
 	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), moved: c.moved}
+	p.Facts.Interface = c.inputs
 	for _, e := range c.unused {
 		p.Unused = append(p.Unused, e.Pos)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/inputs"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/order"
 )
 
@@ -32,6 +33,7 @@ func (c *check) check() *Refusal {
 	if r := c.heldPolicy(); r != nil { // of the text as it is: calls that are moved are of no other types
 		return r
 	}
+	c.inputs = inputs.Of(c.file, c.info, c.pkg).JSON() // of the author's text: reordering adds variables
 	return c.reorder()
 }
 

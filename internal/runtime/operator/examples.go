@@ -33,7 +33,7 @@ func (o *Operator) PutExamples(ctx context.Context, role, method string, list []
 	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
 		return nil, err
 	}
-	if err := checkExamples(method, list); err != nil {
+	if err := checkExamples(method, list, o.takes(ctx, role, method)); err != nil {
 		return nil, err
 	}
 	unlock := o.calls.HoldAdoption(role, method)
@@ -65,11 +65,11 @@ func (o *Operator) PutExamples(ctx context.Context, role, method string, list []
 }
 
 // checkExamples returns an error for a list that no program could satisfy: it would keep every program of the method from serving.
-func checkExamples(method string, list []agent.Example) error {
+func checkExamples(method string, list []agent.Example, takes *agent.Interface) error {
 	if len(list) > 0 && method != "=" && strings.HasSuffix(method, "=") {
 		return &agent.InputError{Code: "no_program", Detail: "a setter has no program", Hint: "examples are for methods that a program answers"}
 	}
-	if err := agent.CheckExamples(list); err != nil {
+	if err := agent.CheckExamples(list, takes); err != nil {
 		return err
 	}
 	for i := range list {
@@ -83,10 +83,19 @@ func checkExamples(method string, list []agent.Example) error {
 	return nil
 }
 
+// takes is what the current program of the method takes; nil where that is not known.
+func (o *Operator) takes(ctx context.Context, role, method string) *agent.Interface {
+	a, err := o.store.Artifact(ctx, role, method)
+	if err != nil {
+		return nil
+	}
+	return a.Takes()
+}
+
 // completed is the example as it is stored.
 func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) agent.Example {
 	if a != nil && x.ID != "" {
-		if old := a.Example(x.ID); old != nil && old.SameInput(x.Args, x.Kwargs) {
+		if old := a.Example(x.ID); old != nil && a.SameInput(old.Args, old.Kwargs, x.Args, x.Kwargs) {
 			x.CallID, x.SessionID, x.Effects, x.TakenAt, x.CreatedAt, x.By = old.CallID, old.SessionID, old.Effects, old.TakenAt, old.CreatedAt, old.By
 		}
 	}
@@ -194,7 +203,7 @@ type ExampleQuery struct {
 // ones whose id and input they have; results are in their order.
 func (o *Operator) RunExamples(ctx context.Context, q ExampleQuery) (ExampleRun, error) {
 	run := ExampleRun{Results: []runtime.ExampleResult{}}
-	if err := checkExamples(q.Method, q.Examples); err != nil {
+	if err := checkExamples(q.Method, q.Examples, o.takes(ctx, q.Role, q.Method)); err != nil {
 		return run, err
 	}
 	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)

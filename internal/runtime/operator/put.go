@@ -61,7 +61,8 @@ func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t agent.Tool, create
 type ProgramPut struct {
 	Role, Method  string
 	Source        string
-	Reason, Actor string // Reason may be empty
+	Declaration   agent.Declaration // of what it takes and returns; empty: inferred
+	Reason, Actor string            // Reason may be empty
 }
 
 // PutProgram makes an operator's own code the current generation, through the gate. An *agent.InputError with the code
@@ -71,7 +72,7 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	if err := errors.Join(agent.CheckName("role", role), agent.CheckName("method", method)); err != nil {
 		return nil, err
 	}
-	loaded, err := o.gated(ctx, q.Source, q.Actor)
+	loaded, err := o.gated(ctx, q.Source, q.Declaration, q.Actor)
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +98,16 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 }
 
 // gated passes code through the gate and returns it as a generation of a person's.
-func (o *Operator) gated(ctx context.Context, code, actor string) (*agent.Generation, error) {
+func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration, actor string) (*agent.Generation, error) {
 	checksum := agent.Checksum(code)
 	facts, refused := o.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, actor)
 	if refused != nil {
 		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
 	}
-	return &agent.Generation{Code: code, CodeChecksum: checksum, Dependencies: facts.Imports, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
+	takes, err := runtime.Declared(d, facts)
+	if err != nil {
+		return nil, &agent.InputError{Code: "validation_failed", Pointer: "/parameters", Detail: err.Error(), Hint: "leave summary, parameters and returns out, and they are inferred from the program"}
+	}
+	return &agent.Generation{Code: code, Interface: takes, CodeChecksum: checksum, Dependencies: facts.Imports, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: runtime.ModelOperator, CreatedAt: o.o.Now(), Facts: runtime.EncodeFacts(facts), Cacheable: true, CacheabilityReason: runtime.CacheStable}, nil
 }

@@ -79,6 +79,9 @@ func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 	rec := sandbox.Recording{Journal: got.Effects, Request: sandbox.Request{
 		Program: sandbox.Program{Source: e.Code, Checksum: e.CodeChecksum}, Owner: owner, Role: e.Role, Method: e.Method, CallID: e.CallID, TraceID: e.TraceID,
 		Depth: e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
+	if e.ProgramKwargs != nil {
+		rec.Request.Args, rec.Request.Kwargs = e.ProgramArgs, e.ProgramKwargs
+	}
 	switch {
 	case e.OutcomeStatus == agent.StatusOK:
 		rec.Value = got.Outcome.Value

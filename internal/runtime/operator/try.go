@@ -68,7 +68,7 @@ func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, co
 	}
 	p.Artifact = a
 	if code != "" {
-		g, err := o.gated(ctx, code, p.Owner)
+		g, err := o.gated(ctx, code, agent.Declaration{}, p.Owner)
 		p.Generation = g
 		return p, err
 	}

@@ -114,7 +114,7 @@ func fits(a *agent.Artifact, x agent.Example) error {
 			}
 		}
 	}
-	err := agent.CheckExamples(list)
+	err := agent.CheckExamples(list, a.Takes())
 	var bad *agent.InputError
 	if errors.As(err, &bad) {
 		bad.Pointer, bad.Hint = "/expected", "drop examples that are not needed: PUT .../examples"

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // readProgram finds the program in a reply, or says why there is none. Models and servers differ: the program may come
@@ -74,7 +76,7 @@ func fromText(text string) (Reply, bool) {
 	return Reply{}, false
 }
 
-// fromJSON reads {"code": ..., "notes": ..., "solver_shape": ...}; only code must be right.
+// fromJSON reads {"code": ..., "notes": ..., "solver_shape": ...} and the declared interface; only code must be right.
 func fromJSON(text string) (Reply, bool) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") {
@@ -84,6 +86,7 @@ func fromJSON(text string) (Reply, bool) {
 		Code        json.RawMessage `json:"code"`
 		Notes       json.RawMessage `json:"notes"`
 		SolverShape json.RawMessage `json:"solver_shape"`
+		agent.Declaration
 	}
 	if json.Unmarshal([]byte(text), &p) != nil {
 		return Reply{}, false
@@ -101,6 +104,9 @@ func fromJSON(text string) (Reply, bool) {
 		return Reply{}, false
 	}
 	_ = json.Unmarshal(p.Notes, &reply.Notes) // decoration: of another type, it is left out
+	if size := len(p.Summary) + len(p.Parameters) + len(p.Returns); size <= 2*agent.MaxInterfaceBytes {
+		reply.Declaration = p.Declaration
+	}
 	var shape map[string]any
 	if len(p.SolverShape) <= 16<<10 && json.Unmarshal(p.SolverShape, &shape) == nil && shape != nil {
 		reply.SolverShape = p.SolverShape

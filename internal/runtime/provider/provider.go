@@ -36,7 +36,8 @@ type Reply struct {
 	Code        string
 	Notes       string
 	SolverShape json.RawMessage // an object or nil
-	Model       string          // that answered
+	Declaration agent.Declaration
+	Model       string // that answered
 	Usage       agent.Usage
 }
 

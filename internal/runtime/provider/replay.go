@@ -30,6 +30,7 @@ type Line struct {
 	Origin      string          `json:"origin,omitempty"`  // "written" where no model wrote the code
 	Prompt      string          `json:"prompt,omitempty"`  // digest of a chat's messages
 	Content     string          `json:"content,omitempty"` // of a chat
+	agent.Declaration
 }
 
 const (
@@ -122,7 +123,7 @@ func (p *Replay) Program(ctx context.Context, r Request) (Reply, error) {
 	if model == "" {
 		model = r.Model
 	}
-	return Reply{Code: l.Code, Notes: l.Notes, SolverShape: l.SolverShape, Model: model, Usage: usage}, nil
+	return Reply{Code: l.Code, Notes: l.Notes, SolverShape: l.SolverShape, Declaration: l.Declaration, Model: model, Usage: usage}, nil
 }
 
 // Chat implements Provider.

@@ -3,6 +3,8 @@
 // gate.
 package report
 
+import "encoding/json"
+
 // Types of refusals.
 const (
 	InvalidCode      = "invalid_code"
@@ -41,6 +43,8 @@ type Facts struct {
 	UsesClock          bool     `json:"uses_clock,omitempty"`
 	UsesRandomness     bool     `json:"uses_chance,omitempty"`
 	UsesContent        bool     `json:"uses_content,omitempty"`
+
+	Interface json.RawMessage `json:"interface,omitempty"` // an agent.Interface: what the program reads and returns, inferred
 }
 
 // Engines, and the settings that say which programs each runs.

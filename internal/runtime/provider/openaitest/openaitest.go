@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -25,6 +26,8 @@ type Reply struct {
 	Message map[string]any  // the assistant's message, as it is
 	Content string          // text, without a tool call
 	Code    string          // a program, by submit_program where tools were offered, else as a JSON object
+
+	Declared map[string]any // with Code: summary, parameters, returns
 
 	Header map[string]string // more headers
 	Finish string            // finish_reason; "stop" when empty
@@ -214,9 +217,9 @@ func completion(reply Reply, in Request, n int) map[string]any {
 	case reply.Content != "":
 		message = map[string]any{"role": "assistant", "content": reply.Content}
 	case len(offered) > 0:
-		message = map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{ToolCall("submit_program", encode(map[string]any{"code": reply.Code}))}}
+		message = map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{ToolCall("submit_program", encode(reply.program()))}}
 	default:
-		message = map[string]any{"role": "assistant", "content": encode(map[string]any{"code": reply.Code})}
+		message = map[string]any{"role": "assistant", "content": encode(reply.program())}
 	}
 	finish := reply.Finish
 	if finish == "" {
@@ -225,6 +228,13 @@ func completion(reply Reply, in Request, n int) map[string]any {
 	return map[string]any{"id": fmt.Sprintf("c%d", n), "object": "chat.completion", "created": 0, "model": "scripted",
 		"choices": []any{map[string]any{"index": 0, "finish_reason": finish, "message": message}},
 		"usage":   map[string]any{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
+}
+
+// program is the arguments of submit_program.
+func (r Reply) program() map[string]any {
+	out := map[string]any{"code": r.Code}
+	maps.Copy(out, r.Declared)
+	return out
 }
 
 // ToolCall is an element of a message's tool_calls.

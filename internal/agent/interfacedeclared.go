@@ -1,0 +1,179 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// NotRead describes a position that the program skips: it reads one before it and one after it.
+const NotRead = "not read by the program"
+
+// Declaration is an interface as its author wrote it; nothing of it has been checked.
+type Declaration struct {
+	Summary    json.RawMessage `json:"summary,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Returns    json.RawMessage `json:"returns,omitempty"`
+}
+
+// Empty reports whether nothing was declared.
+func (d Declaration) Empty() bool {
+	return blank(d.Summary) && blank(d.Parameters) && blank(d.Returns)
+}
+
+func blank(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
+}
+
+// declaredParameter is a parameter as models and people write it: types may be lists, and "any" is one.
+type declaredParameter struct {
+	Name        string          `json:"name"`
+	Type        json.RawMessage `json:"type"`
+	Description string          `json:"description"`
+	Required    *bool           `json:"required"`
+	Default     json.RawMessage `json:"default"`
+	Schema      json.RawMessage `json:"schema"`
+	Variadic    bool            `json:"variadic"`
+}
+
+// Against checks the declaration against what the gate inferred from the program, and returns the interface. The error says
+// what the author has to change. Without declared parameters, or with no declaration at all, the inferred ones hold.
+func (d Declaration) Against(inferred *Interface) (*Interface, error) {
+	out := *inferred
+	if d.Empty() {
+		return &out, nil
+	}
+	if !blank(d.Summary) {
+		if json.Unmarshal(d.Summary, &out.Summary) != nil {
+			return nil, errors.New("summary: must be a string")
+		}
+		out.Summary = Clipped(strings.Join(strings.Fields(out.Summary), " "), MaxSummary-len("..."))
+	}
+	if !blank(d.Returns) {
+		out.Returns = d.Returns
+	}
+	if blank(d.Parameters) {
+		return &out, out.Validate()
+	}
+	var list []declaredParameter
+	if err := json.Unmarshal(d.Parameters, &list); err != nil {
+		return nil, errors.New(`parameters: must be a list such as [{"name": "text", "type": "string", "required": true}]`)
+	}
+	out.Origin, out.Parameters = OriginDeclared, make([]Parameter, 0, len(list))
+	required := make([]bool, len(list))
+	for i, p := range list {
+		one, err := p.parameter()
+		if err != nil {
+			return nil, fmt.Errorf("parameters[%d]: %w", i, err)
+		}
+		required[i] = p.Required != nil
+		out.Parameters = append(out.Parameters, one)
+	}
+	if err := out.Validate(); err != nil {
+		return nil, err
+	}
+	if err := out.reconcile(inferred, required); err != nil {
+		return nil, err
+	}
+	return &out, out.Validate()
+}
+
+func (p *declaredParameter) parameter() (Parameter, error) {
+	out := Parameter{Name: p.Name, Description: Clipped(p.Description, MaxDescription-len("...")), Variadic: p.Variadic}
+	if !blank(p.Schema) {
+		out.Schema = p.Schema
+	}
+	if !blank(p.Default) {
+		out.Default = p.Default
+	}
+	var several []string
+	switch {
+	case blank(p.Type):
+	case json.Unmarshal(p.Type, &out.Type) == nil:
+		if out.Type == "any" {
+			out.Type = ""
+		}
+	case json.Unmarshal(p.Type, &several) == nil:
+		if out.Schema == nil && !slices.Contains(several, "any") {
+			out.Schema = Encoded(map[string]any{"type": several})
+		}
+	default:
+		return out, fmt.Errorf("the type of %s must be a string", p.Name)
+	}
+	out.Required = p.Required != nil && *p.Required
+	return out, nil
+}
+
+// reconcile completes declared parameters with how the program reads them, and reports where both disagree.
+func (f *Interface) reconcile(inferred *Interface, required []bool) error {
+	var wrong []string
+	matched := map[int]bool{}
+	for i := range f.Parameters {
+		p := &f.Parameters[i]
+		of, at := inferred.Parameter(p.Name)
+		if of == nil && i < len(inferred.Parameters) && inferred.Parameters[i].ReadBy == ReadByPosition && !matched[i] {
+			of, at = &inferred.Parameters[i], i // the program gives a position no name
+		}
+		switch {
+		case of == nil && inferred.Open:
+			continue
+		case of == nil || of.Description == NotRead:
+			wrong = append(wrong, fmt.Sprintf("the program never reads %s", p.Name))
+			continue
+		case at != i && of.ReadBy != ReadByName:
+			wrong = append(wrong, fmt.Sprintf("the program reads %s at position %d, but it is declared at position %d", p.Name, at, i))
+		}
+		matched[at] = true
+		p.ReadBy, p.Variadic = of.ReadBy, of.Variadic
+		if !required[i] && p.Default == nil {
+			p.Required = of.Required
+		}
+		for _, name := range append([]string{of.Name}, of.Aliases...) {
+			if name != p.Name && (of.ReadBy != ReadByPosition || name != of.Name) {
+				p.Aliases = append(p.Aliases, name)
+			}
+		}
+	}
+	for i := range inferred.Parameters {
+		if of := &inferred.Parameters[i]; !matched[i] && of.Description != NotRead {
+			wrong = append(wrong, fmt.Sprintf("the program reads %s, which is not declared", of.where(i)))
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New("parameters: " + strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// where names a parameter in messages to its author.
+func (p *Parameter) where(place int) string {
+	if p.ReadBy == ReadByPosition {
+		return fmt.Sprintf("call.Args[%d]", place)
+	}
+	return p.Name
+}
+
+// Succeed keeps the names of the program that this one replaces: a parameter that stands at the same position under
+// another name takes the old one as an alias.
+func (f *Interface) Succeed(earlier *Interface) {
+	if f == nil || earlier == nil {
+		return
+	}
+	for i := range earlier.Parameters {
+		was := &earlier.Parameters[i]
+		if i >= len(f.Parameters) || was.ReadBy == ReadByName || f.Parameters[i].ReadBy == ReadByName || was.Description == NotRead {
+			continue
+		}
+		now := &f.Parameters[i]
+		if other, _ := earlier.Parameter(now.Name); other != nil && other != was || len(now.Aliases) >= maxAliases {
+			continue
+		}
+		if p, _ := f.Parameter(was.Name); p == nil {
+			now.Aliases = append(slices.Clip(now.Aliases), was.Name)
+		}
+	}
+}

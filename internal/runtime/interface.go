@@ -1,0 +1,130 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// Inferred returns the interface that the gate inferred, with the facts checked: they come from a confined process that
+// is not to be trusted. Without a usable one the interface is open.
+func Inferred(f *report.Facts) *agent.Interface {
+	unknown := &agent.Interface{Parameters: []agent.Parameter{}, Origin: agent.OriginInferred, Open: true}
+	var out agent.Interface
+	if f == nil || f.Interface == nil || len(f.Interface) > 2*agent.MaxInterfaceBytes || json.Unmarshal(f.Interface, &out) != nil {
+		return unknown
+	}
+	out.Origin, out.Summary = agent.OriginInferred, ""
+	if out.Parameters == nil {
+		out.Parameters = []agent.Parameter{}
+	}
+	if out.Validate() != nil {
+		return unknown
+	}
+	return &out
+}
+
+// interfaceOf returns the generation's interface; one that is not known yet is taken from the facts of a run.
+func interfaceOf(g *agent.Generation, f *report.Facts) *agent.Interface {
+	if g.Interface != nil || f == nil {
+		return g.Interface
+	}
+	return Inferred(f)
+}
+
+// Declared returns the interface of a program whose author declared one, or an error for the author to act on.
+func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
+	out, err := d.Against(Inferred(f))
+	if err != nil || d.Empty() {
+		return out, err
+	}
+	if _, err := contract.Compile(out.Returns); err != nil {
+		return nil, fmt.Errorf("returns: not a usable JSON Schema: %w", err)
+	}
+	for i := range out.Parameters {
+		if _, err := contract.Compile(out.Parameters[i].Schema); err != nil {
+			return nil, fmt.Errorf("the schema of %s is not a usable JSON Schema: %w", out.Parameters[i].Name, err)
+		}
+	}
+	return out, nil
+}
+
+// interfaceHint follows every refusal of an interface.
+const interfaceHint = "Declare in parameters exactly what the program reads, in positional order, or change the program."
+
+// describe finds the interface of a program that the gate let in. A declaration that does not fit the program is refused
+// while there is a recovery left; then what was inferred holds, since a right program is not given up for its
+// description. A successor that would break callers is refused, unless a person asked for the change.
+func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Facts) (*agent.Interface, *sandbox.Failure) {
+	out, err := Declared(reply.Declaration, facts)
+	if err != nil && w.guardrails > 0 {
+		return nil, refusedInterface(err)
+	}
+	if err != nil {
+		out = Inferred(facts)
+	}
+	if q.predecessor == nil || !facts.UsesArgs || w.personAsked() {
+		return out, nil
+	}
+	out.Succeed(q.predecessor.Interface)
+	if broken := out.Breaks(q.predecessor.Interface); broken != "" {
+		return nil, refusedInterface(errors.New(broken + "; callers of the program that it replaces rely on " + q.predecessor.Interface.Signature(w.method)))
+	}
+	return out, nil
+}
+
+func refusedInterface(err error) *sandbox.Failure {
+	return &sandbox.Failure{Type: agent.ErrInvalidCode, Message: "interface: " + err.Error(), Hint: interfaceHint, Detail: "interface"}
+}
+
+// Bounds of what an outcome says of keywords.
+const (
+	maxUnknown       = 16
+	maxUnknownLength = 64
+	maxShownSchema   = 500
+)
+
+// unknownKeywords returns the call's keywords that the program does not read, at most 16.
+func (c *opened) unknownKeywords(f *agent.Interface) []string {
+	unknown := f.Unknown(c.kwargs)
+	if unknown == nil {
+		return nil
+	}
+	out := make([]string, 0, min(len(unknown), maxUnknown))
+	for _, name := range unknown {
+		if name != c.historyArgument && len(out) < maxUnknown {
+			out = append(out, Clip(name, maxUnknownLength))
+		}
+	}
+	return out
+}
+
+// explain adds to the outcome what a caller needs in order to call the method right: the keywords that the program does
+// not know and, where it could not work with the arguments, its parameters.
+func (s *selected) explain(j *judged) {
+	j.unknown = s.unknownKeywords(j.takes)
+	if len(j.unknown) > 0 {
+		j.outcome.Metadata = with(j.outcome.Metadata, "unknown_keywords", j.unknown)
+	}
+	if j.takes != nil && j.outcome.ErrorType == agent.ErrInvalidInput && j.outcome.Authored {
+		j.outcome.Metadata = with(j.outcome.Metadata, "parameters", shownParameters(j.takes))
+	}
+}
+
+// shownParameters are the parameters as an outcome lists them, without long schemas.
+func shownParameters(f *agent.Interface) []agent.Parameter {
+	out := make([]agent.Parameter, len(f.Parameters))
+	for i, p := range f.Parameters {
+		out[i] = agent.Parameter{Name: p.Name, Type: p.Type, Description: p.Description, Required: p.Required, Default: p.Default, Schema: p.Schema, Aliases: p.Aliases, Variadic: p.Variadic}
+		if len(p.Schema) > maxShownSchema {
+			out[i].Schema = nil
+		}
+	}
+	return out
+}
