@@ -28,6 +28,7 @@ const (
 	ofElement                         // base, index, more, size, off
 	ofRow                             // base, outer, index, size: s[outer][index]
 	ofArray                           // base, index, length, size, off
+	behindLoaded                      // address of the pointer, off
 	computed                          // address
 )
 
@@ -43,8 +44,7 @@ func (c *compiler) place(v ssa.Value) location {
 		case *ssa.IndexAddr:
 			return c.element(v)
 		case *ssa.UnOp: // a pointer that is loaded
-			at := c.place(v.X).addressOf()
-			return location{form: computed, address: func(m unsafe.Pointer) unsafe.Pointer { return checked(*(*unsafe.Pointer)(at(m))) }}
+			return location{form: behindLoaded, address: c.place(v.X).addressOf()}
 		}
 	}
 	return location{form: behindPointer, base: c.off(v)}
@@ -62,7 +62,7 @@ func (c *compiler) field(in *ssa.FieldAddr) location {
 	case p.form == ofRow:
 		base := p.addressOf()
 		return location{form: computed, address: func(m unsafe.Pointer) unsafe.Pointer { return unsafe.Add(base(m), off) }}
-	case p.form == behindPointer && p.off+uintptr(c.layout(st).Size) >= leastFault:
+	case (p.form == behindPointer || p.form == behindLoaded) && p.off+uintptr(c.layout(st).Size) >= leastFault:
 		base := p.addressOf()
 		return location{form: computed, address: func(m unsafe.Pointer) unsafe.Pointer { return unsafe.Add(base(m), off) }}
 	default:
@@ -214,6 +214,9 @@ func (p location) addressOf() func(m unsafe.Pointer) unsafe.Pointer {
 			_ = length[n]
 			return unsafe.Add(a, uintptr(n)*size+off)
 		}
+	case behindLoaded:
+		at := p.address
+		return func(m unsafe.Pointer) unsafe.Pointer { return unsafe.Add(checked(*(*unsafe.Pointer)(at(m))), off) }
 	}
 	return p.address
 }

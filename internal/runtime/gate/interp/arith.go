@@ -32,11 +32,30 @@ func (c *compiler) binop(in *ssa.BinOp) op {
 		return c.shift(in, d, x, y)
 	}
 	k := c.mc.types.layout(t).Kind()
+	if o := c.step(in, k, d, x); o != nil {
+		return o
+	}
 	o := arithmetic(in.Op, k, d, x, y)
 	if o == nil {
 		fail("no operation " + in.String())
 	}
 	return o
+}
+
+// step compiles the sum of an int and a constant, as in i++; nil for anything else.
+func (c *compiler) step(in *ssa.BinOp, k reflect.Kind, d, x uintptr) op {
+	y, ok := in.Y.(*ssa.Const)
+	if !ok || k != reflect.Int && k != reflect.Int64 || in.Op != token.ADD && in.Op != token.SUB {
+		return nil
+	}
+	more := y.Int64()
+	if in.Op == token.SUB {
+		more = -more
+	}
+	if d == x {
+		return func(m unsafe.Pointer) { *(*int64)(unsafe.Add(m, d)) += more }
+	}
+	return func(m unsafe.Pointer) { *(*int64)(unsafe.Add(m, d)) = *(*int64)(unsafe.Add(m, x)) + more }
 }
 
 func arithmetic(tok token.Token, k reflect.Kind, d, x, y uintptr) op {

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"go/token"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/tools/go/ssa"
@@ -14,6 +15,9 @@ type codeBlock struct {
 	pos token.Pos  // of its first operation that may panic; none in functions that are not of the program's text
 	to  *codeBlock // where it always goes; nil when end decides
 	run ending     // ops, then end: made by link
+
+	next   []*codeBlock // between which end decides
+	marked bool         // some of ops are there for positions on further lines
 }
 
 // An ending returns the block that comes next, nil at the end of the function.
@@ -57,7 +61,7 @@ func (c *compiler) mark(out *codeBlock, in ssa.Instruction, line *int) {
 		out.pos = in.Pos()
 		return
 	}
-	out.ops = append(out.ops, c.markOp(in.Pos()))
+	out.ops, out.marked = append(out.ops, c.markOp(in.Pos())), true
 }
 
 func (c *compiler) markOp(pos token.Pos) op {
@@ -70,13 +74,15 @@ func (c *compiler) markOp(pos token.Pos) op {
 func (c *compiler) link() {
 	const few = 8
 	type tail struct {
-		ops []op
-		end ending
+		ops    []op
+		end    ending
+		next   []*codeBlock
+		marked bool
 	}
 	tails := make([]tail, len(c.blocks))
 	for i, b := range c.blocks {
 		if to := b.to; c.mc.work == nil && to != nil && len(to.ops) <= few && to.to == nil {
-			tails[i] = tail{to.ops, to.end}
+			tails[i] = tail{to.ops, to.end, to.next, to.marked || to.pos != token.NoPos}
 			if to.pos != token.NoPos {
 				tails[i].ops = append([]op{c.markOp(to.pos)}, to.ops...)
 			}
@@ -84,13 +90,20 @@ func (c *compiler) link() {
 	}
 	for i, b := range c.blocks {
 		if tails[i].end != nil {
-			b.ops, b.end = append(b.ops, tails[i].ops...), tails[i].end
+			b.ops, b.end, b.next = append(b.ops, tails[i].ops...), tails[i].end, tails[i].next
+			b.marked = b.marked || tails[i].marked
 		}
 		b.link()
 	}
 }
 
-func (b *codeBlock) link() { b.run = sequence(b.ops, b.end) }
+func (b *codeBlock) link() {
+	if slices.Contains(b.next, b) && len(b.ops) <= mostInLoop && !b.marked {
+		b.run = loop(b)
+	} else {
+		b.run = sequence(b.ops, b.end)
+	}
+}
 
 // sequence returns what does the operations one after another, and then what is at the end.
 func sequence(ops []op, end ending) ending {

@@ -18,7 +18,9 @@ func (c *compiler) terminator(out *codeBlock, b *ssa.BasicBlock, in ssa.Instruct
 		out.to = to
 		return func(unsafe.Pointer) *codeBlock { return to }
 	case *ssa.If:
-		return c.branch(in.Cond, c.edge(b, 0), c.edge(b, 1))
+		yes, no := c.edge(b, 0), c.edge(b, 1)
+		out.next = []*codeBlock{yes, no}
+		return c.branch(in.Cond, yes, no)
 	case *ssa.Return:
 		return c.returns(out, in)
 	case *ssa.Panic:

@@ -82,7 +82,7 @@ func (c *compiler) callInstr(in *ssa.Call) op {
 	}
 	o := c.call(&in.Call, in)
 	if c.f.wrapper {
-		return c.passDeferral(o)
+		return c.passDeferral(o, c.plainCall(in))
 	}
 	return o
 }
@@ -91,11 +91,17 @@ func (c *compiler) runDefers(*ssa.RunDefers) op {
 	return func(m unsafe.Pointer) { headOf(m).runDefers() }
 }
 
-// passDeferral lets a method recover that is deferred through a wrapper: a promoted method, a method value.
-func (c *compiler) passDeferral(call op) op {
+// passDeferral lets a method recover that is deferred through a wrapper: a promoted method, a method value. The wrapper makes a plain call, where there
+// is one, when it is not deferred itself.
+func (c *compiler) passDeferral(call, plain op) op {
 	mc := c.mc
 	return func(m unsafe.Pointer) {
-		mc.deferring = headOf(m).deferOf
+		of := headOf(m).deferOf
+		if of == nil && plain != nil {
+			plain(m)
+			return
+		}
+		mc.deferring = of
 		call(m)
 		mc.deferring = nil
 	}

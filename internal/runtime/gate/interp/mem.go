@@ -155,6 +155,9 @@ func load[T any](d uintptr, p location) op {
 			*(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(a, uintptr(n)*unsafe.Sizeof(*new(T))))
 		}
 	}
+	if at := p.address; p.form == behindLoaded {
+		return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(unsafe.Add(*(*unsafe.Pointer)(at(m)), off)) }
+	}
 	at := p.addressOf()
 	return func(m unsafe.Pointer) { *(*T)(unsafe.Add(m, d)) = *(*T)(at(m)) }
 }

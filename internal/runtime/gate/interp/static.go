@@ -3,6 +3,8 @@ package interp
 import (
 	"go/token"
 	"unsafe"
+
+	"golang.org/x/tools/go/ssa"
 )
 
 // callStatic compiles a call of a function of the program. It is plain when no deferred call is about to be made by it.
@@ -20,6 +22,15 @@ func (c *compiler) callStatic(f *fn, args, results []argument, plain bool) op {
 		moveAll(out, m, nm)
 		f.release(nm)
 	}
+}
+
+// plainCall returns the plain form of a call of a function of the program; nil for other calls.
+func (c *compiler) plainCall(in *ssa.Call) op {
+	callee, ok := in.Call.Value.(*ssa.Function)
+	if !ok || callee.Blocks == nil {
+		return nil
+	}
+	return c.callStatic(c.mc.fnOf(callee), c.args(in.Call.Args), c.resultSlots(in, in.Call.Signature()), true)
 }
 
 // callPlain calls a function that defers nothing. It does what newFrame, run and release do, in one place.
