@@ -23,7 +23,7 @@ TIMEOUT  := 25m
 RACED := $(addprefix ./internal/,runtime store/... api/... app/... telemetry/... agent/... client/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals diff truth crash dist generate docs image clean
+.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals diff diff-native truth crash dist generate docs image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -106,6 +106,10 @@ diff: ## run every recorded and corpus program natively and by the engines, and 
 	@seed=$${DIFF_SEED:-$$(date +%s)}; echo "DIFF_SEED=$$seed"; DIFF_SEED=$$seed DIFF_PROGRAMS=$${DIFF_PROGRAMS:-10000} YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} \
 		$(GO) test -count 1 -timeout 6h -run 'Diff' ./internal/runtime/gate/... && \
 		HTTP_SEED=$$seed HTTP_PROGRAMS=$${HTTP_PROGRAMS:-500} $(GO) test -count 1 -timeout 2h -run 'TestGeneratedPrograms' ./test/e2e/programs
+
+diff-native: ## run every program of the corpus, and 500 generated ones from a new seed, in executables and on the engine, and compare
+	@seed=$${DIFF_SEED:-$$(date +%s)}; echo "NATIVE_SEED=$$seed"; NATIVE_SEED=$$seed NATIVE_EVERY=1 NATIVE_PROGRAMS=$${NATIVE_PROGRAMS:-500} \
+		$(GO) test -count 1 -timeout 6h -run 'Natively' ./internal/runtime/native
 
 truth: ## sequences of verdicts, examples, failing candidates, drifts and restarts, from a new seed: none may take a working answer away
 	@seed=$${TRUTH_SEED:-$$(date +%s)}; echo "TRUTH_SEED=$$seed"; TRUTH_SEED=$$seed TRUTH_ROUNDS=$${TRUTH_ROUNDS:-5000} \

@@ -13,6 +13,7 @@ var runnerParts = []string{
 	module + "internal/runtime/gate",
 	module + "internal/runtime/recurgent",
 	module + "internal/runtime/sandbox/policy",
+	module + "internal/runtime/sandbox/probe",
 	module + "internal/runtime/sandbox/serve",
 	module + "internal/runtime/sandbox/threads",
 	module + "internal/runtime/sandbox/wire",

@@ -68,10 +68,19 @@ func New(o Options) (*Gate, error) {
 
 // Check parses, type-checks and judges source. Exactly one of the results is nil. It does not panic.
 func (g *Gate) Check(source string) (*Program, *Refusal) {
+	return g.bounded(&check{gate: g, source: source, fset: g.lib.programFiles()})
+}
+
+// CheckAsWritten is Check for a program that the Go toolchain will compile: its statements stay as they are, since the toolchain orders them itself.
+func (g *Gate) CheckAsWritten(source string) (*Program, *Refusal) {
+	return g.bounded(&check{gate: g, source: source, fset: g.lib.programFiles(), asWritten: true})
+}
+
+// bounded runs a check within the deadline.
+func (g *Gate) bounded(c *check) (*Program, *Refusal) {
 	if g.stuck {
 		return nil, &Refusal{Type: InvalidCode, Message: "an earlier check did not end"}
 	}
-	c := &check{gate: g, source: source, fset: g.lib.programFiles()}
 	type answer struct {
 		p *Program
 		r *Refusal
@@ -111,18 +120,19 @@ func processorTime() time.Duration {
 
 // A check is one run of the gate.
 type check struct {
-	gate   *Gate
-	source string
-	fset   *token.FileSet
-	file   *ast.File
-	local  map[string]Unit // generic packages of this program
-	order  []string
-	info   *types.Info
-	pkg    *types.Package
-	errs   []types.Error
-	unused []types.Error   // declared and not used
-	inputs json.RawMessage // the inferred interface
-	moved  bool            // calls stand before their statements, in the toolchain's order
+	gate      *Gate
+	source    string
+	fset      *token.FileSet
+	file      *ast.File
+	local     map[string]Unit // generic packages of this program
+	order     []string
+	info      *types.Info
+	pkg       *types.Package
+	errs      []types.Error
+	unused    []types.Error   // declared and not used
+	inputs    json.RawMessage // the inferred interface
+	asWritten bool            // for a compiler that has the toolchain's order by itself
+	moved     bool            // calls stand before their statements, in the toolchain's order
 }
 
 func (c *check) run() (p *Program, r *Refusal) {

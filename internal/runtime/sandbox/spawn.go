@@ -119,7 +119,7 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 	return &child{proc: proc, in: inW, out: outR, stderr: errR}, nil
 }
 
-// runnerEnv is the environment of runners: nothing of the daemon's, whose keys stand there. The Go runtime is told to use one processor from the start
+// runnerEnv is the environment of runners: nothing of the daemon's, whose keys stand there. The Go runtime is set to use one processor from the start
 // (worker sets it in any case), and the race detector not to wait a second at exit.
 func runnerEnv() []string {
 	env := []string{"GOMAXPROCS=1"}

@@ -12,8 +12,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// declarations returns the program's declarations: its variables without values, and behind all the function that sets them.
+// declarations returns the program's declarations. A variable is declared without its value, and behind it stands a function that sets it: types that are
+// declared within values keep their numbers so, which are part of their names. The last one calls all of them in the order of the language.
 func (w *writer) declarations() []ast.Decl {
+	setters := map[*types.Var]string{}
 	var out []ast.Decl
 	for _, d := range w.file.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -23,12 +25,13 @@ func (w *writer) declarations() []ast.Decl {
 		case g.Tok == token.VAR:
 			for _, spec := range g.Specs {
 				out = append(out, w.variables(spec.(*ast.ValueSpec))...)
+				out = append(out, w.setters(spec.(*ast.ValueSpec), setters)...)
 			}
 		case g.Tok != token.IMPORT:
 			out = append(out, g)
 		}
 	}
-	return append(out, w.reset())
+	return append(out, w.reset(setters))
 }
 
 // variables declares those of a specification, each with its type.
@@ -45,6 +48,30 @@ func (w *writer) variables(spec *ast.ValueSpec) []ast.Decl {
 		out = append(out, &ast.GenDecl{TokPos: id.Pos(), Tok: token.VAR, Specs: []ast.Spec{&ast.ValueSpec{Names: []*ast.Ident{{NamePos: id.Pos(), Name: id.Name}}, Type: t}}})
 	}
 	return out
+}
+
+// setters returns a function for each value of a specification, and notes its name for the value's first variable.
+func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast.Decl {
+	var out []ast.Decl
+	for i, value := range spec.Values {
+		vars := spec.Names[i : i+1]
+		if len(spec.Values) < len(spec.Names) {
+			vars = spec.Names
+		}
+		at := value.Pos()
+		assign := &ast.AssignStmt{TokPos: at, Tok: token.ASSIGN, Rhs: []ast.Expr{value}}
+		for _, v := range vars {
+			assign.Lhs = append(assign.Lhs, &ast.Ident{NamePos: at, Name: v.Name})
+		}
+		name := resetName + strconv.Itoa(len(names)+1)
+		names[w.info.Defs[vars[0]].(*types.Var)] = name
+		out = append(out, function(name, at, assign))
+	}
+	return out
+}
+
+func function(name string, at token.Pos, body ...ast.Stmt) *ast.FuncDecl {
+	return &ast.FuncDecl{Name: &ast.Ident{NamePos: at, Name: name}, Type: &ast.FuncType{Func: at, Params: &ast.FieldList{Opening: at, Closing: at}}, Body: &ast.BlockStmt{Lbrace: at, List: body, Rbrace: at}}
 }
 
 // unexported finds the name of a type that its package keeps to itself, in a type's text.
@@ -79,44 +106,21 @@ func (w *writer) typeText(t types.Type) string {
 	return text
 }
 
-// reset returns the function that gives every package variable its value, in the order of the language.
-func (w *writer) reset() ast.Decl {
-	body := &ast.BlockStmt{}
+// reset returns the function that gives every package variable its value.
+func (w *writer) reset(setters map[*types.Var]string) ast.Decl {
+	var body []ast.Stmt
+	call := func(name string, args ...ast.Expr) {
+		body = append(body, &ast.ExprStmt{X: &ast.CallExpr{Fun: ast.NewIdent(name), Args: args}})
+	}
 	for _, name := range w.pkg.Scope().Names() {
 		if v, ok := w.pkg.Scope().Lookup(name).(*types.Var); ok {
-			zero := &ast.CallExpr{Fun: ast.NewIdent(supportName + ".Zero"), Args: []ast.Expr{&ast.UnaryExpr{Op: token.AND, X: ast.NewIdent(v.Name())}}}
-			body.List = append(body.List, &ast.ExprStmt{X: zero})
+			call(supportName+".Zero", &ast.UnaryExpr{Op: token.AND, X: ast.NewIdent(v.Name())})
 		}
 	}
-	values := w.values()
 	for _, init := range w.info.InitOrder {
-		at := init.Rhs.Pos()
-		assign := &ast.AssignStmt{TokPos: at, Tok: token.ASSIGN, Rhs: []ast.Expr{values[init.Lhs[0]]}}
-		for _, v := range init.Lhs {
-			assign.Lhs = append(assign.Lhs, &ast.Ident{NamePos: at, Name: v.Name()})
-		}
-		body.List = append(body.List, assign)
+		call(setters[init.Lhs[0]])
 	}
-	return &ast.FuncDecl{Name: ast.NewIdent(resetName), Type: &ast.FuncType{Params: &ast.FieldList{}}, Body: body}
-}
-
-// values returns the expression of each variable's value, by the first variable where several have one; expressions have been replaced since the
-// order was found.
-func (w *writer) values() map[*types.Var]ast.Expr {
-	out := map[*types.Var]ast.Expr{}
-	for _, d := range w.file.Decls {
-		g, ok := d.(*ast.GenDecl)
-		if !ok || g.Tok != token.VAR {
-			continue
-		}
-		for _, spec := range g.Specs {
-			spec := spec.(*ast.ValueSpec)
-			for i, value := range spec.Values {
-				out[w.info.Defs[spec.Names[i]].(*types.Var)] = value
-			}
-		}
-	}
-	return out
+	return function(resetName, token.NoPos, body...)
 }
 
 func importDecls(list map[string]string) []ast.Decl {

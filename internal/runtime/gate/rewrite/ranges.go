@@ -8,11 +8,7 @@ import (
 
 // mapRange returns the loop that visits a map's keys in the engine's order; nil for a range over anything else.
 func (w *writer) mapRange(s *ast.RangeStmt) ast.Stmt {
-	switch w.rangeOver(w.info.TypeOf(s.X)) {
-	case overChannel:
-		w.refuse("it uses channels")
-		return nil
-	case overOther:
+	if !overMap(w.info.TypeOf(s.X)) {
 		return nil
 	}
 	at := s.For
@@ -38,31 +34,21 @@ func (w *writer) mapRange(s *ast.RangeStmt) ast.Stmt {
 	return &ast.ForStmt{For: at, Init: &ast.AssignStmt{Lhs: []ast.Expr{name()}, TokPos: at, Tok: token.DEFINE, Rhs: []ast.Expr{over}}, Cond: method("Next"), Body: body}
 }
 
-// What a range is over.
-const (
-	overOther = iota
-	overMap
-	overChannel
-)
-
-// rangeOver returns what a range over a value of the type is over. Of a type parameter's types all are of one kind, or the program would not compile.
-func (w *writer) rangeOver(t types.Type) int {
+// overMap reports whether a range over a value of the type is over a map. Of a type parameter's types all are maps or none, or the program would not
+// compile.
+func overMap(t types.Type) bool {
 	switch t := t.Underlying().(type) {
 	case *types.Map:
-		return overMap
-	case *types.Chan:
-		return overChannel
+		return true
 	case *types.Interface: // of a type parameter
 		for e := range t.EmbeddedTypes() {
-			switch e := types.Unalias(e).(type) {
-			case *types.Union:
-				return w.rangeOver(e.Term(0).Type())
-			default:
-				if over := w.rangeOver(e); over != overOther {
-					return over
-				}
+			if u, ok := types.Unalias(e).(*types.Union); ok {
+				e = u.Term(0).Type()
+			}
+			if overMap(e) {
+				return true
 			}
 		}
 	}
-	return overOther
+	return false
 }

@@ -93,11 +93,9 @@ func (w *writer) replace(c *astutil.Cursor) bool {
 		if loop := w.mapRange(n); loop != nil {
 			c.Replace(loop)
 		}
-	case *ast.SelectStmt, *ast.SendStmt:
-		w.refuse("it uses channels")
-	case *ast.UnaryExpr:
-		if n.Op == token.ARROW {
-			w.refuse("it uses channels")
+	case *ast.SelectStmt:
+		if s := w.inOrder(n); s != nil {
+			c.Replace(s)
 		}
 	}
 	return true

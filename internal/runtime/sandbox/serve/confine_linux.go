@@ -13,14 +13,22 @@ import (
 // sleep; it ends none that is idle. These come to the five or six that a start has made.
 const Threads = 8
 
-// AddressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
-const AddressSpace = 4 << 30
+// addressSpace is what a runner may map beside its memory: the Go runtime reserves much, and touches little of it.
+const addressSpace = 4 << 30
 
 // ThreadStack is the limit of the first thread's stack in bytes, more than the Go runtime needs there.
 const ThreadStack = 1 << 20
 
-// Untouched is the size of data, in bytes, that every runner maps and never writes to, mostly tables of the Go runtime and libraries. RLIMIT_DATA counts it.
-const Untouched = 64 << 20
+// untouched is the size of data, in bytes, that every runner maps and never writes to, mostly tables of the Go runtime and libraries. RLIMIT_DATA counts it.
+const untouched = 64 << 20
+
+// MemoryLimits returns how many bytes the process may write to, and how many it may map; none in a race build, whose detector maps terabytes.
+func MemoryLimits(cfg *wire.Config) (data, mapped uint64) {
+	if wire.RaceBuild {
+		return 0, 0
+	}
+	return uint64(cfg.Memory + untouched), uint64(addressSpace + 4*cfg.Memory)
+}
 
 // LimitProcess sets the limits of the runner process, and leaves those that are lower already.
 func LimitProcess(cfg *wire.Config, layers map[string]string) {
@@ -36,9 +44,9 @@ func LimitProcess(cfg *wire.Config, layers map[string]string) {
 	}
 	// Address space alone says little: an idle Go process has over a gigabyte of it. But page tables count nowhere else, and take a
 	// 512th part of what is mapped, even where it can only be read. Not RLIMIT_NPROC: it counts the user, not the process.
-	if !wire.RaceBuild { // the race detector maps terabytes of shadow
-		limit("data", syscall.RLIMIT_DATA, uint64(cfg.Memory+Untouched))
-		limit("as", syscall.RLIMIT_AS, uint64(AddressSpace+4*cfg.Memory))
+	if data, mapped := MemoryLimits(cfg); data > 0 {
+		limit("data", syscall.RLIMIT_DATA, data)
+		limit("as", syscall.RLIMIT_AS, mapped)
 	}
 	limit("stack", syscall.RLIMIT_STACK, ThreadStack) // the first thread's stack grows by itself, and does not count as data
 	limit("cpu", syscall.RLIMIT_CPU, uint64(cfg.CPUSeconds))

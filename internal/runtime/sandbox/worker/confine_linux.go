@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"maps"
 	"os"
 	"runtime"
 
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/probe"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
@@ -24,17 +26,18 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	} else {
 		ready.Layers["no_new_privs"] = "on"
 	}
-	if cfg.Probe {
-		probeNetwork(cfg, ready)
+	if cfg.Probe && ready.Layers["netns"] == "on" && cfg.Port != 0 {
+		probe.Network(cfg.Port, ready.Probes)
 	}
 	ready.Layers["landlock"] = landlockLayer(inherited == 1)
-	if cfg.Probe {
-		probeLandlock(ready)
+	if cfg.Probe && isOn(ready.Layers["landlock"]) {
+		probe.Landlock(ready.Probes)
 	}
 	threads.Reserve(serve.Threads) // under landlock already, and before seccomp, which allows no more
 	ready.Layers["seccomp"] = seccompLayer(cfg.Kill)
 	if cfg.Probe {
-		probeAll(cfg, ready)
+		data, mapped := serve.MemoryLimits(cfg)
+		maps.Copy(ready.Probes, probe.All(probe.Bounds{Parent: cfg.Parent, Data: uintptr(data), Mapped: uintptr(mapped)}))
 	}
 }
 

@@ -67,7 +67,7 @@ func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error)
 
 // NativeText checks the source and returns the text that a Go toolchain compiles.
 func (e *gateEngine) NativeText(source string) (string, error) {
-	p, refusal := e.gate.Check(source)
+	p, refusal := e.gate.CheckAsWritten(source)
 	if refusal != nil {
 		return "", refusal
 	}

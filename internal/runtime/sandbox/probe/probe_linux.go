@@ -1,4 +1,5 @@
-package worker
+// Package probe tries what must be impossible in a confined process.
+package probe
 
 import (
 	"fmt"
@@ -9,12 +10,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// The canary's probes try what must be impossible in a runner, each with one raw system call, because a library could
+// Probes try what must be impossible in a runner, each with one raw system call, because a library could
 // take another way. A probe is denied when the kernel refuses it for lack of right; any other answer, an error
 // about its arguments too, means that the call got through, and counts as ALLOWED. Where nothing confines the canary a
 // probe must still do no harm: it names what does not exist, or asks for what makes no sense.
@@ -45,27 +43,21 @@ func (t *texts) str(s string) uintptr {
 	return uintptr(unsafe.Pointer(&b[0]))
 }
 
-// probeNetwork knocks at the daemon's own listener before seccomp is on: in a network namespace of its own there is no
+// Network knocks at the daemon's own listener, before seccomp is on: in a network namespace of its own there is no
 // way even to the loopback address.
-func probeNetwork(cfg *wire.Config, ready *wire.Ready) {
-	if ready.Layers["netns"] != "on" || cfg.Port == 0 {
-		return
-	}
+func Network(port int, probes map[string]string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	err = unix.Connect(fd, &unix.SockaddrInet4{Port: cfg.Port, Addr: [4]byte{127, 0, 0, 1}})
+	err = unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 	errno, _ := err.(syscall.Errno)
-	ready.Probes["netns: connect to the daemon"] = outcome(errno)
+	probes["netns: connect to the daemon"] = outcome(errno)
 }
 
-// probeLandlock opens a file before seccomp is on.
-func probeLandlock(ready *wire.Ready) {
-	if !isOn(ready.Layers["landlock"]) {
-		return
-	}
+// Landlock opens a file, before seccomp is on.
+func Landlock(probes map[string]string) {
 	file := "/etc/passwd"
 	if unix.Access(file, unix.F_OK) != nil {
 		file = "/proc/self/exe" // an image with nothing but the binary: that there is no such file is no denial
@@ -76,7 +68,7 @@ func probeLandlock(ready *wire.Ready) {
 			unix.Close(fd)
 		}
 		errno, _ := err.(syscall.Errno)
-		ready.Probes[name] = outcome(errno)
+		probes[name] = outcome(errno)
 	}
 }
 
@@ -101,21 +93,29 @@ const (
 	none      = ^uintptr(0)
 )
 
-// probeAll runs when every layer is on.
-func probeAll(cfg *wire.Config, ready *wire.Ready) {
+// Bounds are what a process must not get past.
+type Bounds struct {
+	Parent       int     // the daemon's number
+	Data, Mapped uintptr // bytes of memory that can be written to, and of all; 0 for no limit
+}
+
+// All runs when every layer is on, and returns the outcome of each probe: "denied" or "ALLOWED", with the kernel's error.
+func All(b Bounds) map[string]string {
+	probes := map[string]string{}
 	scratch := new([512]byte) // on the heap: a stack moves when it grows
 	limit := &unix.Rlimit{Cur: 1 << 40, Max: 1 << 40}
-	a := &aims{at: uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1), parent: uintptr(cfg.Parent), self: uintptr(os.Getpid()), page: uintptr(os.Getpagesize()),
+	a := &aims{at: uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1), parent: uintptr(b.Parent), self: uintptr(os.Getpid()), page: uintptr(os.Getpagesize()),
 		buf: uintptr(unsafe.Pointer(scratch)), lim: uintptr(unsafe.Pointer(limit))}
 	a.passwd, a.tmp, a.nowhere = a.str("/etc/passwd"), a.str("/nonexistent-recurgentd/x"), a.str("/nonexistent-recurgentd")
 	for _, p := range slices.Concat(a.files(), a.network(), a.processes(), a.memory(), a.kernel()) {
-		ready.Probes[p.name] = outcome(call(p.nr, p.args...))
+		probes[p.name] = outcome(call(p.nr, p.args...))
 	}
-	probeFork(ready)
-	probeMemory(cfg, ready)
+	probes["proc: fork"] = fork()
+	b.memory(probes)
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(scratch)
 	runtime.KeepAlive(limit)
+	return probes
 }
 
 // files reaches for files.
@@ -240,28 +240,28 @@ func (a *aims) kernel() []probe {
 	}
 }
 
-// probeFork tries to make a child. Were it allowed, the child would end at once.
-func probeFork(ready *wire.Ready) {
+// fork tries to make a child. Were it allowed, the child would end at once.
+func fork() string {
 	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno == 0 && pid == 0 {
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
-	ready.Probes["proc: fork"] = outcome(errno)
+	return outcome(errno)
 }
 
-// probeMemory asks for more memory than the runner may have.
-func probeMemory(cfg *wire.Config, ready *wire.Ready) {
-	if wire.RaceBuild {
-		return
-	}
+// memory asks for more memory than the process may have.
+func (b Bounds) memory(probes map[string]string) {
 	for name, ask := range map[string]struct{ bytes, prot uintptr }{
-		"mem: beyond the limit":         {uintptr(cfg.Memory + serve.Untouched), unix.PROT_READ | unix.PROT_WRITE},
-		"mem: beyond the address space": {uintptr(serve.AddressSpace + 4*cfg.Memory), unix.PROT_READ},
+		"mem: beyond the limit":         {b.Data, unix.PROT_READ | unix.PROT_WRITE},
+		"mem: beyond the address space": {b.Mapped, unix.PROT_READ},
 	} {
+		if ask.bytes == 0 {
+			continue
+		}
 		errno := call(unix.SYS_MMAP, 0, ask.bytes, ask.prot, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
 		if errno == unix.ENOMEM {
 			errno = unix.EPERM
 		}
-		ready.Probes[name] = outcome(errno)
+		probes[name] = outcome(errno)
 	}
 }

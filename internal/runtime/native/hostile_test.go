@@ -1,0 +1,34 @@
+package native_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/native"
+)
+
+// hostileTexts are what a compiler could be asked to do beside compiling. None of them can come out of package rewrite, which prints a checked syntax tree
+// without comments.
+var hostileTexts = map[string]string{
+	"embed":    "package tool\n\nimport _ \"embed\"\n\n//go:embed program.go\nvar s string\n",
+	"cgo":      "package tool\n\n// #include \"/etc/passwd\"\nimport \"C\"\n",
+	"linkname": "package tool\n\nimport _ \"unsafe\"\n\n//go:linkname exit os.runtime_beforeExit\nfunc exit()\n",
+	"body":     "package tool\n\nfunc body()\n",
+	"os/exec":  "package tool\n\nimport _ \"os/exec\"\n",
+	"net":      "package tool\n\nimport _ \"net\"\n",
+	"by path":  "package tool\n\nimport _ \"/etc/passwd\"\n",
+	"relative": "package tool\n\nimport _ \"../../../etc\"\n",
+	"line":     "package tool\n\n//line /etc/passwd:1\nfunc f() { return 1 }\n",
+	"const":    "package tool\n\nconst a = 1 << 1000000\nconst b = a * a\n",
+}
+
+// Hostile texts do not compile, and what the compiler says of them holds nothing but themselves.
+func TestHostileTexts(t *testing.T) {
+	b, _ := builder(t)
+	for name, text := range hostileTexts {
+		_, err := native.BuildMany(t.Context(), b, "hostile", []string{text})
+		if err == nil || strings.Contains(err.Error(), "root:") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
