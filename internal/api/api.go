@@ -116,6 +116,7 @@ type Options struct {
 	Hosts  []string // more host names, without port: that of the listen address
 
 	Tools *catalog.Catalog // what agents see; required
+	MCP   http.Handler     // serves them at /mcp, to the owner that mcp.WithOwner has put into the context; nil: not found
 
 	OpenAPI []byte // served at /openapi.yaml
 	MaxBody int64  // bytes of a request's body; of a refused one up to four times as much is read and thrown away
@@ -222,6 +223,7 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/v1/sessions/{id}/methods/{method}", s.getResponds)
 
 	add("POST", "/v1/functions/{name}", s.postFunction, jsonBody)
+	add("POST", "/mcp", s.postMCP, jsonBody, streaming)
 
 	add("GET", "/v1/calls", s.listCalls)
 	add("GET", "/v1/calls/{call_id}", s.getCall)

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -60,6 +62,21 @@ func (s *server) listFunctions(w *reply, r *http.Request, format string, p funct
 		out.NextCursor = &tools[len(tools)-1].Name
 	}
 	return s.send(w, http.StatusOK, out)
+}
+
+// postMCP passes a message of MCP on. Its body is bounded as any other; its reply may be a stream of events.
+func (s *server) postMCP(w *reply, r *http.Request) error {
+	if s.o.MCP == nil {
+		return s.noRoute(w, r)
+	}
+	data, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	r = r.WithContext(mcp.WithOwner(r.Context(), w.owner))
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	s.o.MCP.ServeHTTP(w, r)
+	return nil
 }
 
 // postFunction makes the call that a model asked for by a tool's name.

@@ -146,6 +146,7 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	w := api.DefaultOptions()
 	w.Runtime, w.Metrics, w.Registry, w.Logger = a.run, m, registry, a.log
 	w.Tokens, w.Hosts, w.OpenAPI, w.Tools = o.Tokens, o.AllowedHosts, openapi.OpenAPI, a.run.tools
+	w.MCP = a.run.agents.Handler(w.MaxBody)
 	return api.New(w)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/mcp"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
@@ -17,7 +18,8 @@ type services struct {
 	*runtime.Runtime
 	*operator.Operator
 	*predict.Service
-	tools *catalog.Catalog
+	tools  *catalog.Catalog
+	agents *mcp.Server
 
 	log            zerolog.Logger
 	endMaintenance context.CancelFunc // nil until Begin
@@ -44,7 +46,9 @@ func newServices(ctx context.Context, ro runtime.Options, o Options, b Build, ti
 	if err != nil {
 		return nil, err
 	}
-	return &services{Runtime: run, Operator: op, Service: answers, tools: tools, log: ro.Logger, maintained: make(chan struct{})}, nil
+	s := &services{Runtime: run, Operator: op, Service: answers, tools: tools, log: ro.Logger, maintained: make(chan struct{})}
+	s.agents, err = mcp.New(mcp.Options{Runtime: s, Tools: tools, Version: b.Version, Logger: ro.Logger})
+	return s, err
 }
 
 // Begin starts maintenance. It is called once, after the policy of the start-up settings is applied.
@@ -63,6 +67,7 @@ func (s *services) Begin() {
 // Stop stops the runtime, then maintenance. It returns the runtime's error.
 func (s *services) Stop(ctx context.Context) error {
 	err := s.Runtime.Stop(ctx)
+	s.agents.Close()
 	s.tools.Close()
 	if s.endMaintenance != nil {
 		s.endMaintenance()

@@ -96,6 +96,7 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
   recurgentd call calculator add 2 3       make one call
   recurgentd wrong CALL_ID --expected 5    say that an answer is wrong
   recurgentd watch                         see what is going on
+  recurgentd mcp                           serve the methods to an agent
   recurgentd doctor                        see what is missing`,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
@@ -105,7 +106,7 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
 	root.SetErr(sh.Stderr)
 	root.AddCommand(serveCommand(sh), callCommand(sh), rightCommand(sh), wrongCommand(sh), verdictCommand(sh), testCommand(sh), predictCommand(sh),
 		demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), policyCommand(sh), historyCommand(sh), recommendCommand(sh), reportCommand(sh), storeCommand(sh),
-		replayCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh), referenceCommand(sh))
+		replayCommand(sh), mcpCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh), referenceCommand(sh))
 	completeHelp(root)
 	return root
 }

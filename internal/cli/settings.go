@@ -63,7 +63,9 @@ func (v *flagValue) Type() string { return v.setting.Value }
 
 // addFlags declares the flags of the scope's settings, and --config.
 func addFlags(in Scope, flags *pflag.FlagSet) {
-	flags.String("config", "", "configuration file: the settings below as YAML, name: value [RECURGENT_CONFIG]")
+	if flags.Lookup("config") == nil { // a command may have the settings of both scopes
+		flags.String("config", "", "configuration file: the settings below as YAML, name: value [RECURGENT_CONFIG]")
+	}
 	for _, s := range Settings() {
 		if s.Secret || s.Scope != in {
 			continue

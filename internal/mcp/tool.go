@@ -21,7 +21,7 @@ func Tool(t *catalog.Tool) *sdk.Tool {
 	return out
 }
 
-// outputSchema describes an outcome whose value is what the method returns; nil where nothing is known of that.
+// outputSchema describes an outcome whose value is what the method returns; nil returns is anything.
 func outputSchema(returns json.RawMessage) json.RawMessage {
 	if returns == nil || bytes.Contains(returns, []byte("$")) { // a reference, which would point elsewhere in another schema
 		returns = json.RawMessage("{}")

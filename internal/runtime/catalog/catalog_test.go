@@ -48,9 +48,6 @@ func (s *shelf) serving(a *agent.Artifact) (*agent.Generation, string) {
 // put registers the role and gives the method a program.
 func (s *shelf) put(role, method string, f *agent.Interface) {
 	s.t.Helper()
-	if _, err := s.store.Tool(s.t.Context(), role); errors.Is(err, store.ErrNotFound) {
-		s.purpose(role, "")
-	}
 	g := &agent.Generation{ID: "gen-1", Trigger: "initial_forge", Code: "package tool", CodeChecksum: agent.Checksum("package tool"), RuntimeVersion: agent.ABI,
 		Cacheable: true, Interface: f, Facts: json.RawMessage(`{"imports":[],"uses_args":true}`)}
 	s.change(role, method, agent.ArtifactChange{Generation: g})

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -104,27 +105,26 @@ func (c *Catalog) read(ctx context.Context, dirty map[Method]bool, all bool) (ch
 // readAll reads every method anew.
 func (c *Catalog) readAll(ctx context.Context) error {
 	c.roles, c.known = map[string]purposes{}, map[Method]entry{}
-	const together = 500
-	for after := ""; ; {
-		tools, err := c.store.ListTools(ctx, after, together)
-		if err != nil {
-			return err
-		}
-		for _, t := range tools {
-			c.roles[t.Role] = purposesIn(&t)
-			list, err := c.store.ListArtifacts(ctx, t.Role)
-			if err != nil {
+	everything, err := c.store.Stale(ctx, time.Unix(1<<40, 0)) // not used since a time that is yet to come
+	if err != nil {
+		return err
+	}
+	for _, t := range everything {
+		if _, read := c.roles[t.Role]; !read {
+			if c.roles[t.Role], err = c.purposesOf(ctx, t.Role); err != nil {
 				return err
 			}
-			for _, a := range list {
-				c.put(Method{t.Role, a.MethodName}, a)
-			}
 		}
-		if len(tools) < together {
-			return nil
+		if t.Method == "" {
+			continue
 		}
-		after = tools[len(tools)-1].Role
+		a, err := c.store.Artifact(ctx, t.Role, t.Method)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		c.put(Method{t.Role, t.Method}, a)
 	}
+	return nil
 }
 
 func (c *Catalog) purposesOf(ctx context.Context, role string) (purposes, error) {

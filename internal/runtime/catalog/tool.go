@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -24,7 +25,16 @@ type Tool struct {
 	ReadOnly  bool // the program has no effects: it fetches nothing, writes no memory, calls no tools, asks no model
 	OpenWorld bool // the program may reach the network, itself or by tools that it calls
 
-	namesArgs bool // it has a parameter that is called args or kwargs
+	namesArgs bool             // it has a parameter that is called args or kwargs
+	returns   *contract.Schema // compiled Returns
+}
+
+// CheckValue returns nil where the value is what Returns says, or nothing is said.
+func (t *Tool) CheckValue(value json.RawMessage) error {
+	if v := t.returns.Check(value); v != nil {
+		return errors.New(v.Message)
+	}
+	return nil
 }
 
 func (t *Tool) same(u *Tool) bool {
@@ -50,11 +60,11 @@ func describe(m Method, g *agent.Generation, p purposes) *Tool {
 				t.namesArgs = true
 			}
 		}
-		if schema := f.JSONSchema(); usable(schema) {
-			t.Parameters, t.FreeForm = schema, false
+		if _, err := contract.Compile(f.JSONSchema()); err == nil { // one that does not compile would make clients fail
+			t.Parameters, t.FreeForm = f.JSONSchema(), false
 		}
-		if f.Returns != nil && usable(f.Returns) {
-			t.Returns = f.Returns
+		if compiled, err := contract.Compile(f.Returns); err == nil && f.Returns != nil {
+			t.Returns, t.returns = f.Returns, compiled
 		}
 	}
 	t.Description = description(m, summary, p)
@@ -68,12 +78,6 @@ func describe(m Method, g *agent.Generation, p purposes) *Tool {
 		t.OpenWorld = true // nothing is known
 	}
 	return t
-}
-
-// usable reports whether the schema compiles. One that does not would make clients fail that check replies by it.
-func usable(schema json.RawMessage) bool {
-	_, err := contract.Compile(schema)
-	return err == nil
 }
 
 // description says what the method does, and whose it is: names of tools may be cut.

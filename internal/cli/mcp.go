@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/signal"
+	"syscall"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/api"
+	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/mcp"
+)
+
+func mcpCommand(sh Shell) *cobra.Command {
+	var own bool
+	c := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the methods to an agent, over MCP on stdin and stdout",
+		Long: `Serve the methods to an agent over the Model Context Protocol, on standard input and output: agents start
+this command themselves. It passes everything on to the daemon at --url. Without --url and RECURGENT_URL it asks
+for a daemon at the default address. Where none answers, or with --embedded, it starts one of its own, with the
+settings of serve, which ends with the agent. The log is on stderr.
+
+An agent that speaks streamable HTTP needs no command: it connects to the daemon's /mcp.
+
+Exit status: 0 when the agent closed standard input, 1 when it failed, 2 for a wrong command line or setting,
+3 when no daemon answers at --url.`,
+		Example: `  recurgentd mcp
+  recurgentd mcp --url http://127.0.0.1:8420
+  OPENAI_API_KEY=sk-... recurgentd mcp --embedded --data-dir ~/tools`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
+			if err != nil {
+				return exitWith(ExitUsage, err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+			defer stop()
+			given, _ := sh.Env("RECURGENT_URL")
+			named := cmd.Flags().Changed("url") || given != "" || client.URL != DefaultOptions().URL
+			if !own && (named || daemonAt(ctx, client.URL)) {
+				return exitWith(ExitUnreachable, bridge(ctx, sh, quietly(client)))
+			}
+			serve, err := loadOptions(ServeScope, cmd.Flags(), sh.Env)
+			if err != nil {
+				return exitWith(ExitUsage, fmt.Errorf("cannot start: %w", err))
+			}
+			return embedded(ctx, sh, serve)
+		},
+	}
+	c.Flags().BoolVar(&own, "embedded", false, "start a daemon, also where one answers")
+	addFlags(ServeScope, c.Flags())
+	addFlags(ClientScope, c.Flags())
+	return c
+}
+
+// daemonAt reports whether a daemon is at the URL.
+func daemonAt(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// embedded bridges to a daemon of its own. A random token keeps other users of the machine from it.
+func embedded(ctx context.Context, sh Shell, o Options) (err error) {
+	token := rand.Text()
+	o.Listen, o.Tokens = "127.0.0.1:0", []api.Token{{Name: "local", SHA256: sha256.Sum256([]byte(token))}}
+	o.Logger, o.Now = newLogger(o, sh), sh.Clock
+	d, err := app.New(ctx, o.Options)
+	if err != nil {
+		return exitWith(ExitFailed, fmt.Errorf("cannot start: %w", err))
+	}
+	d.Start()
+	defer func() { err = exitWith(ExitFailed, errors.Join(err, stop(d))) }()
+	o.URL, o.Token = d.URL(), token
+	return bridge(ctx, sh, o)
+}
+
+// quietly has only errors logged: the daemon has a log of its own.
+func quietly(o Options) Options {
+	o.LogLevel = "error"
+	return o
+}
+
+// bridge serves until the agent closes stdin or a signal comes.
+func bridge(ctx context.Context, sh Shell, o Options) error {
+	err := mcp.Bridge(ctx, mcp.BridgeOptions{Client: &sdk.IOTransport{Reader: io.NopCloser(sh.Stdin), Writer: nopWriteCloser{sh.Stdout}, MaxLineLength: 8 << 20},
+		URL: o.URL + "/mcp", HTTP: &http.Client{Transport: bearer{o.Token}}, Version: app.ReadBuild().Version, Logger: newLogger(o, sh)})
+	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+type nopWriteCloser struct{ io.Writer }
+
+func (nopWriteCloser) Close() error { return nil }
+
+// bearer adds the access token to each request.
+type bearer struct{ token string }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}

@@ -1,0 +1,227 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Names in _meta, of requests and results.
+const (
+	MetaSession = "recurgent/session_id"
+	MetaCall    = "recurgent/call_id"
+	MetaProgram = "recurgent/program"
+)
+
+// Codes of JSON-RPC errors that the protocol leaves to servers.
+const (
+	codeUnavailable = -32000 // try again later
+	codeNotFound    = -32602 // as the protocol says for unknown tools: invalid params
+)
+
+// call makes the call, and reports its progress where the request has a token. tool is nil for methods called by name.
+func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest, tool *catalog.Tool) (*sdk.CallToolResult, error) {
+	if err := nameSession(req, &q); err != nil {
+		return nil, err
+	}
+	token := req.Params.GetProgressToken()
+	var res runtime.CallResult
+	var err error
+	if token == nil {
+		res, err = s.o.Runtime.Call(ctx, q)
+	} else {
+		res, err = s.follow(ctx, req, q)
+	}
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return result(res.Body, tool)
+}
+
+// nameSession finds the call's session: that of the arguments, else of _meta, else one of its own.
+func nameSession(req *sdk.CallToolRequest, q *runtime.CallRequest) error {
+	given, there := req.Params.Meta[MetaSession]
+	name, isText := given.(string)
+	if there && !isText {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta " + MetaSession + " must be the id of a session"}
+	}
+	q.SessionID = cmp.Or(q.SessionID, name)
+	if q.SessionID == "" {
+		q.SessionID, q.Ephemeral = ids.NewSession(true), true
+	}
+	return nil
+}
+
+// follow makes the call while its stages are sent as progress. Where the request is canceled, so is the call.
+func (s *Server) follow(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest) (runtime.CallResult, error) {
+	id, done, err := s.o.Runtime.Start(q)
+	if err != nil {
+		return runtime.CallResult{}, err
+	}
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.report(watching, req, id)
+	}()
+	defer func() {
+		stop()
+		<-watched
+	}()
+	select {
+	case res, ok := <-done:
+		if !ok || len(res.Body) == 0 {
+			return res, errors.New("a call ended without a result")
+		}
+		<-watched // a result is the last message of its request
+		return res, nil
+	case <-ctx.Done():
+		_ = s.o.Runtime.Cancel(id) // it has ended meanwhile
+		return runtime.CallResult{}, context.Cause(ctx)
+	}
+}
+
+// report sends the stages of a call as progress until it ends.
+func (s *Server) report(ctx context.Context, req *sdk.CallToolRequest, callID string) {
+	sent := 0.0
+	_ = s.o.Runtime.CallEvents(ctx, callID, "finished", func(e progress.Event) error { // who listens no longer needs no progress
+		words := stage(e)
+		if words == "" {
+			return nil
+		}
+		sent++
+		return req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: sent, Message: words})
+	})
+}
+
+// stage describes a stage of a call; "" for what is none.
+func stage(e progress.Event) string {
+	var d struct {
+		Kind, Decision, Reason, Stage string
+		Ahead                         int
+		ErrorType                     string `json:"error_type"`
+	}
+	if json.Unmarshal(e.Data, &d) != nil {
+		return ""
+	}
+	switch e.Type {
+	case progress.Queued:
+		return fmt.Sprintf("queued behind %d calls of the session", d.Ahead)
+	case progress.Selected:
+		return "selected: " + d.Decision + " (" + d.Reason + ")"
+	case progress.Forging:
+		if d.Kind == "repair" {
+			return "a model repairs the program"
+		}
+		return "a model writes the program"
+	case progress.Gate:
+		return "the program is checked"
+	case progress.Running:
+		return "the program runs"
+	case progress.AttemptFailed:
+		return "failed in " + d.Stage + ": " + d.ErrorType
+	}
+	return ""
+}
+
+// result makes a tool's result of a call's reply.
+func result(body []byte, tool *catalog.Tool) (*sdk.CallToolResult, error) {
+	var reply struct {
+		CallID    string          `json:"call_id"`
+		SessionID string          `json:"session_id"`
+		Outcome   json.RawMessage `json:"outcome"`
+		Program   struct {
+			Source string `json:"source"`
+		} `json:"program"`
+	}
+	if err := json.Unmarshal(body, &reply); err != nil {
+		return nil, fmt.Errorf("read the reply of a call: %w", err)
+	}
+	var outcome agent.Outcome
+	if err := json.Unmarshal(reply.Outcome, &outcome); err != nil {
+		return nil, fmt.Errorf("read the outcome of call %s: %w", reply.CallID, err)
+	}
+	if tool != nil && outcome.OK() {
+		if err := tool.CheckValue(outcome.Value); err != nil { // clients check it, too, and would show nothing of it
+			value := outcome.Value
+			outcome = agent.Failed(agent.ErrContractViolation, "the value is not what the tool says that it returns: "+err.Error())
+			outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method, map[string]any{"value": value}
+			reply.Outcome = agent.Encoded(outcome)
+		}
+	}
+	out := outcomeResult(reply.Outcome, !outcome.OK())
+	out.Content = append(out.Content, &sdk.TextContent{Text: "call_id: " + reply.CallID + ", session_id: " + reply.SessionID})
+	out.Meta = sdk.Meta{MetaCall: reply.CallID, MetaSession: reply.SessionID, MetaProgram: reply.Program.Source}
+	return out, nil
+}
+
+// outcomeResult is a result with the object as structured content, and as text for clients that know text only.
+func outcomeResult(object json.RawMessage, isError bool) *sdk.CallToolResult {
+	return &sdk.CallToolResult{StructuredContent: object, Content: []sdk.Content{&sdk.TextContent{Text: string(object)}}, IsError: isError}
+}
+
+// failed is the result for arguments that cannot be passed to the tool. No call took place.
+func failed(tool *catalog.Tool, err error) *sdk.CallToolResult {
+	outcome := agent.Failed(agent.ErrInvalidInput, faultText(err))
+	outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method, map[string]any{"parameters": tool.Parameters}
+	return outcomeResult(agent.Encoded(outcome), true)
+}
+
+func faultText(err error) string {
+	var bad *agent.InputError
+	if !errors.As(err, &bad) {
+		return err.Error()
+	}
+	text := "arguments" + bad.Pointer + " " + bad.Detail
+	if bad.Hint != "" {
+		text += " (" + bad.Hint + ")"
+	}
+	return text
+}
+
+// checked returns the arguments if they are JSON as strict as that of the REST interface; nil for none.
+func checked(arguments json.RawMessage) ([]byte, error) {
+	if len(arguments) == 0 || string(arguments) == "null" {
+		return nil, nil
+	}
+	if err := strict.Members(arguments, func(_, _ []byte) error { return nil }); err != nil {
+		return nil, err
+	}
+	return arguments, nil
+}
+
+// rpcError is the JSON-RPC error for a call that did not take place.
+func rpcError(err error) error {
+	var bad *agent.InputError
+	var name *agent.NameError
+	var unknown *catalog.NotFound
+	code, text := int64(0), err.Error()
+	switch {
+	case errors.As(err, &bad):
+		code, text = jsonrpc.CodeInvalidParams, faultText(err)
+	case errors.As(err, &name):
+		code = jsonrpc.CodeInvalidParams
+	case errors.As(err, &unknown):
+		code = codeNotFound
+	case errors.Is(err, store.ErrNotFound):
+		code, text = codeNotFound, "there is no session of that id"
+	case errors.Is(err, runtime.ErrDraining), errors.Is(err, runtime.ErrQueueFull), errors.Is(err, store.ErrReadOnly):
+		code = codeUnavailable
+	default:
+		return err // the SDK makes an internal error of it
+	}
+	return &jsonrpc.Error{Code: code, Message: text}
+}

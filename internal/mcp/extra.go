@@ -1,0 +1,175 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// An extraTool is a tool that is no method.
+type extraTool struct {
+	tool *sdk.Tool
+	run  func(s *Server, ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error)
+}
+
+// listed is the extra tool that is added anew to have the SDK notify subscribers; see Bridge.
+const listed = "find_tools"
+
+// extraTools returns the tools beside the methods. Their names have no "__", so no method's tool is called so.
+func extraTools() []extraTool {
+	schema := func(required string, properties ...string) json.RawMessage {
+		return json.RawMessage(`{"type":"object","additionalProperties":false,"required":[` + required + `],"properties":{` + strings.Join(properties, ",") + `}}`)
+	}
+	return []extraTool{
+		{&sdk.Tool{Name: "call_method", Description: "Call any method of any role by name. One that does not exist yet is written by a model first, which takes a while. Say what the method does by its name and role.",
+			InputSchema: schema(`"role","method"`, `"role":{"type":"string","description":"Who is asked, such as calculator."}`, `"method":{"type":"string","description":"What is asked, such as add."}`,
+				`"args":{"type":"array","description":"Arguments by position."}`, `"kwargs":{"type":"object","description":"Arguments by name."}`,
+				`"session_id":{"type":"string","description":"The conversation that the call is part of."}`, `"timeout_ms":{"type":"integer","minimum":1,"maximum":3600000}`),
+			OutputSchema: outputSchema(nil)}, (*Server).callMethod},
+		{&sdk.Tool{Name: listed, Description: "Search the tools by words. The answer has the name, the description and the schema of each, so that you can call it by its name.",
+			InputSchema: schema(`"query"`, `"query":{"type":"string","description":"Words that say what the tool should do."}`, `"limit":{"type":"integer","minimum":1,"maximum":50,"description":"10 where it is absent."}`),
+			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}}, (*Server).findTools},
+		{&sdk.Tool{Name: "judge_call", Description: "Say that the answer of a call was right or wrong. A wrong one with an expected value has the program corrected.",
+			InputSchema: schema(`"call_id","verdict"`, `"call_id":{"type":"string","description":"As the result of the call has it."}`, `"verdict":{"type":"string","enum":["right","wrong"]}`,
+				`"expected":{"description":"The right value, for a wrong answer."}`, `"expected_error_type":{"type":"string","description":"The right error, such as not_found."}`, `"note":{"type":"string","maxLength":4096}`)},
+			(*Server).judgeCall},
+		{&sdk.Tool{Name: "new_session", Description: "Begin a conversation. Calls that name its id share a memory, and see what earlier ones did.",
+			InputSchema: schema(`"role"`, `"role":{"type":"string","description":"Who is asked where a call names nobody."}`, `"context":{"type":"object","description":"The memory to begin with."}`)},
+			(*Server).newSession},
+	}
+}
+
+// extra makes the handler of an extra tool.
+func (s *Server) extra(t extraTool) sdk.ToolHandler {
+	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		arguments, err := checked(req.Params.Arguments)
+		if err != nil {
+			return refused(err), nil
+		}
+		return t.run(s, ctx, req, arguments)
+	}
+}
+
+// refused is a result that says what is wrong with the arguments.
+func refused(err error) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: faultText(err)}}, IsError: true}
+}
+
+// decode reads arguments into v, which lists all that there are.
+func decode(arguments []byte, v any) error {
+	if arguments == nil {
+		arguments = []byte("{}")
+	}
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return &agent.InputError{Detail: strings.TrimPrefix(err.Error(), "json: ")}
+	}
+	return nil
+}
+
+func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+	var in struct {
+		Role      string            `json:"role"`
+		Method    string            `json:"method"`
+		Args      []json.RawMessage `json:"args"`
+		Kwargs    json.RawMessage   `json:"kwargs"`
+		SessionID string            `json:"session_id"`
+		Timeout   int64             `json:"timeout_ms"`
+	}
+	err := decode(arguments, &in)
+	for _, check := range []error{err, agent.CheckName("role", in.Role), agent.CheckName("method", in.Method)} {
+		if check != nil {
+			return refused(check), nil
+		}
+	}
+	if kind := agent.Kind(in.Kwargs); kind == "null" {
+		in.Kwargs = nil
+	} else if kind != "object" {
+		return refused(&agent.InputError{Pointer: "/kwargs", Detail: "must be an object, not " + kind}), nil
+	}
+	q := runtime.CallRequest{Role: in.Role, Method: in.Method, Args: in.Args, Kwargs: in.Kwargs, SessionID: in.SessionID, Timeout: time.Duration(in.Timeout) * time.Millisecond, Owner: owner(ctx)}
+	return s.call(ctx, req, q, nil)
+}
+
+func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+	in := struct {
+		Query string `json:"query"`
+		Limit int    `json:"limit"`
+	}{Limit: 10}
+	if err := decode(arguments, &in); err != nil {
+		return refused(err), nil
+	}
+	if in.Limit < 1 || in.Limit > 50 {
+		return refused(&agent.InputError{Pointer: "/limit", Detail: "must be 1 to 50"}), nil
+	}
+	tools, err := s.o.Tools.Search(ctx, in.Query, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	found := struct {
+		Tools []*sdk.Tool `json:"tools"`
+	}{[]*sdk.Tool{}}
+	for _, t := range tools {
+		found.Tools = append(found.Tools, Tool(t))
+	}
+	return outcomeResult(agent.Encoded(found), false), nil
+}
+
+func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+	var in struct {
+		CallID            string          `json:"call_id"`
+		Verdict           string          `json:"verdict"`
+		Expected          json.RawMessage `json:"expected"`
+		ExpectedErrorType string          `json:"expected_error_type"`
+		Note              string          `json:"note"`
+	}
+	if err := decode(arguments, &in); err != nil {
+		return refused(err), nil
+	}
+	judged, _, err := s.o.Runtime.Judge(ctx, in.CallID, operator.Judgement{Verdict: in.Verdict, Expected: in.Expected, ExpectedErrorType: in.ExpectedErrorType,
+		Note: in.Note, Actor: owner(ctx), MayOperate: true})
+	if err != nil {
+		return s.refusedBy(err, fmt.Sprintf("there is no call %q", in.CallID))
+	}
+	return outcomeResult(agent.Encoded(judged), false), nil
+}
+
+func (s *Server) newSession(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (*sdk.CallToolResult, error) {
+	var in struct {
+		Role    string          `json:"role"`
+		Context json.RawMessage `json:"context"`
+	}
+	if err := decode(arguments, &in); err != nil {
+		return refused(err), nil
+	}
+	session, err := s.o.Runtime.CreateSession(ctx, runtime.SessionRequest{Role: in.Role, Context: in.Context, Owner: owner(ctx)})
+	if err != nil {
+		return s.refusedBy(err, "")
+	}
+	return outcomeResult(agent.Encoded(session), false), nil
+}
+
+// refusedBy is the result where the daemon refuses what the arguments ask for; other errors are the protocol's.
+func (s *Server) refusedBy(err error, missing string) (*sdk.CallToolResult, error) {
+	var bad *agent.InputError
+	var name *agent.NameError
+	switch {
+	case errors.As(err, &bad), errors.As(err, &name), errors.Is(err, store.ErrGone):
+		return refused(err), nil
+	case errors.Is(err, store.ErrNotFound):
+		return refused(errors.New(missing)), nil
+	}
+	return nil, rpcError(err)
+}

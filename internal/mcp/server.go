@@ -1,0 +1,240 @@
+// Package mcp serves the methods to agents over the Model Context Protocol, by its official Go SDK: over HTTP without
+// sessions of the protocol (Server.Handler), and bridged to standard input and output (Bridge). Each method of the
+// catalog is a tool; beside them there are tools to call any method, to search, to judge an answer, and to begin a
+// conversation.
+//
+// A tool's result is the outcome of a call. What fails is a result with isError, so that the agent's model sees it and
+// can act on it. Faults of the protocol, an unknown tool among them, are JSON-RPC errors.
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+)
+
+// Runtime is what the server asks of the daemon.
+type Runtime interface {
+	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
+	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
+	Cancel(callID string) error
+	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
+	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
+	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
+}
+
+// Options configures a Server. All fields but Logger are required.
+type Options struct {
+	Runtime Runtime
+	Tools   *catalog.Catalog
+	Version string // of the daemon
+	Logger  zerolog.Logger
+}
+
+// Server serves MCP. Its methods may be called concurrently.
+type Server struct {
+	o   Options
+	log zerolog.Logger
+	mcp *sdk.Server
+
+	extras map[string]bool // names of the tools that are no methods; set once by New
+
+	mu       sync.Mutex
+	revision int64                    // of the catalog that offered reflects; guarded by mu
+	offered  map[string]*catalog.Tool // by name; guarded by mu
+
+	once sync.Once // begins watching the catalog
+	end  context.CancelFunc
+	life context.Context //nolint:containedctx // of the goroutine that watches, which outlives requests
+	idle sync.WaitGroup
+}
+
+// pageSize is how many tools a page of tools/list has.
+const pageSize = 100
+
+const instructions = `Each tool runs a stored program and returns the outcome: {"status": "ok", "value": ...} or an error with a type and a message. ` +
+	`find_tools searches among all tools. call_method calls any method of any role by name, also one that does not exist yet: a model then writes its program. ` +
+	`Calls share memory when they name the same session: new_session makes one, _meta "recurgent/session_id" names it. judge_call says that an answer was right or wrong.`
+
+// New returns a server. Close ends it.
+func New(o Options) (*Server, error) {
+	if o.Runtime == nil || o.Tools == nil || o.Version == "" {
+		return nil, errors.New("mcp: Runtime, Tools and Version are required")
+	}
+	s := &Server{o: o, log: o.Logger, extras: map[string]bool{}, offered: map[string]*catalog.Tool{}, revision: -1}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.mcp = newSDKServer(o.Version, o.Logger)
+	for _, t := range extraTools() {
+		s.extras[t.tool.Name] = true
+		s.mcp.AddTool(t.tool, s.extra(t))
+	}
+	s.mcp.AddReceivingMiddleware(s.fresh)
+	return s, nil
+}
+
+func newSDKServer(version string, log zerolog.Logger) *sdk.Server {
+	return sdk.NewServer(&sdk.Implementation{Name: "recurgentd", Title: "recurgentd", Version: version}, &sdk.ServerOptions{
+		Instructions: instructions, PageSize: pageSize, Logger: quiet(log),
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" }, // tools change at any time
+	})
+}
+
+// quiet passes the SDK's errors on to the debug log: they are the fault of clients.
+func quiet(log zerolog.Logger) *slog.Logger {
+	return slog.New(slog.NewTextHandler(debugWriter{log}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+type debugWriter struct{ log zerolog.Logger }
+
+func (w debugWriter) Write(line []byte) (int, error) {
+	w.log.Debug().Err(errors.New(string(bytes.TrimSpace(line)))).Msg("the MCP library reports")
+	return len(line), nil
+}
+
+// Close ends what watches the catalog.
+func (s *Server) Close() {
+	s.end()
+	s.idle.Wait()
+}
+
+type ownerKey struct{}
+
+// WithOwner returns a context in which calls belong to the owner, an access token's name.
+func WithOwner(ctx context.Context, owner string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, owner)
+}
+
+func owner(ctx context.Context) string {
+	name, _ := ctx.Value(ownerKey{}).(string)
+	return name
+}
+
+// Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by
+// maxBody bytes.
+func (s *Server) Handler(maxBody int64) http.Handler {
+	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.mcp }, &sdk.StreamableHTTPOptions{
+		Stateless: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, Logger: quiet(s.log)})
+}
+
+// fresh brings the tools up to date before they are listed or called.
+func (s *Server) fresh(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch method {
+		case "tools/list", "tools/call":
+			if err := s.sync(ctx); err != nil {
+				return nil, fmt.Errorf("the tools cannot be read: %w", err)
+			}
+			if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && !s.extras[call.Name] {
+				if _, err := s.o.Tools.Find(ctx, call.Name); err != nil {
+					return nil, rpcError(err) // it says more than the SDK knows
+				}
+			}
+		case "subscriptions/listen":
+			s.once.Do(s.watch)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// sync offers the tools that the catalog lists.
+func (s *Server) sync(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	revision, err := s.o.Tools.Revision(ctx)
+	if err != nil || revision == s.revision {
+		return err
+	}
+	tools, _, err := s.o.Tools.List(ctx, "", math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	now := make(map[string]*catalog.Tool, len(tools))
+	for _, t := range tools {
+		now[t.Name] = t
+		if s.offered[t.Name] != t { // the catalog makes another one for each change
+			s.offer(t)
+		}
+	}
+	var gone []string
+	for name := range s.offered {
+		if now[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 0 {
+		s.mcp.RemoveTools(gone...)
+	}
+	s.offered, s.revision = now, revision
+	return nil
+}
+
+// offer adds a tool. The SDK panics for schemas that it does not take, and these come from models: such a tool is left out.
+func (s *Server) offer(t *catalog.Tool) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.log.Warn().Str("role", t.Role).Str("method", t.Method).Err(fmt.Errorf("%v", v)).Msg("a method cannot be offered as an MCP tool")
+			s.mcp.RemoveTools(t.Name)
+		}
+	}()
+	s.mcp.AddTool(Tool(t), s.run)
+}
+
+// settle is how long changes are collected before subscribers are notified.
+const settle = 50 * time.Millisecond
+
+// watch notifies subscribers of changes until Close. The SDK notifies them when a tool is added or removed.
+func (s *Server) watch() {
+	hints, stop := s.o.Tools.Subscribe()
+	s.idle.Go(func() {
+		defer stop()
+		for {
+			select {
+			case <-s.life.Done():
+				return
+			case <-hints:
+			}
+			select {
+			case <-s.life.Done():
+				return
+			case <-time.After(settle):
+			}
+			if err := s.sync(s.life); err != nil && s.life.Err() == nil {
+				s.log.Warn().Err(err).Msg("the tools cannot be read")
+			}
+		}
+	})
+}
+
+// run calls the method that a tool stands for.
+func (s *Server) run(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	tool, err := s.o.Tools.Find(ctx, req.Params.Name)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	object, err := checked(req.Params.Arguments)
+	if err != nil {
+		return failed(tool, err), nil
+	}
+	q := runtime.CallRequest{Role: tool.Role, Method: tool.Method, Owner: owner(ctx)}
+	if q.Args, q.Kwargs, err = tool.Arguments(json.RawMessage(object)); err != nil {
+		return failed(tool, err), nil
+	}
+	return s.call(ctx, req, q, tool)
+}
