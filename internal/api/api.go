@@ -171,6 +171,7 @@ type server struct {
 // fixedHeaders are header values, and an end, that every reply shares, so that setting them allocates nothing.
 type fixedHeaders struct {
 	noStore, noSniff, json []string
+	ok, failed             []string // Recurgent-Outcome
 	newline                []byte
 }
 
@@ -189,7 +190,8 @@ func newServer(o Options) (*server, error) {
 	}
 	s := &server{o: o, run: o.Runtime, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
 		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), bodies: semaphore.NewWeighted(o.MaxBodies),
-		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"}, newline: []byte("\n")}}
+		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
+			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
 	for _, h := range o.Hosts {
 		s.hosts[canonicalHost(h)] = true
 	}

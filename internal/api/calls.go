@@ -122,15 +122,17 @@ func (s *server) answer(w *reply, r *http.Request, q runtime.CallRequest) error 
 
 func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	h := w.Header()
+	h["Recurgent-Outcome"] = s.fixed.failed
 	if res.OK {
-		h["Recurgent-Outcome"] = []string{agent.StatusOK}
-	} else {
-		h["Recurgent-Outcome"] = []string{agent.StatusError}
+		h["Recurgent-Outcome"] = s.fixed.ok
 	}
 	if res.Replayed {
 		h["Idempotent-Replayed"] = []string{"true"}
 	}
 	err := s.sendBytes(w, http.StatusOK, res.Body, s.fixed.newline) // a line, as every other reply, for those who read it on a terminal
+	if err == nil {
+		return nil
+	}
 	var p *Problem
 	if errors.As(err, &p) {
 		p.Detail = "the call has ended; its reply did not get a turn because too many large ones wait for their readers"

@@ -207,29 +207,32 @@ func (s *server) tooLarge() error {
 
 // readBody returns the whole body. What it returns is the caller's own.
 func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
+	if n := r.ContentLength; n >= 0 && n <= min(smallBody, s.o.MaxBody) {
+		data := make([]byte, n)
+		_, err := io.ReadFull(r.Body, data)
+		return data, s.unread(err)
+	}
 	// Without w, which would have the connection closed: fail reads on.
 	limited := http.MaxBytesReader(nil, r.Body, s.o.MaxBody)
-	var err error
-	var data []byte
-	if n := r.ContentLength; n >= 0 && n <= smallBody {
-		data = make([]byte, n)
-		_, err = io.ReadFull(limited, data)
-	} else {
-		var b bytes.Buffer
-		_, err = b.ReadFrom(&counted{body: limited, held: &w.held})
-		data = b.Bytes()
+	var b bytes.Buffer
+	_, err := b.ReadFrom(&counted{body: limited, held: &w.held})
+	return b.Bytes(), s.unread(err)
+}
+
+// unread returns the problem of a body that cannot be read, nil for nil.
+func (s *server) unread(err error) error {
+	if err == nil {
+		return nil
 	}
 	var large *http.MaxBytesError
 	var full *Problem
 	switch {
 	case errors.As(err, &full):
-		return nil, full
+		return full
 	case errors.As(err, &large):
-		return nil, s.tooLarge()
-	case err != nil:
-		return nil, fault(codeMalformed, "the body ended before it was complete", "")
+		return s.tooLarge()
 	}
-	return data, nil
+	return fault(codeMalformed, "the body ended before it was complete", "")
 }
 
 // param returns a part of the path. chi matches the raw path where there is one, so that an escaped slash does not

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -59,7 +58,8 @@ func (a *answered) persist() (CallResult, error) {
 		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.id, err)
 	}
 	commit := store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
-		Tools: a.toolChanges(), Pattern: a.pattern(n), Outcome: a.outcome, Key: a.key}
+		Tools: a.toolChanges(), Outcome: a.outcome, Key: a.key}
+	commit.Pattern = a.pattern(n, commit.Record.Timestamp)
 	if a.kept {
 		commit.Effects = a.last.result.Effects.Journal
 	}
@@ -93,9 +93,7 @@ func (a *answered) notAppended(err error) {
 
 // commitCall commits with a deadline of its own: neither a client that leaves nor a shutdown may cut a commit short.
 func (r *Runtime) commitCall(commit *store.CallCommit) error {
-	ctx, cancel := context.WithTimeout(context.Background(), r.o.CommitTimeout)
-	defer cancel()
-	return r.store.CommitCall(ctx, commit)
+	return r.store.CommitCall(r.commits.context(r.o.CommitTimeout), commit)
 }
 
 // countSaved counts the model requests that a warm call did without: what its generation cost to forge.
@@ -163,9 +161,10 @@ func (a *answered) keepContent(commit *store.CallCommit) {
 		return
 	}
 	sum := sha256.Sum256(value)
-	digest := hex.EncodeToString(sum[:])
+	const prefix = "sha256:"
+	digest := string(hex.AppendEncode(append(make([]byte, 0, len(prefix)+2*sha256.Size), prefix...), sum[:]))
 	s := &commit.Record.OutcomeSummary
-	s.ContentRef, s.ContentKind, s.ContentBytes, s.ContentDigest = "content:"+digest[:32], s.ValueClass, len(value), "sha256:"+digest
+	s.ContentRef, s.ContentKind, s.ContentBytes, s.ContentDigest = "content:"+digest[len(prefix):len(prefix)+32], s.ValueClass, len(value), digest
 	commit.Content = &store.Content{Ref: s.ContentRef, Value: value}
 }
 
@@ -184,11 +183,11 @@ func (a *answered) toolChanges() []store.ToolChange {
 	return nil
 }
 
-func (a *answered) pattern(n noticed) *agent.PatternEvent {
+func (a *answered) pattern(n noticed, at string) *agent.PatternEvent {
 	weak := len(n.weak) > 0
 	if a.facts == nil || len(a.facts.CapabilityPatterns) == 0 && !weak {
 		return nil
 	}
-	return &agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: agent.FormatTime(a.started), Role: a.role, MethodName: a.method,
+	return &agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: at, Role: a.role, MethodName: a.method,
 		Depth: a.depth, ParentCallID: a.parent, RootCallID: a.root, Capabilities: a.facts.CapabilityPatterns, Status: a.outcome.Status, WeakSuccess: weak}
 }

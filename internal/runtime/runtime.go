@@ -42,6 +42,8 @@ type Runtime struct {
 	corrects corrector
 	compiled compiledContracts
 	facts    factsCache
+	intact   intactCache
+	commits  sharedDeadline
 	recent   recentCalls
 	feed     progress.Feed
 

@@ -44,6 +44,14 @@ type SelectInput struct {
 	Now                time.Time
 	ImportAllowed      func(path string) bool
 	IgnoresArgs        func(g *agent.Generation) bool
+	Intact             func(g *agent.Generation) bool // its text has its checksum; nil: hash it
+}
+
+func (in *SelectInput) intact(g *agent.Generation) bool {
+	if in.Intact == nil {
+		return agent.Checksum(g.Code) == g.CodeChecksum
+	}
+	return in.Intact(g)
 }
 
 // Decision is what is to be done for a call, why, and with the figures that decided.
@@ -233,7 +241,7 @@ func runnable(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
 		return ReasonSchema
 	case g.RuntimeVersion != agent.ABI:
 		return ReasonRuntime
-	case agent.Checksum(g.Code) != g.CodeChecksum:
+	case !in.intact(g):
 		return ReasonChecksum
 	case slices.ContainsFunc(g.Dependencies, func(path string) bool { return !in.ImportAllowed(path) }):
 		return ReasonDependencies

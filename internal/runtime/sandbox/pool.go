@@ -221,7 +221,7 @@ func (p *Pool) Run(ctx context.Context, req Request, h Host) Result {
 		p.noteFault(res.Failure, req.Program.Checksum)
 		p.opts.Log.Debug().Str("type", res.Failure.Type).Str("detail", res.Failure.Detail).Msg("a run failed")
 	} else {
-		p.putBack(r, ended)
+		p.putBack(r, ended, ended.Sub(running))
 	}
 	return res
 }

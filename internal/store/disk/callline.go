@@ -22,10 +22,9 @@ type valueLine struct {
 
 func (v *valueLine) empty() bool { return v.Outcome == nil && v.Effects == nil && v.Key == nil }
 
-// encode writes the line. Its JSON was compacted before.
-func (v *valueLine) encode() ([]byte, error) {
-	w := jsonenc.Writer{Buf: make([]byte, 0, 128+len(v.Outcome)+len(v.Effects)+len(v.Reply))}
-	w.Buf = append(w.Buf, '{')
+// append appends the line. Its JSON was compacted before.
+func (v *valueLine) append(b []byte) ([]byte, error) {
+	w := jsonenc.Writer{Buf: append(b, '{')}
 	w.String("call_id", v.CallID)
 	w.String("session_id", v.SessionID)
 	w.Int("at", v.At)

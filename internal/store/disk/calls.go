@@ -22,6 +22,8 @@ type calls struct {
 	entries *jsonl.Log // calls.jsonl
 	values  *jsonl.Log
 
+	logText, valueText jsonl.Text // of the calls that are being written; used by the flusher only
+
 	pending     []*pendingCall // in order; guarded by shared.mu, as all below
 	byID        map[string]*pendingCall
 	byKey       map[string]*pendingCall // by idempotency key
@@ -84,8 +86,7 @@ func (p *calls) write(list []*pendingCall, exporting bool) error {
 	if len(list) == 0 {
 		return nil
 	}
-	logs, values, err := encodeCalls(list)
-	if err != nil {
+	if err := p.encode(list); err != nil {
 		return err
 	}
 	for _, l := range []*jsonl.Log{p.entries, p.values} {
@@ -97,40 +98,36 @@ func (p *calls) write(list []*pendingCall, exporting bool) error {
 			return err
 		}
 	}
-	valuesGrown, err := p.values.Append(values)
-	if err != nil {
+	if err := p.values.Append(&p.valueText); err != nil {
 		return err
 	}
-	logsGrown, err := p.entries.Append(logs)
-	if err != nil {
+	if err := p.entries.Append(&p.logText); err != nil {
 		return err
 	}
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
-	p.values.Publish(values, valuesGrown)
-	p.entries.Publish(logs, logsGrown)
+	p.values.Publish(&p.valueText)
+	p.entries.Publish(&p.logText)
 	p.written(list)
 	return nil
 }
 
-func encodeCalls(list []*pendingCall) (logs, values [][]byte, err error) {
-	size := 0 // of the longest line so far: the next is much like it
+// encode makes the lines of calls.
+func (p *calls) encode(list []*pendingCall) error {
+	p.logText.Reset()
+	p.valueText.Reset()
 	for _, c := range list {
-		line, err := appendLog(make([]byte, 0, size), &c.log)
-		if err != nil {
-			return nil, nil, err
+		if err := p.logText.Add(func(b []byte) ([]byte, error) { return appendLog(b, &c.log) }); err != nil {
+			return err
 		}
-		size = max(size, len(line)+len(line)/16)
-		logs = append(logs, line)
 		if c.value.empty() {
 			continue
 		}
-		if line, err = c.value.encode(); err != nil {
-			return nil, nil, err
+		if err := p.valueText.Add(c.value.append); err != nil {
+			return err
 		}
-		values = append(values, line)
 	}
-	return logs, values, nil
+	return nil
 }
 
 // written forgets calls that have their lines. The caller holds shared.mu.

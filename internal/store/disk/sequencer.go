@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
@@ -51,6 +52,7 @@ func (s *sequencer) commit(ctx context.Context, c *commit) error {
 	if !lead {
 		return err
 	}
+	runtime.Gosched() // calls that are about to commit share the sync; where nothing else can run, this returns at once
 	s.waiting.Lock()
 	s.leading = true
 	batch := s.take()

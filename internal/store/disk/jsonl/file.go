@@ -12,10 +12,6 @@ import (
 // Append writes lines at off, where the file ends, and returns how many bytes they take. What an earlier attempt left
 // behind off is cut off. The file is created when it is missing.
 func Append(fs vfs.FS, name string, off int64, lines [][]byte) (int64, error) {
-	f, err := fs.Open(name, true)
-	if err != nil {
-		return 0, err
-	}
 	total := len(lines)
 	for _, line := range lines {
 		total += len(line)
@@ -23,6 +19,15 @@ func Append(fs vfs.FS, name string, off int64, lines [][]byte) (int64, error) {
 	text := make([]byte, 0, total)
 	for _, line := range lines {
 		text = append(append(text, line...), '\n')
+	}
+	return write(fs, name, off, text)
+}
+
+// write writes text at off, where the file ends, as Append does.
+func write(fs vfs.FS, name string, off int64, text []byte) (int64, error) {
+	f, err := fs.Open(name, true)
+	if err != nil {
+		return 0, err
 	}
 	size, err := f.Size()
 	if err == nil && size > off {

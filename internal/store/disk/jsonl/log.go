@@ -76,28 +76,27 @@ func (l *Log) indexFile(number int) string {
 	return path.Join(l.o.Dir, fmt.Sprintf("%08d.idx", number))
 }
 
-// Append writes lines behind the last ones. Readers see them once Publish was called with the bytes that it returns.
-func (l *Log) Append(lines [][]byte) (grown int64, err error) {
-	if len(lines) == 0 {
-		return 0, nil
+// Append writes lines behind the last ones. Readers see them once Publish was called.
+func (l *Log) Append(lines *Text) error {
+	if len(lines.ends) == 0 {
+		return nil
 	}
-	return Append(l.o.Files, l.file(l.number), l.bytes, lines)
+	_, err := write(l.o.Files, l.file(l.number), l.bytes, lines.buf)
+	return err
 }
 
 // Publish shows readers what Append wrote.
-func (l *Log) Publish(lines [][]byte, grown int64) {
+func (l *Log) Publish(lines *Text) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.offsets != nil {
-		off := l.bytes
-		for _, line := range lines {
+		lines.each(func(line []byte, off int64) {
 			for _, k := range l.o.Keys(line) {
-				l.offsets[k] = append(l.offsets[k], off)
+				l.offsets[k] = append(l.offsets[k], l.bytes+off)
 			}
-			off += int64(len(line)) + 1
-		}
+		})
 	}
-	l.bytes += grown
+	l.bytes += int64(len(lines.buf))
 }
 
 // End is where the lines that readers see end.

@@ -59,13 +59,20 @@ func (l *logTest) add(ids ...int) {
 		if err := l.Rotate(); err != nil {
 			l.t.Fatal(err)
 		}
-		lines := [][]byte{[]byte(line(id))}
-		n, err := l.Append(lines)
-		if err != nil {
+		lines := textOf(line(id))
+		if err := l.Append(lines); err != nil {
 			l.t.Fatal(err)
 		}
-		l.Publish(lines, n)
+		l.Publish(lines)
 	}
+}
+
+func textOf(lines ...string) *Text {
+	t := &Text{}
+	for _, line := range lines {
+		_ = t.Add(func(b []byte) ([]byte, error) { return append(b, line...), nil })
+	}
+	return t
 }
 
 func (l *logTest) ids() []string {
@@ -413,12 +420,11 @@ func TestAppendCutsWhatIsBehind(t *testing.T) {
 func TestRepairLeavesBlankLines(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, vfstest.New(), "", nil)
-	lines := [][]byte{[]byte(line(1)), nil, []byte(line(2))}
-	n, err := l.Append(lines)
-	if err != nil {
+	lines := textOf(line(1), "", line(2))
+	if err := l.Append(lines); err != nil {
 		t.Fatal(err)
 	}
-	l.Publish(lines, n)
+	l.Publish(lines)
 	if err := l.Repair(func(name string) error { t.Errorf("%s was moved", name); return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +439,7 @@ func TestLogReportsFaults(t *testing.T) {
 	l.add(upTo(3)...)
 	l.fs.Fail = func(_ int, op vfstest.Op) (error, bool) { return vfstest.ErrInjected, false }
 	_, synced := l.Sync()
-	_, appended := l.Append([][]byte{[]byte("{}")})
+	appended := l.Append(textOf("{}"))
 	for name, err := range map[string]error{"Sync": synced, "Append": appended, "Rotate": l.Rotate()} {
 		if !errors.Is(err, vfstest.ErrInjected) {
 			t.Errorf("%s: got %v", name, err)

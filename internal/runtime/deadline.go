@@ -1,0 +1,27 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// sharedDeadline hands out contexts with a deadline, the same one to all who ask within the timeout, since one for each call would cost it
+// several allocations and a timer. The zero value is ready.
+type sharedDeadline struct {
+	mu     sync.Mutex
+	ctx    context.Context // guarded by mu, as all below
+	renew  time.Time
+	cancel context.CancelFunc // of ctx; those before it end by their deadlines
+}
+
+// context returns a context that ends after one to two timeouts.
+func (d *sharedDeadline) context(timeout time.Duration) context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); d.ctx == nil || now.After(d.renew) {
+		d.ctx, d.cancel = context.WithTimeout(context.Background(), 2*timeout)
+		d.renew = now.Add(timeout)
+	}
+	return d.ctx
+}

@@ -1,0 +1,35 @@
+package runtime
+
+import (
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// intactCache keeps the texts of programs that were found to have their checksums, so that a warm call does not hash its program again. The
+// zero value is ready.
+type intactCache struct {
+	mu    sync.RWMutex
+	texts map[string]string // by checksum; guarded by mu
+}
+
+// has reports whether the generation's text has its checksum.
+func (c *intactCache) has(g *agent.Generation) bool {
+	const most = 1024 // texts, of at most 64 KiB each, which the store's cache mostly holds too
+	c.mu.RLock()
+	text, known := c.texts[g.CodeChecksum]
+	c.mu.RUnlock()
+	if known && text == g.Code { // nearly always the same memory, which is seen without a comparison
+		return true
+	}
+	if agent.Checksum(g.Code) != g.CodeChecksum {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.texts == nil || len(c.texts) >= most {
+		c.texts = map[string]string{}
+	}
+	c.texts[g.CodeChecksum] = g.Code
+	return true
+}

@@ -1,0 +1,38 @@
+package jsonl
+
+// Text collects lines in one buffer, which is used again after Reset. The zero value is ready.
+type Text struct {
+	buf  []byte
+	ends []int // of the lines, behind their newlines
+}
+
+// keptText is the largest buffer that Reset keeps.
+const keptText = 4 << 20
+
+// Reset drops the lines.
+func (t *Text) Reset() {
+	if cap(t.buf) > keptText {
+		*t = Text{}
+	}
+	t.buf, t.ends = t.buf[:0], t.ends[:0]
+}
+
+// Add adds the line that appendLine appends to the bytes it gets. After an error the lines are those before it.
+func (t *Text) Add(appendLine func([]byte) ([]byte, error)) error {
+	next, err := appendLine(t.buf)
+	if err != nil {
+		return err
+	}
+	t.buf = append(next, '\n')
+	t.ends = append(t.ends, len(t.buf))
+	return nil
+}
+
+// each calls f with each line, without its end, and its offset.
+func (t *Text) each(f func(line []byte, off int64)) {
+	start := 0
+	for _, end := range t.ends {
+		f(t.buf[start:end-1], int64(start))
+		start = end
+	}
+}
