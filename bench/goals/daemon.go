@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 )
@@ -74,6 +76,24 @@ func (d *daemon) stop() {
 	d.model.Close()
 	_ = d.cmd.Process.Signal(os.Interrupt) // it may have ended
 	_ = d.cmd.Wait()                       // and how it ended does not matter
+}
+
+// processorTime returns what the daemon and those of its runners that have ended used, 0 where the system does not say it.
+func (d *daemon) processorTime() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	var sum time.Duration
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	for _, ticks := range fields[11:15] {
+		n, err := strconv.Atoi(ticks)
+		if err != nil {
+			return 0
+		}
+		sum += time.Duration(n) * time.Second / 100
+	}
+	return sum
 }
 
 // post sends v and decodes the reply into into.

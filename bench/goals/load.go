@@ -8,6 +8,7 @@ import (
 
 // A load is what clients got.
 type load struct {
+	calls  int
 	rate   float64       // calls a second
 	median time.Duration // of one call
 }
@@ -40,7 +41,7 @@ func (d *daemon) drive(targets []target, clients int, length time.Duration) (loa
 	work.Wait()
 	took := time.Since(began)
 	slices.Sort(times)
-	return load{rate: float64(len(times)) / took.Seconds(), median: times[len(times)/2]}, failed
+	return load{calls: len(times), rate: float64(len(times)) / took.Seconds(), median: times[len(times)/2]}, failed
 }
 
 // each runs f for all numbers below n, eight at a time.

@@ -149,19 +149,21 @@ func (b *bench) cold() ([]string, error) {
 	}
 	var lines []string
 	for _, row := range []struct{ clients, goal int }{{1, 5}, {8, 20}} {
-		times := make([][]time.Duration, len(binaries))
+		times, used := make([][]time.Duration, len(binaries)), make([][]time.Duration, len(binaries))
 		for range b.rounds {
 			for i, d := range daemons {
+				before := d.processorTime()
 				got, err := d.drive(targets[i], row.clients, b.length)
 				if err != nil {
 					return nil, err
 				}
 				times[i] = append(times[i], got.median)
+				used[i] = append(used[i], (d.processorTime()-before)/time.Duration(got.calls))
 			}
 		}
-		line := fmt.Sprintf("| cold p50 without the model, %d clients | %.1f ms", row.clients, median(times[0]).Seconds()*1000)
-		if b.other != "" {
-			line += fmt.Sprintf(" (the other binary %.1f ms)", median(times[1]).Seconds()*1000)
+		line := fmt.Sprintf("| cold p50 without the model, %d clients", row.clients)
+		for i := range binaries {
+			line += fmt.Sprintf(" | %s: %.1f ms, of processor time %.1f", []string{"this", "the other"}[i], median(times[i]).Seconds()*1000, median(used[i]).Seconds()*1000)
 		}
 		lines = append(lines, line+fmt.Sprintf(" | %d ms |", row.goal))
 	}

@@ -1,9 +1,5 @@
 // Recurgent-runner is the confined process in which one program runs. recurgentd carries it in its own binary and starts it over three
 // pipes; nobody else does. Where the binary carries none, the daemon executes itself as "recurgentd runner" instead.
-//
-// It uses one processor, so that the runtime need not look for limits of processors in /sys.
-//
-//go:debug containermaxprocs=0
 package main
 
 import (

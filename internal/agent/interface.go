@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Origins of an interface.
@@ -57,7 +58,7 @@ type Parameter struct {
 var jsonTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
 
 // parameterName is what a keyword argument of a declared interface may be called.
-var parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+var parameterName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
 
 // Validate reports what is wrong with the interface, in words that its author can follow. Schemas are checked for their
 // kind only.
@@ -100,7 +101,7 @@ func (f *Interface) Validate() error {
 
 func (p *Parameter) validate() error {
 	for _, name := range append([]string{p.Name}, p.Aliases...) {
-		if len(name) > MaxParameterName || !parameterName.MatchString(name) {
+		if len(name) > MaxParameterName || !parameterName().MatchString(name) {
 			return fmt.Errorf("the name %q is not allowed: letters, digits and _ . -, not a digit first, at most %d bytes", Clipped(name, MaxParameterName), MaxParameterName)
 		}
 	}

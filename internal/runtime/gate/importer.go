@@ -52,6 +52,9 @@ func newLibrary() (*library, error) {
 	if l.data, err = unbundle(exports.Packages, len(list)); err == nil {
 		l.sources, err = unbundle(exports.Generic, 0)
 	}
+	if err == nil { // every program imports it; a runner that waits for a program has it ready
+		_, err = l.load(allow.Host)
+	}
 	return l, err
 }
 

@@ -14,7 +14,7 @@ func BenchmarkColdStages(b *testing.B) {
 	for _, source := range []string{"plain", "sorting"} {
 		for from, h := range map[string]hooks{"carried": {program: buildRunner(b, "one"), build: "one"}, "itself": {args: []string{wire.RunnerArg}}} {
 			b.Run(source+"/"+from, func(b *testing.B) {
-				benchmarkStages(b, testPool(b, func(o *Options) { o.Blank = 0 }, h), coldPrograms[source])
+				benchmarkStages(b, testPool(b, func(o *Options) { o.Blank, o.Dir = 0, b.TempDir() }, h), coldPrograms[source])
 			})
 		}
 	}

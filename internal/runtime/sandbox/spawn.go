@@ -22,6 +22,7 @@ type child struct {
 type spawner struct {
 	fault func() error // a test's fault, before each start
 	plan  plan         // set once by the canary, before the second start
+	given uintptr      // namespaces that the thread has for all runners
 
 	asks chan ask
 	done chan struct{}
@@ -43,14 +44,25 @@ type spawned struct {
 
 func startSpawner(fault func() error) *spawner {
 	s := &spawner{fault: fault, asks: make(chan ask), done: make(chan struct{})}
-	go s.serve()
+	locked := make(chan struct{})
+	go s.serve(locked)
+	<-locked
 	return s
 }
 
-func (s *spawner) serve() {
-	defer close(s.done)
+// serve starts processes until close. It closes locked once it has a thread.
+func (s *spawner) serve(locked chan struct{}) {
 	runtime.LockOSThread() // and never unlock: the thread ends with this goroutine
+	if onMainThread() {
+		// What is changed for runners alone would be seen at the whole process: another thread takes its place, while this one is held.
+		go s.serve(locked)
+		<-locked
+		runtime.UnlockOSThread()
+		return
+	}
+	defer close(s.done)
 	restrictSpawner()
+	close(locked)
 	for a := range s.asks {
 		c, err := s.startNow(a.image)
 		a.reply <- spawned{c, err}
@@ -110,7 +122,7 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 		Dir:   "/",
 		Env:   runnerEnv(),
 		Files: append([]*os.File{inR, errW, errW, outW}, from.extra...),
-		Sys:   s.plan.attributes(),
+		Sys:   s.attributes(),
 	})
 	if err != nil {
 		return nil, err

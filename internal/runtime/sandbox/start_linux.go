@@ -64,6 +64,9 @@ func fileImage(name string, f *os.File) *image {
 	return &image{path: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), args: []string{name}, file: f}
 }
 
+// onMainThread reports whether the calling thread is the one that stands for the process in /proc.
+func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
+
 // restrictSpawner gives up, for the calling thread and all that it starts, what an execution could gain. Runners would do so themselves, and must
 // do so on each of their threads.
 func restrictSpawner() { unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } // where it fails, runners say so
@@ -107,6 +110,17 @@ func (p plan) attributes() *syscall.SysProcAttr {
 	if p.uid {
 		a.Credential = &syscall.Credential{Uid: wire.Nobody, Gid: wire.Nobody}
 	}
+	return a
+}
+
+// attributes are the plan's. Where the thread may have a network namespace, it takes one that all runners have in common: to make one for each takes
+// as much processor time as the start of a process. Nothing is up in it, the loopback interface neither, and no runner may make a socket.
+func (s *spawner) attributes() *syscall.SysProcAttr {
+	a := s.plan.attributes()
+	if !s.plan.userns && a.Cloneflags&unix.CLONE_NEWNET&^s.given != 0 && unix.Unshare(unix.CLONE_NEWNET) == nil {
+		s.given |= unix.CLONE_NEWNET
+	}
+	a.Cloneflags &^= s.given
 	return a
 }
 

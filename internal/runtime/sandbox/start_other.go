@@ -25,6 +25,8 @@ func openUnlinked(string, string, string) (*image, error) { return nil, errors.E
 
 func restrictSpawner() {}
 
+func onMainThread() bool { return false }
+
 func sealInherited() {}
 
 // A plan is how runners are started. There is one here.
@@ -33,6 +35,8 @@ type plan struct{}
 func plans() []plan { return []plan{{}} }
 
 func (plan) attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func (s *spawner) attributes() *syscall.SysProcAttr { return s.plan.attributes() }
 
 func protectDaemon(plan) {}
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
@@ -78,7 +79,7 @@ func faultOf() string {
 	case why == 0: // its own word
 		return ""
 	case strings.HasPrefix(function, enginePath):
-		for _, part := range nameParts.FindAllString(function[len(enginePath):], -1) {
+		for _, part := range nameParts().FindAllString(function[len(enginePath):], -1) {
 			if library && callers[part] || !library && raises[part]&why != 0 {
 				return ""
 			}
@@ -123,7 +124,7 @@ func ours(function string) bool {
 }
 
 // nameParts finds the names in that of a function: a closure's has those of the functions around it, inlined ones too.
-var nameParts = regexp.MustCompile(`\w+`)
+var nameParts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w+`) })
 
 // ofTheRuntime reports whether a function belongs to the Go runtime: it does what Go's statements say, or what package reflect offers of them.
 func ofTheRuntime(name string) bool {

@@ -27,7 +27,7 @@ func (mc *machine) hostFunc(f *ssa.Function) reflect.Value {
 	if o := f.Origin(); o != nil && len(f.TypeArgs()) > 0 {
 		return mc.generic(path+"."+name, f)
 	}
-	if v, ok := mc.natives[path+"."+name]; ok {
+	if v, ok := mc.natives.Find(path, name); ok {
 		return reflect.ValueOf(v)
 	}
 	v := mc.types.symbol(path, name)
@@ -39,7 +39,7 @@ func (mc *machine) hostFunc(f *ssa.Function) reflect.Value {
 
 // hostVar returns a pointer to the host's variable.
 func (mc *machine) hostVar(path, name string) any {
-	if v, ok := mc.natives[path+"."+name]; ok {
+	if v, ok := mc.natives.Find(path, name); ok {
 		return v
 	}
 	return mc.types.symbol(path, name)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/symbols"
 )
 
 // maxDepth bounds the calls within calls of a run, so that they fit a stack of 64 MiB: a stack overflow ends the process. Calls through
@@ -38,7 +39,7 @@ type machine struct {
 
 	instructions map[reflectType]func(*compiler, ssa.Instruction) op // by go/ssa's type
 
-	natives map[string]any
+	natives *symbols.Natives
 	reached map[reflectType]reach // of types of parameters
 	work    *meter                // nil but in tests
 

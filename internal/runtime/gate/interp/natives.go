@@ -10,9 +10,11 @@ import (
 
 // natives returns what stands in for host symbols. Beside those of both engines the generic packages get from the host what cannot be
 // written in Go.
-func natives(env *rt.Env) map[string]any {
-	n := symbols.Natives(env)
-	n["slices.overlap"], n["maps.clone"], n["iter.pull"] = overlap, cloneMap, pull
+func natives(env *rt.Env) *symbols.Natives {
+	n := symbols.NewNatives(env)
+	n.Add("slices.overlap", overlap)
+	n.Add("maps.clone", cloneMap)
+	n.Add("iter.pull", pull)
 	return n
 }
 

@@ -3,7 +3,6 @@ package symbols
 import (
 	crand "crypto/rand"
 	"io"
-	"maps"
 	"math/big"
 	"math/rand"
 	randv2 "math/rand/v2"
@@ -13,11 +12,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
 
-// Natives returns what stands in for host symbols, by path and name: clock and randomness come from env, and there is no terminal.
-// Both engines use it, so that a program draws the same under each.
-func Natives(env *rt.Env) map[string]any {
+// Natives are what stands in for host symbols: clock and randomness come from an environment, and there is no terminal. Both engines use it, so that a
+// program draws the same under each.
+type Natives struct {
+	named      map[string]any           // by path and name
+	generators map[string]reflect.Value // by path: their methods take the place of the package's functions of the same names
+}
+
+// NewNatives returns the natives of an environment.
+func NewNatives(env *rt.Env) *Natives {
 	var source io.Reader = reader(env.Read)
-	n := map[string]any{
+	named := map[string]any{
 		"time.Now":   env.Now,
 		"time.Since": func(t time.Time) time.Duration { return env.Now().Sub(t) },
 		"time.Until": func(t time.Time) time.Duration { return t.Sub(env.Now()) },
@@ -35,18 +40,23 @@ func Natives(env *rt.Env) map[string]any {
 		"fmt.Scanln":  func(...any) (int, error) { return 0, io.EOF },
 		"fmt.Scanf":   func(string, ...any) (int, error) { return 0, io.EOF },
 	}
-	addMethods(n, "math/rand", reflect.ValueOf(rand.New(&sourceV1{env})))
-	addMethods(n, "math/rand/v2", reflect.ValueOf(randv2.New(env)))
-	return n
+	return &Natives{named, map[string]reflect.Value{"math/rand": reflect.ValueOf(rand.New(&sourceV1{env})), "math/rand/v2": reflect.ValueOf(randv2.New(env))}}
 }
 
-// addMethods puts the methods of a generator in the place of the package's functions of the same names.
-func addMethods(n map[string]any, path string, r reflect.Value) {
-	for name := range maps.Keys(Table(path)) {
-		if m := r.MethodByName(name); m.IsValid() {
-			n[path+"."+name] = m.Interface()
+// Add adds a native under a path and a name with a dot between them.
+func (n *Natives) Add(name string, v any) { n.named[name] = v }
+
+// Find returns what stands in for the package's symbol of that name, if anything does.
+func (n *Natives) Find(path, name string) (v any, ok bool) {
+	if v, ok := n.named[path+"."+name]; ok {
+		return v, true
+	}
+	if g, ok := n.generators[path]; ok {
+		if m := g.MethodByName(name); m.IsValid() {
+			return m.Interface(), true
 		}
 	}
+	return nil, false
 }
 
 type sourceV1 struct{ env *rt.Env }

@@ -25,5 +25,6 @@ func Reserve(n int) {
 	done.Wait()
 	// A thread that the scheduler has just decided to make, while all others were held, is made now: it is to run a processor, and for
 	// that the world cannot stop before.
-	runtime.ReadMemStats(new(runtime.MemStats))
+	// A profile without enough room for all goroutines stops it, and does nothing else.
+	runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
 }
