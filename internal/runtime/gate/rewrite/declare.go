@@ -58,6 +58,7 @@ func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast
 		if len(spec.Values) < len(spec.Names) {
 			vars = spec.Names
 		}
+		w.refuseMixed(value)
 		at := value.Pos()
 		assign := &ast.AssignStmt{TokPos: at, Tok: token.ASSIGN, Rhs: []ast.Expr{value}}
 		for _, v := range vars {
@@ -68,6 +69,55 @@ func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast
 		out = append(out, function(name, at, assign))
 	}
 	return out
+}
+
+// refuseMixed refuses a value with a literal that calls functions of the program beside reading variables: the compiler evaluates it in another order
+// when it initialises a package than when it assigns.
+func (w *writer) refuseMixed(value ast.Expr) {
+	ast.Inspect(value, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.CompositeLit); ok {
+			calls, reads := w.mixture(lit)
+			if calls && reads {
+				w.refuse("a package variable has a literal whose parts depend on the order of evaluation")
+			}
+		}
+		_, body := n.(*ast.FuncLit)
+		return !body
+	})
+}
+
+// mixture reports whether a literal calls functions of the program, and whether it reads variables.
+func (w *writer) mixture(lit *ast.CompositeLit) (calls, reads bool) {
+	ast.Inspect(lit, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.CallExpr:
+			calls = calls || w.callsProgram(n)
+		case *ast.Ident:
+			v, ok := w.info.Uses[n].(*types.Var)
+			reads = reads || ok && !v.IsField() && v.Pkg() == w.pkg
+		}
+		return true
+	})
+	return calls, reads
+}
+
+// callsProgram reports whether a call may run code of the program: all but conversions, built-in functions and functions of other packages.
+func (w *writer) callsProgram(call *ast.CallExpr) bool {
+	fun := ast.Unparen(call.Fun)
+	if w.info.Types[fun].IsType() || w.info.Types[fun].IsBuiltin() {
+		return false
+	}
+	if s, ok := fun.(*ast.SelectorExpr); ok {
+		fun = s.Sel
+	}
+	id, ok := fun.(*ast.Ident)
+	if !ok {
+		return true
+	}
+	f, ok := w.info.Uses[id].(*types.Func)
+	return !ok || f.Pkg() == w.pkg
 }
 
 func function(name string, at token.Pos, body ...ast.Stmt) *ast.FuncDecl {
@@ -123,11 +173,11 @@ func (w *writer) reset(setters map[*types.Var]string) ast.Decl {
 	return function(resetName, token.NoPos, body...)
 }
 
-func importDecls(list map[string]string) []ast.Decl {
+func importDecls(list map[string]string, at token.Pos) []ast.Decl {
 	var out []ast.Decl
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		spec := &ast.ImportSpec{Name: ast.NewIdent(name), Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(list[name])}}
-		out = append(out, &ast.GenDecl{Tok: token.IMPORT, Specs: []ast.Spec{spec}})
+		spec := &ast.ImportSpec{Name: &ast.Ident{NamePos: at, Name: name}, Path: &ast.BasicLit{ValuePos: at, Kind: token.STRING, Value: strconv.Quote(list[name])}}
+		out = append(out, &ast.GenDecl{TokPos: at, Tok: token.IMPORT, Specs: []ast.Spec{spec}})
 	}
 	return out
 }

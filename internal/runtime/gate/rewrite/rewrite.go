@@ -149,5 +149,5 @@ func (w *writer) importDecls() []ast.Decl {
 	for path, name := range w.imports {
 		list[name] = path
 	}
-	return importDecls(list)
+	return importDecls(list, w.file.Package)
 }
