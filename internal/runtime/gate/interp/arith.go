@@ -23,6 +23,9 @@ type number interface {
 func at[T any](m unsafe.Pointer, off uintptr) *T { return (*T)(unsafe.Add(m, off)) }
 
 func (c *compiler) binop(in *ssa.BinOp) op {
+	if o := c.withLoaded(in); o != nil {
+		return o
+	}
 	d, x, y := c.off(in), c.off(in.X), c.off(in.Y)
 	t := in.X.Type()
 	switch in.Op {

@@ -44,7 +44,7 @@ var raises = map[string]cause{
 	"intOps": division, "numOps": division,
 	"shiftCount": shiftCount,
 	"assign":     nilPointer | outOfBounds, "elementOf": nilPointer | outOfBounds, "elementOfArray": nilPointer | outOfBounds, "checked": nilPointer, "nilCheck": nilPointer, "addressOf": nilPointer | outOfBounds,
-	"addressOp": nilPointer | outOfBounds, "place": nilPointer,
+	"addressOp": nilPointer | outOfBounds, "loadedOp": nilPointer, "fieldOp": nilPointer, "onLoaded": nilPointer | outOfBounds, "branch": nilPointer, "place": nilPointer,
 	"checkIndex": nilPointer | outOfBounds, "indexPanic": outOfBounds, "readIndex": outOfBounds, "outOfRange": outOfBounds, "index": outOfBounds,
 	"equal": operand, "lookup": operand, "mapUpdate": operand, "noteKey": operand, "builtin": operand,
 	"appendOp": operand, "appendTo": operand, "makeSlice": operand, "makeChan": operand, "send": operand, "selectInstr": operand,

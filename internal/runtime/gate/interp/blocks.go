@@ -49,10 +49,10 @@ func (c *compiler) block(b *ssa.BasicBlock) {
 // mark has the machine know the position of an instruction that may panic, where its line is another than that of the block's
 // instruction before.
 func (c *compiler) mark(out *codeBlock, in ssa.Instruction, line *int) {
-	if !c.f.own || !in.Pos().IsValid() || harmless(in) {
+	if !c.f.own || !in.Pos().IsValid() || c.harmless(in) {
 		return
 	}
-	at := c.mc.prog.Fset.PositionFor(in.Pos(), false).Line
+	at := c.line(in.Pos())
 	if at == *line {
 		return
 	}
@@ -77,25 +77,31 @@ func (c *compiler) link() {
 		ops    []op
 		end    ending
 		next   []*codeBlock
+		pos    token.Pos
 		marked bool
 	}
 	tails := make([]tail, len(c.blocks))
 	for i, b := range c.blocks {
 		if to := b.to; c.mc.work == nil && to != nil && len(to.ops) <= few && to.to == nil {
-			tails[i] = tail{to.ops, to.end, to.next, to.marked || to.pos != token.NoPos}
-			if to.pos != token.NoPos {
-				tails[i].ops = append([]op{c.markOp(to.pos)}, to.ops...)
-			}
+			tails[i] = tail{to.ops, to.end, to.next, to.pos, to.marked}
 		}
 	}
 	for i, b := range c.blocks {
-		if tails[i].end != nil {
-			b.ops, b.end, b.next = append(b.ops, tails[i].ops...), tails[i].end, tails[i].next
-			b.marked = b.marked || tails[i].marked
+		if t := tails[i]; t.end != nil {
+			switch {
+			case t.pos == token.NoPos:
+			case b.pos == token.NoPos:
+				b.pos = t.pos
+			case b.marked || c.line(b.pos) != c.line(t.pos):
+				b.ops, b.marked = append(b.ops, c.markOp(t.pos)), true
+			}
+			b.ops, b.end, b.next, b.marked = append(b.ops, t.ops...), t.end, t.next, b.marked || t.marked
 		}
 		b.link()
 	}
 }
+
+func (c *compiler) line(pos token.Pos) int { return c.mc.prog.Fset.PositionFor(pos, false).Line }
 
 func (b *codeBlock) link() {
 	if slices.Contains(b.next, b) && len(b.ops) <= mostInLoop && !b.marked {

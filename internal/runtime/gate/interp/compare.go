@@ -29,6 +29,15 @@ func (c *compiler) branches(in *ssa.BinOp) bool {
 
 // branch compiles the end of a block that goes on with yes or no.
 func (c *compiler) branch(cond ssa.Value, yes, no *codeBlock) ending {
+	if load := c.loaded(cond); load != nil {
+		at := c.place(load.X).addressOf()
+		return func(m unsafe.Pointer) *codeBlock {
+			if *(*bool)(at(m)) {
+				return yes
+			}
+			return no
+		}
+	}
 	in, ok := cond.(*ssa.BinOp)
 	if !ok || !c.folded[in] {
 		x := c.off(cond)
@@ -38,6 +47,12 @@ func (c *compiler) branch(cond ssa.Value, yes, no *codeBlock) ending {
 			}
 			return no
 		}
+	}
+	if load := c.loaded(in.X); load != nil {
+		return c.branchLoaded(load, in.Op, in.Y, yes, no)
+	}
+	if load := c.loaded(in.Y); load != nil {
+		return c.branchLoaded(load, mirrored(in.Op), in.X, yes, no)
 	}
 	x, y := c.off(in.X), c.off(in.Y)
 	switch c.mc.types.layout(in.X.Type()).Kind() {

@@ -19,6 +19,8 @@ type compiler struct {
 	folded   map[ssa.Instruction]bool  // compiled as a part of the instructions that use their values
 	assigned map[*ssa.Store]*ssa.BinOp // that store the result of an operation on what was there
 	shared   map[ssa.Value]ssa.Value   // by value: the one whose place it has
+	known    map[*ssa.FieldAddr]bool   // of structs that are there
+	stays    map[*ssa.UnOp]bool        // loads that are not folded
 	blocks   []*codeBlock
 }
 
@@ -30,7 +32,7 @@ type constKey struct {
 // newCompiler returns a compiler for frames of f, which begin with their head.
 func newCompiler(f *fn) *compiler {
 	c := &compiler{mc: f.mc, f: f, offs: map[ssa.Value]uintptr{}, consts: map[constKey]uintptr{},
-		folded: map[ssa.Instruction]bool{}, assigned: map[*ssa.Store]*ssa.BinOp{}, shared: map[ssa.Value]ssa.Value{}}
+		folded: map[ssa.Instruction]bool{}, assigned: map[*ssa.Store]*ssa.BinOp{}, shared: map[ssa.Value]ssa.Value{}, known: map[*ssa.FieldAddr]bool{}, stays: map[*ssa.UnOp]bool{}}
 	c.alloc(rtypeOf(reflect.TypeFor[*frameHead]()))
 	return c
 }
@@ -70,6 +72,7 @@ func (f *fn) prepare() {
 	for i := range c.blocks {
 		c.blocks[i] = &codeBlock{}
 	}
+	c.findKnown(f.ssa.Blocks[0], map[ssa.Value]witness{})
 	for _, b := range f.ssa.Blocks {
 		c.fold(b)
 	}

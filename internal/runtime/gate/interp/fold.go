@@ -3,6 +3,7 @@ package interp
 import (
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -19,8 +20,10 @@ func (c *compiler) fold(b *ssa.BasicBlock) {
 	for i, in := range b.Instrs {
 		switch in := in.(type) {
 		case *ssa.If:
-			if cond, ok := in.Cond.(*ssa.BinOp); ok && cond.Block() == b && onlyUser(cond) == ssa.Instruction(in) && c.branches(cond) {
-				c.folded[cond] = true
+			c.foldCondition(b.Instrs, i, in)
+		case *ssa.BinOp:
+			if !c.isAssignment(in) && takesLoaded(in) && !c.foldOperand(b.Instrs, i, in.Y) {
+				c.foldOperand(b.Instrs, i, in.X)
 			}
 		case *ssa.Store:
 			c.foldAssignment(b.Instrs, i, in)
@@ -73,7 +76,7 @@ func (c *compiler) foldSum(list []ssa.Instruction, i int, v ssa.Value) {
 	if !ok || sum.Op != token.ADD && sum.Op != token.SUB || sum.Block() != list[i].Block() || onlyUser(sum) != list[i] {
 		return
 	}
-	if _, ok := sum.Y.(*ssa.Const); ok && c.adjacent(list, i, sum) {
+	if _, ok := sum.Y.(*ssa.Const); ok && c.loaded(sum.X) == nil && c.adjacent(list, i, sum) {
 		c.folded[sum] = true
 	}
 }
@@ -83,14 +86,55 @@ func isLoad(in ssa.Instruction) bool {
 	return ok && u.Op == token.MUL
 }
 
+// foldCondition folds what a branch reads: a comparison, and what is loaded for it.
+func (c *compiler) foldCondition(list []ssa.Instruction, i int, in *ssa.If) {
+	cond, ok := in.Cond.(*ssa.BinOp)
+	if !ok {
+		c.foldOperand(list, i, in.Cond)
+		return
+	}
+	if cond.Block() != in.Block() || onlyUser(cond) != ssa.Instruction(in) || !c.branches(cond) {
+		return
+	}
+	c.folded[cond] = true
+	if !c.branchesLoaded(cond) {
+		return
+	}
+	if at := slices.Index(list, ssa.Instruction(cond)); !c.foldOperandOf(list, at, cond.Y, i) {
+		c.foldOperandOf(list, at, cond.X, i)
+	}
+}
+
+// foldOperand folds a number that is loaded into list[i], which is its only user.
+func (c *compiler) foldOperand(list []ssa.Instruction, i int, v ssa.Value) bool {
+	return c.foldOperandOf(list, i, v, i)
+}
+
+// foldOperandOf is foldOperand for list[i] that is itself done with list[last].
+func (c *compiler) foldOperandOf(list []ssa.Instruction, i int, v ssa.Value, last int) bool {
+	load, ok := v.(*ssa.UnOp)
+	if !ok || !isLoad(load) || c.stays[load] || isLoopState(load.X) || load.Block() != list[i].Block() || onlyUser(load) != list[i] || !c.adjacent(list, last, load) {
+		return false
+	}
+	c.folded[load] = true
+	return true
+}
+
+// isAssignment reports whether an operation is x op y of an assignment x op= y.
+func (c *compiler) isAssignment(in *ssa.BinOp) bool {
+	store, ok := onlyUser(in).(*ssa.Store)
+	load, isLoad := in.X.(*ssa.UnOp)
+	return ok && isLoad && assigns(in.Op) && load.X == store.Addr
+}
+
 // foldAssignment folds x op y, whose x is loaded from where list[i] stores the result.
 func (c *compiler) foldAssignment(list []ssa.Instruction, i int, in *ssa.Store) {
 	result, ok := in.Val.(*ssa.BinOp)
-	if !ok || result.Block() != in.Block() || onlyUser(result) != ssa.Instruction(in) || !assigns(result.Op) || !isBasic(result.Type(), types.IsInteger|types.IsFloat) {
+	if !ok || !c.isAssignment(result) || result.Block() != in.Block() || !isBasic(result.Type(), types.IsInteger|types.IsFloat) {
 		return
 	}
 	load, ok := result.X.(*ssa.UnOp)
-	if !ok || !isLoad(load) || load.X != in.Addr || result.Y == result.X || load.Block() != in.Block() || onlyUser(load) != ssa.Instruction(result) || isLoopState(load.X) {
+	if !ok || !isLoad(load) || c.stays[load] || result.Y == result.X || load.Block() != in.Block() || onlyUser(load) != ssa.Instruction(result) || isLoopState(load.X) {
 		return
 	}
 	if !c.adjacent(list, i, load) {
@@ -124,7 +168,7 @@ func (c *compiler) adjacent(list []ssa.Instruction, i int, in ssa.Instruction) b
 		if list[k] == in {
 			return c.sameLine(in, list[i])
 		}
-		if !harmless(list[k]) && !c.folded[list[k]] {
+		if !c.harmless(list[k]) && !c.folded[list[k]] {
 			return false
 		}
 	}
@@ -132,11 +176,10 @@ func (c *compiler) adjacent(list []ssa.Instruction, i int, in ssa.Instruction) b
 }
 
 func (c *compiler) sameLine(a, b ssa.Instruction) bool {
-	if !c.f.own || harmless(a) || !b.Pos().IsValid() {
+	if !c.f.own || c.harmless(a) || !b.Pos().IsValid() {
 		return true
 	}
-	fset := c.mc.prog.Fset
-	return a.Pos().IsValid() && fset.PositionFor(a.Pos(), false).Line == fset.PositionFor(b.Pos(), false).Line
+	return a.Pos().IsValid() && c.line(a.Pos()) == c.line(b.Pos())
 }
 
 // onlyUser returns the instruction that uses v, nil when there are more or none.

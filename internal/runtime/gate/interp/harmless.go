@@ -8,25 +8,31 @@ import (
 )
 
 // harmless reports whether an instruction does nothing but give its value: it cannot panic, and changes no memory.
-func harmless(in ssa.Instruction) bool {
+func (c *compiler) harmless(in ssa.Instruction) bool {
 	switch in := in.(type) {
 	case *ssa.Phi, *ssa.Extract, *ssa.Field, *ssa.ChangeType, *ssa.DebugRef, *ssa.Jump, *ssa.If, *ssa.Return:
 		return true
 	case *ssa.BinOp:
-		return harmlessOp(in)
+		return harmlessOp(in) && c.harmlessOperand(in.X) && c.harmlessOperand(in.Y)
 	case *ssa.UnOp:
 		if in.Op == token.MUL {
-			return neverNil(in.X) && !isLoopState(in.X)
+			return c.neverNil(in.X) && !isLoopState(in.X)
 		}
 		return in.Op != token.ARROW
 	case *ssa.FieldAddr:
-		return neverNil(in.X)
+		return c.known[in] || c.neverNil(in.X)
 	case *ssa.Convert:
 		return isBasic(in.X.Type(), types.IsNumeric) && isBasic(in.Type(), types.IsNumeric)
 	case *ssa.Call:
 		return isView(in)
 	}
 	return false
+}
+
+// harmlessOperand reports whether an operand is not loaded by what uses it, or cannot fail to be.
+func (c *compiler) harmlessOperand(v ssa.Value) bool {
+	load := c.loaded(v)
+	return load == nil || c.harmless(load)
 }
 
 func harmlessOp(in *ssa.BinOp) bool {
@@ -57,12 +63,12 @@ func isBasic(t types.Type, info types.BasicInfo) bool {
 }
 
 // neverNil reports whether a pointer always points to a variable.
-func neverNil(v ssa.Value) bool {
+func (c *compiler) neverNil(v ssa.Value) bool {
 	switch v := v.(type) {
 	case *ssa.Alloc, *ssa.Global:
 		return true
 	case *ssa.FieldAddr:
-		return neverNil(v.X)
+		return c.known[v] || c.neverNil(v.X)
 	}
 	return false
 }
