@@ -18,8 +18,32 @@ type target struct {
 	f      *fn            // of the program
 	recv   *rtype         // its receiver
 	direct bool           // the interface's word is the receiver
+	value  pointedTo      // where the receiver is a pointer to the value that the method is declared for
 	host   int            // else the method's index in the host's type
 	code   unsafe.Pointer // and a function value that takes the interface's word; nil when there is none
+}
+
+// A pointedTo is a method that is declared for values, as callers with a pointer to a value need it.
+type pointedTo struct {
+	f    *fn // nil when there is none
+	recv *rtype
+}
+
+// pointedTo returns the method that t, if it is a pointer, has from the type that it points to. go/ssa's own form of it makes one call more; it
+// is for nil pointers, about which it panics.
+func (mc *machine) pointedTo(t types.Type, pkg *types.Package, name string) (p pointedTo) {
+	pointer, ok := t.(*types.Pointer)
+	if !ok {
+		return p
+	}
+	sel := mc.prog.MethodSets.MethodSet(pointer.Elem()).Lookup(pkg, name)
+	if sel == nil || len(sel.Index()) > 1 || types.IsInterface(pointer.Elem()) {
+		return p
+	}
+	if f := mc.prog.MethodValue(sel); f != nil && f.Blocks != nil {
+		p = pointedTo{mc.fnOf(f), rtypeOf(mc.types.layout(pointer.Elem()))}
+	}
+	return p
 }
 
 // invoke compiles a call of an interface's method.
@@ -53,11 +77,16 @@ func (c *compiler) invoke(cc *ssa.CallCommon, v ssa.Value) op {
 			return
 		}
 		f := to.f
+		if data != nil && to.value.f != nil {
+			f = to.value.f
+		}
 		if !f.ready {
 			f.prepare()
 		}
 		nm := f.newFrame()
-		if to.direct {
+		if f == to.value.f {
+			copyTo(to.value.recv, unsafe.Add(nm, f.params[0].off), data)
+		} else if to.direct {
 			*at[unsafe.Pointer](nm, f.params[0].off) = data
 		} else {
 			copyTo(to.recv, unsafe.Add(nm, f.params[0].off), data)
@@ -119,7 +148,7 @@ func (mc *machine) target(t *rtype, pkg *types.Package, name string) *target {
 			fail("no method " + name + " of " + own.String())
 		}
 		f := mc.prog.MethodValue(sel)
-		to.f, to.recv = mc.fnOf(f), rtypeOf(mc.types.layout(own))
+		to.f, to.recv, to.value = mc.fnOf(f), rtypeOf(mc.types.layout(own)), mc.pointedTo(own, pkg, name)
 		if f.Blocks == nil {
 			to.f = nil
 		}

@@ -68,6 +68,7 @@ type method struct {
 	f      *fn    // nil for a promoted method that nothing has called yet
 	recv   *rtype // the receiver parameter's type
 	direct bool   // the stub gets the receiver itself, not a pointer to it
+	value  pointedTo
 }
 
 // stubCode returns the code by which the host calls a method of a made type. The method's function type is ft.
@@ -78,6 +79,7 @@ func (mc *machine) stubCode(t types.Type, sel *types.Selection, ft reflect.Type)
 	m := &method{mc: mc, sel: sel, recv: rtypeOf(mc.types.layout(t)), direct: rtypeOf(mc.types.of(t)).direct()}
 	if len(sel.Index()) == 1 { // what is promoted, be it from a host type with a hundred methods, is compiled when it is called
 		m.f = mc.fnOf(mc.prog.MethodValue(sel))
+		m.value = mc.pointedTo(t, sel.Obj().Pkg(), sel.Obj().Name())
 	}
 	if f := m.form(ft); f != nil {
 		return mc.takeSlot(funcPointer(reflect.ValueOf(f)))
@@ -96,6 +98,11 @@ func (mc *machine) trapCode() unsafe.Pointer {
 
 // begin returns the method's function and a frame of it with the receiver in place.
 func (m *method) begin(recv unsafe.Pointer) (*fn, unsafe.Pointer) {
+	if v := m.value; recv != nil && v.f != nil && v.f.ready {
+		mem := v.f.newFrame()
+		copyTo(v.recv, unsafe.Add(mem, v.f.params[0].off), recv)
+		return v.f, mem
+	}
 	if m.f == nil || !m.f.ready {
 		m.prepare()
 	}
@@ -174,122 +181,4 @@ func (f *fn) hostResults(mem unsafe.Pointer, out []reflect.Type) []reflect.Value
 		values[i] = v.Elem()
 	}
 	return values
-}
-
-// form returns the function value for a method of one of the most common signatures, without the cost of reflection; nil for others.
-func (m *method) form(ft reflect.Type) any {
-	switch reflect.Zero(ft).Interface().(type) {
-	case func() string:
-		return form0[string](m)
-	case func() error:
-		return form0[error](m)
-	case func() int:
-		return form0[int](m)
-	case func() bool:
-		return form0[bool](m)
-	case func() any:
-		return form0[any](m)
-	case func() []error:
-		return form0[[]error](m)
-	case func() float64:
-		return form0[float64](m)
-	case func() ([]byte, error):
-		return form0x2[[]byte, error](m)
-	case func() (byte, error):
-		return form0x2[byte, error](m)
-	case func(any):
-		return form1x0[any](m)
-	case func(error) bool:
-		return form1[error, bool](m)
-	case func(any) bool:
-		return form1[any, bool](m)
-	case func([]byte) error:
-		return form1[[]byte, error](m)
-	case func(string) error:
-		return form1[string, error](m)
-	case func(byte) error:
-		return form1[byte, error](m)
-	case func([]byte) (int, error):
-		return form1x2[[]byte, int, error](m)
-	case func(string) (int, error):
-		return form1x2[string, int, error](m)
-	case func(int, int) bool:
-		return form2[int, int, bool](m)
-	case func(int, int):
-		return form2x0[int, int](m)
-	case func(fmt.State, rune):
-		return form2x0[fmt.State, rune](m)
-	}
-	return nil
-}
-
-func form0[R any](m *method) any {
-	return func(recv unsafe.Pointer) R {
-		f, mem := m.begin(recv)
-		f.runForHost(mem)
-		r := *at[R](mem, f.results[0].off)
-		f.release(mem)
-		return r
-	}
-}
-
-func form0x2[R, S any](m *method) any {
-	return func(recv unsafe.Pointer) (R, S) {
-		f, mem := m.begin(recv)
-		f.runForHost(mem)
-		r, s := *at[R](mem, f.results[0].off), *at[S](mem, f.results[1].off)
-		f.release(mem)
-		return r, s
-	}
-}
-
-func form1[A, R any](m *method) any {
-	return func(recv unsafe.Pointer, a A) R {
-		f, mem := m.begin(recv)
-		*at[A](mem, f.params[1].off) = a
-		f.runForHost(mem)
-		r := *at[R](mem, f.results[0].off)
-		f.release(mem)
-		return r
-	}
-}
-
-func form1x0[A any](m *method) any {
-	return func(recv unsafe.Pointer, a A) {
-		f, mem := m.begin(recv)
-		*at[A](mem, f.params[1].off) = a
-		f.runForHost(mem)
-		f.release(mem)
-	}
-}
-
-func form1x2[A, R, S any](m *method) any {
-	return func(recv unsafe.Pointer, a A) (R, S) {
-		f, mem := m.begin(recv)
-		*at[A](mem, f.params[1].off) = a
-		f.runForHost(mem)
-		r, s := *at[R](mem, f.results[0].off), *at[S](mem, f.results[1].off)
-		f.release(mem)
-		return r, s
-	}
-}
-
-func form2[A, B, R any](m *method) any {
-	return func(recv unsafe.Pointer, a A, b B) R {
-		f, mem := m.begin(recv)
-		*at[A](mem, f.params[1].off), *at[B](mem, f.params[2].off) = a, b
-		f.runForHost(mem)
-		r := *at[R](mem, f.results[0].off)
-		f.release(mem)
-		return r
-	}
-}
-
-func form2x0[A, B any](m *method) any {
-	return func(recv unsafe.Pointer, a A, b B) {
-		f, mem := m.begin(recv)
-		*at[A](mem, f.params[1].off), *at[B](mem, f.params[2].off) = a, b
-		f.runForHost(mem)
-		f.release(mem)
-	}
 }
