@@ -30,6 +30,7 @@ type runner struct {
 // The columns of the table. The first is what the others are compared with.
 const (
 	native  = "native"
+	tier    = "native tier"
 	ssa     = "engine"
 	onYaegi = "yaegi"
 	python  = "CPython"
@@ -49,6 +50,10 @@ func startAll(dir string) ([]*runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	compiled, err := buildTier(dir)
+	if err != nil {
+		return nil, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -56,7 +61,7 @@ func startAll(dir string) ([]*runner, error) {
 	commands := []struct {
 		name string
 		cmd  *exec.Cmd
-	}{{native, exec.Command(binary)}, {ssa, exec.Command(self)}, {onYaegi, exec.Command(self)}}
+	}{{native, exec.Command(binary)}, {tier, exec.Command(compiled)}, {ssa, exec.Command(self)}, {onYaegi, exec.Command(self)}}
 	if path, err := exec.LookPath("python3"); err == nil {
 		script, err := writePython(dir)
 		if err != nil {
