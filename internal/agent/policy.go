@@ -45,6 +45,7 @@ type Policy struct {
 	Recommendations RecommendPolicy   `json:"recommendations"`
 	Maintenance     MaintenancePolicy `json:"maintenance"`
 	MCP             MCPPolicy         `json:"mcp"`
+	Native          NativePolicy      `json:"native"`
 }
 
 // Values of Policy.Correction.
@@ -130,6 +131,13 @@ type MaintenancePolicy struct {
 	Mode          string `json:"mode"` // archive or delete
 }
 
+// NativePolicy says when a program is hot, so that it is worth compiling: it has had so many calls since the daemon knows it, and these took that much time in sum,
+// without what they waited for.
+type NativePolicy struct {
+	MinCalls int `json:"min_calls"`
+	MinCPUMs int `json:"min_cpu_ms"`
+}
+
 // DefaultPolicy returns the policy of a new daemon.
 func DefaultPolicy() Policy {
 	return Policy{
@@ -148,6 +156,7 @@ func DefaultPolicy() Policy {
 		Recommendations: RecommendPolicy{MinEvidence: 3, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3},
 		Maintenance:     MaintenancePolicy{StaleDays: 90, Mode: "archive"},
 		MCP:             MCPPolicy{Expose: ExposeAll},
+		Native:          NativePolicy{MinCalls: 50, MinCPUMs: 2000},
 	}
 }
 
@@ -263,6 +272,8 @@ func (p Policy) validateNumbers() error {
 		{"/recommendations/intrinsic_failures", p.Recommendations.IntrinsicFailures, 1, 1000},
 		{"/maintenance/interval_hours", p.Maintenance.IntervalHours, 0, 24 * 365},
 		{"/maintenance/stale_days", p.Maintenance.StaleDays, 0, 36500},
+		{"/native/min_calls", p.Native.MinCalls, 1, 1_000_000_000},
+		{"/native/min_cpu_ms", p.Native.MinCPUMs, 0, 1_000_000_000},
 	} {
 		if c.value < c.lo || c.value > c.hi {
 			return &PolicyError{c.field, fmt.Sprintf("must be %d to %d, got %d", c.lo, c.hi, c.value)}

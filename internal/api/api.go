@@ -33,6 +33,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -63,6 +64,7 @@ type Runtime interface {
 	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
 	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
+	NativeState(a *agent.Artifact) tier.View
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
 	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
 	PutProgram(ctx context.Context, q operator.ProgramPut) (*agent.Artifact, error)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
 
 // artifactSummary is an artifact in a list: without code, generations and scorecard.
@@ -69,6 +70,7 @@ type artifactView struct {
 	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
 
 	Interface      *agent.Interface `json:"interface,omitempty"` // of the current generation; absent until it is known
+	Native         tier.View        `json:"native"`              // of the current program
 	Correction     agent.Correction `json:"correction"`
 	Doubted        bool             `json:"doubted,omitempty"`         // a person called an answer of the current program wrong
 	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
@@ -97,7 +99,7 @@ func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
 // sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
 func (s *server) sendOperated(w *reply, status int, a *agent.Artifact, broken []string) error {
 	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
-		Rejections: rejections(a), Doubted: a.Doubted(a.CurrentID)}
+		Rejections: rejections(a), Native: s.run.NativeState(a), Doubted: a.Doubted(a.CurrentID)}
 	if g := a.Current(); g != nil {
 		view.Interface = g.Interface
 	}

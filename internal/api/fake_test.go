@@ -24,6 +24,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -275,7 +276,7 @@ func (f *fake) Export(_ context.Context, w io.Writer) error {
 
 func (f *fake) Ready() error { return f.ready }
 func (f *fake) Version() operator.VersionInfo {
-	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Tier: "engine", Store: "disk", Durability: "always", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
+	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Tier: "engine", Native: operator.NativeTier{State: "off", Why: "no toolchain"}, Store: "disk", Durability: "always", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
 }
 
 // rig is a served interface with a client whose exchanges are compared with the document.
@@ -428,3 +429,5 @@ func newTools(t testing.TB) *catalog.Catalog {
 	}
 	return c
 }
+
+func (f *fake) NativeState(*agent.Artifact) tier.View { return tier.View{State: "idle"} }

@@ -66,6 +66,7 @@ type facts struct {
 	runners                           int
 	sandbox                           sandbox.Level
 	durability                        string
+	native                            string
 }
 
 // A step undoes a part of the App. It hurries when ctx ends.
@@ -115,11 +116,14 @@ func (a *App) wire(ctx context.Context, o Options) error {
 		return err
 	}
 	a.makeServer(o.H2C)
-	p := parts{memory, box, model, metrics, tracer, build}
+	p := parts{memory, box, model, metrics, tracer, build, nil}
+	if p.native, err = a.openNative(o, p); err != nil {
+		return err
+	}
 	if err := a.openRuntime(ctx, o, p); err != nil {
 		return err
 	}
-	metrics.Watch(a.sources(memory, box))
+	metrics.Watch(a.sources(memory, box, p.native))
 	if a.server.Handler, err = a.handler(o, metrics, registry); err != nil {
 		return err
 	}
@@ -128,7 +132,10 @@ func (a *App) wire(ctx context.Context, o Options) error {
 		a.log.Warn().Msg("programs run in processes of their own, but nothing else confines them: run only models that you trust")
 	}
 	a.log.Info().Msg(status.String())
-	a.facts = facts{build.Version, o.DataDir, model.Name(), modelName(o), o.Runners, status.Level, o.Durability}
+	a.facts = facts{build.Version, o.DataDir, model.Name(), modelName(o), o.Runners, status.Level, o.Durability, "on"}
+	if on, _, why := p.native.On(); !on {
+		a.facts.native = "off: " + why
+	}
 	return nil
 }
 
@@ -175,7 +182,7 @@ func (a *App) Start() {
 	}()
 	f := a.facts
 	a.log.Info().Str("version", f.version).Str("address", a.Addr()).Str("data_dir", f.dataDir).Str("provider", f.provider).
-		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Str("durability", f.durability).Msg("ready")
+		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Str("durability", f.durability).Str("native", f.native).Msg("ready")
 }
 
 // Failed receives the error when the server ends by itself. Stop is due then, too.

@@ -16,8 +16,10 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
+	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -73,22 +75,25 @@ type Options struct {
 
 	// Durability is always, or interval:DURATION of 1 ms to 1 s.
 	Durability string `name:"durability" env:"RECURGENT_DURABILITY" value:"always|interval:DURATION" help:"when a call's commit is synced to the disk: before its reply, or up to DURATION later; a power cut then takes the calls of the last DURATION"`
+	// Native is the Go toolchain that hot programs are compiled with: auto, off or a GOROOT.
+	Native string `name:"native" env:"RECURGENT_NATIVE" value:"auto|off|GOROOT" help:"compile programs that are called often, with the Go toolchain in that directory; auto looks for the go command, and compiles nothing without it or below sandbox level reduced"`
 
 	// Policy changes the policy at each start, before anything is served. It is a JSON object, or pairs NAME=VALUE separated by white
 	// space. It overrides changes made while the daemon ran.
 	Policy string `name:"policy" env:"RECURGENT_POLICY" value:"NAME=VALUE..." default:"as it was left" help:"switches and thresholds set at each start, before anything is served, as recurgentd policy set takes them: artifact_read_enabled=false repair_enabled=false, or a JSON object"`
 
-	Tokens []api.Token             // who may send requests; none: everybody on this machine
-	Traces *telemetry.TraceOptions // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
-	Logger zerolog.Logger          // of the daemon
-	Now    func() time.Time        // clock of records, windows and maintenance, for tests; nil: the machine's
+	Tokens        []api.Token             // who may send requests; none: everybody on this machine
+	Traces        *telemetry.TraceOptions // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
+	Logger        zerolog.Logger          // of the daemon
+	NativeBuilder tier.Builder            // compiles programs instead of the toolchain, for tests; nil: the toolchain
+	Now           func() time.Time        // clock of records, windows and maintenance, for tests; nil: the machine's
 }
 
 // DefaultOptions returns the defaults of everything but DataDir.
 func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
-		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways,
+		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways, Native: native.SettingAuto,
 		Logger: zerolog.Nop(),
 	}
 }

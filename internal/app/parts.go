@@ -18,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -31,6 +32,7 @@ type parts struct {
 	metrics *telemetry.Metrics
 	tracer  *telemetry.Tracer
 	build   Build
+	native  *tier.Tier
 }
 
 // flushTime bounds how long spans that wait hold up a stop: a collector that does not answer holds nothing up.
@@ -119,6 +121,7 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 		ro.Now, tick = o.Now, 20*time.Millisecond // only tests have a clock of their own
 	}
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.box, p.model, p.metrics, p.tracer, a.log
+	ro.Native = p.native
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
@@ -128,6 +131,7 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 	}
 	a.run = run
 	a.onStop("calls under way", a.drain)
+	a.onStop("the native tier", func(context.Context) error { p.native.Stop(); return nil }) // first: what runs natively goes on
 	patch, err := agent.PolicyPatchOf(o.Policy)
 	if err != nil {
 		return refuse("policy", "%s", err)
@@ -151,11 +155,12 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 }
 
 // sources is what metrics read when they are scraped.
-func (a *App) sources(s store.Store, box sandbox.Sandbox) telemetry.Sources {
+func (a *App) sources(s store.Store, box sandbox.Sandbox, native *tier.Tier) telemetry.Sources {
 	return telemetry.Sources{
-		Ready:     a.run.Ready,
-		Calls:     a.run.Load,
-		Artifacts: func() map[string]int { return s.Stats().Artifacts },
+		NativePrograms: native.Counts,
+		Ready:          a.run.Ready,
+		Calls:          a.run.Load,
+		Artifacts:      func() map[string]int { return s.Stats().Artifacts },
 		Recommendations: func() int {
 			n, err := a.run.OpenRecommendations(context.Background())
 			if err != nil {

@@ -56,7 +56,7 @@ func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 	for _, c := range []struct{ name, got, want any }{
 		{"listen", o.Listen, "127.0.0.1:8420"}, {"data-dir", o.DataDir, "/var/state/recurgent"}, {"model", o.Model, "gpt-4.1"},
 		{"provider", o.Provider, "replay"}, {"call-timeout", o.CallTimeout, 30 * time.Second}, {"provider-timeout", o.ProviderTimeout, 120 * time.Second},
-		{"sandbox-require", o.SandboxRequire, "auto"}, {"isolation", o.Isolation, "program"}, {"engine", o.Engine, "auto"}, {"durability", o.Durability, "always"}, {"log-level", o.LogLevel, "info"},
+		{"sandbox-require", o.SandboxRequire, "auto"}, {"isolation", o.Isolation, "program"}, {"engine", o.Engine, "auto"}, {"native", o.Native, "auto"}, {"durability", o.Durability, "always"}, {"log-level", o.LogLevel, "info"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
@@ -97,7 +97,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"openai-api-key": {"a", "b", ""}, "openai-api-key-file": {key, key, key}, "openai-base-url": {"http://a/v1", "http://b/v1", "http://c/v1"},
 		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
 		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "*.c.example,10.0.0.1"},
-		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "durability": {"interval:5ms", "always", "interval:1s"}, "policy": {"repair_enabled=false", `{"repair_enabled": false}`, "degraded.rate=0.5 repair_enabled=true"}, "log-level": {"debug", "warn", "error"},
+		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "native": {"off", "/usr/local/go", "auto"}, "durability": {"interval:5ms", "always", "interval:1s"}, "policy": {"repair_enabled=false", `{"repair_enabled": false}`, "degraded.rate=0.5 repair_enabled=true"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
 	}
 	for _, s := range Settings() {

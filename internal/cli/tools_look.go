@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
 
 // artifactFields are the fields of an artifact that the tables show.
@@ -22,6 +23,23 @@ type artifactFields struct {
 	Current        string   `json:"current_generation"`
 	Doubted        bool     `json:"doubted"`
 	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
+
+	Native tier.View `json:"native"`
+}
+
+// tier describes what runs the program.
+func (a artifactFields) tier() string {
+	switch n := a.Native; n.State {
+	case "checking":
+		return fmt.Sprintf("engine; compiled, %d of %d calls reproduced", n.Checked, n.Checks)
+	case "native":
+		return "native since " + day(n.Since)
+	case "building":
+		return "engine; being compiled"
+	case "off":
+		return "engine; " + text.Cell(n.Why)
+	}
+	return "engine"
 }
 
 // standing describes the state of an artifact.
@@ -139,11 +157,12 @@ func (t *errand) show() error {
 ok %d, failed %d (intrinsic %d, adaptive %d, extrinsic %d), authored errors %d, recent failure rate %.0f%%
 repairs since the last regeneration %d; contract %s; %s; forged by %s
 last used %s, last failure %s%s
+runs on: %s
 
 %s
 `, text.Cell(a.Role), text.Cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
 		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, text.Cell(a.ContractFingerprint), text.Cell(a.CacheabilityReason), text.Cell(a.Model), day(a.LastUsedAt),
-		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, text.Printable(a.Code))
+		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), text.Printable(a.Code))
 	return err
 }
 

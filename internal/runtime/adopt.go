@@ -72,7 +72,7 @@ func (a *answered) adopt() (CallResult, error) {
 		a.changes = append(a.changes, change)
 		return a.persist()
 	}
-	unlock := a.r.adoption.lock(methodKey{a.role, a.method})
+	unlock := a.r.lockAdoption(methodKey{a.role, a.method})
 	defer unlock()
 	now, err := a.r.store.Artifact(context.Background(), a.role, a.method)
 	if err != nil {

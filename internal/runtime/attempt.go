@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -48,22 +49,36 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
 		a.args, a.kwargs = args, kwargs
 	}
-	a.result = s.r.box.Run(ctx, sandbox.Request{
+	native := s.r.o.Native.Program(s.role, s.method, g.CodeChecksum)
+	q := sandbox.Request{
 		Program: programOf(g), Owner: s.owner,
 		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,
 		Args: args, Kwargs: kwargs, Context: s.contextFor(ctx, g, h), InputHistory: s.inputHistory,
 		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout,
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
-	}, h)
+		Native: native.Executable(),
+	}
+	a.result = s.r.box.Run(ctx, q, h)
 	s.slept.Add(int64(a.result.Effects.Slept))
-	if engine, _ := engineOf(a.result.Facts); engine != "" {
-		s.r.metrics.EngineRun(engine)
+	if native != nil {
+		s.noteNative(native, &q, &a.result)
+	}
+	if engine, tier := a.ranOn(a.result.Facts); tier != "" {
+		s.r.metrics.Run(engine, tier)
 	}
 	a.takes = interfaceOf(g, a.result.Facts)
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.warnings = h.shapes, h.failed, h.warnings
 	a.predicted, a.modelFailed, a.overasked = h.predicted, h.modelFailed, h.overasked
 	return a
+}
+
+// ranOn returns the engine that ran the attempt's program, which the facts name, and the tier; the engine is "" for a compiled program, both where no program ran.
+func (a *attempted) ranOn(f *report.Facts) (engine, tier string) {
+	if a.result.Tier == sandbox.TierNative {
+		return "", sandbox.TierNative
+	}
+	return engineOf(f)
 }
 
 // programOf is the generation's program as a runner takes it.

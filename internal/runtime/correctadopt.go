@@ -20,7 +20,7 @@ func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, 
 // when to try again.
 func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, was *agent.Correction) time.Time {
 	ctx := context.WithoutCancel(r.life)
-	unlock := r.adoption.lock(k)
+	unlock := r.lockAdoption(k)
 	defer unlock()
 	now, err := r.store.Artifact(ctx, k.role, k.method)
 	if err != nil {

@@ -22,23 +22,12 @@ type dryRun struct {
 
 // dryRun runs the generation. The attempt of an interrupted run has no class; ok is false when the context is no object.
 func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *judged, ok bool) {
-	var memory map[string]json.RawMessage
-	if len(d.context) > 0 && json.Unmarshal(d.context, &memory) != nil {
+	q, h, ok := c.dryRequest(g, d)
+	if !ok {
 		return nil, false
 	}
-	var given sandbox.Given
-	if memory == nil {
-		given = sandbox.Journalled(d.effects)
-		memory = given.Context
-	}
 	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof}
-	args, kwargs := g.Interface.Arrange(d.args, d.kwargs)
-	h := &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied}
-	a.result = c.r.box.Run(ctx, sandbox.Request{
-		Program: programOf(g), Owner: c.owner, Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
-		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
-		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied,
-	}, h)
+	a.result = c.r.box.Run(ctx, q, h)
 	a.denied = h.refused
 	switch res := a.result; {
 	case ctx.Err() != nil && res.Value == nil:
@@ -55,6 +44,26 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 		a.outcome, a.class = agent.Outcome{Status: agent.StatusOK, Value: res.Value}, agent.ClassOK
 	}
 	return a, true
+}
+
+// dryRequest is the run of the generation, always on the engine, and what answers its host calls.
+func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request, h *host, ok bool) {
+	var memory map[string]json.RawMessage
+	if len(d.context) > 0 && json.Unmarshal(d.context, &memory) != nil {
+		return q, nil, false
+	}
+	var given sandbox.Given
+	if memory == nil {
+		given = sandbox.Journalled(d.effects)
+		memory = given.Context
+	}
+	args, kwargs := g.Interface.Arrange(d.args, d.kwargs)
+	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied}
+	return sandbox.Request{
+		Program: programOf(g), Owner: c.owner, Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
+		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
+		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied,
+	}, h, true
 }
 
 // dryCall answers a nested call of a dry run by the program that serves it. Nothing is forged, kept or counted.

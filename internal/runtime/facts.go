@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // Reasons of a program's cacheability.
@@ -105,9 +106,6 @@ func (c *factsCache) of(g *agent.Generation) *report.Facts {
 	return f
 }
 
-// TierEngine is the tier of programs that an engine of package gate runs.
-const TierEngine = "engine"
-
 // engineOf returns what ran a program, ssa or yaegi, and its tier; "" for both where it is not known. The runner, which says so, is not
 // to be trusted with more than a choice between the two.
 func engineOf(f *report.Facts) (engine, tier string) {
@@ -116,7 +114,7 @@ func engineOf(f *report.Facts) (engine, tier string) {
 	}
 	switch name, _, _ := strings.Cut(f.Engine, " "); name {
 	case report.EngineSSA, report.EngineYaegi:
-		return name, TierEngine
+		return name, sandbox.TierEngine
 	}
 	return "", ""
 }

@@ -102,7 +102,7 @@ func TestEngineOf(t *testing.T) {
 	t.Parallel()
 	for engine, want := range map[string]string{"ssa 3": "ssa", "yaegi v0.16": "yaegi", "": "", "other 1": "", "ssaa": ""} {
 		got, tier := engineOf(&report.Facts{Engine: engine})
-		if got != want || (tier == TierEngine) != (want != "") {
+		if got != want || (tier == sandbox.TierEngine) != (want != "") {
 			t.Errorf("%q: %q of tier %q", engine, got, tier)
 		}
 	}

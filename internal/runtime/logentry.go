@@ -54,7 +54,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	if !a.masked { // a secret's keyword may be gone from the program's form
 		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
 	}
-	e.ProgramEngine, e.ProgramTier = engineOf(a.facts)
+	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
 	e.ProgramDoubted = a.doubted()
 	if f := a.facts; f != nil {
 		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.HistoryAccess || namesHistory(f), f.HistoryPatterns, f.CapabilityPatterns

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -19,6 +20,7 @@ type Options struct {
 	Provider provider.Provider  // required
 	Metrics  *telemetry.Metrics // required
 	Tracer   *telemetry.Tracer  // nil: no traces
+	Native   *tier.Tier         // compiles programs; nil: none is. The caller stops it
 	Logger   zerolog.Logger
 	Now      func() time.Time // the clock of records and windows
 

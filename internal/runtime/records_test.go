@@ -35,7 +35,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 	}
 	for _, hit := range []bool{false, true} {
 		reply, e, rec := call(CallRequest{Method: "m", Args: texts("7"), Kwargs: json.RawMessage(`{"token":"hunter2"}`)})
-		if p := reply.Program; p.ArtifactHit != hit || p.Engine != report.EngineSSA || p.Tier != TierEngine || p.Generation != "gen-1" || p.Trigger != "initial_forge" || p.Checksum != agent.Checksum("reads") {
+		if p := reply.Program; p.ArtifactHit != hit || p.Engine != report.EngineSSA || p.Tier != sandbox.TierEngine || p.Generation != "gen-1" || p.Trigger != "initial_forge" || p.Checksum != agent.Checksum("reads") {
 			t.Errorf("hit %v: the reply says %+v", hit, p)
 		}
 		if rec.ArtifactHit != hit || rec.OutcomeSummary.SourceCount != 1 || rec.OutcomeSummary.PrimaryURI != "https://feed.example/rss?q=1" || string(rec.Kwargs) != `{"token":"[masked]"}` {

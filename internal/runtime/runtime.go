@@ -74,6 +74,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics, level: o.Sandbox.Status().Level,
 		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end}
 	r.policy.Store(&p)
+	o.Native.Begin(programs{r})
 	return r, nil
 }
 
@@ -143,7 +144,16 @@ func (r *Runtime) Turn(ctx context.Context, sessionID string) (leave func(), err
 
 // HoldAdoption keeps new generations of the method's artifact from being adopted until release is called.
 func (r *Runtime) HoldAdoption(role, method string) (release func()) {
-	return r.adoption.lock(methodKey{role, method})
+	return r.lockAdoption(methodKey{role, method})
+}
+
+// lockAdoption locks the method's artifact against adoptions. The native tier looks at the artifact again when it is unlocked.
+func (r *Runtime) lockAdoption(k methodKey) (unlock func()) {
+	unlock = r.adoption.lock(k)
+	return func() {
+		unlock()
+		r.o.Native.Changed(k.role, k.method)
+	}
 }
 
 // cancelRunning cancels the running calls that match.

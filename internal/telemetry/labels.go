@@ -34,6 +34,11 @@ var (
 
 	engines = []string{"ssa", "yaegi"}
 
+	tiers        = []string{"engine", "native"}
+	nativeBuilds = []string{"ok", "failed", "unsupported", "canceled"}
+	nativeFaults = []string{"busy", "missing", "broken"}
+	nativeStates = []string{"idle", "building", "checking", "native", "off"}
+
 	spanResults = []string{"sent", "failed", "dropped"}
 
 	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}

@@ -14,8 +14,9 @@ type Sources struct {
 	Runners         func() Runners
 	Artifacts       func() map[string]int // by lifecycle state
 	Calls           func() (running, waiting int)
-	Recommendations func() int   // open ones
-	Ready           func() error // nil: the daemon takes calls
+	Recommendations func() int            // open ones
+	Ready           func() error          // nil: the daemon takes calls
+	NativePrograms  func() map[string]int // programs that the native tier knows, by state
 }
 
 // Store are figures of a store since it was opened, except for the last three, which are of now.
@@ -45,7 +46,7 @@ type sources struct {
 	artifacts, sessions, tools                  *prometheus.Desc
 	runners, warmBytes, spawned, killed, faults *prometheus.Desc
 	commits, fsyncs, journal, quarantined       *prometheus.Desc
-	lag                                         *prometheus.Desc
+	lag, programs                               *prometheus.Desc
 }
 
 func newSources() *sources {
@@ -71,6 +72,7 @@ func newSources() *sources {
 		quarantined:     desc("recurgent_store_quarantined_files_total", "Corrupt files moved aside."),
 		lag:             desc("recurgent_store_checkpoint_lag_entries", "Journal entries that the files do not hold yet."),
 	}
+	s.programs = desc("recurgent_native_programs", "Programs that the native tier knows, by state.", "state")
 	s.from.Store(&Sources{})
 	return s
 }
@@ -78,7 +80,7 @@ func newSources() *sources {
 // Describe implements prometheus.Collector.
 func (s *sources) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners, s.warmBytes,
-		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag} {
+		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs} {
 		ch <- d
 	}
 }
@@ -109,13 +111,17 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.waiting, float64(waiting))
 	gauge(s.recommendations, float64(open))
 
-	var states map[string]int
-	if from.Artifacts != nil {
-		states = from.Artifacts()
+	byState := func(d *prometheus.Desc, count func() map[string]int, states []string) {
+		var n map[string]int
+		if count != nil {
+			n = count()
+		}
+		for _, state := range states {
+			gauge(d, float64(n[state]), state)
+		}
 	}
-	for _, state := range artifactStates {
-		gauge(s.artifacts, float64(states[state]), state)
-	}
+	byState(s.artifacts, from.Artifacts, artifactStates)
+	byState(s.programs, from.NativePrograms, nativeStates)
 
 	var st Store
 	if from.Store != nil {

@@ -42,6 +42,7 @@ type Metrics struct {
 	savedTokens      prometheus.Counter
 
 	engineRuns    set
+	native        nativeMetrics
 	repairs       set
 	regenerations prometheus.Counter
 	guardrails    set
@@ -118,6 +119,7 @@ func (m *Metrics) newCalls(f factory) {
 		m.stages[i] = stages.WithLabelValues(stage).(prometheus.Histogram)
 	}
 	m.engineRuns = f.set("recurgent_engine_runs_total", "Runs of programs for calls, by the engine that ran them.", "engine", engines)
+	m.native = newNative(f)
 	m.depth = f.histogram("recurgent_call_depth", "Delegation depth of calls; 0 is a client's.", []float64{0, 1, 2, 3, 4, 6, 8})
 	m.errors = f.set("recurgent_call_errors_total", "Error outcomes by type; types that only programs use are other.", "error_type", append(agent.ErrorTypes(), other))
 }
@@ -174,9 +176,6 @@ func (m *Metrics) ObserveCall(e *agent.LogEntry, st Stages) {
 		m.busiest.count(e.Role, e.Method, status == 0, seconds)
 	}
 }
-
-// EngineRun counts a run of a program, by one of the two engines ssa and yaegi.
-func (m *Metrics) EngineRun(engine string) { m.engineRuns.inc(engine) }
 
 // exemplar gives the trace to every call that asked a model and to one warm call in 128; nil to the others.
 func (m *Metrics) exemplar(source int, traceID string) prometheus.Labels {

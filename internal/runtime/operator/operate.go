@@ -60,6 +60,7 @@ func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) 
 	if entry.After, err = o.present(ctx, role, nil); err != nil {
 		return err
 	}
+	defer o.calls.ToolsChanged()
 	return o.store.Archive(ctx, []store.Target{{Role: role}}, entry)
 }
 
@@ -68,6 +69,7 @@ func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, ac
 	entry := o.audit(actor, opArchive, role+"."+method, reason)
 	targets := []store.Target{{Role: role, Method: method}}
 	entry.After = agent.Encoded(targets)
+	defer o.calls.ToolsChanged()
 	return o.store.Archive(ctx, targets, entry)
 }
 
@@ -203,6 +205,7 @@ func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, erro
 		return report, err
 	}
 	report.Targets = targets
+	defer o.calls.ToolsChanged()
 	entry := o.audit(q.Actor, opPrune, fmt.Sprintf("%d targets", len(targets)), q.Reason)
 	entry.After = agent.Encoded(targets)
 	if q.Mode == "delete" {

@@ -94,7 +94,8 @@ type VersionInfo struct {
 	Provider            string         `json:"provider"`
 	GoVersion           string         `json:"go_version"` // of the binary, which is the Go that programs get
 	Engine              string         `json:"engine"`     // the setting: auto, ssa or yaegi
-	Tier                string         `json:"tier"`       // the highest that programs run on here: engine
+	Tier                string         `json:"tier"`       // the highest that programs run on here: engine or native
+	Native              NativeTier     `json:"native"`
 	Store               string         `json:"store"`      // where things are kept: disk
 	Durability          string         `json:"durability"` // when the commit of a call is synced: always, before its reply, or interval:DURATION
 	Sandbox             sandbox.Status `json:"sandbox"`
@@ -102,12 +103,26 @@ type VersionInfo struct {
 	MaxRepairsBeforeGen int            `json:"max_repairs_before_regen"`
 }
 
+// A NativeTier says whether programs are compiled.
+type NativeTier struct {
+	State     string `json:"state"`               // on or off
+	Why       string `json:"why,omitempty"`       // of off
+	Toolchain string `json:"toolchain,omitempty"` // of on: its Go version
+}
+
 // Version returns what this daemon is and what confinement was observed at the start.
 func (o *Operator) Version() VersionInfo {
 	p := o.calls.Policy()
+	tier, compiles := sandbox.TierEngine, NativeTier{State: "on"}
+	on, toolchain, why := o.calls.NativeTier()
+	if compiles.Toolchain = toolchain; on {
+		tier = sandbox.TierNative
+	} else {
+		compiles = NativeTier{State: "off", Why: why}
+	}
 	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision, ToolstoreSchema: agent.SchemaVersion,
 		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, GoVersion: goruntime.Version(),
-		Engine: o.o.Engine, Tier: runtime.TierEngine, Store: storeDisk, Durability: o.o.Durability, Sandbox: o.box.Status(),
+		Engine: o.o.Engine, Tier: tier, Native: compiles, Store: storeDisk, Durability: o.o.Durability, Sandbox: o.box.Status(),
 		KnownToolsPrompt: p.KnownToolsPromptLimit, MaxRepairsBeforeGen: p.MaxRepairsBeforeRegen}
 }
 

@@ -50,6 +50,9 @@ func (b *Box) Run(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbo
 	}
 	res := b.Programs[q.Program.Source](ctx, q, h)
 	res.Facts = facts
+	if res.Tier == "" {
+		res.Tier = sandbox.TierEngine
+	}
 	return res
 }
 

@@ -285,5 +285,5 @@ func authoredType(t string) string {
 // effects sums up what the run took from outside.
 func (x *exchange) effects(req *Request) Effects {
 	raw, truncated := x.journal.encode(req)
-	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Slept: x.slept}
+	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Asks: x.asks, Slept: x.slept}
 }

@@ -32,11 +32,11 @@ func (p *Pool) takeBlank(ctx context.Context) (*runner, *Failure) {
 	}
 }
 
-// takeWarm returns an idle runner that has compiled the program for the owner, or nil.
-func (p *Pool) takeWarm(checksum, owner string) *runner {
+// takeWarm returns an idle runner of the key, or nil.
+func (p *Pool) takeWarm(key warmKey) *runner {
 	for {
 		p.mu.Lock()
-		r := p.warm.take(checksum, owner)
+		r := p.warm.take(key)
 		p.mu.Unlock()
 		if r == nil || r.quiet() {
 			return r

@@ -48,6 +48,8 @@ func testRunner(args []string) int {
 			return worker.Serve(newStuckEngine)
 		case arg == "failing":
 			return worker.Serve(newFailingEngine)
+		case strings.HasPrefix(arg, "tier="):
+			return worker.Serve(func(string) (worker.Engine, error) { return &tierEngine{mode: strings.TrimPrefix(arg, "tier=")}, nil })
 		case arg == "native":
 			return worker.Serve(func(string) (worker.Engine, error) { return &nativeEngine{}, nil })
 		}

@@ -122,7 +122,7 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner string, deadline
 		return nil, t, &Failure{Type: agent.ErrInvalidCode, Message: fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(prog.Source), p.opts.MaxSource),
 			Hint: "Write a shorter program."}
 	}
-	if r := p.takeWarm(prog.Checksum, owner); r != nil {
+	if r := p.takeWarm(warmKey{prog.Checksum, owner, ""}); r != nil {
 		return r, t, nil
 	}
 	began := time.Now()
@@ -172,10 +172,6 @@ const defaultTimeout = 30 * time.Second
 // Run runs the program. It may be called from many goroutines.
 func (p *Pool) Run(ctx context.Context, req Request, h Host) Result {
 	began := time.Now()
-	x := exchange{pool: p, req: &req, h: h}
-	if err := x.journal.open(req.Recorded, p.opts.MaxJournal); err != nil {
-		return Result{Failure: diverged("the recorded effects cannot be read: " + err.Error())}
-	}
 	if ctx.Err() != nil {
 		return Result{Failure: interrupted(ctx)}
 	}
@@ -185,40 +181,60 @@ func (p *Pool) Run(ctx context.Context, req Request, h Host) Result {
 		return Result{Failure: f, Timing: Timing{Queue: time.Since(began)}}
 	}
 	defer p.admission.leave(&req)
-	admitted := time.Now()
-	timeout := req.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
+	queued := time.Since(began)
+	if req.Timeout <= 0 {
+		req.Timeout = defaultTimeout
+	}
+	var res Result
+	if req.Native != nil {
+		res = p.runNative(ctx, &req, h)
+	} else {
+		res = p.runEngine(ctx, &req, h)
+	}
+	res.Timing.Queue = queued
+	return res
+}
+
+// runEngine runs an admitted request on the engine.
+func (p *Pool) runEngine(ctx context.Context, req *Request, h Host) Result {
+	x := exchange{pool: p, req: req, h: h}
+	if err := x.journal.open(req.Recorded, p.opts.MaxJournal); err != nil {
+		return Result{Failure: diverged("the recorded effects cannot be read: " + err.Error())}
 	}
 	var deadline time.Time // of gate, compilation and run together; the start of a process is not the program's
 	start := func() time.Time {
 		if deadline.IsZero() {
-			deadline = time.Now().Add(timeout)
+			deadline = time.Now().Add(req.Timeout)
 		}
 		return deadline
 	}
 	r, timing, failure := p.prepare(ctx, req.Program, req.Owner, start)
-	timing.Queue = admitted.Sub(began)
 	if failure != nil {
 		return Result{Failure: failure, Timing: timing}
 	}
+	res := p.use(ctx, r, &x, start())
+	res.Timing.Spawn, res.Timing.Gate, res.Tier = timing.Spawn, timing.Gate, TierEngine
+	return res
+}
+
+// use has the runner run its program for the request, and keeps the runner or ends it.
+func (p *Pool) use(ctx context.Context, r *runner, x *exchange, deadline time.Time) Result {
 	stop := context.AfterFunc(ctx, r.interrupt)
 	running := time.Now()
-	res := r.runOnce(ctx, &req, start(), &x)
+	res := r.runOnce(ctx, x.req, deadline, x)
 	ended := time.Now()
 	if !stop() {
 		r.kill("canceled") // interrupt may be running still
 	}
 	res.Facts = r.facts
 	x.journal.reads = len(r.facts.ContextReads)+len(r.facts.ContextWrites) > 0
-	res.Effects = x.effects(&req)
-	timing.Host = x.host
-	timing.Run = ended.Sub(running) - x.host
-	res.Timing = timing
+	res.Effects = x.effects(x.req)
+	res.Timing.Host = x.host
+	res.Timing.Run = ended.Sub(running) - x.host
 	if res.Failure != nil {
 		// A panic is the program's own, yet what it left half done is not known.
 		r.kill("failed")
-		p.noteFault(res.Failure, req.Program.Checksum)
+		p.noteFault(res.Failure, x.req.Program.Checksum)
 		p.opts.Log.Debug().Str("type", res.Failure.Type).Str("detail", res.Failure.Detail).Msg("a run failed")
 	} else {
 		p.putBack(r, ended, ended.Sub(running))

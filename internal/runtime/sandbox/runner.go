@@ -32,6 +32,8 @@ type runner struct {
 	calls int
 
 	program, owner string        // what it has compiled, for whom; "" while blank
+	native         string        // digest of the executable that it is; "" for a runner with an engine
+	faulted        bool          // it died, broke the protocol or did not answer in time
 	facts          *report.Facts // of that program
 	idleSince      time.Time
 	place          *list.Element // in its owner's holding; nil while it is not warm
@@ -61,6 +63,9 @@ func adopt(o *Options, c *child) *runner {
 	go r.watchStderr(c.stderr)
 	return r
 }
+
+// key is what it serves.
+func (r *runner) key() warmKey { return warmKey{r.program, r.owner, r.native} }
 
 // reap waits for the end of the process, reads the last of what it wrote, and reports to forget and then to whoever waits.
 func (r *runner) reap(forget func(*runner)) {
@@ -252,6 +257,7 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 // fault ends the runner and says what err, which came up while talking to it, means for the call.
 func (r *runner) fault(ctx context.Context, err error, reason string) *Failure {
 	timedOut := errors.Is(err, os.ErrDeadlineExceeded)
+	r.faulted = !timedOut || ctx.Err() == nil
 	switch {
 	case timedOut && ctx.Err() != nil:
 		r.kill("canceled")

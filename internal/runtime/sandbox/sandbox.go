@@ -46,6 +46,7 @@ type Request struct {
 	Sleep        time.Duration              // how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
 	End          time.Time                  // of the whole call: a sleep beyond it ends the run at once; zero for none
 	Recorded     json.RawMessage            // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
+	Native       *Executable                // the program compiled to a binary, which then runs instead of the engine; nil for the engine
 }
 
 // Result is how a run ended: exactly one of Value, Authored and Failure is set.
@@ -58,6 +59,9 @@ type Result struct {
 	Facts   *report.Facts        // nil when the gate refused
 	Effects Effects
 	Timing  Timing
+
+	Tier   string       // what ended the run: TierEngine or TierNative
+	Native *NativeFault // what is wrong with Request.Native; nil when nothing is
 }
 
 // AuthoredError is the error that a program returned.
@@ -80,6 +84,7 @@ type Effects struct {
 	Truncated bool            // too much for the journal: the call cannot be replayed
 	Fetches   []Fetch
 	Nested    int           // nested calls
+	Asks      int           // host calls of all kinds
 	Slept     time.Duration // waited for in time.Sleep
 }
 

@@ -138,3 +138,6 @@ func (p plan) giveAway(dir *os.File) error {
 	}
 	return dir.Chown(wire.Nobody, wire.Nobody)
 }
+
+// executablePath is how a process that is being started names a file that the daemon has open.
+func executablePath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }

@@ -15,8 +15,8 @@ type warmSet struct {
 	bytes   int64 // sum of the runners' held
 }
 
-// A warmKey identifies what a runner serves: a program, by checksum, for an owner.
-type warmKey struct{ program, owner string }
+// A warmKey identifies what a runner serves: a program, by checksum, for an owner, on the engine ("") or as the executable of that digest.
+type warmKey struct{ program, owner, native string }
 
 // A holding is one owner's share of the set.
 type holding struct {
@@ -29,7 +29,7 @@ func newWarmSet() warmSet {
 }
 
 func (w *warmSet) add(r *runner) {
-	key := warmKey{r.program, r.owner}
+	key := r.key()
 	w.byKey[key] = append(w.byKey[key], r)
 	own := w.byOwner[r.owner]
 	if own == nil {
@@ -42,9 +42,9 @@ func (w *warmSet) add(r *runner) {
 	w.count++
 }
 
-// take removes and returns the most recently used runner of the program and owner, nil if there is none.
-func (w *warmSet) take(program, owner string) *runner {
-	list := w.byKey[warmKey{program, owner}]
+// take removes and returns the most recently used runner of the key, nil if there is none.
+func (w *warmSet) take(key warmKey) *runner {
+	list := w.byKey[key]
 	if len(list) == 0 {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (w *warmSet) remove(r *runner) bool {
 	if r.place == nil {
 		return false
 	}
-	key := warmKey{r.program, r.owner}
+	key := r.key()
 	w.byKey[key] = slices.DeleteFunc(w.byKey[key], func(e *runner) bool { return e == r })
 	own := w.byOwner[r.owner]
 	own.runners.Remove(r.place)

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/native"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
+)
+
+// NativeDir is where the native tier of a data directory keeps its files: executables, verdicts and differences.
+func NativeDir(dataDir string) string { return filepath.Join(dataDir, "native") }
+
+// FindNative returns the toolchain that the setting --native leads to, or why programs are not compiled at that level of confinement. The error is an *OptionError: a
+// directory that was named and does not serve.
+func FindNative(setting string, level sandbox.Level) (found native.Toolchain, why string, err error) {
+	found, err = native.Find(setting)
+	switch {
+	case setting == native.SettingOff:
+		return found, "--native is off", nil
+	case errors.Is(err, native.ErrOff):
+		return found, errors.Unwrap(err).Error(), nil
+	case err != nil:
+		return found, "", refuse("native", "%s", err)
+	case level == sandbox.LevelProcess:
+		return native.Toolchain{}, "programs are confined at level " + string(level) + ", and compiled ones need reduced or full", nil
+	}
+	return found, "", nil
+}
+
+// openNative makes the native tier, which is off where there is no toolchain or too little confinement.
+func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
+	to := tier.Options{Dir: NativeDir(o.DataDir), Box: p.box, Metrics: p.metrics, Logger: a.log, Now: o.Now}
+	found, why, err := FindNative(o.Native, p.box.Status().Level)
+	if err != nil {
+		return nil, err
+	}
+	to.Why, to.Toolchain = why, found.Version
+	to.Identity = found.Version + " " + p.build.Version + " " + p.build.Revision
+	switch {
+	case why != "":
+	case o.NativeBuilder != nil:
+		to.Builder = o.NativeBuilder
+	default:
+		to.Why = "TBD"
+	}
+	return tier.New(to)
+}

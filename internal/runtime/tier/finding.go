@@ -1,0 +1,180 @@
+package tier
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+)
+
+// Bounds of what is written out about differences. The oldest go first.
+const (
+	maxFindings     = 64
+	maxFindingBytes = 2 << 20
+)
+
+// A Finding is a program that ends otherwise natively than on the engine, with all that it takes to see so again. Values of secret keys are masked.
+type Finding struct {
+	At         time.Time         `json:"at"`
+	Role       string            `json:"role"`
+	Method     string            `json:"method"`
+	Checksum   string            `json:"checksum"` // of the program
+	Origin     string            `json:"origin"`   // call, fixture or example, and its id
+	Identity   string            `json:"identity"` // of toolchain and daemon
+	Executable string            `json:"executable"`
+	Engine     End               `json:"engine"`
+	Native     End               `json:"native"`
+	Truncated  bool              `json:"truncated,omitempty"` // input and journal were too large to be written out
+	Program    string            `json:"program"`
+	Args       []json.RawMessage `json:"args,omitempty"`
+	Kwargs     json.RawMessage   `json:"kwargs,omitempty"`
+	Context    json.RawMessage   `json:"context,omitempty"`
+	History    json.RawMessage   `json:"input_history,omitempty"`
+	Now        time.Time         `json:"now"`
+	Seed       uint64            `json:"seed,string"`
+	Journal    json.RawMessage   `json:"journal,omitempty"`
+}
+
+// An End is how a run ended.
+type End struct {
+	Value        json.RawMessage `json:"value,omitempty"`
+	ErrorType    string          `json:"error_type,omitempty"` // of the program's own error, or of a failure
+	ErrorMessage string          `json:"error_message,omitempty"`
+	Context      json.RawMessage `json:"context_change,omitempty"`
+	HostCalls    int             `json:"host_calls"`
+}
+
+// differ turns the program off for good, counts the difference and writes it out.
+func (t *Tier) differ(p *Program, x *sandbox.Executable, s Sample, compiled *sandbox.Result) {
+	t.o.Metrics.EngineDifference()
+	mask := func(raw json.RawMessage) json.RawMessage {
+		masked, _ := history.Mask(raw, t.source.RedactKeys())
+		return masked
+	}
+	f := Finding{At: t.o.Now().UTC(), Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Origin: s.Origin, Identity: t.o.Identity, Executable: x.Digest,
+		Engine: endOf(&s.Result, mask), Native: endOf(compiled, mask), Program: s.Request.Program.Source, Kwargs: mask(s.Request.Kwargs), History: mask(s.Request.InputHistory),
+		Now: s.Request.Now, Seed: s.Request.Seed, Journal: mask(s.Result.Effects.Journal)}
+	for _, a := range s.Request.Args {
+		f.Args = append(f.Args, mask(a))
+	}
+	if len(s.Request.Context) > 0 {
+		f.Context = mask(agent.Encoded(s.Request.Context))
+	}
+	path, err := t.findings.write(&f)
+	log := t.o.Logger.Error().Str("role", f.Role).Str("method", f.Method).Str("checksum", f.Checksum).Str("origin", f.Origin).Str("file", path)
+	if err != nil {
+		log = log.AnErr("write_error", err)
+	}
+	log.Msg("a program ends otherwise natively than on the engine")
+	p.turnOff(differs, "natively it ends otherwise than on the engine, on "+s.Origin, 0)
+}
+
+func endOf(res *sandbox.Result, mask func(json.RawMessage) json.RawMessage) End {
+	e := End{Value: mask(res.Value), HostCalls: res.Effects.Asks}
+	switch {
+	case res.Failure != nil:
+		e.ErrorType, e.ErrorMessage = res.Failure.Type, res.Failure.Message
+	case res.Authored != nil:
+		e.ErrorType, e.ErrorMessage = res.Authored.Type, res.Authored.Message
+	}
+	if res.Context != nil {
+		e.Context = mask(agent.Encoded(res.Context))
+	}
+	return e
+}
+
+// findings is a directory with a file for each difference.
+type findings struct{ dir string }
+
+// write writes the finding out, without input and journal where it would be too large, and removes the oldest ones beyond maxFindings.
+func (d findings) write(f *Finding) (string, error) {
+	if data, err := json.Marshal(f); err != nil || len(data) > maxFindingBytes {
+		f.Truncated, f.Args, f.Kwargs, f.Context, f.History, f.Journal = true, nil, nil, nil, nil, nil
+		f.Engine, f.Native = f.Engine.short(), f.Native.short()
+	}
+	path := filepath.Join(d.dir, fileOf(f.Role, f.Method, f.Checksum)+"-"+ids.New("diff")+".json")
+	if err := writeWhole(path, f); err != nil {
+		return "", err
+	}
+	names, err := d.names()
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(idOf(a), idOf(b)) }) // ids are ordered by time
+	for _, name := range names[:max(0, len(names)-maxFindings)] {
+		err = errors.Join(err, os.Remove(filepath.Join(d.dir, name)))
+	}
+	return path, err
+}
+
+// short is the end without large values.
+func (e End) short() End {
+	const most = 64 << 10
+	if len(e.Value) > most {
+		e.Value = nil
+	}
+	if len(e.Context) > most {
+		e.Context = nil
+	}
+	return e
+}
+
+func idOf(name string) string {
+	_, id, _ := strings.Cut(name, "-")
+	return id
+}
+
+func (d findings) names() (names []string, err error) {
+	entries, err := os.ReadDir(d.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// remove removes what was written out about the program.
+func (d findings) remove(k Key) error {
+	names, err := d.names()
+	for _, name := range names {
+		if strings.HasPrefix(name, fileOf(k.Role, k.Method, k.Checksum)+"-") {
+			err = errors.Join(err, os.Remove(filepath.Join(d.dir, name)))
+		}
+	}
+	return err
+}
+
+// A Difference is a program that stays on the engine because it ends otherwise natively.
+type Difference struct {
+	Role, Method, Checksum, Why string
+	At                          time.Time
+}
+
+// Differences lists the programs that differ, as the daemon with that data directory has found.
+func Differences(dir string) ([]Difference, error) {
+	v := verdicts{filepath.Join(dir, "verdicts")}
+	entries, err := os.ReadDir(v.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out []Difference
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(v.dir, e.Name()))
+		var x verdict
+		if err == nil && json.Unmarshal(data, &x) == nil && x.Verdict == differs {
+			out = append(out, Difference{x.Role, x.Method, x.Checksum, x.Why, x.At})
+		}
+	}
+	slices.SortFunc(out, func(a, b Difference) int { return strings.Compare(a.Role+"."+a.Method, b.Role+"."+b.Method) })
+	return out, err
+}

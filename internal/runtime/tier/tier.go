@@ -1,0 +1,234 @@
+// Package tier decides which programs run natively, and when. A program that is called often and computes much is compiled in the background, one at a
+// time, and compared with the engine: on its fixtures and examples, then on Checks of its calls, run again from their effect journals. Only when every one
+// ends in the same bytes does the compiled program answer calls. A difference is a fault of the daemon: the program stays on the engine, and both ends are
+// written out for the maintainers.
+//
+// Nothing of this is part of a call: a call looks up its program's state and counts itself. The package knows nothing of how executables are
+// made (Builder) or what calls are (Source).
+package tier
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// Checks is how many calls a compiled program has to reproduce before it answers any.
+const Checks = 20
+
+// A Builder compiles programs.
+type Builder interface {
+	// Build returns the path of the program's executable, which is new or from a cache. An error that matches ErrUnsupported is final for the program.
+	Build(ctx context.Context, source string) (path string, err error)
+}
+
+// ErrUnsupported matches the error of a program that only the engine can run.
+var ErrUnsupported = errors.New("the program cannot be compiled")
+
+// A Key identifies a program of a method, by the checksum of its source.
+type Key struct{ Role, Method, Checksum string }
+
+// A Source knows programs and what they have answered.
+type Source interface {
+	// Generation returns the kept generation of the method with that program, nil if there is none, and whether it is the current one.
+	Generation(ctx context.Context, k Key) (g *agent.Generation, current bool, err error)
+	// Proofs runs the generation's fixtures and the method's examples on the engine and yields each run that can be repeated.
+	Proofs(ctx context.Context, k Key, yield func(Sample) bool) error
+	RedactKeys() []string
+}
+
+// Options configures a Tier.
+type Options struct {
+	Builder   Builder // nil: the tier is off
+	Why       string  // why there is no Builder, in words
+	Toolchain string  // its Go version, for people
+	Identity  string  // of toolchain and daemon: verdicts that another one reached do not count
+	Dir       string  // for verdicts and differences; it is created when it is needed
+
+	Box     sandbox.Sandbox
+	Metrics *telemetry.Metrics
+	Logger  zerolog.Logger
+	Now     func() time.Time
+}
+
+// Bounds of what waits for the tier's one worker, and of what it remembers.
+const (
+	maxPrograms = 4096
+	maxBuilds   = 64
+	maxSamples  = 64
+)
+
+// A Tier holds the states of programs. A nil Tier is one that is off. Its methods may be called concurrently.
+type Tier struct {
+	o        Options
+	verdicts verdicts
+	findings findings
+	source   Source // set by Begin
+
+	programs atomic.Pointer[map[Key]*Program] // copied on write, under mu
+	builds   chan *Program
+	samples  chan offered
+
+	life context.Context
+	end  context.CancelCauseFunc
+	done chan struct{} // closed when the worker has ended; nil before Begin
+
+	mu sync.Mutex // held while programs is replaced
+}
+
+var errStopped = errors.New("the daemon is shutting down")
+
+// New reads the verdicts of earlier processes. Begin starts the worker.
+func New(o Options) (*Tier, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	t := &Tier{o: o, verdicts: verdicts{filepath.Join(o.Dir, "verdicts")}, findings: findings{filepath.Join(o.Dir, "differences")},
+		builds: make(chan *Program, maxBuilds), samples: make(chan offered, maxSamples)}
+	t.life, t.end = context.WithCancelCause(context.Background())
+	all := map[Key]*Program{}
+	t.programs.Store(&all)
+	if o.Builder == nil {
+		return t, nil
+	}
+	kept, err := t.verdicts.read(o.Identity)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range kept {
+		k := Key{v.Role, v.Method, v.Checksum}
+		all[k] = newProgram(t, k, v)
+	}
+	return t, nil
+}
+
+// Begin starts the worker, which asks the source. It is called once.
+func (t *Tier) Begin(s Source) {
+	if t == nil || t.o.Builder == nil {
+		return
+	}
+	t.source, t.done = s, make(chan struct{})
+	go t.work()
+}
+
+// Stop ends what is being built or compared, and waits for it. Programs that run natively go on to do so. It may be called twice.
+func (t *Tier) Stop() {
+	if t == nil {
+		return
+	}
+	t.end(errStopped)
+	if t.done != nil {
+		<-t.done
+	}
+}
+
+// On reports whether programs are compiled at all, with which toolchain, or why not.
+func (t *Tier) On() (on bool, toolchain, why string) {
+	switch {
+	case t == nil:
+		return false, "", "this daemon has no native tier"
+	case t.o.Builder == nil:
+		return false, "", t.o.Why
+	}
+	return true, t.o.Toolchain, ""
+}
+
+// Program returns the state of a program, nil while the tier is off.
+func (t *Tier) Program(role, method, checksum string) *Program {
+	if t == nil || t.o.Builder == nil {
+		return nil
+	}
+	k := Key{role, method, checksum}
+	if p := (*t.programs.Load())[k]; p != nil {
+		return p
+	}
+	return t.add(k)
+}
+
+// add returns the key's state, a new one where there is none. Among too many programs the idle ones are forgotten; nil if there are none.
+func (t *Tier) add(k Key) *Program {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := *t.programs.Load()
+	if p := old[k]; p != nil {
+		return p
+	}
+	next := make(map[Key]*Program, len(old)+1)
+	for other, p := range old {
+		if len(old) < maxPrograms || p.phase.Load() != idle {
+			next[other] = p
+		}
+	}
+	if len(next) >= maxPrograms {
+		return nil
+	}
+	p := newProgram(t, k, verdict{})
+	next[k] = p
+	t.programs.Store(&next)
+	return p
+}
+
+// Changed drops the states of the method's programs that the method no longer runs, after a person's operation or an adoption. A difference is remembered as long as
+// the generation is kept.
+func (t *Tier) Changed(role, method string) {
+	t.drop(func(k Key) bool { return k.Role == role && k.Method == method })
+}
+
+// ChangedAll is Changed for all methods.
+func (t *Tier) ChangedAll() { t.drop(func(Key) bool { return true }) }
+
+func (t *Tier) drop(concerns func(Key) bool) {
+	if t == nil || t.done == nil {
+		return
+	}
+	var gone []*Program
+	for k, p := range *t.programs.Load() {
+		if !concerns(k) {
+			continue
+		}
+		g, current, err := t.source.Generation(t.life, k)
+		if err != nil {
+			t.o.Logger.Warn().Err(err).Str("role", k.Role).Str("method", k.Method).Msg("the native state of a program was not looked at")
+			continue
+		}
+		if g == nil || !current && p.phase.Load() != off {
+			gone = append(gone, p)
+			t.forget(p, g == nil)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := *t.programs.Load()
+	next := make(map[Key]*Program, len(old))
+	for k, p := range old {
+		next[k] = p
+	}
+	for _, p := range gone {
+		delete(next, p.key)
+	}
+	t.programs.Store(&next)
+}
+
+// Counts returns how many programs are in each state.
+func (t *Tier) Counts() map[string]int {
+	n := map[string]int{}
+	if t == nil {
+		return n
+	}
+	for _, p := range *t.programs.Load() {
+		n[p.View().State]++
+	}
+	return n
+}
