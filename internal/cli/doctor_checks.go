@@ -15,10 +15,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
 
 // checkSettings reports which settings are not at their default, and where each came from. It never reports values: one may be
@@ -143,6 +145,44 @@ func checkSandbox(o Options) finding {
 	} else {
 		_ = box.Close()
 	}
+	return f
+}
+
+// checkNative reports whether programs that are called often would be compiled, and which ones the daemon has found to end otherwise then.
+func checkNative(o Options) finding {
+	so := sandbox.DefaultOptions()
+	so.Require, so.Blank = string(sandbox.LevelProcess), 0
+	level := sandbox.LevelProcess
+	if box, err := sandbox.New(so); err == nil {
+		level = box.Status().Level
+		_ = box.Close() // it ran no program
+	}
+	found, why, err := app.FindNative(o.Native, level)
+	if err != nil {
+		return finding{Check: "native", Result: checkFail, Detail: err.Error(), Fix: "name the GOROOT of a Go toolchain, or --native auto"}
+	}
+	f := finding{Check: "native", Result: checkOK, Detail: "programs that are called often are compiled with " + found.Version}
+	if why != "" {
+		f.Detail = "off, all programs run on the engine: " + why
+	}
+	differ, err := tier.Differences(app.NativeDir(o.DataDir))
+	if err != nil {
+		return finding{Check: "native", Result: checkFail, Detail: err.Error(), Fix: "make the data directory readable"}
+	}
+	if len(differ) == 0 {
+		return f
+	}
+	const most = 5
+	var names []string
+	for _, d := range differ[:min(len(differ), most)] {
+		names = append(names, d.Role+"."+d.Method)
+	}
+	if len(differ) > most {
+		names = append(names, fmt.Sprintf("%d more", len(differ)-most))
+	}
+	f.Result = checkWarn
+	f.Detail += "; compiled, these end otherwise than on the engine, and stay on it: " + strings.Join(names, ", ")
+	f.Fix = "that is a fault of the daemon: report the files in " + filepath.Join(app.NativeDir(o.DataDir), "differences")
 	return f
 }
 

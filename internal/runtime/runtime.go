@@ -149,9 +149,9 @@ func (r *Runtime) HoldAdoption(role, method string) (release func()) {
 
 // lockAdoption locks the method's artifact against adoptions. The native tier looks at the artifact again when it is unlocked.
 func (r *Runtime) lockAdoption(k methodKey) (unlock func()) {
-	unlock = r.adoption.lock(k)
+	release := r.adoption.lock(k)
 	return func() {
-		unlock()
+		release()
 		r.o.Native.Changed(k.role, k.method)
 	}
 }

@@ -162,10 +162,10 @@ func (t *Tier) forget(p *Program, erased bool) {
 		file = x.Path
 	}
 	err := t.verdicts.remove(p.key)
+	if file != "" && !t.shared(p) {
+		err = errors.Join(err, ignoreMissing(os.Remove(file)))
+	}
 	if erased {
-		if file != "" && !t.shared(p) {
-			err = errors.Join(err, ignoreMissing(os.Remove(file)))
-		}
 		err = errors.Join(err, t.findings.remove(p.key))
 	}
 	if err != nil {

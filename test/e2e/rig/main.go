@@ -28,10 +28,16 @@ func Main(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
 		os.Exit(worker.Main())
 	}
+	if os.Args[0] == compiledName {
+		os.Exit(actAsCompiled())
+	}
 	if _, ok := os.LookupEnv(actAsBinary); ok {
 		sh := cli.System()
 		if file, ok := os.LookupEnv(ClockFile); ok {
 			sh.Clock = clockFrom(file)
+		}
+		if dir, ok := os.LookupEnv(Compiler); ok {
+			sh.Native = compiler{dir}
 		}
 		os.Exit(cli.Main(sh, os.Args[1:]))
 	}

@@ -1,0 +1,66 @@
+package native
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// A compiled program whose process is killed in the middle of a call costs the call nothing.
+func TestKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	d := start(t, program("hangs at 99"))
+	s := d.Session("worker")
+	callUntil(d, s, "native")
+	replies := make(chan rig.Response, 1)
+	go func() {
+		replies <- d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method": "double", "args": [99]}`), map[string]string{"Content-Type": "application/json"})
+	}()
+	for began := time.Now(); !killSpinning(d.Cmd.Process.Pid); goruntime.Gosched() {
+		if time.Since(began) > rig.Patience {
+			t.Fatal("no compiled program computes")
+		}
+	}
+	var r rig.Reply
+	if err := json.Unmarshal((<-replies).Body, &r); err != nil {
+		t.Fatal(err)
+	}
+	wantTier(d, r, 198, "engine")
+	if got, _ := state(d); got != "off" {
+		t.Errorf("the program is %s", got)
+	}
+}
+
+// killSpinning kills the daemon's compiled program that has computed for a tenth of a second, where there is one.
+func killSpinning(daemon int) bool {
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return false
+	}
+	for _, p := range processes {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil {
+			continue
+		}
+		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // of a process that ended there is none
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, after, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(after)
+		if !strings.HasPrefix(string(args), "recurgent-native\x00") || len(fields) < 12 || fields[1] != strconv.Itoa(daemon) {
+			continue
+		}
+		if ticks, err := strconv.Atoi(fields[11]); err == nil && ticks >= 30 { // more than twenty checks take
+			return syscall.Kill(pid, syscall.SIGKILL) == nil
+		}
+	}
+	return false
+}

@@ -1,0 +1,100 @@
+package rig
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
+)
+
+// Compiler is the variable that names the directory of a Compiler, which then stands for the toolchain of a daemon under test.
+const Compiler = "RECURGENTD_TEST_COMPILER"
+
+// A compiler makes "executables" for tests of the native tier: copies of the test binary that run the program on the engine, and go wrong as a comment in the program
+// says: "// native: WORD" with a word of misbehave. "// native: unbuildable" fails to build, "// native: slow" builds until the daemon stops.
+type compiler struct{ dir string }
+
+const (
+	compiledName = "recurgent-native" // the name under which the sandbox starts an executable
+	modeMark     = "\nnative mode "
+)
+
+// Build implements tier.Builder.
+func (c compiler) Build(ctx context.Context, source string) (string, error) {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return "", err
+	}
+	note := func(what string) error { return os.WriteFile(filepath.Join(c.dir, what), nil, 0o600) }
+	mode := "same"
+	if _, after, ok := strings.Cut(source, "// native: "); ok {
+		mode, _, _ = strings.Cut(after, "\n")
+	}
+	switch mode {
+	case "unbuildable":
+		return "", errors.New("no space left on device")
+	case "slow":
+		if err := note("building"); err != nil {
+			return "", err
+		}
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}
+	path := filepath.Join(c.dir, strings.TrimPrefix(agent.Checksum(source), "sha256:"))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil // as a cache
+	}
+	data, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, append(data, modeMark+mode...), 0o755)
+}
+
+// actAsCompiled runs the process as an executable of the compiler.
+func actAsCompiled() int {
+	mode := "same"
+	if data, err := os.ReadFile("/proc/self/exe"); err == nil {
+		tail := string(data[max(0, len(data)-64):])
+		_, mode, _ = strings.Cut(tail, modeMark)
+	}
+	return worker.Serve(func(string) (worker.Engine, error) {
+		e, err := worker.NewEngine(report.EngineSSA)
+		return &compiledEngine{Engine: e, mode: mode}, err
+	})
+}
+
+// compiledEngine is the engine, except for what its mode does.
+type compiledEngine struct {
+	worker.Engine
+	mode string
+}
+
+func (e *compiledEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any, error, *rt.Panic) {
+	die := func() { _ = syscall.Kill(syscall.Getpid(), syscall.SIGSEGV); select {} }
+	first := ""
+	if len(call.Args) > 0 {
+		raw, _ := json.Marshal(call.Args[0]) // it came as JSON
+		first = string(raw)
+	}
+	value, err, panicked := e.Engine.Run(call, now, seed)
+	switch {
+	case e.mode == "differs", e.mode == "differs at 13" && first == "13":
+		return "not what the engine says", nil, nil
+	case e.mode == "dies at 99" && first == "99": // after its host calls, if it makes any
+		die()
+	case e.mode == "hangs at 99" && first == "99":
+		for {
+		}
+	}
+	return value, err, panicked
+}
