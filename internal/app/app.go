@@ -117,7 +117,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	}
 	a.makeServer(o.H2C)
 	p := parts{memory, box, model, metrics, tracer, build, nil}
-	if p.native, err = a.openNative(o, p); err != nil {
+	if p.native, err = a.openNative(o, p, box); err != nil {
 		return err
 	}
 	if err := a.openRuntime(ctx, o, p); err != nil {

@@ -1,9 +1,13 @@
 package app
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
@@ -29,8 +33,11 @@ func FindNative(setting string, level sandbox.Level) (found native.Toolchain, wh
 	return found, "", nil
 }
 
+// buildTime bounds one build. The first one compiles what all executables share, which takes a minute of processor time.
+const buildTime = 10 * time.Minute
+
 // openNative makes the native tier, which is off where there is no toolchain or too little confinement.
-func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
+func (a *App) openNative(o Options, p parts, box *sandbox.Pool) (*tier.Tier, error) {
 	to := tier.Options{Dir: NativeDir(o.DataDir), Box: p.box, Metrics: p.metrics, Logger: a.log, Now: o.Now}
 	found, why, err := FindNative(o.Native, p.box.Status().Level)
 	if err != nil {
@@ -43,7 +50,28 @@ func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
 	case o.NativeBuilder != nil:
 		to.Builder = o.NativeBuilder
 	default:
-		to.Why = "TBD"
+		no := native.DefaultOptions()
+		no.Timeout = buildTime
+		no.Toolchain, no.Dir, no.Sources, no.Text, no.Run = found, filepath.Join(to.Dir, "cache"), runtime.NativeSources, box.NativeText, box.RunTools
+		if b, err := native.New(no); err == nil {
+			to.Builder = compiler{b}
+		} else {
+			to.Why = err.Error()
+		}
 	}
 	return tier.New(to)
+}
+
+// A compiler is a native.Builder as the tier asks it.
+type compiler struct{ builder *native.Builder }
+
+func (c compiler) Build(ctx context.Context, source string) (path string, err error) {
+	x, err := c.builder.Build(ctx, source)
+	switch {
+	case errors.Is(err, sandbox.ErrNoNativeForm):
+		return "", fmt.Errorf("%w: %w", tier.ErrUnsupported, err)
+	case err != nil:
+		return "", err
+	}
+	return x.Path, nil
 }

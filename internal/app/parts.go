@@ -98,7 +98,7 @@ func (a *App) openProvider(o Options) (provider.Provider, error) {
 	return p, nil
 }
 
-func (a *App) openSandbox(o Options) (sandbox.Sandbox, error) {
+func (a *App) openSandbox(o Options) (*sandbox.Pool, error) {
 	p, err := sandbox.New(o.SandboxOptions())
 	if err != nil {
 		return nil, err

@@ -70,11 +70,8 @@ func (t *Tier) differ(p *Program, x *sandbox.Executable, s Sample, compiled *san
 		f.Context = mask(agent.Encoded(s.Request.Context))
 	}
 	path, err := t.findings.write(&f)
-	log := t.o.Logger.Error().Str("role", f.Role).Str("method", f.Method).Str("checksum", f.Checksum).Str("origin", f.Origin).Str("file", path)
-	if err != nil {
-		log = log.AnErr("write_error", err)
-	}
-	log.Msg("a program ends otherwise natively than on the engine")
+	t.o.Logger.Error().AnErr("write_error", err).Str("role", f.Role).Str("method", f.Method).Str("checksum", f.Checksum).Str("origin", f.Origin).Str("file", path).
+		Msg("a program ends otherwise natively than on the engine")
 	p.turnOff(differs, "natively it ends otherwise than on the engine, on "+s.Origin, 0)
 }
 
