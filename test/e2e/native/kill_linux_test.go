@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	goruntime "runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
@@ -25,11 +23,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	go func() {
 		replies <- d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method": "double", "args": [99]}`), map[string]string{"Content-Type": "application/json"})
 	}()
-	for began := time.Now(); !killSpinning(d.Cmd.Process.Pid); goruntime.Gosched() {
-		if time.Since(began) > rig.Patience {
-			t.Fatal("no compiled program computes")
-		}
-	}
+	rig.Until(t, "compiled program computes and is killed", func() bool { return killSpinning(d.Cmd.Process.Pid) })
 	var r rig.Reply
 	if err := json.Unmarshal((<-replies).Body, &r); err != nil {
 		t.Fatal(err)

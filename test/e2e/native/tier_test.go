@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
@@ -30,7 +29,7 @@ func start(t *testing.T, source string, args ...string) *rig.Daemon {
 		t.Fatal(err)
 	}
 	m := rig.NewModel(t, rig.Script{"worker.double": {source, rig.Program("\tn, _ := call.Args[0].(float64)\n\treturn 2 * n, nil")}, "helper.help": {rig.Program("\treturn 1, nil")}})
-	return rig.StartIn(t, m, []string{rig.Compiler + "=" + compiled}, append([]string{"--policy", "native.min_calls=2 native.min_cpu_ms=0"}, args...)...)
+	return rig.StartIn(t, m, []string{rig.Compiler + "=" + compiled, "RECURGENT_NATIVE=auto"}, append([]string{"--policy", "native.min_calls=2 native.min_cpu_ms=0"}, args...)...)
 }
 
 // cache is the directory of the executables.
@@ -55,14 +54,11 @@ func state(d *rig.Daemon) (state, why string) {
 // callUntil makes calls, which all must be right, until the program is in the state.
 func callUntil(d *rig.Daemon, session, want string) {
 	d.T.Helper()
-	got, why := "", ""
-	for began := time.Now(); time.Since(began) < rig.Patience; {
+	rig.Until(d.T, "program is "+want, func() bool {
 		d.WantValue(d.Call(session, "double", 4), 8, "")
-		if got, why = state(d); got == want {
-			return
-		}
-	}
-	d.T.Fatalf("the program is %s (%s), want %s", got, why, want)
+		got, _ := state(d)
+		return got == want
+	})
 }
 
 // wantTier checks the value and what ran the program.
@@ -336,15 +332,11 @@ func TestStopDuringABuild(t *testing.T) {
 	d := start(t, program("slow"))
 	s := d.Session("worker")
 	callUntil(d, s, "building")
-	for began := time.Now(); ; {
-		if _, err := os.Stat(filepath.Join(cache(d), "building")); err == nil {
-			break
-		}
-		if time.Since(began) > rig.Patience {
-			t.Fatal("no build began")
-		}
+	rig.Until(t, "build begins", func() bool {
 		wantTier(d, d.Call(s, "double", 4), 8, "engine")
-	}
+		_, err := os.Stat(filepath.Join(cache(d), "building"))
+		return err == nil
+	})
 	if code := d.Stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d: %s", code, d.Output)
 	}

@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
@@ -49,7 +49,11 @@ func (c compiler) Build(ctx context.Context, source string) (string, error) {
 		<-ctx.Done()
 		return "", context.Cause(ctx)
 	}
-	path := filepath.Join(c.dir, strings.TrimPrefix(agent.Checksum(source), "sha256:"))
+	sum, err := sandbox.Sum(strings.NewReader(source))
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.dir, strings.TrimPrefix(sum, "sha256:"))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil // as a cache
 	}

@@ -48,7 +48,7 @@ func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	t.Helper()
 	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: &Buffer{}, HTTP: apitest.Client(t)}
 	d.HTTP.Timeout = Patience
-	d.Env = append(Environment(d.Dir), env...)
+	d.Env = append(append(Environment(d.Dir), "RECURGENT_NATIVE=off"), env...) // builds take the processor from other tests
 	if m != nil {
 		d.Env = append(d.Env, "OPENAI_BASE_URL="+m.URL, "OPENAI_API_KEY="+SecretKey, "RECURGENT_MODEL=scripted")
 	}
