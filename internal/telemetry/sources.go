@@ -111,17 +111,8 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.waiting, float64(waiting))
 	gauge(s.recommendations, float64(open))
 
-	byState := func(d *prometheus.Desc, count func() map[string]int, states []string) {
-		var n map[string]int
-		if count != nil {
-			n = count()
-		}
-		for _, state := range states {
-			gauge(d, float64(n[state]), state)
-		}
-	}
-	byState(s.artifacts, from.Artifacts, artifactStates)
-	byState(s.programs, from.NativePrograms, nativeStates)
+	byState(ch, s.artifacts, from.Artifacts, artifactStates)
+	byState(ch, s.programs, from.NativePrograms, nativeStates)
 
 	var st Store
 	if from.Store != nil {
@@ -147,6 +138,17 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	counter(s.faults, ru.EngineFailures)
 	for reason, n := range closeOver(ru.Killed, runnerKills) {
 		counter(s.killed, n, reason)
+	}
+}
+
+// byState sends a gauge for each state. count may be nil.
+func byState(ch chan<- prometheus.Metric, d *prometheus.Desc, count func() map[string]int, states []string) {
+	var n map[string]int
+	if count != nil {
+		n = count()
+	}
+	for _, state := range states {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n[state]), state)
 	}
 }
 
