@@ -237,10 +237,19 @@ func (r *replay) session(e *entry) error {
 // create leaves the creation of a session out of the entry, if its file is there.
 func (r *replay) create(e *entry) error {
 	p := e.namespace.sessions
-	if _, err := e.namespace.files.Stat(sessionFile(e.Session)); vfs.NotExist(err) {
+	if p.isErased(e.Session) {
+		return nil // the file, if there is one, is of the earlier session of that id
+	}
+	data, err := e.namespace.files.ReadFile(sessionFile(e.Session))
+	if vfs.NotExist(err) {
 		return nil // whatever else its directory has, also a history, comes again
 	}
-	_, err := p.get(e.Session)
+	if err == nil && holdsSession(data, e.Session) { // its history is looked at when somebody asks for it
+		e.Create = nil
+		p.count++
+		return nil
+	}
+	_, err = p.get(e.Session)
 	if err == nil {
 		e.Create = nil
 		p.count++

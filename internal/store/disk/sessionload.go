@@ -53,6 +53,15 @@ func (p *sessions) load(id string) (*session, error) {
 	return x, nil
 }
 
+// holdsSession reports whether the text is a whole document of the session.
+func holdsSession(text []byte, id string) bool {
+	var doc struct {
+		head
+		ID string `json:"id"`
+	}
+	return json.Unmarshal(text, &doc) == nil && doc.SchemaVersion == agent.SchemaVersion && doc.ID == id
+}
+
 // rebuild makes a session of what its history says, when its document is lost. Its context is lost.
 func (p *sessions) rebuild(id string) (sessionDoc, error) {
 	data, err := p.n.files.ReadFile(historyFile(id))

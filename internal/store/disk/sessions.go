@@ -46,10 +46,7 @@ func (p *sessions) get(id string) (*session, error) {
 	if x := p.cached(id); x != nil {
 		return x, nil
 	}
-	p.n.mu.RLock()
-	_, gone := p.gone[id]
-	p.n.mu.RUnlock()
-	if gone {
+	if p.isErased(id) {
 		return nil, store.ErrNotFound
 	}
 	x, err := p.load(id)
@@ -58,6 +55,14 @@ func (p *sessions) get(id string) (*session, error) {
 	}
 	p.n.sessionCache.Set(p.key(id), x)
 	return x, nil
+}
+
+// isErased reports whether the session was deleted, and its files may still be there.
+func (p *sessions) isErased(id string) bool {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	_, gone := p.gone[id]
+	return gone
 }
 
 func (p *sessions) cached(id string) *session {
