@@ -20,7 +20,7 @@ PACKAGES := ./...
 TIMEOUT  := 25m
 
 # What make race-ci runs. The gate's packages are too slow for it, and have no goroutines.
-RACED := $(addprefix ./internal/,runtime store/... api/... app/... telemetry/... agent/... client/...)
+RACED := $(addprefix ./internal/,runtime runtime/catalog mcp store/... api/... app/... telemetry/... agent/... client/...)
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals diff diff-native truth crash dist generate docs image clean
@@ -47,7 +47,7 @@ test-known: ## the gate's packages, with every Go version that the engine knows;
 		env $$programs GOTOOLCHAIN=$$version $(GO) test -timeout $(TIMEOUT) ./internal/runtime/gate/... || exit 1; done
 
 test-ops: ## suites that need Debian or npm packages, which it installs
-	@scripts/ops-install promtool redocly systemd-analyze groff chromium mcp-clients
+	@scripts/ops-install promtool redocly systemd-analyze groff chromium mcp-clients python3
 	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./test/... ./deploy
 	cd deploy/check && $(GO) vet ./... && $(GO) test -count 1 -timeout $(TIMEOUT) ./...
 

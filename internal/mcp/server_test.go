@@ -1,0 +1,174 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// fake is a runtime whose calls answer with a value or fail.
+type fake struct {
+	value string
+	err   error
+	asked runtime.CallRequest
+}
+
+func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
+	f.asked = q
+	body := fmt.Sprintf(`{"call_id":"call_1","session_id":%q,"outcome":{"status":"ok","ok":true,"value":%s,"tool_role":%q,"method_name":%q},"program":{"source":"persisted"}}`, q.SessionID, f.value, q.Role, q.Method)
+	return runtime.CallResult{Body: []byte(body)}, f.err
+}
+
+func (f *fake) Start(runtime.CallRequest) (string, <-chan runtime.CallResult, error) {
+	return "", nil, f.err
+}
+func (f *fake) Cancel(string) error { return nil }
+
+func (f *fake) CallEvents(context.Context, string, string, func(progress.Event) error) error {
+	return nil
+}
+
+func (f *fake) CreateSession(context.Context, runtime.SessionRequest) (agent.Session, error) {
+	return agent.Session{}, f.err
+}
+
+func (f *fake) Judge(context.Context, string, operator.Judgement) (operator.JudgedCall, <-chan struct{}, error) {
+	return operator.JudgedCall{}, nil, f.err
+}
+
+// offering starts a server of methods with those interfaces, and a client of it.
+func offering(t *testing.T, f *fake, methods map[string]*agent.Interface) *sdk.ClientSession {
+	t.Helper()
+	p, shelf := agent.DefaultPolicy(), store.NewMemory(store.DefaultOptions())
+	held, err := shelf.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, takes := range methods {
+		c := agent.ArtifactChange{Role: "r", MethodName: name, At: time.Now(), Generation: &agent.Generation{ID: "gen-1", Interface: takes}}
+		if _, err := held.ChangeArtifact(t.Context(), store.AnyRevision, c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tools, err := catalog.New(catalog.Options{Store: shelf, Policy: func() *agent.Policy { return &p }, Serving: func(a *agent.Artifact) (*agent.Generation, string) { return a.Current(), "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Runtime: f, Tools: tools, Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	near, far := sdk.NewInMemoryTransports()
+	if _, err := s.mcp.Connect(t.Context(), far, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), near, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Schemas come from models. One that the protocol's library does not take, or that no client could, harms no other tool.
+func TestHostileSchemas(t *testing.T) {
+	t.Parallel()
+	param := func(schema string) *agent.Interface {
+		return &agent.Interface{Parameters: []agent.Parameter{{Name: "a", Schema: json.RawMessage(schema)}}}
+	}
+	returns := func(schema string) *agent.Interface {
+		return &agent.Interface{Parameters: []agent.Parameter{}, Returns: json.RawMessage(schema)}
+	}
+	f := &fake{value: "1"}
+	c := offering(t, f, map[string]*agent.Interface{
+		"fine": param(`{"type":"number"}`), "header": param(`{"type":"object","x-mcp-header":7}`), "header2": param(`{"type":"string","\u0078-mcp-header":"a b"}`), "bad": param(`{"type":"nonsense"}`),
+		"pattern": param(`{"type":"string","pattern":"("}`), "boolean": param(`false`), "ref": returns(`{"$ref":"#/$defs/x","$defs":{"x":{"type":"number"}}}`), "true": returns("true"),
+		"remote": returns(`{"$ref":"http://127.0.0.1:1/schema"}`), "badreturns": returns(`{"type":7}`)})
+	all := map[string]*sdk.Tool{}
+	for tool, err := range c.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[tool.Name] = tool
+	}
+	for _, name := range []string{"fine", "bad", "pattern", "boolean", "ref", "true", "remote", "badreturns"} {
+		tool := all["r__"+name]
+		if tool == nil {
+			t.Errorf("%s is not offered", name)
+			continue
+		}
+		if tool.InputSchema.(map[string]any)["type"] != "object" || strings.Contains(string(agent.Encoded(tool.OutputSchema)), "$ref") {
+			t.Errorf("%s: %v, %v", name, tool.InputSchema, tool.OutputSchema)
+		}
+		if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__" + name}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(all) < 12 {
+		t.Errorf("%d tools: %v", len(all), all)
+	}
+}
+
+// A value that is not what the tool declares is an error, which has the value.
+func TestValueAgainstReturns(t *testing.T) {
+	t.Parallel()
+	f := &fake{value: `"five"`}
+	c := offering(t, f, map[string]*agent.Interface{"number": {Parameters: []agent.Parameter{}, Returns: json.RawMessage(`{"type":"number"}`)}})
+	res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__number"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, _ := res.StructuredContent.(map[string]any)
+	metadata, _ := outcome["metadata"].(map[string]any)
+	if !res.IsError || outcome["error_type"] != agent.ErrContractViolation || metadata["value"] != "five" {
+		t.Errorf("got %v", outcome)
+	}
+	f.value = "5"
+	if res, err = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__number"}); err != nil || res.IsError {
+		t.Errorf("a number: %+v, %v", res, err)
+	}
+	if !f.asked.Ephemeral || f.asked.Role != "r" || f.asked.Method != "number" {
+		t.Errorf("asked %+v", f.asked)
+	}
+}
+
+// What kept a call from taking place is an error of the protocol, with a code that says whose fault it is.
+func TestErrorsOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	f := &fake{value: "1"}
+	c := offering(t, f, map[string]*agent.Interface{"m": nil})
+	for _, x := range []struct {
+		err  error
+		code int64
+	}{{runtime.ErrDraining, codeUnavailable}, {runtime.ErrQueueFull, codeUnavailable}, {store.ErrReadOnly, codeUnavailable}, {store.ErrNotFound, jsonrpc.CodeInvalidParams},
+		{&agent.InputError{Detail: "too large"}, jsonrpc.CodeInvalidParams}, {&agent.NameError{Field: "role", Reason: "must not be empty"}, jsonrpc.CodeInvalidParams}} {
+		f.err = x.err
+		var rpc *jsonrpc.Error
+		if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m"}); !errors.As(err, &rpc) || rpc.Code != x.code {
+			t.Errorf("%v: %v", x.err, err)
+		}
+	}
+	for _, arguments := range []string{`{"args":7}`, `{"kwargs":[1]}`, `{"a":1,"a":2}`} {
+		f.err, f.asked = nil, runtime.CallRequest{}
+		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m", Arguments: json.RawMessage(arguments)})
+		if err != nil || !res.IsError || f.asked.Method != "" {
+			t.Errorf("%s: %+v, %v", arguments, res, err)
+		}
+	}
+}
