@@ -71,7 +71,7 @@ func bakedValue(literals []string, raw json.RawMessage, depth int) bool {
 // EncodeFacts returns the facts as generations store them; nil when they are too large to keep.
 func EncodeFacts(f *report.Facts) json.RawMessage {
 	own := *f
-	own.Interface = nil // the generation has it
+	own.Interface = "" // the generation has it
 	raw, err := json.Marshal(own)
 	if err != nil || len(raw) > maxFactsEncoded {
 		return nil

@@ -17,14 +17,14 @@ import (
 func Inferred(f *report.Facts) *agent.Interface {
 	unknown := &agent.Interface{Parameters: []agent.Parameter{}, Origin: agent.OriginInferred, Open: true}
 	var out agent.Interface
-	if f == nil || f.Interface == nil || len(f.Interface) > 2*agent.MaxInterfaceBytes || json.Unmarshal(f.Interface, &out) != nil {
+	if f == nil || f.Interface == "" || len(f.Interface) > 2*agent.MaxInterfaceBytes || json.Unmarshal([]byte(f.Interface), &out) != nil {
 		return unknown
 	}
 	out.Origin, out.Summary = agent.OriginInferred, ""
 	if out.Parameters == nil {
 		out.Parameters = []agent.Parameter{}
 	}
-	if out.Validate() != nil {
+	if out.Validate() != nil || usable(&out) != nil {
 		return unknown
 	}
 	return &out
@@ -44,15 +44,20 @@ func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
 	if err != nil || d.Empty() {
 		return out, err
 	}
-	if _, err := contract.Compile(out.Returns); err != nil {
-		return nil, fmt.Errorf("returns: not a usable JSON Schema: %w", err)
+	return out, usable(out)
+}
+
+// usable reports which schema of the interface cannot be used.
+func usable(f *agent.Interface) error {
+	if _, err := contract.Compile(f.Returns); err != nil {
+		return fmt.Errorf("returns: not a usable JSON Schema: %w", err)
 	}
-	for i := range out.Parameters {
-		if _, err := contract.Compile(out.Parameters[i].Schema); err != nil {
-			return nil, fmt.Errorf("the schema of %s is not a usable JSON Schema: %w", out.Parameters[i].Name, err)
+	for i := range f.Parameters {
+		if _, err := contract.Compile(f.Parameters[i].Schema); err != nil {
+			return fmt.Errorf("the schema of %s is not a usable JSON Schema: %w", f.Parameters[i].Name, err)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // interfaceHint follows every refusal of an interface.

@@ -54,8 +54,15 @@ func Patterns(events []agent.PatternEvent) []Pattern {
 	return out[:min(len(out), patternLimit)]
 }
 
-// PatternsForPrompt renders Patterns, a line each, for the prompt of a depth-0 call.
+// common are capabilities that almost any program has. That they repeat advises nothing.
+var common = []string{"text_scan", "numeric", "sorting", "date_time", "json_shape"}
+
+// PatternsForPrompt renders Patterns, a line each, for the prompt of a depth-0 call, without common capabilities.
 func PatternsForPrompt(events []agent.PatternEvent) []string {
+	events = slices.Clone(events[max(0, len(events)-patternWindow):])
+	for i := range events {
+		events[i].Capabilities = slices.DeleteFunc(slices.Clone(events[i].Capabilities), func(c string) bool { return slices.Contains(common, c) })
+	}
 	var out []string
 	for _, p := range Patterns(events) {
 		out = append(out, fmt.Sprintf("%s: seen in %d of the last %d calls", p.Capability, p.Count, p.Window))

@@ -9,7 +9,6 @@
 package gate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -129,10 +128,10 @@ type check struct {
 	info      *types.Info
 	pkg       *types.Package
 	errs      []types.Error
-	unused    []types.Error   // declared and not used
-	inputs    json.RawMessage // the inferred interface
-	asWritten bool            // for a compiler that has the toolchain's order by itself
-	moved     bool            // calls stand before their statements, in the toolchain's order
+	unused    []types.Error // declared and not used
+	inputs    string        // the inferred interface
+	asWritten bool          // for a compiler that has the toolchain's order by itself
+	moved     bool          // calls stand before their statements, in the toolchain's order
 }
 
 func (c *check) run() (p *Program, r *Refusal) {

@@ -33,7 +33,7 @@ func (c *check) check() *Refusal {
 	if r := c.heldPolicy(); r != nil { // of the text as it is: calls that are moved are of no other types
 		return r
 	}
-	c.inputs = inputs.Of(c.file, c.info, c.pkg).JSON() // of the author's text: reordering adds variables
+	c.inputs = string(inputs.Of(c.file, c.info, c.pkg).JSON()) // of the author's text: reordering adds variables
 	if c.asWritten {
 		return nil
 	}

@@ -23,7 +23,7 @@ import (
 
 // Version is the prompt's version, noted with each artifact. It is metadata: an artifact forged with another version is
 // as good as before.
-const Version = "2026-11-22.v3"
+const Version = "2026-11-22.v4"
 
 // KindRegenerate is a forge after programs that failed. Requests of it count as provider.KindForge.
 const KindRegenerate = "regenerate"

@@ -98,9 +98,9 @@ func TestGuidance(t *testing.T) {
 				t.Errorf("%s: the system prompt lacks %q", name, want)
 			}
 		}
-		for _, want := range []string{fmt.Sprintf("records: %d", in.HistoryCount), "The full history is reachable at run time through call.History()."} {
-			if !strings.Contains(user, want) {
-				t.Errorf("%s: the user prompt lacks %q", name, want)
+		for _, want := range []string{fmt.Sprintf("records: %d", in.HistoryCount), prompttest.Reminder} {
+			if strings.Contains(user, want) != (in.HistoryCount > 0) {
+				t.Errorf("%s: with %d records, %q in the user prompt is %v", name, in.HistoryCount, want, in.HistoryCount == 0)
 			}
 		}
 		if strings.Contains(user, "<failed_code>") != (in.Kind == provider.KindRepair) || strings.Contains(user, "<earlier_program>") != (in.Earlier != "") || strings.Contains(system, "<failed_code>") || strings.Contains(system, "<role>") {
@@ -140,7 +140,7 @@ func TestElements(t *testing.T) {
 	quoted, _ := json.Marshal(evil)
 	in := Input{Kind: provider.KindRepair, Role: "R&D <role>x</role>", Method: "a<b", Args: []json.RawMessage{json.RawMessage(`"` + evil + `"`), json.RawMessage(`{"b": 1.0, "a": 9007199254740993}`)},
 		Kwargs: json.RawMessage(`{"k": "é <x> & \u003c"}`), FailedCode: "package tool // " + evil, FailureClass: "intrinsic", FailureMessage: "broke: " + evil + "\n\tat <x>",
-		FailureMetadata: map[string]any{"x": evil}, Feedback: []string{evil}, Patterns: []string{evil}, ContextKeys: map[string]string{evil: "string"},
+		FailureMetadata: map[string]any{"x": evil}, Feedback: []string{evil}, Patterns: []string{evil}, HistoryCount: 1, ContextKeys: map[string]string{evil: "string"},
 		KnownTools: []Tool{{Role: evil, Purpose: evil, Methods: []string{evil}, Deliverable: quoted}}, HistoryLatest: []HistoryRecord{{evil, evil, evil, evil, evil}},
 		Contract: &agent.Contract{Purpose: evil, Deliverable: json.RawMessage(`{"title":` + string(quoted) + `}`), Acceptance: quoted}}
 	messages := Program(in)

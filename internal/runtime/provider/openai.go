@@ -256,13 +256,11 @@ func submitProgram() openai.Tool {
 		Name:        submitName,
 		Description: "Submit the complete Go source of the method.",
 		Parameters: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
-			`"code":{"type":"string","description":"The whole Go source file: package tool, imports, func Run."},` +
-			`"summary":{"type":"string","description":"What the method does, in one line."},` +
-			`"parameters":{"type":"array","description":"What the program reads, in positional order.","items":{"type":"object","required":["name","type","required"],"properties":{` +
-			`"name":{"type":"string"},"type":{"type":"string","enum":["string","number","integer","boolean","array","object","any"]},"description":{"type":"string"},` +
-			`"required":{"type":"boolean"},"default":{},"schema":{"type":"object","description":"JSON Schema, where type says too little."}}}},` +
-			`"returns":{"type":"object","description":"JSON Schema of the value."},` +
-			`"notes":{"type":"string","description":"One or two sentences on how it works. Optional."},` +
-			`"solver_shape":{"type":"object","description":"Optional self-description: stance (do, shape, forge or orchestrate), capability_summary, reuse_basis, contract_intent."}}}`),
+			`"code":{"type":"string"},"summary":{"type":"string"},` +
+			`"parameters":{"type":"array","items":{"type":"object","required":["name","type","required"],"properties":{` +
+			`"name":{"type":"string"},"type":{"enum":["string","number","integer","boolean","array","object","any"]},"description":{"type":"string"},` +
+			`"required":{"type":"boolean"},"default":{},"schema":{"type":"object"}}}},` +
+			`"returns":{"type":"object"},"notes":{"type":"string"},` +
+			`"solver_shape":{"type":"object","description":"optional: stance (do, shape, forge, orchestrate), capability_summary, reuse_basis, contract_intent"}}}`),
 	}}
 }

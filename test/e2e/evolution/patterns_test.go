@@ -31,12 +31,13 @@ func TestPatternMemory(t *testing.T) {
 	skilled := func(statements string, imports ...string) string {
 		return rig.Program("\ttext := \"1,2\"\n\t_ = text\n"+statements+"\n\treturn call.Arg(0, \"v\"), nil", imports...)
 	}
-	everything := "\tn, _ := strconv.Atoi(\"1\")\n\tfields := strings.Fields(text)\n\tsort.Strings(fields)\n\tu, _ := url.Parse(\"https://example.com\")\n\tsum := sha256.Sum256([]byte(text))\n\t_ = fmt.Sprint(n, fields, u, sum)"
+	const reads = "\trows, _ := csv.NewReader(strings.NewReader(text)).ReadAll()\n\t_ = rows\n"
+	everything := reads + "\tvar x struct{ A string }\n\t_ = xml.Unmarshal([]byte(\"<x/>\"), &x)\n\tu, _ := url.Parse(\"https://example.com\")\n\tsum := sha256.Sum256([]byte(text))\n\t_ = fmt.Sprint(x, html.UnescapeString(text), u, sum)"
 	m := rig.NewModel(t, rig.Script{
 		"miner.plain": {skilled("")},
-		"miner.one":   {skilled("\t_ = strings.Fields(text)", "strings")},
-		"miner.two":   {skilled(everything, "strconv", "strings", "sort", "net/url", "crypto/sha256", "fmt")},
-		"miner.three": {skilled(everything, "strconv", "strings", "sort", "net/url", "crypto/sha256", "fmt")},
+		"miner.one":   {skilled(reads, "encoding/csv", "strings")},
+		"miner.two":   {skilled(everything, "encoding/csv", "encoding/xml", "html", "strings", "net/url", "crypto/sha256", "fmt")},
+		"miner.three": {skilled(everything, "encoding/csv", "encoding/xml", "html", "strings", "net/url", "crypto/sha256", "fmt")},
 		"miner.outer": {rig.Program("\to := call.Tool(\"miner\").Call(\"inner\", 1.0)\n\treturn o.Value, nil")},
 		"miner.inner": {skilled("")}, "miner.last": {skilled("")}, "other.first": {skilled("")},
 	})
@@ -52,7 +53,7 @@ func TestPatternMemory(t *testing.T) {
 		t.Errorf("what was needed once is shown: %v", p)
 	}
 	d.Call(s, "three", 1)
-	if p := recentPatterns(m.LastQuestion()); len(p) != 1 || p[0] != "text_scan: seen in 2 of the last 2 calls" {
+	if p := recentPatterns(m.LastQuestion()); len(p) != 1 || p[0] != "csv_parse: seen in 2 of the last 2 calls" {
 		t.Errorf("after two events: %v", p)
 	}
 	d.Restart()
@@ -61,7 +62,7 @@ func TestPatternMemory(t *testing.T) {
 		p := recentPatterns(q)
 		switch q.Method {
 		case "outer": // five capabilities are there twice or more: four are shown, the most frequent first
-			if len(p) != 4 || p[0] != "text_scan: seen in 3 of the last 3 calls" {
+			if len(p) != 4 || p[0] != "csv_parse: seen in 3 of the last 3 calls" {
 				t.Errorf("a root call's request shows %v", p)
 			}
 		case "inner":
@@ -78,7 +79,7 @@ func TestPatternMemory(t *testing.T) {
 		d.Call(s, "one", i)
 	}
 	d.Call(s, "last", 1)
-	if p := recentPatterns(m.LastQuestion()); len(p) != 1 || p[0] != "text_scan: seen in 5 of the last 5 calls" {
+	if p := recentPatterns(m.LastQuestion()); len(p) != 1 || p[0] != "csv_parse: seen in 5 of the last 5 calls" {
 		t.Errorf("of the last five: %v", p)
 	}
 	o := d.Get("/v1/patterns/miner")
@@ -87,7 +88,7 @@ func TestPatternMemory(t *testing.T) {
 		t.Fatalf("%d events, want 50", len(events))
 	}
 	newest := events[49].(map[string]any)
-	if newest["method_name"] != "one" || fmt.Sprint(newest["capabilities"]) != "[text_scan]" || newest["session_id"] != s || newest["status"] != "ok" {
+	if newest["method_name"] != "one" || fmt.Sprint(newest["capabilities"]) != "[csv_parse]" || newest["session_id"] != s || newest["status"] != "ok" {
 		t.Errorf("the newest event: %v", newest)
 	}
 }

@@ -11,12 +11,40 @@ const RunForm = "func Run(call *recurgent.Call) (any, error)"
 // Dialect is what a prompt says to a model about the Go that runs here: only what is really not allowed, and the packages.
 func Dialect() string {
 	var b strings.Builder
-	b.WriteString("Write ordinary, current Go (generics, iterators, min/max/clear and range over integers included) in one file, package tool, with exactly one\n")
-	fmt.Fprintf(&b, "`%s`. Not available: go statements, init functions, compiler directives, assignment to other packages' variables.\n", RunForm)
-	b.WriteString("There are no files and no environment, and the network is reached through call.Fetch alone. Imports may be any of:\n")
-	b.WriteString(strings.Join(packageList(), ", "))
+	b.WriteString("Ordinary, current Go (generics, iterators, min/max, range over integers) in one file with exactly one\n")
+	fmt.Fprintf(&b, "`%s`. Not available: go statements, init functions, compiler directives, assignment to other packages' variables, files, environment, network but for call.Fetch. Imports:\n", RunForm)
+	b.WriteString(strings.Join(shortList(), ", "))
 	b.WriteString("\n")
 	return b.String()
+}
+
+// shortList returns the allowed packages for a prompt: those below one path together, without what is held back of large ones, which the
+// gate names when it is used.
+func shortList() []string {
+	var out []string
+	below := map[string]int{} // by first part of the path: place in out
+	for _, p := range Packages() {
+		first, rest, nested := strings.Cut(p.Path, "/")
+		if len(p.Only) > 0 {
+			rest += " (only " + strings.Join(p.Only, ", ") + ")"
+		}
+		at, known := below[first]
+		switch {
+		case nested && known:
+			out[at] = strings.TrimSuffix(out[at], "}") + "," + rest + "}"
+		case nested:
+			below[first] = len(out)
+			out = append(out, first+"/{"+rest+"}")
+		default:
+			out = append(out, p.Path+rest)
+		}
+	}
+	for i, p := range out { // a single one needs no braces
+		if before, after, ok := strings.Cut(p, "/{"); ok && !strings.Contains(after, ",") {
+			out[i] = before + "/" + strings.TrimSuffix(after, "}")
+		}
+	}
+	return out
 }
 
 // packageList returns the allowed packages with what is held back of them.

@@ -125,7 +125,7 @@ func TestInference(t *testing.T) {
 
 func inferred(t testing.TB, p *gate.Program) *agent.Interface {
 	var f agent.Interface
-	if err := json.Unmarshal(p.Facts.Interface, &f); err != nil {
+	if err := json.Unmarshal([]byte(p.Facts.Interface), &f); err != nil {
 		t.Fatal(err)
 	}
 	return &f

@@ -3,8 +3,6 @@
 // gate.
 package report
 
-import "encoding/json"
-
 // Types of refusals.
 const (
 	InvalidCode      = "invalid_code"
@@ -44,7 +42,7 @@ type Facts struct {
 	UsesRandomness     bool     `json:"uses_chance,omitempty"`
 	UsesContent        bool     `json:"uses_content,omitempty"`
 
-	Interface json.RawMessage `json:"interface,omitempty"` // an agent.Interface: what the program reads and returns, inferred
+	Interface string `json:"interface,omitempty"` // JSON of what the program reads and returns, inferred; as text, since facts nest a few levels only
 }
 
 // Engines, and the settings that say which programs each runs.

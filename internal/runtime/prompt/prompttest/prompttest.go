@@ -21,7 +21,7 @@ func Guidance() []string {
 		"Prefer direct filtering and querying of the records", "over speculative abstraction", "Do not assume that optional fields exist"}
 }
 
-// Reminder is what every user message says.
+// Reminder is what every user message of a session with records says.
 const Reminder = "The full history is reachable at run time through call.History()."
 
 // maxBlock bounds the history block of a user message, in bytes, whatever the length of the history.
@@ -53,6 +53,9 @@ func Check(messages []provider.Message) (HistoryBlock, error) {
 		}
 	}
 	found := block.FindStringSubmatch(user) // the first: what strangers wrote behind it cannot stand in
+	if found == nil && !strings.Contains(user, "<conversation_history>") {
+		return b, nil // no records
+	}
 	if found == nil {
 		return b, fmt.Errorf("the user message has no block about the history:\n%.2000s", user)
 	}

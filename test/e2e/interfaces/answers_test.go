@@ -1,0 +1,116 @@
+package interfaces
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+var (
+	prompts = flag.String("prompts", "", "write the prompt of each task of testdata/tasks.json into this directory, as NN.txt")
+	answer  = flag.String("answer", "", "check this file, the answer to the prompt that -task names, as a scripted model's")
+	which   = flag.Int("task", 0, "number of the task, from 1")
+)
+
+// A task is what a method is to do, and calls of it with the answers that are right.
+type task struct {
+	ID          string          `json:"id"`
+	Role        string          `json:"role"`
+	Method      string          `json:"method"`
+	Purpose     string          `json:"purpose"`
+	Deliverable json.RawMessage `json:"deliverable"`
+	Context     json.RawMessage `json:"context"`
+	Calls       []struct {
+		Args   json.RawMessage `json:"args"`
+		Kwargs json.RawMessage `json:"kwargs"`
+		Expect any             `json:"expect"`
+		Error  string          `json:"expect_error"` // instead
+	} `json:"calls"`
+}
+
+func tasks(t *testing.T) []task {
+	t.Helper()
+	data, err := os.ReadFile("testdata/tasks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []task
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// perform makes the task's calls and returns what is wrong with the answers. The program is forged on the first call.
+func perform(d *rig.Daemon, k *task) (wrong []string) {
+	contract := map[string]any{"purpose": k.Purpose}
+	if string(k.Deliverable) != "null" {
+		contract["deliverable"] = k.Deliverable
+	}
+	s := d.Session(k.Role, map[string]any{"context": k.Context, "contract": contract})
+	for i, c := range k.Calls {
+		got := d.Invoke(s, map[string]any{"method": k.Method, "args": c.Args, "kwargs": c.Kwargs})
+		switch {
+		case c.Error != "" && got.Outcome.ErrorType != c.Error:
+			wrong = append(wrong, fmt.Sprintf("%s call %d: got %s %v, want the error %s", k.ID, i+1, got.Outcome.ErrorType, got.Outcome.Value, c.Error))
+		case c.Error == "" && (!got.Outcome.OK || !rig.Equal(c.Expect, got.Outcome.Value)):
+			wrong = append(wrong, fmt.Sprintf("%s call %d: got %v (%s: %s), want %v", k.ID, i+1, got.Outcome.Value, got.Outcome.ErrorType, got.Outcome.ErrorMessage, c.Expect))
+		}
+	}
+	return wrong
+}
+
+// TestPrompts writes the prompts of the tasks as a model gets them, one file a task, where -prompts says so; it checks that there
+// is one for each.
+func TestPrompts(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{})
+	m.Otherwise(rig.Program("\treturn nil, recurgent.Fail(\"not_today\", \"\")"))
+	d := rig.Start(t, m)
+	list := tasks(t)
+	for i := range list {
+		before := len(m.Requests())
+		perform(d, &list[i])
+		all := m.Questions()
+		if len(all) <= before || all[before].Method != list[i].Method {
+			t.Fatalf("task %d was not asked for", i+1)
+		}
+		if *prompts != "" {
+			writePrompt(t, filepath.Join(*prompts, fmt.Sprintf("%02d.txt", i+1)), all[before])
+		}
+	}
+}
+
+func writePrompt(t *testing.T, file string, q rig.Question) {
+	t.Helper()
+	rig.WriteAt(t, file, "==== system ====\n"+q.System+"\n==== user ====\n"+q.User+"\n")
+}
+
+// TestOneAnswer checks the answer that -answer names to the prompt of task -task: go test -run TestOneAnswer -task 7 -answer FILE.
+// The file is the whole reply of a model: text with a fenced block of Go, or the JSON arguments of submit_program.
+func TestOneAnswer(t *testing.T) {
+	t.Parallel()
+	list := tasks(t)
+	if *answer == "" {
+		*which = 1
+	}
+	k := list[*which-1]
+	reply := openaitest.Reply{Code: rig.Program("\tf, ok := call.Arg(0, \"fahrenheit\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"fahrenheit must be a number\")\n\t}\n\treturn math.Round((f-32)*500/9) / 100, nil", "math")}
+	if *answer != "" {
+		text, err := os.ReadFile(*answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply = openaitest.Reply{Content: string(text)}
+	}
+	m := rig.NewModel(t, rig.Script{k.Role + "." + k.Method: {reply}})
+	for _, w := range perform(rig.Start(t, m), &k) {
+		t.Error(w)
+	}
+}
