@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -96,6 +97,7 @@ func (t *Tier) compare(p *Program, x *sandbox.Executable, s Sample) verdictOf {
 	case f != nil && f.Kind == sandbox.NativeBusy:
 		return unclear
 	case f != nil && f.Kind == sandbox.NativeMissing:
+		_ = os.Remove(x.Path)                  // a damaged file would be found in the cache again
 		p.phase.CompareAndSwap(checking, idle) // it will be built again
 		p.phase.CompareAndSwap(building, idle)
 		return failed

@@ -48,6 +48,9 @@ func (r *rig) Build(ctx context.Context, source string) (string, error) {
 		}
 	}
 	path := filepath.Join(r.dir, "exe-"+source)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil // as a cache
+	}
 	return path, os.WriteFile(path, []byte("compiled "+source), 0o755)
 }
 
@@ -468,6 +471,28 @@ func TestOtherBytes(t *testing.T) {
 		defer r.Stop()
 		r.calls("same", 1)
 		r.want("same", "checking")
+	})
+}
+
+// An executable that was damaged while the daemon was stopped is built again, and needs no new proof.
+func TestDamagedWhileStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, nil)
+		r.calls("same", 3+Checks)
+		r.want("same", "native")
+		r.Stop()
+		if err := os.WriteFile(filepath.Join(dir, "exe-same"), []byte("damaged"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r = newRig(t, dir, nil)
+		defer r.Stop()
+		r.calls("same", 1)
+		r.want("same", "native")
+		if data, err := os.ReadFile(r.program("same").Executable().Path); err != nil || string(data) != "compiled same" {
+			t.Errorf("the executable is %q, %v", data, err)
+		}
 	})
 }
 

@@ -73,23 +73,36 @@ func (p *Program) delay() time.Duration {
 	return min(firstDelay<<min(p.failed-1, 16), lastDelay)
 }
 
+// compile returns the generation's executable. One from the cache that has other bytes than were proved may be damaged, and is built again.
 func (t *Tier) compile(p *Program, g *agent.Generation) (*sandbox.Executable, error) {
-	path, err := t.o.Builder.Build(t.life, g.Code)
-	if err != nil {
-		return nil, err
+	p.mu.Lock()
+	x, was := &sandbox.Executable{Facts: p.facts}, p.verdict
+	p.mu.Unlock()
+	for try := range 2 {
+		var err error
+		if x.Path, err = t.o.Builder.Build(t.life, g.Code); err != nil {
+			return nil, err
+		}
+		if x.Digest, err = sumOf(x.Path); err != nil {
+			return nil, err
+		}
+		if try > 0 || was.Verdict != proved || was.Executable == x.Digest {
+			break
+		}
+		if err := os.Remove(x.Path); err != nil {
+			return nil, err
+		}
 	}
+	return x, nil
+}
+
+func sumOf(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer f.Close()
-	sum, err := sandbox.Sum(f)
-	if err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return &sandbox.Executable{Path: path, Digest: sum, Facts: p.facts}, nil
+	return sandbox.Sum(f)
 }
 
 // prepare puts an executable to use that an earlier process proved, and compares any other on what is known of the program.

@@ -18,7 +18,13 @@ func ParseJSON(text string) any {
 // Until asks again and again until cond holds; it fails when patience ends.
 func Until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(Patience)
+	UntilWithin(t, Patience, what, cond)
+}
+
+// UntilWithin is Until with a patience of its own, for what takes minutes of processor time.
+func UntilWithin(t *testing.T, patience time.Duration, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
