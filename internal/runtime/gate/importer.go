@@ -73,7 +73,8 @@ func unbundle(bundle string, parts int) (map[string]string, error) {
 	return all, nil
 }
 
-// whole are generic packages that are checked whole, before the first package whose export data refers to them.
+// whole are generic packages that are checked whole and shared by all checks, because packages refer to them: to cmp generic ones only, to iter those
+// with export data, too.
 var whole = []string{"cmp", "iter"}
 
 // unit returns one of whole.
@@ -88,17 +89,8 @@ func (l *library) unit(path string) (Unit, error) {
 	return u, err
 }
 
-// referredTo checks those of whole that the export data may refer to. Names stand there with their length before them.
-func (l *library) referredTo(data string) error {
-	for _, path := range whole {
-		if strings.Contains(data, string(rune(len(path)))+path) {
-			if _, err := l.unit(path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
+// refersToIter reports whether the export data may refer to package iter. Names stand there with their length before them.
+func refersToIter(data string) bool { return strings.Contains(data, "\x04iter") }
 
 // decls returns the declarations of a generic package.
 func (l *library) decls(path string) []genericDecl {
@@ -146,8 +138,10 @@ func (l *library) load(path string) (*types.Package, error) {
 	if !ok {
 		return nil, fmt.Errorf("package %s is not available to programs", path)
 	}
-	if err := l.referredTo(data); err != nil {
-		return nil, err
+	if refersToIter(data) {
+		if _, err := l.unit("iter"); err != nil {
+			return nil, err
+		}
 	}
 	all, err := gcexportdata.Read(strings.NewReader(data), l.fset, l.decoded, truePath(path))
 	if err != nil {

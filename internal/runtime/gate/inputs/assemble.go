@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // assemble makes the interface of what was read.
@@ -74,7 +75,7 @@ func unused(name string, taken map[string]bool) string {
 	return name
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,40}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,40}$`) })
 
 func (f *finder) parameter(r *read, place int) Parameter {
 	p := Parameter{Required: r.must && !r.optional}
@@ -82,7 +83,7 @@ func (f *finder) parameter(r *read, place int) Parameter {
 	case len(r.names) > 0:
 		p.Name = r.names[0]
 		p.Aliases = slices.Clone(r.names[1:])
-	case plainName.MatchString(r.label):
+	case plainName().MatchString(r.label):
 		p.Name = r.label
 	}
 	if len(p.Aliases) == 0 {

@@ -3,6 +3,7 @@ package inputs
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 )
 
 // Interface is what the daemon reads as its own type of that name; runners have nothing of the daemon. The JSON is the same.
@@ -39,7 +40,7 @@ const (
 	notRead        = "not read by the program"
 )
 
-var parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+var parameterName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
 
 // unknown is the interface of a program of which nothing is known.
 func unknown() *Interface {
@@ -59,7 +60,7 @@ func valid(list []Parameter) bool {
 	seen := map[string]bool{}
 	for _, p := range list {
 		for _, name := range append([]string{p.Name}, p.Aliases...) {
-			if seen[name] || len(name) > maxNameBytes || !parameterName.MatchString(name) {
+			if seen[name] || len(name) > maxNameBytes || !parameterName().MatchString(name) {
 				return false
 			}
 			seen[name] = true

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
@@ -125,7 +126,7 @@ func function(name string, at token.Pos, body ...ast.Stmt) *ast.FuncDecl {
 }
 
 // unexported finds the name of a type that its package keeps to itself, in a type's text.
-var unexported = regexp.MustCompile(`\b` + prefix + `Import\d+\.[^\p{Lu}]`)
+var unexported = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b` + prefix + `Import\d+\.[^\p{Lu}]`) })
 
 // typeText writes a type as package level has it.
 func (w *writer) typeText(t types.Type) string {
@@ -150,7 +151,7 @@ func (w *writer) typeText(t types.Type) string {
 		}
 		return w.imports[path]
 	})
-	if unexported.MatchString(text) {
+	if unexported().MatchString(text) {
 		w.refuse("a variable has a type that no package exports")
 	}
 	return text

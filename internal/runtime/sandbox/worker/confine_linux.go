@@ -17,8 +17,6 @@ import (
 
 // confineProcess applies the layers, inner ones first, and reports what it did. In a canary it probes between them.
 func confineProcess(cfg *wire.Config, ready *wire.Ready) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	serve.Observe(cfg, ready.Layers)
 	inherited, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -30,6 +28,8 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 		probe.Network(cfg.Port, ready.Probes)
 	}
 	ready.Layers["landlock"] = landlockLayer(inherited == 1)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if cfg.Probe && isOn(ready.Layers["landlock"]) {
 		probe.Landlock(ready.Probes)
 	}
