@@ -134,6 +134,7 @@ func decodeFunction(data []byte, tool *catalog.Tool, q *runtime.CallRequest) err
 	var bad *agent.InputError
 	if errors.As(err, &bad) {
 		bad.Pointer = "/arguments" + bad.Pointer
+		bad.Detail = bad.Pointer + " " + bad.Detail // all that some models are shown
 	}
 	return err
 }

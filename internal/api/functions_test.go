@@ -52,9 +52,13 @@ func TestFunctionCalls(t *testing.T) {
 		detail     string
 	}{
 		{"calculator__add", `{"arguments":{"a":2,"b":3}}`, 200, 0, `{"a":2,"b":3}`, ""},
-		{"calculator__add", `{"arguments":"{\"a\": 9007199254740993}","session_id":null}`, 200, 0, `{"a": 9007199254740993}`, ""},
-		{"calculator__add", `{}`, 200, 0, "", ""},
-		{"calculator__add", `{"arguments":""}`, 200, 0, "", ""},
+		{"calculator__add", `{"arguments":"{\"a\": 9007199254740993, \"b\": 0}","session_id":null}`, 200, 0, `{"a": 9007199254740993, "b": 0}`, ""},
+		{"free__form", `{}`, 200, 0, "", ""},
+		{"free__form", `{"arguments":""}`, 200, 0, "", ""},
+		{"calculator__add", `{"arguments":{"b":3}}`, 422, 0, "", "/arguments/a is required"},
+		{"calculator__add", `{"arguments":{"args":[2]}}`, 422, 0, "", "/arguments/b is required"},
+		{"calculator__add", `{"arguments":{"args":[2],"kwargs":{"b":3}}}`, 200, 1, `{"b":3}`, ""},
+		{"calculator__add", `{}`, 422, 0, "", "/arguments/a is required"},
 		{"free__form", `{"arguments":{"args":[1,2],"kwargs":{"c":3}}}`, 200, 2, `{"c":3}`, ""},
 		{"free__form", `{"arguments":{"args":null}}`, 200, 0, "", ""},
 		{"free__form", `{"arguments":{"a":1,"args":[2]}}`, 200, 0, `{"a":1,"args":[2]}`, ""},
@@ -90,7 +94,7 @@ func TestFunctionCalls(t *testing.T) {
 			t.Errorf("%s %s: session %q, ephemeral %v", c.name, c.body, q.SessionID, q.Ephemeral)
 		}
 	}
-	g.ask("POST", "/v1/functions/calculator__add", `{"session_id":"`+knownSession+`"}`, "Idempotency-Key: k")
+	g.ask("POST", "/v1/functions/calculator__add", `{"arguments":{"a":1,"b":2},"session_id":"`+knownSession+`"}`, "Idempotency-Key: k")
 	if q := g.fake.call; q.Ephemeral || q.SessionID != knownSession || q.IdempotencyKey != "local\nfunction calculator__add\nk" || q.BodyHash == "" {
 		t.Errorf("in a session: %+v", q)
 	}

@@ -10,36 +10,63 @@ import (
 // whose pointer begins at the object. The object's text must be valid JSON.
 //
 // The object holds the arguments by name. One that has nothing but args, an array, and kwargs, an object, holds them by
-// position and by name, unless the method has parameters of such a name.
+// position and by name, unless the method has parameters of such a name. A required argument must be there: a program
+// that runs without one fails, and its health would suffer from the agent's mistake.
 func (t *Tool) Arguments(object json.RawMessage) (args []json.RawMessage, kwargs json.RawMessage, err error) {
-	if len(object) == 0 || string(object) == "null" {
-		return nil, nil, nil
+	if string(object) == "null" {
+		object = nil
 	}
-	if kind := agent.Kind(object); kind != "object" {
+	if kind := agent.Kind(object); len(object) > 0 && kind != "object" {
 		return nil, nil, wrongArguments("", "must be an object, not "+kind)
 	}
 	members := map[string]json.RawMessage{}
-	if err := json.Unmarshal(object, &members); err != nil {
+	if len(object) > 0 && json.Unmarshal(object, &members) != nil {
 		return nil, nil, wrongArguments("", "cannot be read")
 	}
-	if t.namesArgs {
-		return nil, object, nil
-	}
-	for name := range members {
-		if name != "args" && name != "kwargs" {
-			return nil, object, nil
-		}
+	if !t.splits(members) {
+		return nil, object, t.complete(nil, members)
 	}
 	if list, given := members["args"]; given && json.Unmarshal(list, &args) != nil {
 		return nil, nil, wrongArguments("/args", "must be an array, not "+agent.Kind(list))
 	}
-	if named, given := members["kwargs"]; given && string(named) != "null" {
-		if kind := agent.Kind(named); kind != "object" {
-			return nil, nil, wrongArguments("/kwargs", "must be an object, not "+kind)
+	named := map[string]json.RawMessage{}
+	if list, given := members["kwargs"]; given && string(list) != "null" {
+		if json.Unmarshal(list, &named) != nil {
+			return nil, nil, wrongArguments("/kwargs", "must be an object, not "+agent.Kind(list))
 		}
-		kwargs = named
+		kwargs = list
 	}
-	return args, kwargs, nil
+	return args, kwargs, t.complete(args, named)
+}
+
+// splits reports whether the object has nothing but args and kwargs, and no parameter is called so.
+func (t *Tool) splits(members map[string]json.RawMessage) bool {
+	for name := range members {
+		p, _ := t.takes.Parameter(name)
+		if name != "args" && name != "kwargs" || p != nil {
+			return false
+		}
+	}
+	return len(members) > 0
+}
+
+// complete returns nil where no required argument is missing.
+func (t *Tool) complete(args []json.RawMessage, named map[string]json.RawMessage) error {
+	if t.takes == nil {
+		return nil
+	}
+	for i := range t.takes.Parameters {
+		p := &t.takes.Parameters[i]
+		given := !p.Required || i < len(args)
+		for _, name := range append([]string{p.Name}, p.Aliases...) {
+			_, there := named[name]
+			given = given || there
+		}
+		if !given {
+			return wrongArguments("/"+p.Name, "is required")
+		}
+	}
+	return nil
 }
 
 func wrongArguments(pointer, detail string) error {

@@ -25,8 +25,8 @@ type Tool struct {
 	ReadOnly  bool // the program has no effects: it fetches nothing, writes no memory, calls no tools, asks no model
 	OpenWorld bool // the program may reach the network, itself or by tools that it calls
 
-	namesArgs bool             // it has a parameter that is called args or kwargs
-	returns   *contract.Schema // compiled Returns
+	takes   *agent.Interface // nil where nothing is known
+	returns *contract.Schema // compiled Returns
 }
 
 // CheckValue returns nil where the value is what Returns says, or nothing is said.
@@ -41,7 +41,7 @@ func (t *Tool) same(u *Tool) bool {
 	if t == nil || u == nil {
 		return t == u
 	}
-	return t.Description == u.Description && t.Signature == u.Signature && t.FreeForm == u.FreeForm && t.namesArgs == u.namesArgs && t.ReadOnly == u.ReadOnly && t.OpenWorld == u.OpenWorld &&
+	return t.Description == u.Description && t.Signature == u.Signature && t.FreeForm == u.FreeForm && (t.takes == u.takes || t.takes != nil && u.takes != nil && bytes.Equal(agent.Encoded(t.takes), agent.Encoded(u.takes))) && t.ReadOnly == u.ReadOnly && t.OpenWorld == u.OpenWorld &&
 		bytes.Equal(t.Parameters, u.Parameters) && bytes.Equal(t.Returns, u.Returns)
 }
 
@@ -54,12 +54,7 @@ func describe(m Method, g *agent.Generation, p purposes) *Tool {
 	t := &Tool{Name: ToolName(m), Role: m.Role, Method: m.Name, Parameters: freeForm, FreeForm: true, Signature: g.Interface.Signature(m.Name)}
 	summary := ""
 	if f := g.Interface; f != nil {
-		summary = f.Summary
-		for _, name := range []string{"args", "kwargs"} {
-			if p, _ := f.Parameter(name); p != nil {
-				t.namesArgs = true
-			}
-		}
+		summary, t.takes = f.Summary, f
 		if _, err := contract.Compile(f.JSONSchema()); err == nil { // one that does not compile would make clients fail
 			t.Parameters, t.FreeForm = f.JSONSchema(), false
 		}

@@ -213,8 +213,8 @@ func inputFor(tool *mcp.Tool, x, y int) object {
 func wrongInputs(t *testing.T, d *rig.Daemon, a *agent) {
 	t.Helper()
 	a.refused("no_such_tool", nil, nil, -32602, `unknown tool "no_such_tool"`)
-	a.refused("calculator__add", object{}, mcp.Meta{"recurgent/session_id": "sess_none"}, -32602, "there is no session")
-	a.refused("calculator__add", object{}, mcp.Meta{"recurgent/session_id": 7}, -32602, "must be the id of a session")
+	a.refused("calculator__add", object{"a": 1, "b": 2}, mcp.Meta{"recurgent/session_id": "sess_none"}, -32602, "there is no session")
+	a.refused("calculator__add", object{"a": 1, "b": 2}, mcp.Meta{"recurgent/session_id": 7}, -32602, "must be the id of a session")
 	if r := a.call("calculator__add", object{"args": 7}, nil); !r.IsError || r.outcome["error_type"] != "invalid_input" || !strings.Contains(r.text, "must be an array") {
 		t.Errorf("args that are no array: %s", r.text)
 	}

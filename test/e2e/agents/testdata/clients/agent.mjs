@@ -68,7 +68,7 @@ assert.equal(slow.isError, true)
 assert.equal(slow.structuredContent.error_type, 'timeout')
 assert.equal((await call('find_tools', { query: 7 })).isError, true)
 await assert.rejects(call('no_such_tool', {}), (e) => e.code === -32602 && e.message.includes('unknown tool'))
-await assert.rejects(call('calculator__add', {}, { 'recurgent/session_id': 'sess_none' }), (e) => e.code === -32602)
+await assert.rejects(call('calculator__add', { a: 1, b: 2 }, { 'recurgent/session_id': 'sess_none' }), (e) => e.code === -32602)
 
 // A call that is given up ends.
 const given = new AbortController()
