@@ -151,7 +151,7 @@ func (f *Interface) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, 
 	if SameInput(aArgs, aKwargs, bArgs, bKwargs) {
 		return true
 	}
-	if f == nil {
+	if f == nil || len(aKwargs) <= len("{}") && len(bKwargs) <= len("{}") { // positions alone become the same names on both sides
 		return false
 	}
 	aArgs, aKwargs = f.Named(aArgs, aKwargs)
