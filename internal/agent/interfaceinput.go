@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -182,4 +183,9 @@ func keywords(kwargs json.RawMessage) map[string]json.RawMessage {
 		named = map[string]json.RawMessage{}
 	}
 	return named
+}
+
+// Keywords returns the names of an object's members, sorted.
+func Keywords(kwargs json.RawMessage) []string {
+	return slices.Sorted(maps.Keys(keywords(kwargs)))
 }

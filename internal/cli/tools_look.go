@@ -14,54 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 )
-
-// artifactFields are the fields of an artifact that the tables show.
-type artifactFields struct {
-	agent.Artifact
-	Current        string   `json:"current_generation"`
-	Doubted        bool     `json:"doubted"`
-	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
-
-	Native tier.View `json:"native"`
-}
-
-// tier describes what runs the program.
-func (a artifactFields) tier() string {
-	switch n := a.Native; n.State {
-	case "checking":
-		return fmt.Sprintf("engine; compiled, %d of %d calls reproduced", n.Checked, n.Checks)
-	case "native":
-		return "native since " + day(n.Since)
-	case "building":
-		return "engine; being compiled"
-	case "off":
-		return "engine; " + text.Cell(n.Why)
-	}
-	return "engine"
-}
-
-// standing describes the state of an artifact.
-func (a artifactFields) standing() string {
-	words := []string{a.LifecycleState, a.Current}
-	if a.Doubted {
-		words = append(words, "doubted")
-	}
-	if a.Quarantined {
-		words = append(words, "quarantined")
-	}
-	if a.Pinned {
-		words = append(words, "pinned")
-	}
-	if a.Approved {
-		words = append(words, "approved")
-	}
-	if a.ForceRegenerate != "" {
-		words = append(words, "regenerates at the next call")
-	}
-	return text.Clean(strings.Join(words, ", "), 100)
-}
 
 func day(t time.Time) string {
 	if t.IsZero() {
@@ -158,11 +111,12 @@ ok %d, failed %d (intrinsic %d, adaptive %d, extrinsic %d), authored errors %d, 
 repairs since the last regeneration %d; contract %s; %s; forged by %s
 last used %s, last failure %s%s
 runs on: %s
+%s
 
 %s
 `, text.Cell(a.Role), text.Cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
 		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, text.Cell(a.ContractFingerprint), text.Cell(a.CacheabilityReason), text.Cell(a.Model), day(a.LastUsedAt),
-		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), text.Printable(a.Code))
+		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), a.takes(), text.Printable(a.Code))
 	return err
 }
 

@@ -42,18 +42,6 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.
 	return prompt.Program(in)
 }
 
-func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
-	ranked, err := c.r.store.RankTools(ctx, c.r.o.Now(), c.policy.KnownToolsPromptLimit)
-	if err != nil {
-		return nil
-	}
-	var out []prompt.Tool
-	for _, t := range ranked {
-		out = append(out, prompt.Tool{Role: t.Tool.Role, Purpose: t.Tool.Purpose, Methods: t.Methods, Deliverable: t.Tool.Deliverable})
-	}
-	return out
-}
-
 func contextShapes(memory map[string]json.RawMessage) map[string]string {
 	out := make(map[string]string, len(memory))
 	for k, v := range memory {
@@ -94,7 +82,7 @@ func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 			continue
 		}
 		in.HistoryLatest = append(in.HistoryLatest, prompt.HistoryRecord{CallID: rec.CallID, Speaker: rec.Speaker, MethodName: rec.MethodName,
-			OutcomeStatus: rec.OutcomeSummary.Status, ErrorType: rec.ErrorType})
+			OutcomeStatus: rec.OutcomeSummary.Status, ErrorType: rec.ErrorType, Signature: c.knownSignature(ctx, rec.Role, rec.MethodName)})
 	}
 }
 

@@ -33,12 +33,12 @@ func part(raw json.RawMessage) string {
 func fillTool(t Tool) filledTool {
 	methods := make([]string, 0, 8)
 	for _, m := range t.Methods[:min(len(t.Methods), 8)] {
-		methods = append(methods, plain(m, 60))
+		methods = append(methods, plain(m, 200))
 	}
 	if more := len(t.Methods) - len(methods); more > 0 {
 		methods = append(methods, fmt.Sprintf("%d more", more))
 	}
-	f := filledTool{Role: plain(t.Role, 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, ", ")}
+	f := filledTool{Role: plain(t.Role, 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, "; ")}
 	if d := part(t.Deliverable); d != "" {
 		f.Deliverable = cut(d, 400)
 	}

@@ -89,7 +89,7 @@ type Example struct {
 type Tool struct {
 	Role        string
 	Purpose     string
-	Methods     []string
+	Methods     []string // names, or signatures with a summary
 	Deliverable json.RawMessage
 }
 
@@ -100,6 +100,7 @@ type HistoryRecord struct {
 	MethodName    string `json:"method_name"`
 	OutcomeStatus string `json:"outcome_status"`
 	ErrorType     string `json:"error_type,omitempty"`
+	Signature     string `json:"signature,omitempty"` // of the method, where it is known
 }
 
 // Turn is an earlier call of the session with what it gave, secrets masked. Each part is shown up to 500 characters.

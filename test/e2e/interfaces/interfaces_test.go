@@ -1,8 +1,10 @@
 package interfaces
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
@@ -214,4 +216,62 @@ func TestSuccessorStaysCompatible(t *testing.T) {
 		t.Errorf("interface %q", got)
 	}
 	d.Do(http.StatusUnprocessableEntity, http.MethodPut, rig.MethodPath("text", "say"), map[string]any{"code": rig.Program(narrow), "parameters": []any{map[string]any{"name": "volume", "type": "string", "required": false}}})
+}
+
+// A program that an earlier version stored has no interface: the next call that it answers infers it, and asks no model.
+func TestStoredProgramsGetAnInterface(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"text.slug": {rig.Program(slug, "strings")}})
+	d := rig.Start(t, m)
+	s := d.Session("text")
+	d.WantValue(d.Call(s, "slug", "a b"), "a-b", "generated")
+	d.Stop(syscall.SIGTERM)
+	stripped := 0
+	for path, data := range rig.Files(t, d.State()) {
+		var a map[string]any
+		if !strings.HasSuffix(path, ".json") || json.Unmarshal(data, &a) != nil || a["method_name"] != "slug" {
+			continue
+		}
+		for _, g := range a["history"].([]any) {
+			delete(g.(map[string]any), "interface")
+			stripped++
+		}
+		rig.WriteAt(t, path, string(rig.MustJSON(a)))
+	}
+	if stripped != 1 {
+		t.Fatalf("%d generations were stripped", stripped)
+	}
+	d.Start()
+	if a := d.Artifact("text", "slug"); a["interface"] != nil {
+		t.Fatalf("the interface is still there: %v", a["interface"])
+	}
+	d.WantValue(d.Call(s, "slug", "a c"), "a-c", "persisted")
+	if got := signature(d.Artifact("text", "slug")); got != "title:string sep?:string inferred" {
+		t.Errorf("interface %q", got)
+	}
+	d.WantValue(d.CallWith(s, "slug", map[string]any{"title": "a d"}), "a-d", "persisted")
+	if n := len(m.Requests()); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// A program sees the signatures of methods that can matter for its task, and a person those of all.
+func TestSignaturesAreShown(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"text.slug": {rig.Program(slug, "strings")}, "slug printer.print": {rig.ProgGiven}})
+	d := rig.Start(t, m)
+	s := d.Session("text")
+	d.Call(s, "slug", "a b")
+	d.Call(d.Session("slug printer"), "print", "a b")
+	if q := m.LastQuestion(); !strings.Contains(q.User, "slug(title: string, sep?: string") {
+		t.Errorf("no signature in:\n%s", q.User)
+	}
+	d.Call(s, "shout", "a")
+	if q := m.LastQuestion(); !strings.Contains(q.User, `"signature":"slug(title: string, sep?: string`) {
+		t.Errorf("no signature in the history preview:\n%s", q.User)
+	}
+	out, _, code := d.Client("tools", "show", "text", "slug")
+	if code != 0 || !strings.Contains(out, "takes: slug(title: string, sep?: string") || !strings.Contains(out, "(inferred)") {
+		t.Errorf("tools show ended with %d:\n%s", code, out)
+	}
 }

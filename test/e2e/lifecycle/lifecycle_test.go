@@ -183,7 +183,7 @@ func TestOutageDoesNotDemote(t *testing.T) {
 // Of 150 tools the prompt holds the 12 that rank best, and stays as long as with 12.
 func TestKnownToolsAreBounded(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"good.m": {rig.ProgAdd}, "x.y": {rig.ProgAdd}, "x.z": {rig.ProgAdd}})
+	m := rig.NewModel(t, rig.Script{"good.m": {rig.ProgAdd}, "good tool.y": {rig.ProgAdd}, "good tool.z": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	put := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -191,11 +191,11 @@ func TestKnownToolsAreBounded(t *testing.T) {
 		}
 	}
 	put(0, 12)
-	d.Call(d.Session("x"), "y", 1, 2)
+	d.Call(d.Session("good tool"), "y", 1, 2)
 	before := len(m.LastQuestion().User)
 	put(12, 150)
 	d.Call(d.Session("good"), "m", 1, 2)
-	d.Call(d.Session("x"), "z", 1, 2)
+	d.Call(d.Session("good tool"), "z", 1, 2)
 	user := m.LastQuestion().User
 	_, list, _ := strings.Cut(user, "<known_tools>")
 	list, _, _ = strings.Cut(list, "</known_tools>")

@@ -159,7 +159,7 @@ func classesSeparate(t *testing.T, d *rig.Daemon, m *rig.Model, f *rig.Source) {
 
 func promptIsBounded(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
 	known := func(method string) int {
-		d.Call(d.Session("x"), method, 1)
+		d.Call(d.Session("more"), method, 1)
 		_, list, _ := strings.Cut(m.LastQuestion().User, "<known_tools>")
 		list, _, _ = strings.Cut(list, "</known_tools>")
 		return strings.Count(list, "\n- ")

@@ -84,7 +84,7 @@ func Check(messages []provider.Message) (HistoryBlock, error) {
 
 // checkSummary refuses a summary that is more or less than one: no arguments, no values.
 func checkSummary(summary map[string]any) error {
-	known := []string{"call_id", "speaker", "method_name", "outcome_status", "error_type"}
+	known := []string{"call_id", "speaker", "method_name", "outcome_status", "error_type", "signature"}
 	for _, k := range slices.Sorted(maps.Keys(summary)) {
 		if _, text := summary[k].(string); !text || !slices.Contains(known, k) {
 			return fmt.Errorf("a summary has %s: %v", k, summary[k])

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/runtime/tier"
+)
+
+// artifactFields are the fields of an artifact that the tables show.
+type artifactFields struct {
+	agent.Artifact
+	Current        string   `json:"current_generation"`
+	Doubted        bool     `json:"doubted"`
+	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
+
+	Native    tier.View        `json:"native"`
+	Interface *agent.Interface `json:"interface"`
+}
+
+// takes describes what the method takes, a line each.
+func (a artifactFields) takes() string {
+	if a.Interface == nil {
+		return "takes: not known yet; the next call finds out"
+	}
+	out := fmt.Sprintf("takes: %s (%s)", text.Cell(a.Interface.Signature(a.MethodName)), text.Cell(a.Interface.Origin))
+	if a.Interface.Summary != "" {
+		out += "\n  " + text.Clean(a.Interface.Summary, agent.MaxSummary)
+	}
+	for _, p := range a.Interface.Parameters {
+		if p.Description != "" {
+			out += "\n  " + text.Cell(p.Name) + ": " + text.Clean(p.Description, agent.MaxDescription)
+		}
+	}
+	return out
+}
+
+// tier describes what runs the program.
+func (a artifactFields) tier() string {
+	switch n := a.Native; n.State {
+	case "checking":
+		return fmt.Sprintf("engine; compiled, %d of %d calls reproduced", n.Checked, n.Checks)
+	case "native":
+		return "native since " + day(n.Since)
+	case "building":
+		return "engine; being compiled"
+	case "off":
+		return "engine; " + text.Cell(n.Why)
+	}
+	return "engine"
+}
+
+// standing describes the state of an artifact.
+func (a artifactFields) standing() string {
+	words := []string{a.LifecycleState, a.Current}
+	if a.Doubted {
+		words = append(words, "doubted")
+	}
+	if a.Quarantined {
+		words = append(words, "quarantined")
+	}
+	if a.Pinned {
+		words = append(words, "pinned")
+	}
+	if a.Approved {
+		words = append(words, "approved")
+	}
+	if a.ForceRegenerate != "" {
+		words = append(words, "regenerates at the next call")
+	}
+	return text.Clean(strings.Join(words, ", "), 100)
+}
