@@ -166,9 +166,6 @@ type server struct {
 	replies  *replies
 	bodies   *semaphore.Weighted // of MaxBodies
 
-	docs       []byte // the reference page
-	docsPolicy string // its content security policy
-
 	requestPrefix string // of request ids made here
 	requests      atomic.Uint64
 }
@@ -197,10 +194,6 @@ func newServer(o Options) (*server, error) {
 		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), bodies: semaphore.NewWeighted(o.MaxBodies),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
 			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
-	var err error
-	if s.docs, s.docsPolicy, err = docsPage(o.OpenAPI); err != nil {
-		return nil, err
-	}
 	for _, h := range o.Hosts {
 		s.hosts[canonicalHost(h)] = true
 	}
@@ -252,6 +245,7 @@ func (s *server) router() *chi.Mux {
 	add("PUT", "/v1/tools/{role}/methods/{method}", s.putProgram, jsonBody)
 	add("DELETE", "/v1/tools/{role}/methods/{method}", s.deleteArtifact)
 	add("GET", "/v1/tools/{role}/methods/{method}/generations", s.listGenerations)
+	add("GET", "/v1/tools/{role}/methods/{method}/fixtures", s.listFixtures)
 	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin", "approve"} {
 		add("POST", "/v1/tools/{role}/methods/{method}/"+action, s.operate(action), optionalBody)
 	}
@@ -294,7 +288,6 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/readyz", s.readyz, open)
 	add("GET", "/metrics", s.metrics(promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{EnableOpenMetrics: true})))
 	add("GET", "/openapi.yaml", s.openAPI, open)
-	add("GET", "/docs", s.getDocs, open)
 	add("GET", "/problems/{code}", s.problemPage, open)
 	return r
 }

@@ -38,6 +38,7 @@ byte.
 	root.AddCommand(actCommands(sh)...)
 	root.AddCommand(keepCommands(sh)...)
 	root.AddCommand(examplesCommand(sh), tryCommand(sh))
+	root.AddCommand(moveCommands(sh)...)
 	return root
 }
 

@@ -1,0 +1,207 @@
+package eject
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// examplesFile is examples.json, a file of recurgentd tools examples.
+type examplesFile struct {
+	Role     string    `json:"role"`
+	Method   string    `json:"method"`
+	Examples []example `json:"examples"`
+}
+
+type example struct {
+	ID        string            `json:"id,omitempty"`
+	Args      []json.RawMessage `json:"args"`
+	Kwargs    json.RawMessage   `json:"kwargs,omitempty"`
+	Context   json.RawMessage   `json:"context,omitempty"`
+	Expect    agent.Expectation `json:"expect"`
+	Tolerance *float64          `json:"tolerance,omitempty"`
+	Note      string            `json:"note,omitempty"`
+}
+
+// recordedFile is recorded.json: what is replayed in tests.
+type recordedFile struct {
+	Effects  map[string]json.RawMessage `json:"effects,omitempty"`  // of examples, by id
+	LeaveOut []string                   `json:"left_out,omitempty"` // ids of examples that are no tests here
+	Calls    []recordedCall             `json:"calls,omitempty"`
+}
+
+func (f *recordedFile) empty() bool { return len(f.Effects)+len(f.LeaveOut)+len(f.Calls) == 0 }
+
+type recordedCall struct {
+	ID      string            `json:"id"`
+	Args    []json.RawMessage `json:"args"`
+	Kwargs  json.RawMessage   `json:"kwargs"`
+	Context json.RawMessage   `json:"context,omitempty"`
+	Expect  agent.Expectation `json:"expect"`
+	Effects json.RawMessage   `json:"effects,omitempty"`
+}
+
+// cases makes the files of a method's evidence. What would show a secret, or cannot be replayed, is left out.
+func (x *Program) cases(keys []string) (examplesFile, *recordedFile, []LeftOut) {
+	var left []LeftOut
+	leave := func(id, reason string) {
+		left = append(left, LeftOut{x.Role, x.Method, id, reason})
+	}
+	examples := examplesFile{Role: x.Role, Method: x.Method, Examples: []example{}}
+	recorded := &recordedFile{Effects: map[string]json.RawMessage{}}
+	for _, e := range x.Examples {
+		if secret(keys, append([]json.RawMessage{e.Kwargs, e.Context, e.Expect.Value}, e.Args...)...) {
+			leave(e.ID, secretReason)
+			continue
+		}
+		effects, _, reason := replayable(x.Effects[e.ID], keys)
+		switch {
+		case reason != "":
+			leave(e.ID, reason)
+			recorded.LeaveOut = append(recorded.LeaveOut, e.ID)
+		case e.Expect.Schema != nil:
+			leave(e.ID, "it demands a JSON Schema, which the tests of the module do not check")
+			recorded.LeaveOut = append(recorded.LeaveOut, e.ID)
+		case effects != nil:
+			recorded.Effects[e.ID] = effects
+		}
+		if string(e.Kwargs) == "{}" {
+			e.Kwargs = nil
+		}
+		examples.Examples = append(examples.Examples, example{e.ID, e.Args, e.Kwargs, e.Context, e.Expect, e.Tolerance, e.Note})
+	}
+	for _, f := range x.Fixtures {
+		effects, memory, reason := replayable(f.Effects, keys)
+		if memory == nil {
+			memory = f.Context
+		}
+		if secret(keys, append([]json.RawMessage{f.Kwargs, memory, f.Value}, f.Args...)...) {
+			reason = secretReason
+		}
+		if reason != "" {
+			leave(f.CallID, reason)
+			continue
+		}
+		recorded.Calls = append(recorded.Calls, recordedCall{f.CallID, f.Args, f.Kwargs, memory, agent.Expectation{Value: f.Value}, effects})
+	}
+	return examples, recorded, left
+}
+
+const secretReason = "it holds a masked or secret value"
+
+// secret reports whether one of the values holds a masked or secret value.
+func secret(keys []string, values ...json.RawMessage) bool {
+	for _, v := range values {
+		if strings.Contains(string(v), history.Masked) {
+			return true
+		}
+		if _, masked := history.Mask(v, keys); masked {
+			return true
+		}
+	}
+	return false
+}
+
+// effects is the part of a journal of recorded effects that is read here.
+type effects struct {
+	Now          *time.Time      `json:"now"`
+	Seed         string          `json:"seed"`
+	Clock        uint64          `json:"clock"`
+	Randomness   uint64          `json:"chance"`
+	Asks         []ask           `json:"asks"`
+	Context      json.RawMessage `json:"context"`
+	InputHistory json.RawMessage `json:"input_history"`
+}
+
+type ask struct {
+	Op     string          `json:"op"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Digest string          `json:"digest,omitempty"`
+	Error  json.RawMessage `json:"error,omitempty"`
+	Same   bool            `json:"same,omitempty"`
+}
+
+// replayable returns what of recorded effects a test replays, nil for nothing, and the memory that the call was given; or the reason why it
+// cannot be replayed in plain Go.
+func replayable(raw json.RawMessage, keys []string) (tape, memory json.RawMessage, reason string) {
+	if raw == nil {
+		return nil, nil, ""
+	}
+	var all effects
+	if json.Unmarshal(raw, &all) != nil {
+		return nil, nil, "its recorded effects are not readable"
+	}
+	switch {
+	case all.Now != nil || all.Clock > 0:
+		return nil, nil, "it reads the clock"
+	case all.Seed != "" || all.Randomness > 0:
+		return nil, nil, "it uses randomness"
+	case all.InputHistory != nil:
+		return nil, nil, "it was given a history"
+	}
+	for i := range all.Asks {
+		if reason := all.Asks[i].prepare(keys); reason != "" {
+			return nil, nil, reason
+		}
+	}
+	if len(all.Asks) == 0 {
+		return nil, all.Context, ""
+	}
+	return agent.Encoded(struct {
+		Asks []ask `json:"asks"`
+	}{all.Asks}), all.Context, ""
+}
+
+// prepare removes the headers of a fetch that may hold secrets, and returns the reason where the answer cannot be kept.
+func (a *ask) prepare(keys []string) (reason string) {
+	if a.Digest != "" {
+		return "it reads more of the history than was recorded"
+	}
+	if a.Op == "fetch" {
+		var q recurgent.Request
+		if json.Unmarshal(a.Params, &q) != nil {
+			return "its recorded effects are not readable"
+		}
+		q.Header = nil
+		if secretQuery(q.URL, keys) || secret(keys, json.RawMessage(q.Body)) {
+			return secretReason
+		}
+		a.Params = agent.Encoded(q)
+		var answer recurgent.Response
+		if a.Result != nil && json.Unmarshal(a.Result, &answer) == nil {
+			for name := range answer.Header {
+				if strings.EqualFold(name, "Set-Cookie") {
+					delete(answer.Header, name)
+				}
+			}
+			if secret(keys, json.RawMessage(answer.Body)) {
+				return secretReason
+			}
+			a.Result = agent.Encoded(answer)
+		}
+	}
+	if secret(keys, a.Params, a.Result) {
+		return secretReason
+	}
+	return ""
+}
+
+// secretQuery reports whether the address has a secret among its parameters.
+func secretQuery(address string, keys []string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return true
+	}
+	for name := range u.Query() {
+		if secret(keys, agent.Encoded(map[string]string{name: "x"})) {
+			return true
+		}
+	}
+	return u.User != nil
+}

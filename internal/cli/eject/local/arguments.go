@@ -1,0 +1,105 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Parameter says how a program reads one argument. Callers may give it by position or by name in any case.
+type Parameter struct {
+	Name     string          `json:"name"`
+	Required bool            `json:"required"`
+	Default  json.RawMessage `json:"default"`
+	Aliases  []string        `json:"aliases"`
+	Variadic bool            `json:"variadic"` // it takes all positional arguments from its place on
+	ReadBy   string          `json:"read_by"`  // position or name; empty: both
+}
+
+// arrange returns the arguments in the form in which the program reads them. What does not fit stays as it is.
+func (p *Program) arrange(args []json.RawMessage, kwargs map[string]json.RawMessage) ([]json.RawMessage, map[string]json.RawMessage, error) {
+	if p.Parameters == "" {
+		return args, kwargs, nil
+	}
+	var all []Parameter
+	if err := json.Unmarshal([]byte(p.Parameters), &all); err != nil {
+		return nil, nil, fmt.Errorf("the parameters of %s.%s: %w", p.Role, p.Method, err)
+	}
+	named := maps.Clone(kwargs)
+	if named == nil {
+		named = map[string]json.RawMessage{}
+	}
+	for i := range all {
+		if name, given := all[i].given(named); given && name != all[i].Name {
+			named[all[i].Name] = named[name]
+			delete(named, name)
+		}
+	}
+	args = toPositions(all, args, named)
+	return toNames(all, args, named), named, nil
+}
+
+// toPositions moves keywords to positions, up to the last parameter that needs it. It changes named.
+func toPositions(all []Parameter, args []json.RawMessage, named map[string]json.RawMessage) []json.RawMessage {
+	last := -1
+	for i := range all {
+		if _, given := all[i].given(named); given && all[i].ReadBy == "position" {
+			last = i
+		}
+	}
+	if last < len(args) {
+		return args
+	}
+	out := slices.Clone(args)
+	var used []string
+	for i := len(args); i <= last; i++ {
+		p := &all[i]
+		name, given := p.given(named)
+		switch {
+		case given && p.Variadic:
+			var list []json.RawMessage
+			if json.Unmarshal(named[name], &list) != nil {
+				return args
+			}
+			out, used = append(out, list...), append(used, name)
+		case given:
+			out, used = append(out, named[name]), append(used, name)
+		case p.Required:
+			return args
+		case p.Default != nil:
+			out = append(out, p.Default)
+		default:
+			out = append(out, json.RawMessage("null"))
+		}
+	}
+	for _, name := range used {
+		delete(named, name)
+	}
+	return out
+}
+
+// toNames moves positional arguments to the keywords by which alone they are read. It changes named.
+func toNames(all []Parameter, args []json.RawMessage, named map[string]json.RawMessage) []json.RawMessage {
+	first := len(args)
+	for first > 0 && first <= len(all) && all[first-1].ReadBy == "name" {
+		if _, given := all[first-1].given(named); given {
+			return args
+		}
+		first--
+	}
+	for i := first; i < len(args); i++ {
+		named[all[i].Name] = args[i]
+	}
+	return args[:first:first]
+}
+
+// given returns the keyword by which the parameter is given: its name before its aliases.
+func (p *Parameter) given(named map[string]json.RawMessage) (string, bool) {
+	for _, name := range append([]string{p.Name}, p.Aliases...) {
+		if _, ok := named[name]; ok {
+			return name, true
+		}
+	}
+	return "", false
+}

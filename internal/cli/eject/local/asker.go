@@ -1,0 +1,105 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// An asker answers what one program asks: it is the recurgent.Host of its call.
+type asker struct {
+	run   *run
+	depth int
+}
+
+// Ask implements recurgent.Host.
+func (a *asker) Ask(op string, params, result any) error {
+	raw, err := encode(params)
+	if err != nil {
+		return &recurgent.Failure{Type: "non_serializable_result", Message: op + ": the arguments have no JSON form: " + err.Error()}
+	}
+	var answer any
+	if a.run.tape != nil && a.depth == 0 {
+		answer, err = a.run.replay(op, raw)
+	} else {
+		answer, err = a.run.live(op, raw, a.depth)
+	}
+	if err != nil || result == nil {
+		return err
+	}
+	body, err := encode(answer)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, result)
+}
+
+// live answers a question now.
+func (r *run) live(op string, params json.RawMessage, depth int) (any, error) {
+	switch op {
+	case "history":
+		return []recurgent.Record{}, nil
+	case "content", "delegate":
+		return nil, nil
+	case "tools":
+		return r.tools(), nil
+	case "call":
+		var q Request
+		if err := json.Unmarshal(params, &q); err != nil {
+			return nil, err
+		}
+		if r.nested++; depth >= maxDepth || r.nested > maxNested {
+			return nested(failed(&recurgent.Failure{Type: "budget_exceeded", Message: "calls are nested too deep, or are too many"})), nil
+		}
+		return nested(r.call(q, depth+1)), nil
+	case "fetch":
+		var q recurgent.Request
+		if err := json.Unmarshal(params, &q); err != nil {
+			return nil, err
+		}
+		if r.host.Fetch == nil {
+			r.lacks = "a fetch of " + q.URL
+			return nil, &recurgent.Failure{Type: "denied", Message: "fetches are denied here"}
+		}
+		return r.host.Fetch(q)
+	case "predict":
+		return r.predict(params)
+	}
+	return nil, &recurgent.Failure{Type: "denied", Message: fmt.Sprintf("there is no %s here", op)}
+}
+
+// nested is an outcome as a calling program gets it.
+func nested(o Outcome) any {
+	o.Context = nil // a nested call has a memory of its own, which is not kept
+	return struct {
+		Outcome
+		Metadata map[string]any `json:"metadata"`
+	}{o, map[string]any{}}
+}
+
+func (r *run) predict(params json.RawMessage) (any, error) {
+	var q struct {
+		Signature recurgent.Signature `json:"signature"`
+		Inputs    map[string]any      `json:"inputs"`
+	}
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, err
+	}
+	if r.host.Predict == nil {
+		r.lacks = "a question to a model"
+		return nil, &recurgent.Failure{Type: "provider", Message: errNoModel.Error()}
+	}
+	return r.host.Predict(q.Signature, q.Inputs)
+}
+
+// tools is the registry as programs see it.
+func (r *run) tools() map[string]recurgent.ToolInfo {
+	out := map[string]recurgent.ToolInfo{}
+	for _, p := range r.host.Programs {
+		t := out[p.Role]
+		t.Role, t.Purpose, t.Methods = p.Role, p.Purpose, append(t.Methods, p.Method)
+		out[p.Role] = t
+	}
+	return out
+}

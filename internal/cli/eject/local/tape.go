@@ -1,0 +1,77 @@
+package local
+
+import (
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// A tape holds what a recorded call took from outside.
+type tape struct {
+	Asks []recordedAnswer `json:"asks"`
+
+	used []bool
+}
+
+type recordedAnswer struct {
+	Op     string          `json:"op"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Same bool `json:"same"` // as the answer before it to the same question
+}
+
+// replay answers a question as it was answered when the call was recorded.
+func (r *run) replay(op string, params json.RawMessage) (any, error) {
+	found := r.tape.find(op, params)
+	if found == nil {
+		r.lacks = op + " " + string(params)
+		return nil, &recurgent.Failure{Type: "denied", Message: "the recorded call did not ask for " + r.lacks}
+	}
+	if found.Error != nil {
+		return nil, &recurgent.Failure{Type: found.Error.Type, Message: found.Error.Message}
+	}
+	return found.Result, nil
+}
+
+// find takes the first unused answer to the question.
+func (t *tape) find(op string, params json.RawMessage) *recordedAnswer {
+	var before *recordedAnswer
+	want := question(op, params)
+	for i := range t.Asks {
+		e := &t.Asks[i]
+		if e.Op != op || question(op, e.Params) != want {
+			continue
+		}
+		if !e.Same {
+			before = e
+		}
+		if !t.used[i] {
+			t.used[i] = true
+			return before
+		}
+	}
+	return nil
+}
+
+// question is a form of the parameters that two equal questions share. The headers of a fetch, which may hold secrets, are no part of it.
+func question(op string, params json.RawMessage) string {
+	var v any
+	if op == "fetch" {
+		var q recurgent.Request
+		if json.Unmarshal(params, &q) == nil {
+			q.Header = nil
+			v = q
+		}
+	} else if json.Unmarshal(params, &v) != nil {
+		return string(params)
+	}
+	raw, err := encode(v)
+	if err != nil {
+		return string(params)
+	}
+	return string(raw)
+}

@@ -1,0 +1,114 @@
+package eject
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/examplefile"
+)
+
+// Bounds of what is read of a directory.
+const (
+	maxManifest = 16 << 20
+	maxProgram  = 1 << 20
+	maxMethods  = 10_000
+)
+
+// A Stored is a method as it was read: the file of its examples may have been edited.
+type Stored struct {
+	Program
+	File *examplefile.File // nil without examples
+}
+
+// Read reads a module. Links that lead out of the directory are not followed. The error names the file.
+func Read(dir string) (*Manifest, []Stored, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	var m Manifest
+	data, err := readIn(root, ManifestFile, maxManifest)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: is it a directory that tools eject has written?", err)
+	}
+	switch err := json.Unmarshal(data, &m); {
+	case err != nil:
+		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, ManifestFile), err)
+	case m.Format != Format:
+		return nil, nil, fmt.Errorf("%s: the format is %d, this recurgentd reads %d", filepath.Join(dir, ManifestFile), m.Format, Format)
+	case len(m.Methods) == 0 || len(m.Methods) > maxMethods:
+		return nil, nil, fmt.Errorf("%s: %d methods, expected 1 to %d", filepath.Join(dir, ManifestFile), len(m.Methods), maxMethods)
+	}
+	all := make([]Stored, 0, len(m.Methods))
+	seen := map[string]bool{}
+	for _, x := range m.Methods {
+		s, err := readMethod(root, dir, x)
+		if key := x.Role + "\x00" + x.Method; err == nil && seen[key] {
+			err = fmt.Errorf("%s: %q %q is there twice", filepath.Join(dir, ManifestFile), x.Role, x.Method)
+		} else {
+			seen[key] = true
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, s)
+	}
+	return &m, all, nil
+}
+
+func readMethod(root *os.Root, dir string, x Program) (Stored, error) {
+	s := Stored{Program: x}
+	if err := errors.Join(agent.CheckName("role", x.Role), agent.CheckName("method", x.Method)); err != nil {
+		return s, fmt.Errorf("%s: %w", filepath.Join(dir, ManifestFile), err)
+	}
+	if !filepath.IsLocal(x.Dir) {
+		return s, fmt.Errorf("%s: the directory %q is not below the module", filepath.Join(dir, ManifestFile), x.Dir)
+	}
+	code, err := readIn(root, filepath.Join(x.Dir, "program.go"), maxProgram)
+	if err != nil {
+		return s, err
+	}
+	s.Code = string(code)
+	name := filepath.Join(x.Dir, "examples.json")
+	data, err := readIn(root, name, 1<<20)
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.File, err = examplefile.Parse(filepath.Join(dir, name), data); err != nil {
+		return s, err
+	}
+	if s.File.Role != "" && s.File.Role != x.Role || s.File.Method != "" && s.File.Method != x.Method {
+		return s, &examplefile.Error{Path: s.File.Path, Reason: "has the examples of another method: " + strings.ToValidUTF8(s.File.Role+"."+s.File.Method, "?")}
+	}
+	return s, nil
+}
+
+func readIn(root *os.Root, name string, most int64) ([]byte, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for a writer
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", name, most)
+	}
+	return data, err
+}

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/eject"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+)
+
+func importCommand(sh Shell) *cobra.Command {
+	var replace bool
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "import DIR", short: "Bring ejected programs into a daemon", least: 1, most: 1, audited: true,
+		long: `Bring the programs of a directory that tools eject has written into a daemon, with their examples and contracts.
+Each program goes through the gate and must hold its examples before anything of its method is stored: a method
+comes whole or not at all. No model is asked. A method that has another program is refused, unless --replace is
+given; a contract that the daemon has stays.`,
+		exits: `Exit status: 0 when every method was imported or was there already, 1 when one was refused, 2 for a wrong command
+line or directory, 3 when no daemon answers.`,
+		example: "./calculator --reason reviewed", run: func(t *errand) error { return t.importDir(replace) }})
+	c.Example += "\n  recurgentd tools import ./calculator --replace --url http://127.0.0.1:8080"
+	c.Flags().BoolVar(&replace, "replace", false, "replace programs and examples that are there")
+	return c
+}
+
+// imported is how the import of one method went.
+type imported struct {
+	Role   string `json:"role"`
+	Method string `json:"method"`
+	Result string `json:"result"` // imported, replaced, unchanged, refused
+	Reason string `json:"reason,omitempty"`
+}
+
+func (t *errand) importDir(replace bool) error {
+	m, all, err := eject.Read(t.args[0])
+	if err != nil {
+		return exitWith(ExitUsage, err)
+	}
+	results, err := t.importAll(m.Tools, all, replace)
+	if err != nil {
+		return err
+	}
+	refused := 0
+	var rows [][]string
+	for _, r := range results {
+		if r.Result == "refused" {
+			refused++
+		}
+		rows = append(rows, []string{r.Role, r.Method, r.Result, r.Reason})
+	}
+	if !t.out.human() {
+		err = t.out.value(map[string]any{"methods": results, "missing": append([]string{}, m.Missing...)})
+	} else if err = t.out.table("ROLE METHOD RESULT REASON", rows); err == nil {
+		for _, role := range m.Missing {
+			err = errors.Join(err, t.out.line("%s is called and is not in the directory", text.Cell(role)))
+		}
+	}
+	if err == nil && refused > 0 {
+		err = exitWith(ExitFailed, fmt.Errorf("%d of %s refused", refused, text.Plural(len(results), "method")))
+	}
+	return err
+}
+
+// importAll imports in rounds, as a program may hold its examples only once those that it calls are there.
+func (t *errand) importAll(tools []eject.Tool, all []eject.Stored, replace bool) ([]imported, error) {
+	results := make([]imported, len(all))
+	for done := -1; ; {
+		round := 0
+		for i := range all {
+			if r := &results[i]; r.Result == "" || r.Result == "refused" {
+				*r = imported{Role: all[i].Role, Method: all[i].Method}
+				if err := t.importMethod(tools, &all[i], replace, r); err != nil {
+					return nil, err
+				}
+			}
+			if results[i].Result != "refused" {
+				round++
+			}
+		}
+		if round == len(all) || round == done {
+			return results, nil
+		}
+		done = round
+	}
+}
+
+// importMethod imports one method, or sets why it is refused. The error says that the daemon cannot be reached.
+func (t *errand) importMethod(tools []eject.Tool, x *eject.Stored, replace bool, r *imported) error {
+	path := client.MethodPath(x.Role, x.Method)
+	var before artifactFields
+	var no *client.Refusal
+	err := t.c.Get(t.ctx, path, &before)
+	if err != nil && (!errors.As(err, &no) || no.Status != http.StatusNotFound) {
+		return err
+	}
+	same := before.Code != "" && strings.TrimSpace(before.Code) == strings.TrimSpace(x.Code)
+	if before.Code != "" && !same && !replace {
+		r.Result, r.Reason = "refused", "it has another program; --replace replaces it"
+		return nil
+	}
+	examples, err := t.examplesToPut(x, path, before.Code != "" && !replace)
+	if err == nil {
+		err = t.hold(x, path, examples)
+	}
+	if err == nil {
+		err = t.contract(tools, x.Role)
+	}
+	if err == nil {
+		err = t.place(x, path, &before, same, examples)
+	}
+	switch {
+	case errors.As(err, &no):
+		r.Result, r.Reason = "refused", refusalOf(no)
+	case errors.As(err, new(*notHeld)):
+		r.Result, r.Reason = "refused", err.Error()
+	case err != nil:
+		return err
+	case same:
+		r.Result = "unchanged"
+	case before.Code != "":
+		r.Result = "replaced"
+	default:
+		r.Result = "imported"
+	}
+	return nil
+}
+
+// examplesToPut are the examples of the file; nil leaves those that are there, where there are any and they are to stay.
+func (t *errand) examplesToPut(x *eject.Stored, path string, keep bool) ([]json.RawMessage, error) {
+	if x.File == nil {
+		return nil, nil
+	}
+	if keep {
+		var there exampleFields
+		if err := t.c.Get(t.ctx, path+"/examples", &there); err != nil || len(there.Examples) > 0 {
+			return nil, err
+		}
+	}
+	return examplesOf(x.File), nil
+}
+
+// notHeld says which examples a program does not hold.
+type notHeld struct{ text string }
+
+func (e *notHeld) Error() string { return e.text }
+
+// hold runs the program on the examples before anything is stored.
+func (t *errand) hold(x *eject.Stored, path string, examples []json.RawMessage) error {
+	body := map[string]any{"code": x.Code}
+	if examples != nil {
+		body["examples"] = examples
+	}
+	var run operator.ExampleRun
+	if err := t.c.JSON(t.ctx, http.MethodPost, path+"/examples/run", body, &run); err != nil {
+		return err
+	}
+	for _, r := range run.Results {
+		if r.Result == "failed" {
+			return &notHeld{fmt.Sprintf("it does not hold %s of %s; %s answers %s", text.Plural(run.Failed, "example"), number(int64(len(run.Results))), text.Cell(r.ID), text.Clean(answerOf(r.Got, r.ErrorType), 200))}
+		}
+	}
+	return nil
+}
+
+// place stores the program and the examples; what was there comes back when the examples are refused.
+func (t *errand) place(x *eject.Stored, path string, before *artifactFields, same bool, examples []json.RawMessage) error {
+	if !same {
+		if _, err := t.c.Do(t.ctx, http.MethodPut, path, t.programBody(x.Code, x.Interface)); err != nil {
+			return err
+		}
+	}
+	if len(examples) == 0 && (before.Code == "" || examples == nil) {
+		return nil
+	}
+	_, err := t.c.Do(t.ctx, http.MethodPut, path+"/examples", map[string]any{"examples": examples})
+	if err == nil || same {
+		return err
+	}
+	if before.Code == "" {
+		_, undo := t.c.Do(t.ctx, http.MethodDelete, path+"?reason="+url.QueryEscape("its examples were refused"), nil)
+		return errors.Join(err, undo)
+	}
+	_, undo := t.c.Do(t.ctx, http.MethodPost, path+"/rollback", map[string]any{"generation": before.Current, "reason": "its examples were refused"})
+	return errors.Join(err, undo)
+}
+
+// programBody puts a program, with its interface where its author declared one.
+func (t *errand) programBody(code string, takes *agent.Interface) map[string]any {
+	body := map[string]any{"code": code}
+	if takes != nil && takes.Origin == agent.OriginDeclared {
+		body["summary"], body["parameters"] = takes.Summary, takes.Parameters
+		if takes.Returns != nil {
+			body["returns"] = takes.Returns
+		}
+	}
+	t.withReason(body)
+	return body
+}
+
+// contract registers the contract of a role that the daemon does not know yet. It comes before the programs, which are made for it.
+func (t *errand) contract(tools []eject.Tool, role string) error {
+	i := slices.IndexFunc(tools, func(tool eject.Tool) bool { return tool.Role == role })
+	if i < 0 || tools[i].Contract.Empty() && len(tools[i].Methods) == 0 {
+		return nil
+	}
+	tool := tools[i]
+	var no *client.Refusal
+	_, err := t.c.Do(t.ctx, http.MethodGet, client.ToolPath(role), nil)
+	if !errors.As(err, &no) || no.Status != http.StatusNotFound {
+		return err
+	}
+	body := map[string]any{}
+	for name, v := range map[string]json.RawMessage{"deliverable": tool.Deliverable, "acceptance": tool.Acceptance, "failure_policy": tool.FailurePolicy, "signature": tool.Signature} {
+		if v != nil {
+			body[name] = v
+		}
+	}
+	if tool.Purpose != "" {
+		body["purpose"] = tool.Purpose
+	}
+	if len(tool.Methods) > 0 {
+		body["methods"] = tool.Methods
+	}
+	_, err = t.c.Do(t.ctx, http.MethodPut, client.ToolPath(role), body)
+	return err
+}
+
+// refusalOf is what the daemon said, on one line.
+func refusalOf(no *client.Refusal) string {
+	words := no.Title
+	if no.Detail != "" {
+		words = no.Detail
+	}
+	for _, e := range no.Errors {
+		words += "; " + strings.TrimSpace(e.Pointer+" "+e.Detail)
+	}
+	return text.Clean(words, 400)
+}
