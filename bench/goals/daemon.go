@@ -64,7 +64,7 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 	for lines.Scan() {
 		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
 			d.url = m[1]
-			go io.Copy(io.Discard, out)
+			go func() { _, _ = io.Copy(io.Discard, out) }() // until the daemon ends
 			return d, nil
 		}
 	}

@@ -8,14 +8,6 @@ import (
 	"testing"
 )
 
-func raws(texts ...string) []json.RawMessage {
-	out := make([]json.RawMessage, len(texts))
-	for i, t := range texts {
-		out[i] = json.RawMessage(t)
-	}
-	return out
-}
-
 func TestInterfaceValidate(t *testing.T) {
 	t.Parallel()
 	number := func(name string, required bool) Parameter {

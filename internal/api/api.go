@@ -166,6 +166,9 @@ type server struct {
 	replies  *replies
 	bodies   *semaphore.Weighted // of MaxBodies
 
+	docs       []byte // the reference page
+	docsPolicy string // its content security policy
+
 	requestPrefix string // of request ids made here
 	requests      atomic.Uint64
 }
@@ -194,6 +197,10 @@ func newServer(o Options) (*server, error) {
 		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), bodies: semaphore.NewWeighted(o.MaxBodies),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
 			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
+	var err error
+	if s.docs, s.docsPolicy, err = docsPage(o.OpenAPI); err != nil {
+		return nil, err
+	}
 	for _, h := range o.Hosts {
 		s.hosts[canonicalHost(h)] = true
 	}
@@ -225,7 +232,6 @@ func (s *server) router() *chi.Mux {
 	add("POST", "/v1/sessions/{id}/calls", s.postCall, jsonBody)
 	add("GET", "/v1/sessions/{id}/history", s.getHistory)
 	add("GET", "/v1/sessions/{id}/methods/{method}", s.getResponds)
-
 	add("POST", "/v1/functions/{name}", s.postFunction, jsonBody)
 	add("POST", "/mcp", s.postMCP, jsonBody, streaming)
 
@@ -288,6 +294,7 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/readyz", s.readyz, open)
 	add("GET", "/metrics", s.metrics(promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{EnableOpenMetrics: true})))
 	add("GET", "/openapi.yaml", s.openAPI, open)
+	add("GET", "/docs", s.getDocs, open)
 	add("GET", "/problems/{code}", s.problemPage, open)
 	return r
 }

@@ -115,6 +115,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/readyz", "", 200},
 		{"GET", "/metrics", "", 200},
 		{"GET", "/openapi.yaml", "", 200},
+		{"GET", "/docs", "", 200},
 		{"GET", "/problems/not_found", "", 200},
 	} {
 		got := g.ask(c.method, c.path, c.body)

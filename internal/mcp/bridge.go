@@ -38,7 +38,7 @@ func Bridge(ctx context.Context, o BridgeOptions) error {
 	if err != nil {
 		return fmt.Errorf("speak MCP to the daemon at %s: %w", o.URL, err)
 	}
-	defer b.daemon.Close()
+	defer func() { _ = b.daemon.Close() }()
 	b.notify() // the capability needs a tool
 	b.server.AddReceivingMiddleware(b.pass)
 	return b.server.Run(ctx, o.Client)

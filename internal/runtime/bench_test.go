@@ -30,31 +30,45 @@ func (instant) Status() sandbox.Status { return sandbox.Status{Level: sandbox.Le
 func (instant) Stats() sandbox.Stats   { return sandbox.Stats{} }
 func (instant) Close() error           { return nil }
 
-// BenchmarkWarm is what a warm call costs beside its runner and its disk.
-func BenchmarkWarm(b *testing.B) {
+// warmCall returns a function that makes a warm call, without a runner and a disk.
+func warmCall(tb testing.TB) func() {
+	tb.Helper()
 	o := DefaultOptions()
 	o.Store, o.Sandbox = store.NewMemory(store.Options{}), instant{&report.Facts{UsesArgs: true}}
 	o.Provider = &runtimetest.Model{Programs: map[string][]string{"calculator.add": {run(add)}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
-	r, err := New(b.Context(), o)
+	r, err := New(tb.Context(), o)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer func() { _ = r.Stop(context.Background()) }()
-	s, err := r.CreateSession(b.Context(), SessionRequest{Role: "calculator"})
+	tb.Cleanup(func() { _ = r.Stop(context.Background()) })
+	s, err := r.CreateSession(tb.Context(), SessionRequest{Role: "calculator"})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	q := CallRequest{SessionID: s.ID, Method: "add", Args: []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")}, TraceID: ids.NewTrace()}
 	warm := func() {
-		if res, err := r.Call(b.Context(), q); err != nil || !res.OK {
-			b.Fatalf("got %s, %v", res.Body, err)
+		if res, err := r.Call(tb.Context(), q); err != nil || !res.OK {
+			tb.Fatalf("got %s, %v", res.Body, err)
 		}
 	}
 	warm() // forges
+	return warm
+}
+
+// BenchmarkWarm is what a warm call costs beside its runner and its disk.
+func BenchmarkWarm(b *testing.B) {
+	warm := warmCall(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		warm()
+	}
+}
+
+// A warm call allocates little. The rest of its allocations are those of net/http, of the runner's answer and of the journal.
+func TestWarmCallAllocations(t *testing.T) {
+	if n := testing.AllocsPerRun(200, warmCall(t)); n > 45 {
+		t.Errorf("got %v allocations, want at most 45", n)
 	}
 }

@@ -131,11 +131,9 @@ func TestLoad(t *testing.T) {
 		if failure != nil || facts == nil || !slices.Equal(facts.Imports, []string{"recurgent"}) {
 			t.Fatalf("%+v %+v", facts, failure)
 		}
-		spawned := p.Stats().Spawned
 		if got := p.Run(t.Context(), req, &fakeHost{}); got.Failure != nil || got.Facts == nil || got.Timing.Gate != 0 {
 			t.Errorf("%s %+v", said(got), got.Timing)
 		}
-		_ = spawned
 		bad := request(program("return undefined, nil"))
 		if _, failure := p.Load(t.Context(), bad.Program, bad.Owner); failure == nil || failure.Type != agent.ErrInvalidCode || !strings.Contains(failure.Message, "undefined") {
 			t.Errorf("%+v", failure)

@@ -1,12 +1,15 @@
 package interfaces
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -55,7 +58,11 @@ func perform(d *rig.Daemon, k *task) (wrong []string) {
 	}
 	s := d.Session(k.Role, map[string]any{"context": k.Context, "contract": contract})
 	for i, c := range k.Calls {
-		got := d.Invoke(s, map[string]any{"method": k.Method, "args": c.Args, "kwargs": c.Kwargs})
+		kwargs := c.Kwargs
+		if i > 0 {
+			kwargs = asDeclared(d, k, kwargs)
+		}
+		got := d.Invoke(s, map[string]any{"method": k.Method, "args": c.Args, "kwargs": kwargs})
 		switch {
 		case c.Error != "" && got.Outcome.ErrorType != c.Error:
 			wrong = append(wrong, fmt.Sprintf("%s call %d: got %s %v, want the error %s", k.ID, i+1, got.Outcome.ErrorType, got.Outcome.Value, c.Error))
@@ -64,6 +71,82 @@ func perform(d *rig.Daemon, k *task) (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// asDeclared gives keywords the names that the method's interface has, as a caller does who looks first: a name that it lacks becomes
+// that of the parameter in the same place. Few purposes name their parameters.
+func asDeclared(d *rig.Daemon, k *task, kwargs json.RawMessage) json.RawMessage {
+	shown, _ := d.Get("/v1/tools/" + k.Role + "/methods/" + k.Method)["interface"].(map[string]any)
+	parameters, _ := shown["parameters"].([]any)
+	known := map[string]bool{}
+	var names []string
+	for _, p := range parameters {
+		p := p.(map[string]any)
+		names = append(names, p["name"].(string))
+		known[p["name"].(string)] = true
+		aliases, _ := p["aliases"].([]any)
+		for _, a := range aliases {
+			known[a.(string)] = true
+		}
+	}
+	out := map[string]json.RawMessage{}
+	for i, m := range members(kwargs) {
+		if !known[m.name] && i < len(names) {
+			m.name = names[i]
+		}
+		out[m.name] = m.value
+	}
+	text, _ := json.Marshal(out) // of JSON
+	return text
+}
+
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// members are those of an object in their order.
+func members(object json.RawMessage) (list []member) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return nil
+	}
+	for d.More() {
+		var m member
+		name, err := d.Token()
+		if err != nil || d.Decode(&m.value) != nil {
+			return list
+		}
+		m.name, _ = name.(string)
+		list = append(list, m)
+	}
+	return list
+}
+
+// TestAnswers runs what a model wrote that saw nothing but the prompts of before and after the last rewriting of the prompt, and
+// holds all programs to the answers that are right: the shorter prompt has lost none.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	list := tasks(t)
+	for _, prompt := range []string{"before", "after"} {
+		archive, err := txtar.ParseFile("testdata/answers-" + prompt + ".txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(archive.Files) != len(list) {
+			t.Fatalf("%d answers to %d tasks", len(archive.Files), len(list))
+		}
+		script := rig.Script{}
+		for i, f := range archive.Files {
+			script[list[i].Role+"."+list[i].Method] = []any{openaitest.Reply{Content: string(f.Data)}}
+		}
+		d := rig.Start(t, rig.NewModel(t, script))
+		for i := range list {
+			for _, w := range perform(d, &list[i]) {
+				t.Errorf("%s: %s", prompt, w)
+			}
+		}
+	}
 }
 
 // TestPrompts writes the prompts of the tasks as a model gets them, one file a task, where -prompts says so; it checks that there

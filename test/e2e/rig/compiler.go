@@ -97,7 +97,8 @@ func (e *compiledEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (
 	case e.mode == "dies at 99" && first == "99": // after its host calls, if it makes any
 		die()
 	case e.mode == "hangs at 99" && first == "99":
-		for {
+		for forever := true; forever; { // with work, as a loop of a program has
+			forever = len(e.mode) > 0
 		}
 	}
 	return value, err, panicked

@@ -44,24 +44,24 @@ func resultForm(t reflect.Type) string {
 // Structs that functions return.
 type (
 	timeForm struct {
-		a, b uint64
-		p    unsafe.Pointer
+		A, B uint64
+		P    unsafe.Pointer
 	} // time.Time
 	valueForm struct {
-		p, q unsafe.Pointer
-		a    uint64
+		P, Q unsafe.Pointer
+		A    uint64
 	} // reflect.Value
 	addrForm struct {
-		a, b uint64
-		p    unsafe.Pointer
+		A, B uint64
+		P    unsafe.Pointer
 	} // netip.Addr
 	prefixForm struct {
-		addrForm
-		n uint8
+		Addr addrForm
+		N    uint8
 	} // netip.Prefix
 	portForm struct {
-		addrForm
-		n uint16
+		Addr addrForm
+		N    uint16
 	} // netip.AddrPort
 )
 
@@ -168,6 +168,12 @@ func callOf2(form string, fn *unsafe.Pointer, w []uintptr, results []argument) o
 		return rare2[float64, uint8](fn, w, r, s)
 	case "s 8":
 		return rare2[string, uint64](fn, w, r, s)
+	}
+	return callOf2Structs(form, fn, w, r, s)
+}
+
+func callOf2Structs(form string, fn *unsafe.Pointer, w []uintptr, r, s uintptr) op {
+	switch form {
 	case "(88p) i":
 		return rare2[timeForm, any](fn, w, r, s)
 	case "(88p) (88p)":

@@ -63,7 +63,7 @@ func LimitProcess(cfg *wire.Config, layers map[string]string) {
 // nameProcess sets the name that ps shows without the command line; a file without a name would give it its number.
 func nameProcess() {
 	if fd, err := syscall.Open("/proc/self/comm", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil {
-		syscall.Write(fd, []byte("recurgent-runner")) // of which the kernel keeps 15 bytes
+		_, _ = syscall.Write(fd, []byte("recurgent-runner")) // of which the kernel keeps 15 bytes
 		syscall.Close(fd)
 	}
 }

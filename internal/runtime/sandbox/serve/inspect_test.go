@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-type shouting struct{ hidden chan int }
+type shouting struct{ Never chan int }
 
 func (shouting) MarshalJSON() ([]byte, error) { return nil, errors.New("no form") }
 func (shouting) String() string               { panic("methods are not called") }
@@ -63,7 +63,7 @@ func TestUnsafeArguments(t *testing.T) {
 		{"a ring of pointers", ring, `"{Name: \"a\", Next: {Name: \"b\", Next: ...}}"`, false},
 		{"depth 1000", nestedLists(1000), `"[[[[...]]]]"`, false},
 		{"a number of 500 digits", huge, "", false},
-		{"its own method refuses", shouting{}, `"{hidden: (chan)}"`, false},
+		{"its own method refuses", shouting{}, `"{Never: (chan)}"`, false},
 	}
 	within := func(raw json.RawMessage) error { return wire.CheckValue(raw, 100) }
 	plainly := func(v any) (json.RawMessage, error) { return json.Marshal(v) }

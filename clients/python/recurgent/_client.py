@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import http.client
+import os
+import time
+import uuid
+from typing import Any, Iterator, Mapping, cast
+
+from ._errors import Problem, Unreachable
+from ._events import Event, read
+from ._http import FIRST_PAUSE, LONGEST_PAUSE, PASSING, Request, Transport, problem, query, segment
+from ._session import Role, Session
+from ._values import Reply, Tool, Verdict, reply_of
+
+MARGIN = 30.0  # seconds that a reply may take longer than its call
+SILENCE = 45.0  # seconds: three pings missed, the connection is taken for dead
+FIRST_LOOK = 0.02  # seconds until a call that runs is asked for again
+LONGEST_LOOK = 1.0
+LONGEST_WAIT = 600  # seconds that the daemon waits for a call at most
+UNSET: Any = object()
+
+
+class Client:
+    """A daemon: its sessions, calls, verdicts and tools.
+
+    `timeout` is how many seconds a call may take. `retries` is how often a request is repeated that had no reply or was refused for the moment; calls carry an idempotency key, so that a repeated one runs once.
+    """
+
+    def __init__(self, url: str | None = None, token: str | None = None, *, timeout: float = 600, retries: int = 5) -> None:
+        url = url or os.environ.get("RECURGENT_URL") or "http://127.0.0.1:8420"
+        token = os.environ.get("RECURGENT_TOKEN", "") if token is None else token
+        self.timeout = timeout
+        self.transport = Transport(url, token, timeout + MARGIN, retries)
+
+    # Sessions
+
+    def session(self, role: str, *, context: Mapping[str, Any] | None = None, **more: Any) -> Session:
+        """Creates a session. `more` is model, contract, debug and metadata."""
+        body = {"role": role, "context": context, **more}
+        made = self._json("POST", "/v1/sessions", body, repeatable=False)
+        return Session(self, made["id"], role)
+
+    def resume(self, session_id: str) -> Session:
+        """A session that was created before."""
+        found = self._json("GET", f"/v1/sessions/{segment(session_id)}")
+        return Session(self, found["id"], found["role"])
+
+    def role(self, name: str) -> Role:
+        """A role in a session of its own."""
+        return self.session(name).role()
+
+    # Calls
+
+    def call(self, path: str, body: Mapping[str, Any], timeout: float | None = None) -> Reply:
+        """Sends a request that makes a call and returns its reply. A lost connection does not end the call: the request is sent again with the same idempotency key until the call has ended."""
+        return self.await_call(path, body, str(uuid.uuid4()), timeout)
+
+    def await_call(self, path: str, body: Mapping[str, Any], key: str, timeout: float | None = None) -> Reply:
+        """Sends the request with that key until its call has ended. `timeout` bounds the wait, the client's where None."""
+        timeout = self.timeout if timeout is None else timeout
+        # A call that answers asynchronously goes on when its client's connection breaks; any other is canceled.
+        headers = {"Idempotency-Key": key, "Prefer": f"respond-async, wait={min(int(timeout) + 1, LONGEST_WAIT)}"}
+        give_up = time.monotonic() + timeout + MARGIN
+        look = FIRST_LOOK
+        while True:
+            try:
+                response = self.transport.send(Request("POST", path, body, headers, timeout=timeout + MARGIN))
+                if response.status == 200:
+                    return reply_of(response.json(), response.headers.get("Idempotent-Replayed") == "true")
+            except Problem as refused:
+                if refused.code != "idempotency_key_in_use":
+                    raise
+            if time.monotonic() > give_up:
+                raise Unreachable(f"the call did not end within {timeout} seconds")
+            self.transport.sleep(look)
+            look = min(2 * look, LONGEST_LOOK)
+
+    def run_function(self, name: str, arguments: Mapping[str, Any] | str, session: Session | None = None) -> Reply:
+        """Runs a function tool with the arguments that a model wrote, in a session given or in one of its own."""
+        body: dict[str, Any] = {"arguments": arguments}
+        if session is not None:
+            body["session_id"] = session.id
+        return self.call(f"/v1/functions/{segment(name)}", body)
+
+    def cancel(self, call_id: str) -> None:
+        """Asks a call to end; one that has ended stays as it is."""
+        self.transport.send(Request("POST", f"/v1/calls/{segment(call_id)}/cancel"))
+
+    def call_log(self, call_id: str) -> dict[str, Any]:
+        """The log entry of a call, with its outcome while that is kept."""
+        return cast("dict[str, Any]", self._json("GET", f"/v1/calls/{segment(call_id)}"))
+
+    # Verdicts
+
+    def right(self, call_id: str, note: str = "") -> Verdict:
+        """Says that a call's answer is right: it becomes an example, which every later program must satisfy."""
+        return self._judge(call_id, {"verdict": "right", "note": note})
+
+    def wrong(self, call_id: str, *, expected: Any = UNSET, error_type: str = "", note: str = "", wait: int = 0) -> Verdict:
+        """Says that a call's answer is wrong, and what is right: a value (`expected`, None included) or an error. `wait` is how many seconds to wait for the first attempt at a correction."""
+        body: dict[str, Any] = {"verdict": "wrong", "note": note}
+        if expected is not UNSET:
+            body["expected"] = expected
+        if error_type:
+            body["expected_error_type"] = error_type
+        return self._judge(call_id, body, wait)
+
+    def _judge(self, call_id: str, body: Mapping[str, Any], wait: int = 0) -> Verdict:
+        headers = {"Prefer": f"wait={wait}"} if wait else None
+        return cast(Verdict, self._json("POST", f"/v1/calls/{segment(call_id)}/verdict", body, headers=headers))
+
+    def verdict(self, call_id: str) -> Verdict:
+        return cast(Verdict, self._json("GET", f"/v1/calls/{segment(call_id)}/verdict"))
+
+    def drop_verdict(self, call_id: str) -> None:
+        """Takes a verdict back, with the example that it made."""
+        self.transport.send(Request("DELETE", f"/v1/calls/{segment(call_id)}/verdict", repeatable=False))
+
+    # Tools
+
+    def tools(self) -> Iterator[Tool]:
+        """The known roles, by name."""
+        return cast("Iterator[Tool]", self.pages("/v1/tools", "data"))
+
+    def methods(self, role: str) -> Iterator[dict[str, Any]]:
+        """The methods of a role that have a program, without its code."""
+        return self.pages(f"/v1/tools/{segment(role)}/methods", "data")
+
+    def functions(self, format: str = "openai") -> Iterator[dict[str, Any]]:
+        """The methods as tools of model APIs (openai) or of MCP (mcp)."""
+        return self.pages("/v1/tools", "tools", format=format)
+
+    # Events
+
+    def events(self, after: str | None = None) -> Iterator[Event]:
+        """Every call that ends from now on, or after the call of that id, without gaps, until the caller stops."""
+        return self.follow("/v1/events", after or "")
+
+    def follow(self, path: str, last: str = "") -> Iterator[Event]:
+        """The events behind the id `last`. A lost connection is made again, behind the last event that came; the first one must succeed."""
+        connected, pause = False, FIRST_PAUSE
+        while True:
+            try:
+                for event in self._connection(path, last):
+                    connected, pause = True, FIRST_PAUSE
+                    if event is not None:
+                        last = event.id or last
+                        yield event
+            except Unreachable:
+                if not connected:
+                    raise
+            except Problem as refused:
+                if not connected or refused.status not in PASSING:
+                    raise
+            self.transport.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _connection(self, path: str, last: str) -> Iterator[Event | None]:
+        """The events of one connection, to its end; None first, when the daemon streams."""
+        headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
+        connection, response = self.transport.open(Request("GET", path, headers=headers, timeout=SILENCE))
+        try:
+            if response.status != 200 or not response.headers.get("Content-Type", "").startswith("text/event-stream"):
+                raise problem(response)
+            yield None
+            yield from read(response)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self.transport.unreachable(error) from error
+        finally:
+            response.close()
+            connection.close()
+
+    # What all of them need
+
+    def pages(self, path: str, key: str, **values: Any) -> Iterator[Any]:
+        """The entries of a list, page by page."""
+        while True:
+            page = self._json("GET", path + query(values))
+            yield from page[key]
+            if page["next_cursor"] is None:
+                return
+            values["after"] = page["next_cursor"]
+
+    def _json(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
+        return self.transport.json(Request(method, path, body, **more))

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from ._errors import CallFailed
+
+
+class Usage(TypedDict):
+    """What the model requests of a call cost."""
+
+    model_requests: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The reply to a call. `outcome` is as on the wire; an error outcome is a reply, too."""
+
+    call_id: str
+    session_id: str
+    trace_id: str
+    role: str
+    method: str
+    outcome: dict[str, Any]
+    program: dict[str, Any]
+    attempts: int
+    duration_ms: float
+    usage: Usage
+    replayed: bool = False  # it is the reply of an earlier request with the same idempotency key
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.outcome["ok"])
+
+    @property
+    def value(self) -> Any:
+        """The value of the call. Raises CallFailed where the outcome is an error."""
+        if not self.ok:
+            raise CallFailed(self)
+        return self.outcome["value"]
+
+    @property
+    def source(self) -> str:
+        """What answered: generated, persisted, repaired or none."""
+        return str(self.program["source"])
+
+
+def reply_of(members: dict[str, Any], replayed: bool) -> Reply:
+    """Reads a reply; members that a newer daemon adds are left out."""
+    known: dict[str, Any] = {name: members[name] for name in Reply.__dataclass_fields__ if name in members}
+    known["replayed"] = replayed
+    return Reply(**known)
+
+
+class Correction(TypedDict):
+    """How far the correction of a method's program has come."""
+
+    state: str  # none, queued, running, awaiting_approval, backing_off, adopted, failed
+    generation: str | None
+    changed_answers: int
+    attempts: int
+    last_error: str | None
+    next_try_at: str | None
+
+
+class Verdict(TypedDict, total=False):
+    """What a person said of a call, and what follows from it."""
+
+    call_id: str
+    role: str
+    method: str
+    generation: str | None
+    verdict: str  # right or wrong
+    expected: Any
+    expected_error_type: str
+    note: str
+    example_id: str | None
+    example_state: str | None
+    dropped_fixtures: int
+    correction: Correction
+
+
+class HistoryRecord(TypedDict, total=False):
+    """One call in a session's history. It has the class of the value, not the value."""
+
+    call_id: str
+    seq: int
+    timestamp: str
+    speaker: str
+    role: str
+    method_name: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    outcome_summary: dict[str, Any]
+    depth: int
+    duration_ms: float
+    program_source: str
+
+
+class Tool(TypedDict, total=False):
+    """A known role with its contract and use."""
+
+    role: str
+    purpose: str | None
+    deliverable: Any
+    methods: dict[str, Any]
+    usage_count: int
+    last_used_at: str
+    created_at: str
+    revision: int
+    score: float
+    lifecycle_state: str

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed docspage.html.tmpl
+var docsTemplate string
+
+//go:embed docspage.css
+var docsStyle string
+
+// The parts of the OpenAPI document that the reference page shows.
+type (
+	docsDocument struct {
+		Info struct {
+			Title       string `yaml:"title"`
+			Description string `yaml:"description"`
+		} `yaml:"info"`
+		Tags  []docsTag                       `yaml:"tags"`
+		Paths map[string]map[string]yaml.Node `yaml:"paths"`
+	}
+	docsTag struct {
+		Name        string `yaml:"name"`
+		Description string `yaml:"description"`
+		Operations  []docsOperation
+	}
+	docsOperation struct {
+		ID          string   `yaml:"operationId"`
+		Tags        []string `yaml:"tags"`
+		Summary     string   `yaml:"summary"`
+		Description string   `yaml:"description"`
+		Body        struct {
+			Content map[string]docsContent `yaml:"content"`
+		} `yaml:"requestBody"`
+		Responses map[string]struct {
+			Description string                 `yaml:"description"`
+			Content     map[string]docsContent `yaml:"content"`
+		} `yaml:"responses"`
+		Method, Path string
+	}
+	docsContent struct {
+		Examples map[string]struct {
+			Value yaml.Node `yaml:"value"`
+		} `yaml:"examples"`
+	}
+)
+
+// docsPage renders the OpenAPI document as one page without scripts, and the policy under which a browser shows nothing else.
+func docsPage(openAPI []byte) (page []byte, policy string, err error) {
+	var doc docsDocument
+	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
+		return nil, "", fmt.Errorf("read the OpenAPI document: %w", err)
+	}
+	for path, methods := range doc.Paths {
+		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
+			node, there := methods[method]
+			if !there {
+				continue
+			}
+			op := docsOperation{Method: strings.ToUpper(method), Path: path}
+			if err := node.Decode(&op); err != nil {
+				return nil, "", fmt.Errorf("read %s %s of the OpenAPI document: %w", method, path, err)
+			}
+			if i := slices.IndexFunc(doc.Tags, func(t docsTag) bool { return slices.Contains(op.Tags, t.Name) }); i >= 0 {
+				doc.Tags[i].Operations = append(doc.Tags[i].Operations, op)
+			}
+		}
+	}
+	for _, tag := range doc.Tags {
+		slices.SortFunc(tag.Operations, func(a, b docsOperation) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
+	}
+	t, err := template.New("docs").Funcs(template.FuncMap{"example": docsExample}).Parse(docsTemplate)
+	if err != nil {
+		return nil, "", err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, struct {
+		docsDocument
+		Style template.CSS
+	}{doc, template.CSS(docsStyle)}); err != nil { //nolint:gosec // our own file
+		return nil, "", err
+	}
+	sum := sha256.Sum256([]byte(docsStyle))
+	policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	return b.Bytes(), policy, nil
+}
+
+// docsExample returns a JSON example of the content, "" where it has none.
+func docsExample(content map[string]docsContent) string {
+	for _, media := range []string{"application/json", "application/merge-patch+json"} {
+		examples := content[media].Examples
+		names := make([]string, 0, len(examples))
+		for name := range examples {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			value := examples[name].Value
+			text, err := yaml.Marshal(&value) // as the document has it, which is JSON
+			if err == nil && len(text) > 0 {
+				return strings.TrimSpace(string(text))
+			}
+		}
+	}
+	return ""
+}
+
+// getDocs serves the reference page.
+func (s *server) getDocs(w *reply, _ *http.Request) error {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", s.docsPolicy)
+	h.Set("Content-Length", strconv.Itoa(len(s.docs)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(s.docs) // the client is gone: there is nobody to send it to
+	return nil
+}

@@ -1,0 +1,109 @@
+//go:build ops
+
+package clients
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+const token = "alices-secret-token-1"
+
+// sixSteps is what each example prints.
+var sixSteps = regexp.MustCompile(`^session: sess_\w+
+call: 5
+stream: call\.selected call\.forging call\.gate call\.running call\.finished 1\.4142135623730951
+verdict: right active
+history: add=ok sqrt=ok
+tools: calculator
+$`)
+
+// try runs a command in a directory of the repository, with the daemon in its environment.
+func try(t *testing.T, url, dir string, command ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Dir, cmd.WaitDelay = rig.Root()+"/"+dir, 10*time.Second
+	cmd.Env = append(cmd.Environ(), "RECURGENT_URL="+url, "RECURGENT_TOKEN="+token, "PYTHONPATH="+rig.Root()+"/clients/python", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1")
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s\n%s", strings.Join(command, " "), err, out, said.String())
+	}
+	return string(out), err
+}
+
+func run(t *testing.T, url, dir string, command ...string) string {
+	t.Helper()
+	out, err := try(t, url, dir, command...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func withToken(t *testing.T) *rig.Daemon {
+	t.Helper()
+	return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice "+token+"\n"))
+}
+
+// Every example takes the same six steps, on a daemon of its own with the embedded recording.
+func TestOpsExamples(t *testing.T) {
+	for name, command := range map[string][]string{
+		"python": {"python3", "six_steps.py"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if out := run(t, withToken(t).URL, "examples/"+name, command...); !sixSteps.MatchString(out) {
+				t.Errorf("it printed\n%swant\n%s", out, sixSteps)
+			}
+		})
+	}
+}
+
+// The tests of the clients.
+func TestOpsClientTests(t *testing.T) {
+	for name, command := range map[string][]string{
+		"python":        {"python3", "-W", "error", "-m", "unittest"},
+		"python, types": {"mypy", "--strict", "--cache-dir", os.DevNull, "recurgent", "tests", "../../examples/python"},
+	} {
+		dir, _, _ := strings.Cut(name, ",")
+		t.Run(name, func(t *testing.T) {
+			run(t, "http://127.0.0.1:9", "clients/"+dir, command...)
+		})
+	}
+}
+
+// The blocks of a client's README run as they stand there, one after the other.
+func TestOpsReadmes(t *testing.T) {
+	for name, c := range map[string]struct {
+		fence   string
+		command []string
+	}{
+		"python": {"```python\n", []string{"python3", "-c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(rig.Root() + "/clients/" + name + "/README.md")
+			if err != nil {
+				t.Fatal(err)
+			}
+			program := ""
+			for _, part := range strings.Split(string(text), c.fence)[1:] {
+				block, _, _ := strings.Cut(part, "```")
+				program += block
+			}
+			title := rig.Program("\treturn strings.ToTitle(call.Args[0].(string)), nil", "strings")
+			d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "counter.increment": {rig.ProgIncrement}, "text tools.to title case": {title}}))
+			out := run(t, d.URL, "clients/"+name, append(c.command, program)...)
+			if !strings.Contains(out, "call.finished") || !strings.HasSuffix(out, "counter\ntext tools\n") {
+				t.Errorf("it printed\n%s", out)
+			}
+		})
+	}
+}
