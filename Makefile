@@ -23,7 +23,7 @@ TIMEOUT  := 25m
 RACED := $(addprefix ./internal/,runtime runtime/catalog mcp store/... api/... app/... telemetry/... agent/... client/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals diff diff-native truth crash dist generate docs image clean
+.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals diff diff-native truth crash dist generate docs image clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -64,7 +64,7 @@ test-image: ## build the Dockerfile and run the image, by buildah, which it inst
 	@scripts/test-image
 
 lint: ## gofmt, go vet, module checksums, and golangci-lint (built once, then cached)
-	@unformatted=$$(gofmt -l cmd internal bench test api deploy); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l cmd internal bench test api deploy clients examples); if [ -n "$$unformatted" ]; then echo "gofmt -w these:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	$(GO) mod verify
 	@scripts/golangci-lint run
@@ -130,6 +130,9 @@ dist: ## release archives for Linux and macOS in dist/, with checksums
 
 image: ## build the container image recurgentd:dev
 	docker build -t recurgentd:dev .
+
+clients: ## generate clients/go from api/openapi.yaml
+	cd clients/go && $(GO) tool -modfile=tools/go.mod oapi-codegen -config api/config.yaml -o api/api.gen.go ../../api/openapi.yaml
 
 clean: ## remove what the targets made
 	rm -rf bin dist $(CACHE)

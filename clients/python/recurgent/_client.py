@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Any, Iterator, Mapping, cast
 
-from ._errors import Problem, Unreachable
+from ._errors import Problem, RecurgentError, Unreachable
 from ._events import Event, read
 from ._http import FIRST_PAUSE, LONGEST_PAUSE, PASSING, Request, Transport, problem, query, segment
 from ._session import Role, Session
@@ -164,7 +164,9 @@ class Client:
                 raise problem(response)
             yield None
             yield from read(response)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except ValueError as error:
+            raise RecurgentError(f"the stream is not what a recurgentd sends: {error}") from error
+        except (OSError, http.client.HTTPException) as error:
             raise self.transport.unreachable(error) from error
         finally:
             response.close()

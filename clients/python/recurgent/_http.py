@@ -12,7 +12,8 @@ from ._errors import Problem, RecurgentError, Unreachable
 
 FIRST_PAUSE = 0.1  # seconds before the first retry; each further one waits twice as long
 LONGEST_PAUSE = 10.0
-PASSING = (429, 502, 503, 504)  # statuses after which the same request may be accepted later
+REFUSED = (429, 503)  # statuses of a request that had no effect and may be accepted later
+PASSING = (*REFUSED, 502, 504)  # statuses after which one that may be repeated may be accepted later
 CONNECT_TIMEOUT = 5.0
 
 
@@ -67,7 +68,7 @@ class Transport:
                     raise
                 wait = pause
             except Problem as problem:
-                if left == 0 or problem.status not in PASSING:
+                if left == 0 or problem.status not in (PASSING if request.repeatable else REFUSED):
                     raise
                 wait = max(pause, problem.retry_after or 0)
             self.sleep(min(wait, LONGEST_PAUSE))

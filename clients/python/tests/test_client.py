@@ -88,10 +88,11 @@ class Retries(WithDaemon):
         self.assertEqual(len(daemon.asked), 1 + 3)
 
     def test_what_may_not_be_repeated_is_sent_once(self) -> None:
-        daemon = self.daemon(DROP)
-        with self.assertRaises(Unreachable):
-            daemon.client().session("calculator")
-        self.assertEqual(len(daemon.asked), 1)
+        for lost, kind in (DROP, Unreachable), (answer(502, "<html>"), Problem):
+            daemon = self.daemon(lost)
+            with self.assertRaises(kind):
+                daemon.client().session("calculator")
+            self.assertEqual(len(daemon.asked), 1)
 
     def test_a_refusal_is_a_problem(self) -> None:
         daemon = self.daemon(refusal(422, "validation_failed"))
@@ -133,6 +134,11 @@ class Streams(WithDaemon):
         with daemon.client().session("calculator").stream("add"):
             pass
         self.assertEqual(daemon.lines()[2:], ["POST /v1/calls/call_1/cancel"])
+
+    def test_a_stream_of_something_else(self) -> None:
+        with self.assertRaises(RecurgentError) as caught:
+            list(self.daemon(stream("data: {\n\n")).client().events())
+        self.assertNotIsInstance(caught.exception, Unreachable)
 
     def test_a_stream_that_was_never_there(self) -> None:
         for refused in refusal(404, "not_found"), refusal(503, "draining"), answer(200, "<html>", Content_Type="text/html"):

@@ -84,6 +84,7 @@ func (c *cutter) next(t *testing.T, ended <-chan string) net.Conn {
 // A call whose connection breaks goes on, and its client gets the reply: the program ran once.
 func TestOpsLostConnection(t *testing.T) {
 	for name, command := range map[string][]string{
+		"go":     {"go", "run", "-C", "../../test/e2e/clients/testdata/lost", "."},
 		"python": {"python3", "-c", "import recurgent; print(recurgent.role('shop').slow(2, 3))"},
 	} {
 		t.Run(name, func(t *testing.T) {

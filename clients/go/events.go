@@ -1,0 +1,142 @@
+package recurgent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/clients/go/api"
+)
+
+const (
+	maxEvent = 16 << 20         // bytes
+	silence  = 45 * time.Second // three pings missed: the connection is taken for dead
+)
+
+var errTooLong = fmt.Errorf("an event is over %d bytes", maxEvent)
+
+// An Event is a server-sent event.
+type Event struct {
+	ID, Type string
+	Data     json.RawMessage
+}
+
+// Events iterates over every call that ends from now on, or after the call of the id, without gaps, until ctx ends or the loop
+// does.
+func (c *Client) Events(ctx context.Context, after string) iter.Seq2[Event, error] {
+	return follow(ctx, after, func(ctx context.Context, last *string) (*http.Response, error) {
+		return c.API.GetEvents(ctx, &api.GetEventsParams{LastEventID: last})
+	})
+}
+
+// follow iterates over the events behind the id last. A connection that breaks is made again, behind the last event; the first
+// one must succeed.
+func follow(ctx context.Context, last string, open func(ctx context.Context, last *string) (*http.Response, error)) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		connected, left, pause := false, false, firstPause
+		for {
+			err := connection(ctx, last, open, func() { connected, pause = true, firstPause }, func(e Event) bool {
+				if e.ID != "" {
+					last = e.ID
+				}
+				left = !yield(e, nil)
+				return !left
+			})
+			if left {
+				return
+			}
+			var p *Problem
+			switch {
+			case ctx.Err() != nil:
+				yield(Event{}, context.Cause(ctx))
+				return
+			case !connected, errors.Is(err, errTooLong), errors.As(err, &p) && !p.passing():
+				yield(Event{}, err)
+				return
+			}
+			if err := sleep(ctx, pause); err != nil {
+				yield(Event{}, err)
+				return
+			}
+			pause = min(2*pause, longestPause)
+		}
+	}
+}
+
+// connection hands the events of one connection to on until it ends, or on returns false.
+func connection(ctx context.Context, last string, open func(context.Context, *string) (*http.Response, error), connected func(), on func(Event) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watchdog := time.AfterFunc(silence, cancel)
+	defer watchdog.Stop()
+	var after *string
+	if last != "" {
+		after = &last
+	}
+	resp, err := open(ctx, after)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return strange(resp)
+	}
+	connected()
+	return read(resp.Body, func() { watchdog.Reset(silence) }, on)
+}
+
+// read reads a stream of server-sent events (the HTML standard, section 9.2) until it ends or on returns false. An event that is
+// cut off does not count. heard is called for each line.
+func read(body io.Reader, heard func(), on func(Event) bool) error {
+	lines := bufio.NewReaderSize(body, 64<<10)
+	id, kind, size := "", "", 0
+	var data []string
+	for {
+		line, err := readLine(lines, maxEvent-size)
+		if err != nil {
+			return err
+		}
+		heard()
+		size += len(line)
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "":
+			if data != nil && !on(Event{id, kind, json.RawMessage(strings.Join(data, "\n"))}) {
+				return nil
+			}
+			kind, data, size = "", nil, 0
+		case name == "data":
+			data = append(data, value)
+		case name == "event":
+			kind = value
+		case name == "id" && !strings.Contains(value, "\x00"):
+			id = value
+		}
+	}
+}
+
+// readLine reads a line of at most so many bytes, without its end.
+func readLine(r *bufio.Reader, most int) (string, error) {
+	var line strings.Builder
+	for {
+		part, err := r.ReadSlice('\n')
+		line.Write(part)
+		if line.Len() > most {
+			return "", errTooLong
+		}
+		if err == nil {
+			return strings.TrimSuffix(strings.TrimSuffix(line.String(), "\n"), "\r"), nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return "", err
+		}
+	}
+}

@@ -1,0 +1,115 @@
+// Package recurgent is a client of recurgentd: it calls methods that nobody has written yet.
+//
+//	client, err := recurgent.New(recurgent.Options{})
+//	session, err := client.Session(ctx, "calculator")
+//	reply, err := session.Call(ctx, "add", 2, 3)
+//	var sum int
+//	err = reply.Into(&sum)
+//
+// What is here adds retries, streams and pages to the generated client of package api, which Client.API is. All types may be used
+// concurrently, except that a Stream has one reader.
+package recurgent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+
+	"github.com/recurgentd/recurgentd/clients/go/api"
+)
+
+// Options say where the daemon is. The zero value takes everything from the environment.
+type Options struct {
+	URL     string       // else RECURGENT_URL, else http://127.0.0.1:8420
+	Token   string       // else RECURGENT_TOKEN, else none
+	HTTP    *http.Client // else one without timeouts; redirects are not followed with either
+	Retries int          // how often a request is repeated; 0 is 5, negative is never
+}
+
+// A Client is a daemon.
+type Client struct {
+	API *api.ClientWithResponses // every operation; refusals are of type *Problem, retries are as for the methods here
+}
+
+// New makes a client. It sends nothing yet.
+func New(o Options) (*Client, error) {
+	d := &doer{token: cmp.Or(o.Token, os.Getenv("RECURGENT_TOKEN")), retries: max(cmp.Or(o.Retries, 5), 0)}
+	if o.HTTP != nil {
+		d.http = *o.HTTP
+	}
+	d.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // it would take the token elsewhere
+	generated, err := api.NewClientWithResponses(cmp.Or(o.URL, os.Getenv("RECURGENT_URL"), "http://127.0.0.1:8420"), api.WithHTTPClient(d))
+	if err != nil {
+		return nil, err
+	}
+	return &Client{API: generated}, nil
+}
+
+// errStrange is the error for a reply with a good status and another content.
+var errStrange = errors.New("the reply is not what a recurgentd answers")
+
+// strange is the error for such a reply.
+func strange(r *http.Response) error {
+	return fmt.Errorf("%s: %w", r.Request.URL.Path, errStrange)
+}
+
+// Judge says that a call's answer is right or wrong, and returns what follows from it.
+func (c *Client) Judge(ctx context.Context, callID string, verdict api.VerdictRequest) (*api.Verdict, error) {
+	r, err := c.API.JudgeCallWithResponse(ctx, callID, verdict)
+	if err != nil {
+		return nil, err
+	}
+	if r.JSON200 == nil {
+		return nil, strange(r.HTTPResponse)
+	}
+	return r.JSON200, nil
+}
+
+// Cancel asks a call to end; one that has ended stays as it is.
+func (c *Client) Cancel(ctx context.Context, callID string) error {
+	_, err := c.API.CancelCallWithResponse(ctx, callID, api.CancelCallJSONRequestBody{})
+	return err
+}
+
+// Tools iterates over the known roles, by name. It ends with the first error.
+func (c *Client) Tools(ctx context.Context) iter.Seq2[api.Tool, error] {
+	return pages(func(after *string) ([]api.Tool, *string, error) {
+		r, err := c.API.ListToolsWithResponse(ctx, &api.ListToolsParams{After: after})
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.JSON200 == nil {
+			return nil, nil, strange(r.HTTPResponse)
+		}
+		list, err := r.JSON200.AsToolList()
+		return list.Data, list.NextCursor, err
+	})
+}
+
+// pages iterates over the entries of all pages.
+func pages[T any](page func(after *string) ([]T, *string, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var after *string
+		for {
+			entries, next, err := page(after)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if next == nil {
+				return
+			}
+			after = next
+		}
+	}
+}
