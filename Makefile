@@ -47,7 +47,7 @@ test-known: ## the gate's packages, with every Go version that the engine knows;
 		env $$programs GOTOOLCHAIN=$$version $(GO) test -timeout $(TIMEOUT) ./internal/runtime/gate/... || exit 1; done
 
 test-ops: ## suites that need Debian or npm packages, which it installs
-	@scripts/ops-install promtool redocly systemd-analyze groff chromium mcp-clients python3 mypy curl
+	@scripts/ops-install promtool redocly systemd-analyze groff chromium mcp-clients typescript python3 mypy curl
 	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./test/... ./deploy
 	cd deploy/check && $(GO) vet ./... && $(GO) test -count 1 -timeout $(TIMEOUT) ./...
 

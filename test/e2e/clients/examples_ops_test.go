@@ -27,11 +27,14 @@ history: add=ok sqrt=ok
 tools: calculator
 $`)
 
-// try runs a command in a directory of the repository, with the daemon in its environment.
+// try runs a command in a directory, of the repository where it is relative, with the daemon in its environment.
 func try(t *testing.T, url, dir string, command ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Dir, cmd.WaitDelay = rig.Root()+"/"+dir, 10*time.Second
+	if filepath.IsAbs(dir) {
+		cmd.Dir = dir
+	}
 	cmd.Env = append(cmd.Environ(), "RECURGENT_URL="+url, "RECURGENT_TOKEN="+token, "PYTHONPATH="+rig.Root()+"/clients/python", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1")
 	var said strings.Builder
 	cmd.Stderr = &said
@@ -68,6 +71,32 @@ func TestOpsExamples(t *testing.T) {
 				t.Errorf("it printed\n%swant\n%s", out, sixSteps)
 			}
 		})
+	}
+}
+
+// The example in TypeScript takes them, too, with types generated from the document, and they hold.
+func TestOpsTypeScriptExample(t *testing.T) {
+	packages := rig.Root() + "/.cache/npm-typescript/node_modules"
+	if _, err := os.Stat(packages); err != nil {
+		t.Fatalf("%v: run scripts/ops-install typescript", err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(rig.Root()+"/examples/typescript")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir + "/node_modules"); err != nil { // of somebody who tried it
+		t.Fatal(err)
+	}
+	if err := os.Symlink(packages, dir+"/node_modules"); err != nil {
+		t.Fatal(err)
+	}
+	tool := func(name string, args ...string) {
+		run(t, "", dir, append([]string{packages + "/.bin/" + name}, args...)...)
+	}
+	tool("openapi-typescript", rig.Root()+"/api/openapi.yaml", "--output", "api.d.ts")
+	tool("tsc", "--noEmit", "false", "--outDir", "build")
+	if out := run(t, withToken(t).URL, dir, "node", "build/six_steps.js"); !sixSteps.MatchString(out) {
+		t.Errorf("it printed\n%swant\n%s", out, sixSteps)
 	}
 }
 
