@@ -123,6 +123,19 @@ func TestRunnersAreDiscarded(t *testing.T) {
 	}
 }
 
+// Randomness starts anew with each run in a warm runner, also where a run has used a part of a number.
+func TestRandomnessIsOfOneRun(t *testing.T) {
+	p := gatePool(t, nil)
+	for _, path := range []string{"math/rand", "crypto/rand"} {
+		req := request(program("b := make([]byte, 3)\n_, err := rand.Read(b)\nreturn b, err", path))
+		req.Program.Checksum = path
+		first, second := p.Run(t.Context(), req, &fakeHost{}), p.Run(t.Context(), req, &fakeHost{})
+		if first.Failure != nil || said(first) != said(second) || second.Timing.Gate != 0 {
+			t.Errorf("%s: %s, then %s in %+v", path, said(first), said(second), second.Timing)
+		}
+	}
+}
+
 func TestLoad(t *testing.T) {
 	for _, isolation := range []string{IsolationProgram, IsolationCall} {
 		p := gatePool(t, func(o *Options) { o.Isolation = isolation })

@@ -6,6 +6,7 @@
 package rt
 
 import (
+	randv1 "math/rand"
 	"math/rand/v2"
 	"time"
 )
@@ -21,6 +22,7 @@ type Env struct {
 	now   time.Time
 	reads Reads
 	chaos *rand.ChaCha8
+	v1    *randv1.Rand
 	wait  func(time.Duration)
 }
 
@@ -30,6 +32,7 @@ func (e *Env) OnSleep(wait func(time.Duration)) { e.wait = wait }
 // New returns an Env at the zero time with seed 0.
 func New() *Env {
 	e := &Env{}
+	e.v1 = randv1.New(sourceV1{e})
 	e.Begin(time.Unix(0, 0).UTC(), 0)
 	return e
 }
@@ -46,7 +49,17 @@ func (e *Env) Begin(now time.Time, seed uint64) {
 		}
 	}
 	e.chaos = rand.NewChaCha8(key)
+	e.v1.Seed(0) // it keeps bytes of a number that was read in part
 }
+
+// V1 returns the generator of math/rand's functions. It is the same for all runs, and starts anew with each.
+func (e *Env) V1() *randv1.Rand { return e.v1 }
+
+// sourceV1 makes an Env a source of math/rand.
+type sourceV1 struct{ *Env }
+
+func (s sourceV1) Int63() int64 { return int64(s.Uint64() >> 1) }
+func (s sourceV1) Seed(int64)   {}
 
 func splitmix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15

@@ -37,4 +37,10 @@ func TestEnv(t *testing.T) {
 	if e.Begin(a, 1); e.Reads() != (Reads{}) {
 		t.Error("reads outlive their run")
 	}
+	var first, second [3]byte
+	e.V1().Read(first[:])
+	e.Begin(a, 1)
+	if e.V1().Read(second[:]); first != second {
+		t.Errorf("read %v, and %v in the next run", first, second)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	crand "crypto/rand"
 	"io"
 	"math/big"
-	"math/rand"
 	randv2 "math/rand/v2"
 	"reflect"
 	"time"
@@ -40,7 +39,7 @@ func NewNatives(env *rt.Env) *Natives {
 		"fmt.Scanln":  func(...any) (int, error) { return 0, io.EOF },
 		"fmt.Scanf":   func(string, ...any) (int, error) { return 0, io.EOF },
 	}
-	return &Natives{named, map[string]reflect.Value{"math/rand": reflect.ValueOf(rand.New(&sourceV1{env})), "math/rand/v2": reflect.ValueOf(randv2.New(env))}}
+	return &Natives{named, map[string]reflect.Value{"math/rand": reflect.ValueOf(env.V1()), "math/rand/v2": reflect.ValueOf(randv2.New(env))}}
 }
 
 // Add adds a native under a path and a name with a dot between them.
@@ -58,12 +57,6 @@ func (n *Natives) Find(path, name string) (v any, ok bool) {
 	}
 	return nil, false
 }
-
-type sourceV1 struct{ env *rt.Env }
-
-func (s *sourceV1) Int63() int64   { return int64(s.env.Uint64() >> 1) }
-func (s *sourceV1) Uint64() uint64 { return s.env.Uint64() }
-func (s *sourceV1) Seed(int64)     {}
 
 type reader func([]byte) (int, error)
 

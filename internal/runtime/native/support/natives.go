@@ -2,7 +2,6 @@ package support
 
 import (
 	"io"
-	"math/rand"
 	randv2 "math/rand/v2"
 	"time"
 
@@ -12,25 +11,13 @@ import (
 // env is the clock and the randomness of the run.
 var env = rt.New()
 
-// begin starts a run.
-func begin(now time.Time, seed uint64) {
-	env.Begin(now, seed)
-	Rand = rand.New(source{}) // it keeps bytes of a number that was read in part
-}
-
 // What a program gets in the place of functions and variables of time, math/rand, math/rand/v2, crypto/rand and fmt. The engine's are in package
 // symbols (Natives), with the same results.
 var (
-	Rand             = rand.New(source{})
+	Rand             = env.V1()
 	RandV2           = randv2.New(env)
 	Reader io.Reader = reader{}
 )
-
-type source struct{}
-
-func (source) Int63() int64   { return int64(env.Uint64() >> 1) }
-func (source) Uint64() uint64 { return env.Uint64() }
-func (source) Seed(int64)     {}
 
 type reader struct{}
 

@@ -59,7 +59,7 @@ func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
 }
 
 func (e *engine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic) {
-	begin(now, seed)
+	env.Begin(now, seed)
 	returned := false
 	defer func() {
 		if !returned {
