@@ -593,6 +593,33 @@ func TestMethodValues(t *testing.T) {
 	})
 }
 
+// Where both sides of an operation with assignment can panic, the place is read first. The value of a map's entry comes before its key.
+func TestSides(t *testing.T) {
+	run(t, []row{
+		{"an element", "s[i] += s[j]", "s[i] = s[i] + (s[j])"},
+		{"a field of a pointer", "p.n -= s[j]", "p.n = p.n - (s[j])"},
+		{"one message for both", "p.n += p.kid.n", ""},
+		{"what cannot fail", "s[i] += j; i += s[j]; arr[1] += s[i]; s[i]++; s[i] /= 3", ""},
+		{"operands that cannot fail", "s[i] <<= j; s[i] += j << 2; s[i] += j / 2; s[i] += int(1.5 / float64(j))", ""},
+		{"a quotient and a shift", "s[i] += 1 / j; s[i] |= 1 << j", "s[i] = s[i] + (1 / j); s[i] = s[i] | (1 << j)"},
+		{"a call comes first", "s[i] += f() / j", "moved_1 := f(); s[i] = s[i] + (moved_1 / j)"},
+		{"an assertion comes first", "s[i] += x.(int)", "moved_1 := x.(int); s[i] += moved_1"},
+		{"operands of the place are evaluated once", "p.kids[i].n += s[j]; s[i*2] += s[j]",
+			"moved_1 := p.kids; moved_1[i].n = moved_1[i].n + (s[j]); moved_2 := i * 2; s[moved_2] = s[moved_2] + (s[j])"},
+		{"indexes that are computed come first", "p.kids[s[i]].kids[i/j].n += s[j]",
+			"moved_1 := i / j; moved_2 := p.kids[s[i]].kids; moved_2[moved_1].n = moved_2[moved_1].n + (s[j])"},
+		{"a value type may be an array", "func run[T []int | [1]int](k T) { k[i] += s[j] }", "func run[T []int | [1]int](k T) { k[i] = k[i] + (s[j]) }"},
+		{"parts by statements of their own come first", "s[i] += mi[s[j]]; s[i] += []int{s[j]}[0]; ss[i] += string(rune(s[j]))",
+			"moved_1 := mi[s[j]]; s[i] += moved_1; moved_2 := []int{s[j]}; s[i] = s[i] + (moved_2[0]); moved_3 := string(rune(s[j])); ss[i] += moved_3"},
+		{"a sum of strings is one with its place", "ss[i] += ss[j] + str; s[i] += int((ss[j] + str)[0])",
+			"ss[i] = ss[i] + (ss[j] + str); moved_1 := ss[j] + str; s[i] = s[i] + (int((moved_1)[0]))"},
+		{"the value of an entry", "mi[s[i]] += s[j]; mi[s[i]] = s[j]; p.take(0, 0); mi[i] = s[j]",
+			"moved_1 := s[j]; mi[s[i]] += moved_1; moved_2 := s[j]; mi[s[i]] = moved_2; p.take(0, 0); mi[i] = s[j]"},
+		{"a quotient of an entry", "mi[s[i]] /= s[j]; mi[s[i]] %= s[j]", ""},
+		{"an element that is set", "s[i] = s[j]", ""},
+	})
+}
+
 // A statement whose order cannot be expressed is refused.
 func TestRefusedOrder(t *testing.T) {
 	run(t, []row{

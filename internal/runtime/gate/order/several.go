@@ -14,6 +14,7 @@ import (
 const (
 	atNil   = 1 << iota // nil pointer; all these panics have the same message
 	atIndex             // index out of range
+	atOther             // any other way
 )
 
 // severalFail reports whether an assignment of several values can panic with different messages, depending on the order of evaluation.

@@ -79,8 +79,8 @@ func (o *orderer) assign(a *ast.AssignStmt, moved *[]ast.Stmt) {
 			}
 		}
 	}
-	several := o.severalFail(a)
-	if !several && !o.mixed(all...) {
+	several, sides := o.severalFail(a), o.sidesFail(a)
+	if !several && !sides && !o.mixed(all...) {
 		return
 	}
 	values := o.typesOf(a.Rhs)
@@ -105,6 +105,9 @@ func (o *orderer) assign(a *ast.AssignStmt, moved *[]ast.Stmt) {
 	}
 	if several {
 		o.copyLater(a, values, moved)
+	}
+	if sides {
+		o.firstSide(a, values[0], moved)
 	}
 }
 
