@@ -52,17 +52,22 @@ func (t *errand) importDir(replace bool) error {
 	}
 	refused := 0
 	var rows [][]string
+	var notes []string
 	for _, r := range results {
 		if r.Result == "refused" {
 			refused++
+			notes = append(notes, text.Cell(r.Role)+"."+text.Cell(r.Method)+" is refused: "+r.Reason)
 		}
-		rows = append(rows, []string{r.Role, r.Method, r.Result, r.Reason})
+		rows = append(rows, []string{r.Role, r.Method, r.Result})
 	}
 	if !t.out.human() {
 		err = t.out.value(map[string]any{"methods": results, "missing": append([]string{}, m.Missing...)})
-	} else if err = t.out.table("ROLE METHOD RESULT REASON", rows); err == nil {
+	} else if err = t.out.table("ROLE METHOD RESULT", rows); err == nil {
 		for _, role := range m.Missing {
-			err = errors.Join(err, t.out.line("%s is called and is not in the directory", text.Cell(role)))
+			notes = append(notes, text.Cell(role)+" is called and is not in the directory")
+		}
+		for _, n := range notes {
+			err = errors.Join(err, t.out.line("%s", n))
 		}
 	}
 	if err == nil && refused > 0 {

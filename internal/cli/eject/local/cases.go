@@ -105,9 +105,18 @@ func Check(programs []Program, p Program, c Case) error {
 		}
 		return nil
 	case !got.OK || !equal(c.Expect.Value, got.Value, c.Tolerance):
-		return fmt.Errorf("got %s, want %s", got, c.Expect.Value)
+		return fmt.Errorf("got %s, want %s", got, compact(c.Expect.Value))
 	}
 	return nil
+}
+
+// compact is JSON on one line.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
 }
 
 // String describes the outcome.
