@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -76,7 +77,11 @@ func perform(d *rig.Daemon, k *task) (wrong []string) {
 // asDeclared gives keywords the names that the method's interface has, as a caller does who looks first: a name that it lacks becomes
 // that of the parameter in the same place. Few purposes name their parameters.
 func asDeclared(d *rig.Daemon, k *task, kwargs json.RawMessage) json.RawMessage {
-	shown, _ := d.Get("/v1/tools/" + k.Role + "/methods/" + k.Method)["interface"].(map[string]any)
+	r := d.Send("GET", "/v1/tools/"+k.Role+"/methods/"+k.Method, nil, nil)
+	if r.Status != http.StatusOK {
+		return kwargs // no program was kept
+	}
+	shown, _ := r.Object(d.T)["interface"].(map[string]any)
 	parameters, _ := shown["parameters"].([]any)
 	known := map[string]bool{}
 	var names []string
