@@ -137,21 +137,22 @@ class Client:
         return self.follow("/v1/events", after or "")
 
     def follow(self, path: str, last: str = "") -> Iterator[Event]:
-        """The events behind the id `last`. A lost connection is made again, behind the last event that came; the first one must succeed."""
-        connected, pause = False, FIRST_PAUSE
+        """The events behind the id `last`. A lost connection is made again, behind the last event that came, until the caller stops; where none succeeds at first, only as often as the client retries."""
+        left, pause = self.transport.retries, FIRST_PAUSE
         while True:
             try:
                 for event in self._connection(path, last):
-                    connected, pause = True, FIRST_PAUSE
+                    left, pause = -1, FIRST_PAUSE  # from now on without end
                     if event is not None:
                         last = event.id or last
                         yield event
             except Unreachable:
-                if not connected:
+                if left == 0:
                     raise
             except Problem as refused:
-                if not connected or refused.status not in PASSING:
+                if left == 0 or refused.status not in PASSING:
                     raise
+            left -= 1
             self.transport.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -52,7 +52,7 @@ class Transport:
         self.sleep = sleep
         self._parts = parts
         self._token = token
-        self._retries = retries
+        self.retries = retries
 
     def json(self, request: Request) -> Any:
         return self.send(request).json()
@@ -60,7 +60,7 @@ class Transport:
     def send(self, request: Request) -> Response:
         """Returns the response; a status of 300 or more is a Problem. A refusal that passes is repeated, and a lost reply where the request is repeatable."""
         pause = FIRST_PAUSE
-        for left in range(self._retries, -1, -1):
+        for left in range(self.retries, -1, -1):
             try:
                 return self._once(request)
             except Unreachable:

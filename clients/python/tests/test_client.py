@@ -118,16 +118,16 @@ EVENTS = "GET /v1/calls/call_1/events"
 class Streams(WithDaemon):
     def test_a_stream_goes_on_behind_the_last_event(self) -> None:
         daemon = self.daemon(answer(201, SESSION), answer(202, {"call_id": "call_1"}),
-                             stream("retry: 2000\n\nid: 1\nevent: call.forging\ndata: {\"a\":\ndata: 1}\n\nid: 2\nevent: call.running\ndata: {"),
+                             DROP, stream("retry: 2000\n\nid: 1\nevent: call.forging\ndata: {\"a\":\ndata: 1}\n\nid: 2\nevent: call.running\ndata: {"),
                              DROP, refusal(503, "draining"),
                              stream(": ping\n\nid: 2\nevent: call.running\ndata: {}\n\nid: 3\nevent: call.finished\ndata: {}\n\n"), answer(200, REPLY))
         with daemon.client().role("calculator").add.stream(2, 3) as running:
             self.assertEqual([(e.id, e.type, e.data) for e in running],
                              [("1", "call.forging", {"a": 1}), ("2", "call.running", {}), ("3", "call.finished", {})])
             self.assertEqual(running.reply().value, 5)
-        self.assertEqual(daemon.lines()[1:], [CALLS] + 4 * [EVENTS] + [CALLS])
-        self.assertEqual([asked.headers["Last-Event-ID"] for asked in daemon.asked[2:6]], [None, "1", "1", "1"])
-        self.assertEqual(daemon.asked[1].headers["Idempotency-Key"], daemon.asked[6].headers["Idempotency-Key"])
+        self.assertEqual(daemon.lines()[1:], [CALLS] + 5 * [EVENTS] + [CALLS])
+        self.assertEqual([asked.headers["Last-Event-ID"] for asked in daemon.asked[2:7]], [None, None, "1", "1", "1"])
+        self.assertEqual(daemon.asked[1].headers["Idempotency-Key"], daemon.asked[7].headers["Idempotency-Key"])
 
     def test_a_stream_that_is_left_cancels_its_call(self) -> None:
         daemon = self.daemon(answer(201, SESSION), answer(202, {"call_id": "call_1"}), answer(204))
@@ -144,6 +144,10 @@ class Streams(WithDaemon):
         for refused in refusal(404, "not_found"), refusal(503, "draining"), answer(200, "<html>", Content_Type="text/html"):
             with self.assertRaises(Problem):
                 next(self.daemon(refused).client().events())
+        daemon = self.daemon(DROP)
+        with self.assertRaises(Unreachable):
+            next(daemon.client(retries=2).events())
+        self.assertEqual(len(daemon.asked), 3)
 
     def test_bytes_of_a_stream(self) -> None:
         for text, want in (

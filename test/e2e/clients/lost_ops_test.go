@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -81,19 +82,33 @@ func (c *cutter) next(t *testing.T, ended <-chan string) net.Conn {
 	}
 }
 
-// A call whose connection breaks goes on, and its client gets the reply: the program ran once.
+// programs make one call of shop.slow and print its value, behind the events where they stream.
+var programs = map[string][]string{
+	"python":         {"python3", "-c", "import recurgent; print(recurgent.role('shop').slow(2, 3))"},
+	"python, stream": {"python3", "-c", "import recurgent; s = recurgent.role('shop').slow.stream(2, 3); print(*(e.type for e in s), s.reply().value)"},
+	"go":             {"go", "run", "-C", "../../test/e2e/clients/testdata/lost", "."},
+	"go, stream":     {"go", "run", "-C", "../../test/e2e/clients/testdata/lost", ".", "-stream"},
+}
+
+// inOrder is what the streams print: each event once at most.
+var inOrder = regexp.MustCompile(`^(call\.selected )?(call\.forging )?(call\.gate )?(call\.running )?call\.finished 5 <nil>$`)
+
+// A call whose connection breaks goes on, and its client gets the reply: the program ran once. A stream that breaks goes on
+// without repetitions.
 func TestOpsLostConnection(t *testing.T) {
-	for name, command := range map[string][]string{
-		"go":     {"go", "run", "-C", "../../test/e2e/clients/testdata/lost", "."},
-		"python": {"python3", "-c", "import recurgent; print(recurgent.role('shop').slow(2, 3))"},
-	} {
+	for name, command := range programs {
 		t.Run(name, func(t *testing.T) {
+			language, _, streams := strings.Cut(name, ", ")
+			cut, want := `"slow"`, regexp.MustCompile("^5 <nil>$")
+			if streams {
+				cut, want = "/events HTTP/1.1", inOrder
+			}
 			m := rig.NewModel(t, rig.Script{"shop.slow": {rig.Held(rig.ProgAdd)}})
 			d := rig.Start(t, m)
-			c := newCutter(t, d, `"slow"`)
+			c := newCutter(t, d, cut)
 			printed := make(chan string)
 			go func() {
-				out, err := try(t, "http://"+c.Addr().String(), "clients/"+name, command...)
+				out, err := try(t, "http://"+c.Addr().String(), "clients/"+language, command...)
 				printed <- fmt.Sprint(strings.TrimSpace(out), " ", err)
 			}()
 			first := c.next(t, printed)
@@ -104,8 +119,8 @@ func TestOpsLostConnection(t *testing.T) {
 			for out := ""; out == ""; {
 				select {
 				case out = <-printed:
-					if out != "5 <nil>" {
-						t.Errorf("it printed %s", out)
+					if !want.MatchString(out) {
+						t.Errorf("it printed %s, want %s", out, want)
 					}
 				case <-c.cuts: // and again
 				}

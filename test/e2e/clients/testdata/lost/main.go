@@ -1,12 +1,14 @@
-// Command lost makes one call and prints its value.
+// Command lost makes one call and prints its value, behind its events with -stream.
 package main
 
 import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
 	recurgent "github.com/recurgentd/recurgentd/clients/go"
+	"github.com/recurgentd/recurgentd/clients/go/api"
 )
 
 func main() {
@@ -19,7 +21,15 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	reply, err := session.Call(ctx, "slow", 2, 3)
+	request, err := recurgent.Request("slow", 2, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	send := session.Send
+	if len(os.Args) > 1 {
+		send = func(ctx context.Context, r api.CallRequest) (*recurgent.Reply, error) { return stream(ctx, session, r) }
+	}
+	reply, err := send(ctx, request)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -28,4 +38,18 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Println(sum)
+}
+
+func stream(ctx context.Context, session *recurgent.Session, request api.CallRequest) (*recurgent.Reply, error) {
+	running, err := session.Stream(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	for event, err := range running.Events(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		fmt.Print(event.Type, " ")
+	}
+	return running.Reply(ctx)
 }
