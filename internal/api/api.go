@@ -94,8 +94,8 @@ type Runtime interface {
 	DeleteSignature(ctx context.Context, name, actor string) error
 
 	Truth
-
 	Ready() error
+	Settled() error
 	Version() operator.VersionInfo
 }
 

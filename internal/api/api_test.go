@@ -678,6 +678,27 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// While what was read is not durable no reply shows it; a call's own reply has waited for its own commit.
+func TestUndurableIsNotShown(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, nil)
+	g.fake.unsettled = fmt.Errorf("x: %w", store.ErrReadOnly)
+	session := "/v1/sessions/" + knownSession
+	for _, path := range []string{session, session + "/context", session + "/history", "/v1/sessions", "/v1/calls", "/v1/calls/" + knownCall, "/v1/tools"} {
+		if got := g.ask("GET", path, ""); got.status != 503 || got.json(t)["code"] != codeReadOnly {
+			t.Errorf("GET %s: %d %s", path, got.status, got.body)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/v1/version"} {
+		if got := g.ask("GET", path, ""); got.status != 200 {
+			t.Errorf("GET %s: %d %s", path, got.status, got.body)
+		}
+	}
+	if got := g.ask("POST", session+"/calls", `{"method": "add"}`); got.status != 200 {
+		t.Errorf("a call: %d %s", got.status, got.body)
+	}
+}
+
 func TestRequestIDs(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)

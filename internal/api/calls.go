@@ -176,7 +176,7 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 	h.Set("Location", "/v1/calls/"+callID)
 	h.Set("Preference-Applied", "respond-async")
 	h.Set("Retry-After", "1")
-	return s.send(w, http.StatusAccepted, accepted{callID, q.SessionID, agent.StatusRunning})
+	return s.sendNow(w, http.StatusAccepted, accepted{callID, q.SessionID, agent.StatusRunning})
 }
 
 func (s *server) listCalls(w *reply, r *http.Request) error {

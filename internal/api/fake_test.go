@@ -50,6 +50,7 @@ type fake struct {
 	operation operator.Operation
 	pruned    operator.PruneRequest
 	ready     error
+	unsettled error
 	panics    bool
 }
 
@@ -111,6 +112,8 @@ func (f *fake) Replay(_ context.Context, id string) (operator.ReplayReport, erro
 	return operator.ReplayReport{CallID: id, Replayable: true, Equal: true, Recorded: "value 5", Replayed: "value 5"}, f.known("Replay", id, knownCall)
 }
 func (f *fake) Cancel(id string) error { return f.known("Cancel", id, knownCall) }
+
+func (f *fake) Settled() error { return f.unsettled }
 
 func (f *fake) CallView(_ context.Context, id string) (operator.CallView, error) {
 	o := reply1("calculator", "add").Outcome

@@ -53,6 +53,9 @@ func (s *server) exportHistory(w *reply, r *http.Request, id string, q store.His
 
 // writeLines writes records, one a line, when there is room for them among the large replies.
 func (s *server) writeLines(w *reply, records []json.RawMessage) error {
+	if err := s.run.Settled(); err != nil {
+		return err
+	}
 	size := 0
 	for _, record := range records {
 		size += len(record) + len("\n")

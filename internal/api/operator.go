@@ -164,7 +164,7 @@ func (s *server) readObject(w *reply, r *http.Request) (json.RawMessage, error) 
 }
 
 func (s *server) getVersion(w *reply, _ *http.Request) error {
-	return s.send(w, http.StatusOK, s.run.Version())
+	return s.sendNow(w, http.StatusOK, s.run.Version())
 }
 
 type health struct {
@@ -173,13 +173,13 @@ type health struct {
 
 // healthz answers as long as the process does.
 func (s *server) healthz(w *reply, _ *http.Request) error {
-	return s.send(w, http.StatusOK, health{"ok"})
+	return s.sendNow(w, http.StatusOK, health{"ok"})
 }
 
 func (s *server) readyz(w *reply, _ *http.Request) error {
 	err := s.run.Ready()
 	if err == nil {
-		return s.send(w, http.StatusOK, health{"ready"})
+		return s.sendNow(w, http.StatusOK, health{"ready"})
 	}
 	// Not by problemOf alone: whatever keeps the daemon from being ready is no fault of it.
 	for _, known := range []error{runtime.ErrDraining, store.ErrReadOnly} {

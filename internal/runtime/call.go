@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// Call runs a call and returns once its commit is durable. ctx ends with the client, and the call is then canceled.
+// Call runs a call and returns once its commit is durable; its session's next call begins earlier, when it has its place in the order. ctx ends with the client, and the call is then canceled.
 // An error means that no call took place and nothing was recorded.
 //
 // The phases, each a function that takes the value of the one before:
@@ -70,12 +70,22 @@ func (c *opened) perform(ctx context.Context, timeout time.Duration) (CallResult
 	if err != nil {
 		return c.commit(c.neverStarted(ctx))
 	}
-	defer r.sessions.leave(c.session.ID)
+	c.hasTurn = true
+	defer c.leaveTurn()
 	turn := r.o.Now()
 	c.span.Stage("queue", c.started, turn)
 	done := c.answer(ctx)
 	done.stages.Queue = turn.Sub(c.started)
 	return c.commit(done)
+}
+
+// leaveTurn gives the session's turn to the next call, once. The commit does it as soon as the call has its place in the order, without
+// waiting for the disk: the next call sees what this one changed, and is lost with it if it is lost.
+func (c *opened) leaveTurn() {
+	if c.hasTurn {
+		c.hasTurn = false
+		c.r.sessions.leave(c.session.ID)
+	}
 }
 
 // answer finds the call's answer: by a setter, or by a program that it selects, runs and judges.

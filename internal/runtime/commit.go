@@ -58,7 +58,7 @@ func (a *answered) persist() (CallResult, error) {
 		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.id, err)
 	}
 	commit := store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
-		Tools: a.toolChanges(), Outcome: a.outcome, Key: a.key}
+		Tools: a.toolChanges(), Outcome: a.outcome, Key: a.key, Ordered: a.leaveTurn}
 	commit.Pattern = a.pattern(n, commit.Record.Timestamp)
 	if a.kept {
 		commit.Effects = a.last.result.Effects.Journal

@@ -55,6 +55,7 @@ type opened struct {
 	weakBelow atomic.Int32 // weak successes among the calls below it
 	deadline  time.Time    // of the whole call; zero for none
 	cancel    context.CancelCauseFunc
+	hasTurn   bool // of its session; used by the goroutine that runs the call only
 	progress  progress.Log
 	span      *telemetry.Span // nil without traces
 }

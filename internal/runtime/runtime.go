@@ -127,6 +127,9 @@ func (r *Runtime) Stop(ctx context.Context) error {
 // Life returns a context that ends, with its cause, when the Runtime stops.
 func (r *Runtime) Life() context.Context { return r.life }
 
+// Settled returns when everything that was read so far is durable: see store.Store.
+func (r *Runtime) Settled() error { return r.o.Store.Settled() }
+
 // Feed announces every committed call.
 func (r *Runtime) Feed() *progress.Feed { return &r.feed }
 

@@ -117,6 +117,9 @@ func (m *Memory) Ready() error {
 	return m.writable(context.Background())
 }
 
+// Settled is part of Store: what is applied lasts as long as the process.
+func (m *Memory) Settled() error { return nil }
+
 // Stats is part of Store.
 func (m *Memory) Stats() Stats {
 	m.mu.Lock()

@@ -12,6 +12,16 @@ import (
 
 // CommitCall is part of Namespace.
 func (n *memoryNamespace) CommitCall(ctx context.Context, c *CallCommit) error {
+	if err := n.commitCall(ctx, c); err != nil {
+		return err
+	}
+	if c.Ordered != nil {
+		c.Ordered()
+	}
+	return nil
+}
+
+func (n *memoryNamespace) commitCall(ctx context.Context, c *CallCommit) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {

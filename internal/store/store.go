@@ -42,6 +42,9 @@ type Store interface {
 
 	// Ready returns nil, or why the store cannot take writes now.
 	Ready() error
+	// Settled returns when everything that readers have been shown so far is as durable as its commits promise. Readers see a call from its
+	// place in the order on, which is before it is durable: who shows others what it read waits here first. The error is ErrReadOnly.
+	Settled() error
 	// Stats are figures for metrics; cheap.
 	Stats() Stats
 	// Watch calls changed for every change of an artifact, a tool or the policy, in order, from now on until the
@@ -55,7 +58,7 @@ type Store interface {
 // Namespace is everything that one namespace holds: nothing of another can be read or changed through it. It is safe
 // for concurrent use. Values that it returns are shared: they must not be changed. Methods that write return after the
 // change is durable; an error means that nothing was changed, except when the context ended while the change was being
-// written.
+// written, and for a call whose sync failed (ErrReadOnly): that is kept if the store recovers.
 type Namespace interface {
 	Sessions
 	Calls
@@ -139,6 +142,10 @@ type CallCommit struct {
 	Effects   json.RawMessage // the effect journal, opaque to the store
 	Content   *Content
 	Key       *Idempotent // Reply is taken from the field above
+
+	// Ordered is called by CommitCall, before it returns, once the call has its place in the order of commits and readers see it: what reads
+	// it now and is committed later is lost with it if it is lost. nil: nobody asks.
+	Ordered func()
 }
 
 // ToolChange is a change of the registry. It creates the tool when it is unknown and Register is set.

@@ -148,5 +148,5 @@ func (o *Operator) callsAfter(ctx context.Context, after string) ([]agent.LogEnt
 		q.Before = entries[len(entries)-1].CallID
 	}
 	slices.Reverse(newest)
-	return newest, nil
+	return newest, o.o.Store.Settled()
 }

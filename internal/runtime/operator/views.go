@@ -23,6 +23,9 @@ func (o *Operator) CallView(ctx context.Context, callID string) (CallView, error
 		return CallView{LogEntry: filled(e)}, nil
 	}
 	got, err := o.store.Call(ctx, callID)
+	if err == nil {
+		err = o.o.Store.Settled()
+	}
 	if err != nil {
 		return CallView{}, err
 	}

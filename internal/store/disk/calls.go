@@ -159,8 +159,17 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 			return err
 		}
 	}
-	if err := p.n.commit(ctx, &commit{entry: e, tail: w.Buf, late: p.n.o.Interval > 0 && !adopts(c)}); err != nil {
+	late := !adopts(c)
+	if err := p.n.commit(ctx, &commit{entry: e, tail: w.Buf, late: late}); err != nil {
 		return err
+	}
+	if c.Ordered != nil {
+		c.Ordered()
+	}
+	if late && p.n.o.Interval == 0 {
+		if err := p.n.sequencer.await(e.lsn); err != nil {
+			return err
+		}
 	}
 	if e.Record != nil {
 		c.Record.Seq = e.Seq

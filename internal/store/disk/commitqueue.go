@@ -10,7 +10,7 @@ type commit struct {
 	entry *entry
 	tail  []byte // of a call: its encoded entry behind the assigned figures
 	alone bool   // must not share its batch
-	late  bool   // may be acknowledged before it is synced
+	late  bool   // is applied before it is synced
 	// check sees the state just before the entry, in its turn. It may refuse, and complete the entry.
 	check func() error
 

@@ -2,15 +2,16 @@
 // commits durable, and readable files (JSON documents, and JSON lines by package jsonl), which are written after it.
 //
 // An acknowledged commit survives a kill and a power cut: its journal entry is on disk first, and is replayed onto
-// the files when the store is opened again. Commits that wait at the same time share one fsync. The files lag by at
+// the files when the store is opened again. Commits that wait at the same time share one fsync. Readers see a call before its entry is synced,
+// and what follows from it is behind it in the journal; any other change they see afterwards. The files lag by at
 // most a second (usage figures by a minute) and are complete after Close. A file that cannot be read is moved aside, to
 // <name>.corrupt-<time>, and counted, and the store opens. One process locks the directory.
 //
 // Costs do not grow with what is stored: sessions, histories and artifacts are read on demand and kept
 // in bounded caches. Only the registry and a few figures of each artifact are held in memory in full.
 //
-// With Options.Interval calls are acknowledged before their entries are synced. A power cut then takes at most the newest calls of an interval:
-// each entry says from where on the entries before it were not known to be on disk, so that the replay can distinguish a missing tail, which
+// With Options.Interval calls are acknowledged before their entries are synced. A power cut then takes at most the newest calls of an interval.
+// Each entry says from where on the entries before it were not known to be on disk, so that the replay can distinguish a missing tail, which
 // it drops whole, from damage. Files are written only after the journal is synced, and so are never ahead of it.
 //
 // # Parts

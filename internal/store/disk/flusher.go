@@ -71,7 +71,7 @@ func (f *flusher) round(full bool) {
 		err = f.sequencer.reopen()
 	}
 	write := f.sync
-	if full || f.sequencer.lost() {
+	if full {
 		write = f.writeCheckpoint
 	}
 	if err = errors.Join(err, write()); err != nil {

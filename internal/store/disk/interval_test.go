@@ -181,7 +181,7 @@ func goesOn(t *testing.T, f *vfstest.FS, what string) {
 	}
 }
 
-// TestIntervalFaults fails each operation once. The store recovers by itself, and then has everything that it acknowledged on disk, also
+// TestIntervalFaults fails each operation once, of every other one while calls wait for their syncs. The store recovers by itself, and then has everything that it acknowledged on disk, also
 // calls whose sync failed.
 func TestIntervalFaults(t *testing.T) {
 	t.Parallel()
@@ -196,18 +196,20 @@ func TestIntervalFaults(t *testing.T) {
 			}
 			return nil, false
 		}
-		faultyLate(t, f, fmt.Sprintf("operation %d (%s)", n, ops[n-1]))
+		faultyLate(t, f, time.Duration(n%2)*maxInterval, fmt.Sprintf("operation %d (%s)", n, ops[n-1]))
 	}
 }
 
-func faultyLate(t *testing.T, f *vfstest.FS, what string) {
+func faultyLate(t *testing.T, f *vfstest.FS, interval time.Duration, what string) {
 	t.Helper()
 	at := simStart
 	now := func() time.Time { return at }
 	var s *testStore
 	for s == nil {
 		var err error
-		if s, err = openStore(t, "sim", intervalOptions(t, f, now)); err != nil && !errors.Is(err, vfstest.ErrInjected) {
+		o := simOptions(t, f, now)
+		o.Interval = interval
+		if s, err = openStore(t, "sim", o); err != nil && !errors.Is(err, vfstest.ErrInjected) {
 			t.Fatalf("%s: open: %v", what, err)
 		}
 	}

@@ -35,9 +35,9 @@ type sequencer struct {
 	commits, fsyncs, written atomic.Int64
 }
 
-// commit makes the entry durable together with those that wait beside it, and applies it. One of those who wait leads:
-// it writes the batch of all while the next one gathers. So a single client pays one fsync and no switch of goroutines,
-// and many share one.
+// commit gives the entry its place in the journal together with those that wait beside it, and applies it. One of those who wait leads:
+// it writes the batch of all while the next one gathers. The entry is durable then, unless it is late: see await. So a single client pays
+// one fsync and no switch of goroutines, and many share one.
 //
 // When ctx ends while the entry waits for its batch, the entry is withdrawn. Once its batch is being written the
 // outcome is decided and commit waits for it.
@@ -84,7 +84,7 @@ func (s *sequencer) process(batch []*commit) {
 	}
 	if sync {
 		s.fsyncs.Add(1)
-	} else if s.timer == nil {
+	} else if s.timer == nil && s.o.Interval > 0 {
 		s.timer = time.AfterFunc(s.o.Interval, func() {
 			if err := s.settle(); err != nil {
 				s.health.fail(err)
@@ -105,11 +105,29 @@ func (s *sequencer) process(batch []*commit) {
 // settle syncs the entries of the journal that are not on disk yet.
 func (s *sequencer) settle() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.stopTimer()
-	before := s.journal.Durable()
-	err := s.journal.Sync()
-	if err == nil && s.journal.Durable() > before {
+	last := s.journal.Next() - 1
+	s.mu.Unlock()
+	return s.await(last)
+}
+
+// await returns when the entries up to lsn, which readers see already, are durable. When their sync fails a new segment is tried. When that
+// fails too the error is store.ErrReadOnly, and only the store's recovery decides whether they are kept.
+func (s *sequencer) await(lsn uint64) error {
+	err := s.sync(lsn)
+	if err == nil {
+		return nil
+	}
+	s.health.fail(err)
+	if s.reopen() == nil && s.sync(lsn) == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: whether the change is kept is known when it can: %w", store.ErrReadOnly, err)
+}
+
+func (s *sequencer) sync(lsn uint64) error {
+	synced, err := s.journal.Sync(lsn)
+	if synced {
 		s.fsyncs.Add(1)
 	}
 	return err
@@ -226,7 +244,7 @@ func (s *sequencer) close() bool {
 	return true
 }
 
-// reopen gives the journal a new segment after a write failed.
+// reopen gives the journal a new segment after a write or a sync failed.
 func (s *sequencer) reopen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +258,7 @@ func (s *sequencer) reopen() error {
 func (s *sequencer) recovered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed && s.journal.Writable() && !s.journal.Lost() {
+	if !s.closed && s.journal.Writable() {
 		s.health.recovered()
 	}
 }
@@ -255,18 +273,10 @@ func (s *sequencer) rotate() error {
 	return s.journal.Rotate()
 }
 
-// lost reports whether acknowledged entries are in memory only.
-func (s *sequencer) lost() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.journal.Lost()
-}
-
-// cut drops the segments that hold only entries up to lsn, which the files have: no entry is missed any more.
+// cut drops the segments that hold only entries up to lsn.
 func (s *sequencer) cut(lsn uint64) []wal.Segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.journal.Found()
 	return s.journal.Cut(lsn)
 }
 

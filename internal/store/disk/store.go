@@ -145,6 +145,20 @@ func (s *Store) all() []*namespace {
 // Ready is part of store.Store.
 func (s *Store) Ready() error { return s.health.ready() }
 
+// Settled is part of store.Store. With an interval it waits for nothing.
+func (s *Store) Settled() error {
+	if s.o.Interval > 0 {
+		return nil
+	}
+	s.mu.RLock()
+	last := s.applied
+	s.mu.RUnlock()
+	if err := s.sequencer.sync(last); err != nil {
+		return fmt.Errorf("%w: what was read is not durable: %w", store.ErrReadOnly, err)
+	}
+	return nil
+}
+
 // Stats is part of store.Store.
 func (s *Store) Stats() store.Stats {
 	all := s.all()

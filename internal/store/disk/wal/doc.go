@@ -1,5 +1,5 @@
-// Package wal is a write-ahead log: numbered entries of arbitrary bytes, written in batches. A batch that Write has accepted
-// survives a kill and a power cut; any other is missing as a whole.
+// Package wal is a write-ahead log: numbered entries of arbitrary bytes, written in batches. A batch that was synced, by Write
+// or by Sync, survives a kill and a power cut; any other may be missing, as a whole.
 //
 // The log is a sequence of segments, <dir>/<number of the first entry>.wal. A segment is a sequence of frames. One frame
 // is one batch and reaches the disk with one fsync:
@@ -8,11 +8,12 @@
 //	payload: for each entry its length as a uvarint and its bytes
 //
 // all little-endian. Entries are numbered 1, 2, 3 and so on; the number is also called the log sequence number (lsn).
-// A frame is written only after the one before it is on disk. So a bad frame followed by a good one is damage, and a
-// bad frame at the end is a batch that a crash interrupted.
+// A bad frame at the end is a batch that a crash interrupted. One that is followed by a good frame is damage if it was synced, which the
+// entries behind it say: see package disk.
 //
 // The number in a segment's name invalidates the entries of older segments from that number on. That is how a batch
-// whose fsync failed, and which was therefore refused, stays refused.
+// whose fsync failed, and which was therefore refused, stays refused. Batches that were accepted before their sync failed are written anew,
+// at the beginning of such a segment.
 //
 // The package knows neither what the entries mean nor when they are no longer needed.
 package wal
