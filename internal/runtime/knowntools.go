@@ -21,7 +21,7 @@ const (
 )
 
 // knownTools are the tools that can matter for the task, best-ranked first: the call's own role, those that share a word
-// with the task, and up to three of the best others.
+// with the task, and up to three of the best others, those that say what they are for before those that do not.
 func (c *selected) knownTools(ctx context.Context) []prompt.Tool {
 	limit := c.policy.KnownToolsPromptLimit
 	if limit == 0 {
@@ -85,7 +85,7 @@ func (c *selected) taskWords() map[string]bool {
 
 // relatedTools selects at most limit of the ranked tools, in their order.
 func relatedTools(ranked []store.RankedTool, own string, task map[string]bool, limit int) []store.RankedTool {
-	var related, others []store.RankedTool
+	var related, others, silent []store.RankedTool
 	for _, t := range ranked {
 		if t.Tool.Role == own || relates(task, t.Tool.Role, t.Tool.Purpose) || slices.ContainsFunc(t.Methods[:min(len(t.Methods), maxConsidered)], func(m string) bool { return relates(task, m) }) {
 			if related = append(related, t); len(related) == limit {
@@ -93,10 +93,14 @@ func relatedTools(ranked []store.RankedTool, own string, task map[string]bool, l
 			}
 			continue
 		}
-		if len(others) < maxUnrelated {
+		switch {
+		case t.Tool.Purpose == "":
+			silent = append(silent, t)
+		case len(others) < maxUnrelated:
 			others = append(others, t)
 		}
 	}
+	others = append(others, silent...) // which say the least
 	add := min(max(0, maxUnrelated-len(related)), len(others), limit-len(related))
 	chosen := append(related, others[:add]...)
 	return slices.DeleteFunc(slices.Clone(ranked), func(t store.RankedTool) bool {

@@ -33,8 +33,8 @@ func TestRelatedTools(t *testing.T) {
 	for _, c := range []struct{ own, task, want string }{
 		{"movie night", "suggest", "thing_0 thing_3 thing_500"},
 		{"film club", "a movie for all members", "thing_3 thing_500 film club"},
-		{"tax", "income", "thing_0 thing_1 thing_2"},
-		{"the list", "get all values", "thing_0 thing_1 thing_2"},
+		{"tax", "income", "thing_0 thing_1 thing_3"},
+		{"the list", "get all values", "thing_0 thing_1 thing_3"},
 	} {
 		if got := roles(c.own, c.task, 12); got != c.want {
 			t.Errorf("%s, %s: got %s, want %s", c.own, c.task, got, c.want)
@@ -43,7 +43,11 @@ func TestRelatedTools(t *testing.T) {
 	if got := roles("thing", "x", 12); got != "thing_0 thing_1 thing_2 thing_3 thing_4 thing_5 thing_6 thing_7 thing_8 thing_9 thing_10 thing_11" {
 		t.Errorf("got %s", got)
 	}
-	if got := roles("tax", "income", 1); got != "thing_0" {
+	ranked[700].Tool.Purpose = "counts rain drops" // of the unrelated the one that says what it is for
+	if got := roles("tax", "income", 12); got != "thing_0 thing_3 thing_700" {
+		t.Errorf("got %s", got)
+	}
+	if got := roles("tax", "income", 1); got != "thing_3" {
 		t.Errorf("got %s", got)
 	}
 	if got := relatedTools(nil, "x", nil, 12); len(got) != 0 {
