@@ -95,6 +95,9 @@ func dockerfile(t *testing.T, instruction string) []string {
 	}
 	var values []string
 	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(line, "FROM ") {
+			values = nil // of the last stage, which is the plain image
+		}
 		if v, ok := strings.CutPrefix(line, instruction+" "); ok {
 			values = append(values, strings.TrimSpace(v))
 		}
