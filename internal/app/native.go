@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -24,7 +25,7 @@ func FindNative(setting string, level sandbox.Level) (found native.Toolchain, wh
 	case setting == native.SettingOff:
 		return found, "--native is off", nil
 	case errors.Is(err, native.ErrOff):
-		return found, errors.Unwrap(err).Error(), nil
+		return found, strings.TrimPrefix(err.Error(), native.ErrOff.Error()+": "), nil
 	case err != nil:
 		return found, "", refuse("native", "%s", err)
 	case level == sandbox.LevelProcess:
