@@ -37,7 +37,8 @@ var allowed = map[string][]string{
 	"internal/runtime/gate":            {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/gate/report":     {}, // the daemon reads it
 	"internal/runtime/gate/rt":         {}, // native executables consist of it too
-	"internal/runtime/sandbox":         {"internal/runtime/gate/report", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/fetch":           {"internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/sandbox":         {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/agent"},
 	"internal/runtime/sandbox/serve":   {"internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/sandbox/policy":  {"internal/runtime/sandbox/wire"},
 	"internal/runtime/sandbox/probe":   {},

@@ -295,6 +295,6 @@ func (o *Options) SandboxOptions() sandbox.Options {
 	so.RunnerCPU = max(so.RunnerCPU, 4*o.CallTimeout) // a call is bounded by its own deadline, not by its runner's life
 	so.RunnerMemory = int64(o.RunnerMemory)
 	so.Dir = o.DataDir
-	so.Isolation, so.Require, so.Engine, so.FetchAllow, so.Log = o.Isolation, o.SandboxRequire, o.Engine, o.FetchAllow, o.Logger
+	so.Isolation, so.Require, so.Engine, so.Log = o.Isolation, o.SandboxRequire, o.Engine, o.Logger
 	return so
 }

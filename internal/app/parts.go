@@ -99,7 +99,13 @@ func (a *App) openProvider(o Options) (provider.Provider, error) {
 }
 
 func (a *App) openSandbox(o Options) (*sandbox.Pool, error) {
-	p, err := sandbox.New(o.SandboxOptions())
+	client, err := a.openFetch(o)
+	if err != nil {
+		return nil, err
+	}
+	so := o.SandboxOptions()
+	so.Fetch = client
+	p, err := sandbox.New(so)
 	if err != nil {
 		return nil, err
 	}

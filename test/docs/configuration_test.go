@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -126,6 +127,7 @@ func shown(value string) string {
 // limits is the one table of limits, from the code's own figures.
 func limits() [][3]string {
 	box, run, model, policy, web := sandbox.DefaultOptions(), runtime.DefaultOptions(), provider.DefaultOpenAIOptions(), agent.DefaultPolicy(), api.DefaultOptions()
+	fetches := fetch.DefaultOptions()
 	// A cold call at worst: each of its programs may be asked for as often as payloads are asked again, and each of these
 	// requests may be tried several times.
 	programs := 1 + policy.GuardrailRecoveryBudget + policy.ExecutionRepairBudget + policy.OutcomeRepairBudget
@@ -161,8 +163,8 @@ func limits() [][3]string {
 		{"runners at once, where a control group or the user's limit bounds threads", fmt.Sprintf("what is left of that limit, less 48 and 2 a CPU, by %d", sandbox.RunnerTasks), "client calls wait; a nested call ends in `resource_exhausted`"},
 		{"life of a runner", fmt.Sprintf("%d calls, %s, %s of CPU, %s idle", box.RunnerCalls, box.RunnerAge, box.RunnerCPU, box.Idle), "replaced"},
 		{"host calls of one call", fmt.Sprintf("%d; %s of parameters and answers", box.MaxAsks, size(int(box.MaxHostBytes))), "`resource_exhausted`"},
-		{"fetches of one call", fmt.Sprintf("%d, each at most %s", box.MaxFetches, box.FetchTimeout), "an error that the program sees"},
-		{"fetches at once in the daemon", fmt.Sprint(box.Fetches), "they wait"},
+		{"fetches of one call", fmt.Sprintf("%d, each at most %s", box.MaxFetches, fetches.Timeout), "an error that the program sees"},
+		{"fetches at once in the daemon", fmt.Sprint(fetches.Parallel), "they wait"},
 		{"effect journal of a call", size(box.MaxJournal), "the call is not replayable"},
 		{"depth of nested calls", fmt.Sprintf("%d (policy)", policy.DelegationDepth), "`budget_exceeded`"},
 		{"nested calls of a root call", fmt.Sprintf("%d (policy)", policy.NestedCallBudget), "`budget_exceeded`"},

@@ -224,29 +224,6 @@ func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMe
 	return plain(json.Marshal(outcome))
 }
 
-func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
-	var q recurgent.Request
-	if json.Unmarshal(params, &q) != nil {
-		return nil, denied("fetch: bad parameters")
-	}
-	if len(x.fetches) >= x.pool.opts.MaxFetches {
-		return nil, denied("fetch: too many fetches in one call")
-	}
-	if x.req.NoFetch {
-		x.fetches = append(x.fetches, Fetch{URL: safeURL(q.URL), ErrorKind: fetchDenied, Mode: "live"})
-		return nil, denied("fetch: this run may not fetch")
-	}
-	var response *recurgent.Response
-	var note Fetch
-	var refusal *recurgent.Failure
-	x.wait(func() { response, note, refusal = x.pool.fetcher.fetch(ctx, q) })
-	x.fetches = append(x.fetches, note)
-	if refusal != nil {
-		return nil, refusal
-	}
-	return plain(json.Marshal(response))
-}
-
 // result makes the Result of an answer.
 func (x *exchange) result(a *wire.Answer) Result {
 	x.journal.clock, x.journal.randomness = a.Clock, a.Randomness

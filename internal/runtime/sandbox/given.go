@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -24,7 +25,7 @@ func Journalled(journal json.RawMessage) Given {
 	for i := range form.Asks {
 		var q recurgent.Request
 		if e := &form.Asks[i]; e.Op == wire.OpFetch && !e.Same && json.Unmarshal(e.Params, &q) == nil {
-			g.Fetched = append(g.Fetched, safeURL(q.URL))
+			g.Fetched = append(g.Fetched, fetch.SafeURL(q.URL))
 		}
 	}
 	return g

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -41,9 +42,7 @@ type Options struct {
 
 	Dir string // where the runners' program may be put, in a file without a name; "" for memory only
 
-	FetchAllow   []string      // hosts that programs may fetch: host, host:port or *.domain, which may be private or http; none: any public https address
-	FetchTimeout time.Duration // of one fetch, redirects included
-	Fetches      int           // fetches at once
+	Fetch *fetch.Client // performs the fetches of programs, and stays the caller's; nil denies them
 
 	Log zerolog.Logger // of runners' deaths and of confinement
 }
@@ -55,7 +54,7 @@ func DefaultOptions() Options {
 		Runners: n, Waiting: 8 * n, Blank: 2, Isolation: IsolationProgram, Require: "auto", Engine: report.EngineAuto,
 		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxFetches: 32, MaxSource: 64 << 10, MaxHostBytes: 128 << 20,
 		Memory: 256 << 20, RunnerMemory: 512 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour, RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
-		FetchTimeout: 20 * time.Second, Fetches: 16, Log: zerolog.Nop(),
+		Log: zerolog.Nop(),
 	}
 }
 
@@ -85,7 +84,6 @@ func (o *Options) validate() error {
 		{"MaxHostBytes", o.MaxHostBytes, 1},
 		{"Memory", o.Memory, 128 << 20}, {"RunnerCalls", int64(o.RunnerCalls), 1}, {"RunnerAge", int64(o.RunnerAge), 1},
 		{"RunnerCPU", int64(o.RunnerCPU), int64(time.Second)}, {"Idle", int64(o.Idle), 1},
-		{"FetchTimeout", int64(o.FetchTimeout), 1}, {"Fetches", int64(o.Fetches), 1},
 	} {
 		if f.value < f.min {
 			return fmt.Errorf("sandbox: %s is %d, the least is %d", f.name, f.value, f.min)
@@ -101,11 +99,6 @@ func (o *Options) validate() error {
 	case "auto", string(LevelFull), string(LevelReduced), string(LevelProcess):
 	default:
 		return fmt.Errorf("sandbox: Require %q is none of auto, full, reduced, process", o.Require)
-	}
-	for _, h := range o.FetchAllow {
-		if _, err := parseHostRule(h); err != nil {
-			return fmt.Errorf("sandbox: FetchAllow: %w", err)
-		}
 	}
 	return nil
 }

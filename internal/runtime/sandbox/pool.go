@@ -21,7 +21,6 @@ type Pool struct {
 	images       []*image // what runners can be started from, the preferred one first
 	image        *image   // of these the one that they are started from; set once by the canary
 	admission    *admission
-	fetcher      *fetcher
 	status       Status
 	killing      bool              // forbidden system calls kill (tests)
 	namespaces   map[string]string // the daemon's own
@@ -72,10 +71,6 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	fetcher, err := newFetcher(&o)
-	if err != nil {
-		return nil, err
-	}
 	sealInherited()
 	most, tasks, err := mostRunners(2*o.Waiting+o.mostWarm()+o.Blank, h.room)
 	if err != nil {
@@ -84,7 +79,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	threads.Reserve(daemonThreads())
 	// Where the system allows few processes, half of them are for nested calls, which never wait.
 	waiting := min(o.Waiting, most/2)
-	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), fetcher: fetcher, most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
+	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
 	p.namespaces, p.killing, p.readyTimeout = wire.Namespaces(), h.kill, readyTimeout
 	p.confinement = sync.OnceValues(func() (*wire.Confinement, error) { return policy.Confinement(h.kill) })
 	if h.ready > 0 {
@@ -283,6 +278,5 @@ func (p *Pool) Close() error {
 	for _, i := range p.images {
 		i.close()
 	}
-	p.fetcher.close()
 	return nil
 }

@@ -12,12 +12,11 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -89,32 +88,7 @@ type Effects struct {
 }
 
 // Fetch is one request that the daemon performed for the program.
-type Fetch struct {
-	URL       string `json:"url"`                  // final, without user info
-	Status    int    `json:"status"`               // 0 when there was no answer
-	ErrorKind string `json:"error_kind,omitempty"` // dns, refused, timeout, denied, too_large, network
-	FetchedAt string `json:"fetched_at"`
-	Shape     string `json:"shape,omitempty"` // a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
-	Mode      string `json:"mode"`            // live or recorded
-
-	Asked string `json:"-"` // the URL that the program asked for, where redirects led to another one
-
-	// Evidence for the model, never sent anywhere else.
-	Outline     string `json:"-"` // the shape in words
-	ContentType string `json:"-"`
-	Bytes       int    `json:"-"` // of the body
-	Sample      string `json:"-"` // the body's first 2 KiB, valid UTF-8
-}
-
-// maxSample bounds Fetch.Sample.
-const maxSample = 2 << 10
-
-// describe fills in the properties of the response.
-func (f *Fetch) describe(r *recurgent.Response) {
-	f.Status, f.FetchedAt, f.ContentType, f.Bytes = r.Status, r.FetchedAt, r.Header["Content-Type"], len(r.Body)
-	f.Shape, f.Outline = describeShape(f.ContentType, r.Body)
-	f.Sample = strings.ToValidUTF8(r.Body[:min(len(r.Body), maxSample)], "")
-}
+type Fetch = fetch.Note
 
 // Timing says how long each stage of a run took.
 type Timing struct{ Queue, Spawn, Gate, Run, Host time.Duration }

@@ -1,4 +1,4 @@
-package sandbox
+package fetch
 
 import (
 	"crypto/sha256"
@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
 // shapeOf is a fingerprint of a body's shape, which stays the same while only its content changes: of JSON the keys
@@ -137,29 +134,4 @@ func elementNames(s string) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// recordedFetch is the note of a fetch that was served from a journal.
-func recordedFetch(params json.RawMessage, e *journalEntry) Fetch {
-	var q recurgent.Request
-	var r recurgent.Response
-	note := Fetch{Mode: "recorded"}
-	if json.Unmarshal(params, &q) == nil {
-		note.URL = safeURL(q.URL)
-		note.Asked = note.URL
-	}
-	if e.Error != nil {
-		note.ErrorKind = fetchNetwork
-		switch e.Error.Type {
-		case agent.ErrDenied:
-			note.ErrorKind = fetchDenied
-		case agent.ErrResourceExhausted:
-			note.ErrorKind = fetchTooLarge
-		}
-		return note
-	}
-	if json.Unmarshal(e.Result, &r) == nil {
-		note.describe(&r)
-	}
-	return note
 }

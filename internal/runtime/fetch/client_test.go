@@ -1,4 +1,4 @@
-package sandbox
+package fetch
 
 import (
 	"compress/gzip"
@@ -79,15 +79,18 @@ func site(t *testing.T) (*httptest.Server, string) {
 	return s, u.Host
 }
 
-func testFetcher(t *testing.T, allow ...string) *fetcher {
+func testClient(t *testing.T, allow ...string) *Client {
+	return clientWith(t, DefaultOptions(), allow...)
+}
+
+func clientWith(t *testing.T, o Options, allow ...string) *Client {
 	t.Helper()
-	o := DefaultOptions()
-	o.FetchAllow = allow
-	f, err := newFetcher(&o)
+	transport, err := NewTransport(TransportOptions{Allow: allow, Timeout: o.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	t.Cleanup(transport.Close)
+	return New(transport, o)
 }
 
 // TestFetchPolicy: by default any public https address, no other; the address counts, not the name that leads there.
@@ -113,7 +116,7 @@ func TestFetchPolicy(t *testing.T) {
 		}
 	}()
 	port := listener.Addr().(*net.TCPAddr).Port
-	open := testFetcher(t)
+	open := testClient(t)
 	for _, address := range []string{
 		s.URL + "/plain", "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1:70/", "/etc/passwd", "", "://", "https://", "http:///x",
 		fmt.Sprintf("https://127.0.0.1:%d/", port), fmt.Sprintf("https://localhost:%d/", port), fmt.Sprintf("https://localhost.:%d/", port),
@@ -123,8 +126,8 @@ func TestFetchPolicy(t *testing.T) {
 		"https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/", "https://192.168.0.1/", "https://172.16.0.1/", "https://100.64.0.1/", "https://[fd00::1]/",
 		"https://[fe80::1]/", "https://[64:ff9b::7f00:1]/", "https://224.0.0.1/", "https://255.255.255.255/", "https://192.0.2.1/", "https://198.18.0.1/",
 	} {
-		_, note, refused := open.fetch(t.Context(), recurgent.Request{URL: address})
-		if refused == nil || refused.Type != "denied" && note.ErrorKind != fetchDNS {
+		_, note, refused := open.Do(t.Context(), Caller{}, recurgent.Request{URL: address})
+		if refused == nil || refused.Type != "denied" && note.ErrorKind != KindDNS {
 			t.Errorf("%s: %+v %+v", address, refused, note)
 		}
 	}
@@ -134,13 +137,13 @@ func TestFetchPolicy(t *testing.T) {
 		t.Errorf("%d connections reached the loopback address", knocks)
 	}
 
-	named := testFetcher(t, host)
-	if r, _, refused := named.fetch(t.Context(), recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
+	named := testClient(t, host)
+	if r, _, refused := named.Do(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
 		t.Errorf("a named host: %v %+v", refused, r)
 	}
 	for _, address := range []string{fmt.Sprintf("http://127.0.0.1:%d/", port), "https://example.com/", s.URL + "/to?u=" + url.QueryEscape(fmt.Sprintf("http://127.0.0.1:%d/", port)),
 		s.URL + "/to?u=https://169.254.169.254/", s.URL + "/to?u=file:///etc/passwd"} {
-		if _, _, refused := named.fetch(t.Context(), recurgent.Request{URL: address}); refused == nil || refused.Type != "denied" {
+		if _, _, refused := named.Do(t.Context(), Caller{}, recurgent.Request{URL: address}); refused == nil || refused.Type != "denied" {
 			t.Errorf("%s with only %s named: %+v", address, host, refused)
 		}
 	}
@@ -180,7 +183,7 @@ func TestHostRules(t *testing.T) {
 // TestFetchBounds: sizes, redirects, time, headers; what goes wrong is named by kind.
 func TestFetchBounds(t *testing.T) {
 	s, host := site(t)
-	f := testFetcher(t, host, "127.0.0.1:1", "nowhere.invalid")
+	f := testClient(t, host, "127.0.0.1:1", "nowhere.invalid")
 	for _, c := range []struct {
 		q            recurgent.Request
 		body, kind   string
@@ -192,31 +195,31 @@ func TestFetchBounds(t *testing.T) {
 		{q: recurgent.Request{URL: "/gzip"}, body: "unpacked", status: 200},
 		{q: recurgent.Request{URL: "/bytes"}, body: "a\uFFFDb", status: 200},
 		{q: recurgent.Request{URL: "/hop/3", Header: map[string]string{"Authorization": "Bearer x"}}, body: "arrived auth=Bearer x", status: 200},
-		{q: recurgent.Request{URL: "/hop/4"}, kind: fetchDenied},
-		{q: recurgent.Request{URL: "/big"}, kind: fetchTooLarge},
-		{q: recurgent.Request{URL: "/bomb"}, kind: fetchTooLarge},
+		{q: recurgent.Request{URL: "/hop/4"}, kind: KindDenied},
+		{q: recurgent.Request{URL: "/big"}, kind: KindTooLarge},
+		{q: recurgent.Request{URL: "/bomb"}, kind: KindTooLarge},
 		{q: recurgent.Request{URL: "/just"}, over: maxFetchBody, status: 200},
-		{q: recurgent.Request{URL: "/endless"}, kind: fetchTimeout},
-		{q: recurgent.Request{URL: "/hangup"}, kind: fetchNetwork},
-		{q: recurgent.Request{URL: "http://127.0.0.1:1/"}, kind: fetchRefused},
-		{q: recurgent.Request{URL: "http://nowhere.invalid/"}, kind: fetchDNS},
+		{q: recurgent.Request{URL: "/endless"}, kind: KindTimeout},
+		{q: recurgent.Request{URL: "/hangup"}, kind: KindNetwork},
+		{q: recurgent.Request{URL: "http://127.0.0.1:1/"}, kind: KindRefused},
+		{q: recurgent.Request{URL: "http://nowhere.invalid/"}, kind: KindDNS},
 		{q: recurgent.Request{URL: "/echo", Method: "post", Header: map[string]string{"X-Test": "yes"}, Body: "sent"}, body: "POST yes sent ua=recurgentd auth= cookie=", status: 200},
-		{q: recurgent.Request{URL: "/plain", Method: "CONNECT"}, kind: fetchDenied},
-		{q: recurgent.Request{URL: "/plain", Method: "GET / HTTP/1.1\r\nX: y"}, kind: fetchDenied},
-		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"Host": "metadata"}}, kind: fetchDenied},
-		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"proxy-authorization": "x"}}, kind: fetchDenied},
-		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"X": "a\r\nHost: b"}}, kind: fetchNetwork},
-		{q: recurgent.Request{URL: "/plain", Body: strings.Repeat("x", maxFetchBody+1)}, kind: fetchDenied},
-		{q: recurgent.Request{URL: "/plain?" + strings.Repeat("x", maxURL)}, kind: fetchDenied},
+		{q: recurgent.Request{URL: "/plain", Method: "CONNECT"}, kind: KindDenied},
+		{q: recurgent.Request{URL: "/plain", Method: "GET / HTTP/1.1\r\nX: y"}, kind: KindDenied},
+		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"Host": "metadata"}}, kind: KindDenied},
+		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"proxy-authorization": "x"}}, kind: KindDenied},
+		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"X": "a\r\nHost: b"}}, kind: KindNetwork},
+		{q: recurgent.Request{URL: "/plain", Body: strings.Repeat("x", maxFetchBody+1)}, kind: KindDenied},
+		{q: recurgent.Request{URL: "/plain?" + strings.Repeat("x", maxURL)}, kind: KindDenied},
 	} {
 		if strings.HasPrefix(c.q.URL, "/") {
 			c.q.URL = s.URL + c.q.URL
 		}
-		if c.kind == fetchTimeout {
-			f.timeout = 100 * time.Millisecond
+		if c.kind == KindTimeout {
+			f.opts.Timeout = 100 * time.Millisecond
 		}
-		r, note, refused := f.fetch(t.Context(), c.q)
-		f.timeout = DefaultOptions().FetchTimeout
+		r, note, refused := f.Do(t.Context(), Caller{}, c.q)
+		f.opts.Timeout = DefaultOptions().Timeout
 		if note.ErrorKind != c.kind || note.Status != c.status || (refused == nil) != (c.kind == "") {
 			t.Errorf("%s %.80s: kind %q status %d %+v, want %q %d", c.q.Method, c.q.URL, note.ErrorKind, note.Status, refused, c.kind, c.status)
 			continue
@@ -225,13 +228,13 @@ func TestFetchBounds(t *testing.T) {
 			t.Errorf("%.80s: body %.100q, want %q", c.q.URL, r.Body, c.body)
 		}
 	}
-	r, _, refused := f.fetch(t.Context(), recurgent.Request{URL: s.URL + "/headers"})
+	r, _, refused := f.Do(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/headers"})
 	if refused != nil || len(r.Header) > maxFetchHeaders {
 		t.Errorf("%v, %d headers", refused, len(r.Header))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, refused := f.fetch(ctx, recurgent.Request{URL: s.URL + "/plain"}); refused == nil {
+	if _, _, refused := f.Do(ctx, Caller{}, recurgent.Request{URL: s.URL + "/plain"}); refused == nil {
 		t.Error("a fetch for a call that is over went out")
 	}
 }
@@ -241,12 +244,12 @@ func TestFetchBounds(t *testing.T) {
 func TestFetchRedirectDropsTheProgramsHeaders(t *testing.T) {
 	a, hostA := site(t)
 	b, hostB := site(t)
-	f := testFetcher(t, hostA, hostB)
-	r, note, refused := f.fetch(t.Context(), recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "key", "User-Agent": "mine"}})
+	f := testClient(t, hostA, hostB)
+	r, note, refused := f.Do(t.Context(), Caller{}, recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "key", "User-Agent": "mine"}})
 	if refused != nil || r.Body != "GET   ua=recurgentd auth= cookie=" || note.URL != b.URL+"/echo" {
 		t.Errorf("%v %+v %+v", refused, r, note)
 	}
-	r, _, refused = f.fetch(t.Context(), recurgent.Request{URL: a.URL + "/to?u=" + a.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "X-Test": "key"}})
+	r, _, refused = f.Do(t.Context(), Caller{}, recurgent.Request{URL: a.URL + "/to?u=" + a.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "X-Test": "key"}})
 	if refused != nil || r.Body != "GET key  ua=recurgentd auth=Bearer secret cookie=" {
 		t.Errorf("%v %+v", refused, r)
 	}
@@ -268,9 +271,9 @@ func TestCloudAddressesAreNotPublic(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	f := testFetcher(t)
+	f := testClient(t)
 	for _, url := range []string{"https://168.63.129.16/machine", "https://metadata.platformequinix.com/metadata", "https://METADATA.packet.net./metadata"} {
-		if _, note, refused := f.fetch(t.Context(), recurgent.Request{URL: url}); refused == nil || refused.Type != "denied" || note.ErrorKind != "denied" {
+		if _, note, refused := f.Do(t.Context(), Caller{}, recurgent.Request{URL: url}); refused == nil || refused.Type != "denied" || note.ErrorKind != "denied" {
 			t.Errorf("%s: %+v, %+v, want denied", url, refused, note)
 		}
 	}
@@ -282,65 +285,7 @@ func TestFetchIgnoresProxies(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	t.Setenv("ALL_PROXY", "http://127.0.0.1:1")
-	if _, _, refused := testFetcher(t, host).fetch(t.Context(), recurgent.Request{URL: s.URL + "/plain"}); refused != nil {
+	if _, _, refused := testClient(t, host).Do(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/plain"}); refused != nil {
 		t.Error(refused)
 	}
-}
-
-// A fetch from a program: the answer, the note, and the journal that serves it again.
-func TestFetchFromProgram(t *testing.T) {
-	s, host := site(t)
-	p := nativePool(t, func(o *Options) { o.FetchAllow = []string{host} })
-	got := p.Run(t.Context(), request("fetch", s.URL+"/plain"), &fakeHost{})
-	if said(got) != `value "hello"` || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 || got.Effects.Fetches[0].Mode != "live" || got.Effects.Journal == nil {
-		t.Fatalf("%s %+v", said(got), got.Effects)
-	}
-	s.Close()
-	again := request("fetch", s.URL+"/plain")
-	again.Recorded = got.Effects.Journal
-	r := p.Run(t.Context(), again, &fakeHost{})
-	if said(r) != `value "hello"` || r.Effects.Fetches[0].Mode != "recorded" || r.Effects.Fetches[0].FetchedAt != got.Effects.Fetches[0].FetchedAt {
-		t.Errorf("%s %+v", said(r), r.Effects)
-	}
-	other := request("fetch", s.URL+"/404")
-	other.Recorded = got.Effects.Journal
-	if r := p.Run(t.Context(), other, &fakeHost{}); r.Failure == nil || r.Failure.Detail != DetailDiverged {
-		t.Error(said(r))
-	}
-	if r := p.Run(t.Context(), request("fetch", "https://127.0.0.1/"), &fakeHost{}); r.Authored == nil || r.Authored.Type != "denied" || r.Effects.Fetches[0].ErrorKind != fetchDenied {
-		t.Errorf("%s %+v", said(r), r.Effects)
-	}
-}
-
-func TestShapes(t *testing.T) {
-	shape := func(contentType, body string) string { return shapeOf(contentType, body) }
-	same := [][3]string{
-		{"application/json", `{"a":1,"b":["x"]}`, `{"b":["y","z"],"a":2}`},
-		{"application/json", `[]`, ` [ ] `},
-		{"text/html", `<html><body><p>a</p></body></html>`, `<html><body><p>b</p><p>c</p></body></html>`},
-		{"application/rss+xml", `<rss><item/></rss>`, `<rss><item/><item/></rss>`},
-		{"text/csv", "a,b\n1,2", "a,b\n3,4\n5,6"},
-		{"text/plain", "one", "two"},
-	}
-	for _, c := range same {
-		if shape(c[0], c[1]) != shape(c[0], c[2]) {
-			t.Errorf("%s and %s have different shapes", c[1], c[2])
-		}
-	}
-	different := [][2]string{{`{"a":1}`, `{"b":1}`}, {`{"a":1}`, `{"a":"1"}`}, {`{"a":1}`, `[{"a":1}]`}, {`{"a":{"b":1}}`, `{"a":{"c":1}}`}, {`<rss/>`, `<html/>`}, {`{"a":1}`, `<html>error</html>`}, {`x`, ``}}
-	for _, c := range different {
-		if shape("", c[0]) == shape("", c[1]) {
-			t.Errorf("%s and %s have one shape", c[0], c[1])
-		}
-	}
-}
-
-func FuzzShape(f *testing.F) {
-	f.Add("text/html", "<a><b")
-	f.Add("", `{"a":[{}]}`)
-	f.Fuzz(func(t *testing.T, contentType, body string) {
-		if len(shapeOf(contentType, body)) > 64 {
-			t.Error("a long shape")
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package sandbox
+package fetch
 
 import (
 	"net/http"
@@ -26,10 +26,10 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 		method = http.MethodGet
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
 	default:
-		return "", nil, deny("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+		return "", nil, Deny("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 	}
 	if len(q.Body) > maxFetchBody {
-		return "", nil, deny("the request's body has more than %d bytes", maxFetchBody)
+		return "", nil, Deny("the request's body has more than %d bytes", maxFetchBody)
 	}
 	header = ownHeader()
 	sum := 0
@@ -38,9 +38,9 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 		sum += len(name) + len(value)
 		switch {
 		case errForbiddenHeader[canonical] || strings.HasPrefix(canonical, "Proxy-"):
-			return "", nil, deny("the header %s is not a program's to set", canonical)
+			return "", nil, Deny("the header %s is not a program's to set", canonical)
 		case len(q.Header) > maxFetchHeaders || sum > maxFetchHeaderSum:
-			return "", nil, deny("the request has too many headers")
+			return "", nil, Deny("the request has too many headers")
 		}
 		header.Set(name, value) // net/http refuses what is no header
 	}
@@ -61,8 +61,8 @@ func redirectTarget(at *url.URL, answer *http.Response) (*url.URL, bool) {
 	return next, err == nil
 }
 
-// safeURL is the address without user info and of bounded length, for notes and logs.
-func safeURL(s string) string {
+// SafeURL is the address without user info and of bounded length, for notes and logs.
+func SafeURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
 		return "(unreadable address)"

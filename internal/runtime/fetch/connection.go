@@ -1,0 +1,37 @@
+package fetch
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// A Connector finds the connection that puts a credential into a request. It may be called concurrently.
+type Connector interface {
+	// Connect returns the connection for a request of the method to the address, nil for none. It is asked on every
+	// hop anew: a credential never follows a redirect to where no connection names the host.
+	Connect(who Caller, method string, at *url.URL) Connection
+}
+
+// A Connection holds a credential for some hosts. It may be used concurrently.
+type Connection interface {
+	Name() string
+	// Grants reports whether requests of the method may go through the connection: without such a grant programs may
+	// only GET and HEAD.
+	Grants(method string) bool
+	// Sign puts the credential into the request, in a header or the query. Its error must not hold the credential; a
+	// *Refusal keeps its kind, any other error is one of the network.
+	Sign(ctx context.Context, r *http.Request) error
+	// Renew reports whether a request that was answered 401 is worth sending once more, signed anew: the credential
+	// had expired and another one can be had.
+	Renew(ctx context.Context) bool
+	// Mask replaces every echo of the credential. The result may share memory with text.
+	Mask(text []byte) []byte
+	// IdempotencyHeader names the header that carries a key for each write, "" for none.
+	IdempotencyHeader() string
+}
+
+// A Caller is whose program asks for a fetch.
+type Caller struct {
+	Owner, Role, Method, CallID string
+}

@@ -1,0 +1,123 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// fakeConnection signs with a secret that changes when it is renewed.
+type fakeConnection struct {
+	host    string
+	methods []string
+	secret  atomic.Int64
+	refused error // what Sign returns
+	renews  atomic.Int64
+}
+
+func (f *fakeConnection) Connect(_ Caller, _ string, at *url.URL) Connection {
+	if at.Host != f.host {
+		return nil
+	}
+	return f
+}
+func (f *fakeConnection) Name() string              { return "fake" }
+func (f *fakeConnection) Grants(method string) bool { return slices.Contains(f.methods, method) }
+func (f *fakeConnection) token() string             { return fmt.Sprintf("secret-%d", f.secret.Load()) }
+func (f *fakeConnection) Sign(_ context.Context, r *http.Request) error {
+	r.Header.Set("Authorization", "Bearer "+f.token())
+	return f.refused
+}
+func (f *fakeConnection) Renew(context.Context) bool {
+	return f.secret.Add(1) > 0 && f.renews.Add(1) > 0
+}
+func (f *fakeConnection) Mask(text []byte) []byte {
+	return []byte(strings.ReplaceAll(string(text), f.token(), "[masked]"))
+}
+func (f *fakeConnection) IdempotencyHeader() string { return "" }
+
+// connected is a server that wants the credential, a second one, and a client with the connection for the first.
+func connected(t *testing.T) (*httptest.Server, *httptest.Server, *fakeConnection, *Client) {
+	t.Helper()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "other auth=%q url=%s", r.Header.Get("Authorization"), r.URL)
+	}))
+	t.Cleanup(other.Close)
+	f := &fakeConnection{methods: []string{"GET"}}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case r.URL.Path == "/never" || r.URL.Path == "/expired" && got == "secret-0":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/away":
+			http.Redirect(w, r, other.URL+r.URL.Query().Get("to"), http.StatusFound)
+		case r.URL.Path == "/leak":
+			http.Redirect(w, r, other.URL+"/?key="+got, http.StatusFound)
+		case r.URL.Path == "/self":
+			http.Redirect(w, r, "/echo?key="+got, http.StatusFound)
+		default:
+			w.Header().Set("X-Echo", got)
+			fmt.Fprintf(w, "key=%s url=%s", got, r.URL)
+		}
+	}))
+	t.Cleanup(api.Close)
+	f.host = strings.TrimPrefix(api.URL, "http://")
+	o := DefaultOptions()
+	o.Connector = f
+	return api, other, f, clientWith(t, o, f.host, strings.TrimPrefix(other.URL, "http://"))
+}
+
+// The credential goes to its host only, and no echo of it gets back to the program or into the note.
+func TestConnectionSignsAndMasks(t *testing.T) {
+	t.Parallel()
+	api, other, _, c := connected(t)
+	for path, want := range map[string]struct{ body, at, connection string }{
+		"/echo":       {"key=[masked] url=/echo", api.URL + "/echo", "fake"},
+		"/self":       {"key=[masked] url=/echo?key=[masked]", api.URL + "/echo?key=[masked]", "fake"},
+		"/away?to=/x": {`other auth="" url=/x`, other.URL + "/x", ""},
+	} {
+		r, note, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + path})
+		if failure != nil || r.Body != want.body || note.URL != want.at || note.Connection != want.connection {
+			t.Errorf("%s: got %+v, %+v, %+v, want %+v", path, failure, r, note, want)
+			continue
+		}
+		if all := fmt.Sprint(r, note); strings.Contains(all, "secret-") {
+			t.Errorf("%s: the secret came back: %s", path, all)
+		}
+	}
+	_, note, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/leak"})
+	if failure == nil || failure.Type != "denied" || strings.Contains(fmt.Sprint(note, failure), "secret-") {
+		t.Errorf("a redirect that carries the credential away: got %+v, %+v, want denied", failure, note)
+	}
+}
+
+// An expired credential is renewed once, whatever the host answers then; what Sign refuses is what the program gets.
+func TestConnectionRenewsOnce(t *testing.T) {
+	t.Parallel()
+	api, _, f, c := connected(t)
+	r, _, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/expired"})
+	if failure != nil || r.Status != http.StatusOK || f.renews.Load() != 1 {
+		t.Errorf("got %+v, %+v after %d renewals, want an answer after one", failure, r, f.renews.Load())
+	}
+	r, _, failure = c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/never"})
+	if failure != nil || r.Status != http.StatusUnauthorized || f.renews.Load() != 2 {
+		t.Errorf("got %+v, %+v after %d renewals, want 401 after one more", failure, r, f.renews.Load())
+	}
+	f.refused = Deny("revoked")
+	if _, note, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "denied" || note.ErrorKind != KindDenied {
+		t.Errorf("got %+v, %+v, want what Sign refused", failure, note)
+	}
+	f.refused = errors.New("the token server hung up on " + f.token())
+	if _, note, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "fetch_failed" || note.ErrorKind != KindNetwork || strings.Contains(failure.Message, "secret-") {
+		t.Errorf("got %+v, %+v, want a fault of the network without the secret", failure, note)
+	}
+}

@@ -1,0 +1,60 @@
+package fetch
+
+import (
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+)
+
+// A Note is what is recorded of one request that the daemon performed for a program.
+type Note struct {
+	URL        string `json:"url"`                  // final, without user info
+	Status     int    `json:"status"`               // 0 when there was no answer
+	ErrorKind  string `json:"error_kind,omitempty"` // dns, refused, timeout, denied, too_large, network
+	FetchedAt  string `json:"fetched_at"`
+	Shape      string `json:"shape,omitempty"`      // a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
+	Mode       string `json:"mode"`                 // live or recorded
+	Connection string `json:"connection,omitempty"` // whose credential the last hop carried
+
+	Asked string `json:"-"` // the URL that the program asked for, where redirects led to another one
+
+	// Evidence for the model, never sent anywhere else.
+	Outline     string `json:"-"` // the shape in words
+	ContentType string `json:"-"`
+	Bytes       int    `json:"-"` // of the body
+	Sample      string `json:"-"` // the body's first 2 KiB, valid UTF-8
+}
+
+// Values of Note.Mode.
+const (
+	ModeLive     = "live"
+	ModeRecorded = "recorded"
+)
+
+// maxSample bounds Note.Sample.
+const maxSample = 2 << 10
+
+// describe fills in the properties of the response.
+func (n *Note) describe(r *recurgent.Response) {
+	n.Status, n.FetchedAt, n.ContentType, n.Bytes = r.Status, r.FetchedAt, r.Header["Content-Type"], len(r.Body)
+	n.Shape, n.Outline = describeShape(n.ContentType, r.Body)
+	n.Sample = strings.ToValidUTF8(r.Body[:min(len(r.Body), maxSample)], "")
+}
+
+// Denied is the note of a request that was not sent.
+func Denied(q recurgent.Request) Note {
+	at := SafeURL(q.URL)
+	return Note{URL: at, Asked: at, ErrorKind: KindDenied, Mode: ModeLive}
+}
+
+// Recorded is the note of a request whose recorded answer is served: its response, or nil and the type of its failure.
+func Recorded(q recurgent.Request, r *recurgent.Response, failureType string) Note {
+	at := SafeURL(q.URL)
+	n := Note{URL: at, Asked: at, Mode: ModeRecorded}
+	if r == nil {
+		n.ErrorKind = kindOf(failureType)
+		return n
+	}
+	n.describe(r)
+	return n
+}

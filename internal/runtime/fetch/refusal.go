@@ -1,0 +1,82 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// Kinds of a Note without a good answer.
+const (
+	KindDNS      = "dns"
+	KindRefused  = "refused"
+	KindTimeout  = "timeout"
+	KindDenied   = "denied"
+	KindTooLarge = "too_large"
+	KindNetwork  = "network"
+)
+
+// A Refusal is a fetch without an answer.
+type Refusal struct {
+	Kind    string // one of the kinds of a Note
+	Message string // for the program
+}
+
+func (e *Refusal) Error() string { return e.Message }
+
+// Deny returns the refusal of what policy does not allow.
+func Deny(format string, args ...any) *Refusal {
+	return &Refusal{KindDenied, fmt.Sprintf(format, args...)}
+}
+
+// failure is what the program gets: what policy refused is denied, a body beyond its bound is resource_exhausted, anything else
+// fetch_failed.
+func (e *Refusal) failure() *recurgent.Failure {
+	f := &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + e.Message}
+	switch e.Kind {
+	case KindDenied:
+		f.Type = agent.ErrDenied
+	case KindTooLarge:
+		f.Type = agent.ErrResourceExhausted
+	}
+	return f
+}
+
+// kindOf returns the kind that a failure of the type most likely had.
+func kindOf(failureType string) string {
+	switch failureType {
+	case agent.ErrDenied:
+		return KindDenied
+	case agent.ErrResourceExhausted:
+		return KindTooLarge
+	}
+	return KindNetwork
+}
+
+// refusalOf names what went wrong without revealing more of the network than a program may know.
+func refusalOf(err error) *Refusal {
+	var known *Refusal
+	var dns *net.DNSError
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort), errors.Is(err, ssrf.ErrInvalidHostPort):
+		return Deny("the host's address is not public")
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return &Refusal{KindTimeout, "no answer in time"}
+	case errors.As(err, &dns):
+		return &Refusal{KindDNS, "the host's name cannot be resolved"}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return &Refusal{KindRefused, "the host refused the connection"}
+	}
+	return &Refusal{KindNetwork, "the connection failed: " + wire.BoundText([]byte(err.Error()), 200)}
+}

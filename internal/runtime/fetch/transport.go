@@ -1,0 +1,109 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// TransportOptions configures a Transport.
+type TransportOptions struct {
+	Allow   []string      // hosts that may be reached: host, host:port or *.domain, which may be private or http; none: any public https address
+	Timeout time.Duration // until the headers of an answer
+}
+
+// A Transport sends single requests to where the policy allows: no proxy, no connection kept. Where a connection goes is
+// checked on the address that the dialer is about to use, after resolution: a name cannot say one thing to the check and another
+// to the connection. It may be used concurrently.
+type Transport struct {
+	rules []hostRule
+	base  *http.Transport
+}
+
+// dialTo is the context key under which the dialer finds whether the host is a named one.
+type dialTo struct{}
+
+// NewTransport returns a transport under the policy, or an error that names the rule which cannot be read.
+func NewTransport(o TransportOptions) (*Transport, error) {
+	t := &Transport{}
+	for _, h := range o.Allow {
+		r, err := parseHostRule(h)
+		if err != nil {
+			return nil, err
+		}
+		t.rules = append(t.rules, r)
+	}
+	guard := publicOnly()
+	dialer := &net.Dialer{Timeout: 10 * time.Second, ControlContext: func(ctx context.Context, network, address string, c syscall.RawConn) error {
+		if named, _ := ctx.Value(dialTo{}).(bool); named {
+			return nil
+		}
+		return guard.Safe(network, address, c)
+	}}
+	t.base = &http.Transport{
+		Proxy:                  nil, // the environment's proxy would make the address check pointless
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  o.Timeout,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableKeepAlives:      true,
+		ForceAttemptHTTP2:      false,
+	}
+	return t, nil
+}
+
+// RoundTrip implements http.RoundTripper. It follows no redirect. An address that the policy does not allow is a *Refusal.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	named, err := t.permit(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	return t.base.RoundTrip(r.WithContext(context.WithValue(r.Context(), dialTo{}, named)))
+}
+
+// Permit returns a *Refusal when the policy does not allow the address.
+func (t *Transport) Permit(u *url.URL) error {
+	_, err := t.permit(u)
+	return err
+}
+
+// Close drops what the transport keeps.
+func (t *Transport) Close() { t.base.CloseIdleConnections() }
+
+// permit says whether the policy lets programs fetch the address, and whether its host is a named one.
+func (t *Transport) permit(u *url.URL) (named bool, err error) {
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return false, Deny("only http and https addresses can be fetched")
+	}
+	host, port := hostAndPort(u)
+	switch {
+	case host == "":
+		return false, Deny("the address has no host")
+	case u.User != nil:
+		return false, Deny("an address must not hold a user or a password: set a header")
+	case !isASCII(host):
+		return false, Deny("write the host in ASCII (punycode)")
+	}
+	for _, r := range t.rules {
+		if r.matches(host, port) {
+			return true, nil
+		}
+	}
+	if len(t.rules) > 0 {
+		return false, Deny("%s is not among the hosts that this daemon may fetch", wire.BoundText([]byte(u.Host), 200))
+	}
+	if cloudHost(host) {
+		return false, Deny("the host's address is not public")
+	}
+	if u.Scheme != "https" {
+		return false, Deny("only https addresses can be fetched, unless the operator names the host")
+	}
+	return false, nil
+}

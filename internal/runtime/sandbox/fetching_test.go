@@ -1,0 +1,50 @@
+package sandbox
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+)
+
+// fetchClient fetches from these hosts only.
+func fetchClient(t testing.TB, allow ...string) *fetch.Client {
+	t.Helper()
+	transport, err := fetch.NewTransport(fetch.TransportOptions{Allow: allow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.Close)
+	return fetch.New(transport, fetch.DefaultOptions())
+}
+
+// A fetch from a program: the answer, the note, and the journal that serves it again.
+func TestFetchFromProgram(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/plain", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") })
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	p := nativePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	got := p.Run(t.Context(), request("fetch", s.URL+"/plain"), &fakeHost{})
+	if said(got) != `value "hello"` || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 || got.Effects.Fetches[0].Mode != "live" || got.Effects.Journal == nil {
+		t.Fatalf("%s %+v", said(got), got.Effects)
+	}
+	s.Close()
+	again := request("fetch", s.URL+"/plain")
+	again.Recorded = got.Effects.Journal
+	r := p.Run(t.Context(), again, &fakeHost{})
+	if said(r) != `value "hello"` || r.Effects.Fetches[0].Mode != "recorded" || r.Effects.Fetches[0].FetchedAt != got.Effects.Fetches[0].FetchedAt {
+		t.Errorf("%s %+v", said(r), r.Effects)
+	}
+	other := request("fetch", s.URL+"/404")
+	other.Recorded = got.Effects.Journal
+	if r := p.Run(t.Context(), other, &fakeHost{}); r.Failure == nil || r.Failure.Detail != DetailDiverged {
+		t.Error(said(r))
+	}
+	if r := p.Run(t.Context(), request("fetch", "https://127.0.0.1/"), &fakeHost{}); r.Authored == nil || r.Authored.Type != "denied" || r.Effects.Fetches[0].ErrorKind != fetch.KindDenied {
+		t.Errorf("%s %+v", said(r), r.Effects)
+	}
+}
