@@ -51,6 +51,7 @@ type memoryNamespace struct {
 	evidence  *Evidence
 	content   Contents
 	leases    map[string]time.Time
+	files     map[string]*memoryFile
 }
 
 type memorySession struct {
@@ -103,7 +104,7 @@ func (m *Memory) Namespace(name agent.Namespace) (Namespace, error) {
 		n = &memoryNamespace{
 			Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
 			artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
-			ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), leases: map[string]time.Time{},
+			ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), leases: map[string]time.Time{}, files: map[string]*memoryFile{},
 		}
 		m.namespaces[name] = n
 	}

@@ -63,6 +63,7 @@ func (n *memoryNamespace) commitCall(ctx context.Context, c *CallCommit) error {
 	if c.Content != nil {
 		n.content.Put(*c.Content, c.SessionID, n.policy.Retention)
 	}
+	n.addFiles(c.Files)
 	if c.Key != nil {
 		k := *c.Key
 		k.Reply = c.Reply

@@ -152,6 +152,7 @@ func (n *memoryNamespace) Expire(ctx context.Context, now time.Time) (int, error
 			return 0, err
 		}
 	}
+	n.forgetFiles(func(f *agent.File) bool { return f.Expired(now) })
 	maps.DeleteFunc(n.replies, func(_ string, k keptReply) bool { return now.Sub(k.at) >= KeyLife })
 	return len(gone), nil
 }

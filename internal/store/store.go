@@ -26,6 +26,7 @@ var (
 	ErrReadOnly = errors.New("the store cannot write now") // full disk, failed fsync: reads go on
 	ErrInUse    = errors.New("in use by another process")
 	ErrGone     = errors.New("deleted or expired")
+	ErrFull     = errors.New("no room left") // for a file's bytes; everything else goes on
 )
 
 // AnyRevision stands for "whatever the revision is" in operations that compare it.
@@ -65,6 +66,7 @@ type Namespace interface {
 	Artifacts
 	Registry
 	Maintenance
+	Files
 }
 
 // Sessions holds the sessions, their contexts and their histories.
@@ -142,6 +144,7 @@ type CallCommit struct {
 	Effects   json.RawMessage // the effect journal, opaque to the store
 	Content   *Content
 	Key       *Idempotent // Reply is taken from the field above
+	Files     []NewFile   // that its value refers to
 
 	// Ordered is called by CommitCall, before it returns, once the call has its place in the order of commits and readers see it: what reads
 	// it now and is committed later is lost with it if it is lost. nil: nobody asks.

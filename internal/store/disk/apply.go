@@ -41,6 +41,8 @@ func (n *namespace) apply(e *entry) {
 	if e.Audit != nil {
 		n.auditTrail.pending = append(n.auditTrail.pending, e.Audit)
 	}
+	n.streams.add(e.Files)
+	n.streams.remove(e.FilesGone)
 	for _, id := range e.Delete {
 		n.applyDelete(id)
 	}
@@ -73,6 +75,7 @@ func (n *namespace) applyDelete(id string) {
 	n.calls.erase(id)
 	n.patterns.forget(id)
 	n.contents.forget(id)
+	n.streams.forget(id)
 }
 
 // applyMove takes away, or brings back, what planAway or planRestore found.

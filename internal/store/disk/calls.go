@@ -160,7 +160,7 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 		}
 	}
 	late := !adopts(c)
-	if err := p.n.commit(ctx, &commit{entry: e, tail: w.Buf, late: late}); err != nil {
+	if err := p.n.streams.commitFiles(c.Files, func() error { return p.n.commit(ctx, &commit{entry: e, tail: w.Buf, late: late}) }); err != nil {
 		return err
 	}
 	if c.Ordered != nil {

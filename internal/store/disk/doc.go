@@ -8,7 +8,7 @@
 // <name>.corrupt-<time>, and counted, and the store opens. One process locks the directory.
 //
 // Costs do not grow with what is stored: sessions, histories and artifacts are read on demand and kept
-// in bounded caches. Only the registry and a few figures of each artifact are held in memory in full.
+// in bounded caches. Only the registry, what is known of each file, and a few figures of each artifact are held in memory in full.
 //
 // With Options.Interval calls are acknowledged before their entries are synced. A power cut then takes at most the newest calls of an interval.
 // Each entry says from where on the entries before it were not known to be on disk, so that the replay can distinguish a missing tail, which
@@ -18,7 +18,7 @@
 //
 // A Store has a sequencer, through which every change goes; a flusher, which writes the files after the journal; and a
 // part for each namespace, which in turn has a part for each kind of data: sessions, artifacts, the catalog of tools,
-// calls, the policy, the audit trail, patterns, contents, the archive. A part reads its files, answers its share of
+// calls, the policy, the audit trail, patterns, contents, files, the archive. A part reads its files, answers its share of
 // store.Namespace, applies its share of an entry, and writes its files when the flusher says so.
 //
 // # Directory
@@ -27,6 +27,7 @@
 //
 //	tools/registry.json, tools/index.json, tools/<role>/<method>.json, tools/archive/, programs/<sha256>.go
 //	sessions/<id>/session.json, sessions/<id>/history.jsonl
+//	files.json, files/<id>
 //	calls.jsonl, calls/, values/, audit.jsonl, policy.json, patterns.json, evidence.json, content.json, backup/, tmp/
 //
 // All namespaces share one journal: journal/<lsn>.wal and journal/checkpoint.json.

@@ -43,6 +43,9 @@ type entry struct {
 	Audit  *agent.AuditEntry `json:"audit,omitempty"`
 	Move   *move             `json:"move,omitempty"`
 
+	Files     []agent.File `json:"files,omitempty"`
+	FilesGone []string     `json:"files_gone,omitempty"` // ids
+
 	*planned `json:"-"`
 }
 

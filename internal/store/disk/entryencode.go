@@ -30,6 +30,7 @@ var (
 	changesCode  = jsonenc.For[[]agent.ArtifactChange]()
 	toolsCode    = jsonenc.For[[]store.ToolChange]()
 	patternCode  = jsonenc.For[agent.PatternEvent]()
+	filesCode    = jsonenc.For[[]agent.File]()
 	contentCode  = jsonenc.For[store.Content]()
 	replyKeyCode = jsonenc.For[replyKey]()
 )
@@ -39,7 +40,7 @@ var (
 // JSON.
 func encodeCall(w *jsonenc.Writer, name agent.Namespace, c *store.CallCommit, now time.Time) (*entry, error) {
 	e := &entry{NS: journalName(name), At: now.UnixMilli(), Session: c.SessionID, Context: c.Context, Artifacts: c.Artifacts, Tools: c.Tools,
-		Pattern: c.Pattern, Content: c.Content, planned: &planned{}}
+		Pattern: c.Pattern, Content: c.Content, Files: filesOf(c.Files), planned: &planned{}}
 	if c.Context.Empty() {
 		e.Context = nil
 	}
@@ -116,6 +117,10 @@ func (e *entry) encodeChanges(w *jsonenc.Writer, c *store.CallCommit) {
 	if len(c.Tools) > 0 {
 		w.Key("u")
 		toolsCode.Append(w, &c.Tools)
+	}
+	if len(e.Files) > 0 {
+		w.Key("files")
+		filesCode.Append(w, &e.Files)
 	}
 	if c.Pattern != nil {
 		w.Key("p")

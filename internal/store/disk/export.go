@@ -55,6 +55,9 @@ func (s *Store) Export(ctx context.Context, w io.Writer) error {
 			return err
 		}
 	}
+	if err := x.lateFiles(); err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(manifest{agent.SchemaVersion, s.now().UTC(), x.sums}, "", "  ")
 	if err != nil {
 		return err
@@ -143,6 +146,33 @@ func (x *exporter) tree(dir string) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// lateFiles exports the files that the journal names and that were added after their directory was read.
+func (x *exporter) lateFiles() error {
+	dirs := []string{filesDir}
+	names, err := x.fs.List(namespacesDir)
+	if err != nil && !vfs.NotExist(err) {
+		return err
+	}
+	for _, name := range names {
+		dirs = append(dirs, path.Join(namespacesDir, name, filesDir))
+	}
+	for _, dir := range dirs {
+		names, err := x.fs.List(dir)
+		if err != nil && !vfs.NotExist(err) {
+			return err
+		}
+		for _, name := range prefixed(dir, names) {
+			if x.sums[name] != "" {
+				continue
+			}
+			if err := x.file(name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

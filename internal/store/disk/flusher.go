@@ -167,12 +167,13 @@ type work struct {
 	audit     []*agent.AuditEntry
 	docs      []*heldDoc // that are not written yet
 	gone      map[string]time.Time
-	count     int64 // of sessions
+	files     []string // deleted files
+	count     int64    // of sessions
 }
 
 func (n *namespace) gather(full bool) *work {
 	w := &work{n: n, sessions: n.sessions.gather(full), archived: slices.Clone(n.archive.pending), restored: slices.Clone(n.archive.restored),
-		calls: slices.Clone(n.calls.pending), audit: slices.Clone(n.auditTrail.pending), gone: maps.Clone(n.sessions.gone), count: n.sessions.count}
+		calls: slices.Clone(n.calls.pending), audit: slices.Clone(n.auditTrail.pending), gone: maps.Clone(n.sessions.gone), files: slices.Collect(maps.Keys(n.streams.gone)), count: n.sessions.count}
 	w.artifacts, w.programs = n.artifacts.gather()
 	for _, h := range n.held() {
 		if d := h.gather(n.head(), full); d != nil {
@@ -193,6 +194,7 @@ func (w *work) write(full, exporting bool) error {
 		func() error { return n.calls.write(w.calls, exporting) },
 		func() error { return n.auditTrail.write(w.audit) },
 		w.writeDocs,
+		func() error { return n.streams.write(w.files) },
 		func() error { return n.erase(w.gone) },
 	} {
 		if err := step(); err != nil {

@@ -57,6 +57,7 @@ const (
 	patternsFile   = "patterns.json"
 	evidenceFile   = "evidence.json"
 	contentFile    = "content.json"
+	filesFile      = "files.json"
 	checkpointFile = "journal/checkpoint.json"
 	auditFile      = "audit.jsonl"
 )

@@ -32,6 +32,7 @@ type namespace struct {
 	*patterns
 	*evidence
 	*contents
+	*streams
 	*archive
 	*retention
 }
@@ -69,6 +70,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	n.patterns = newPatterns(n)
 	n.evidence = newEvidence(n)
 	n.contents = newContents(n)
+	n.streams = newStreams(n)
 	n.archive = &archive{n: n}
 	n.retention = &retention{n: n}
 	policy := agent.DefaultPolicy()
@@ -78,7 +80,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 
 // held lists the documents that are held in memory whole.
 func (n *namespace) held() []*held {
-	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc, &n.contents.doc}
+	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc, &n.contents.doc, &n.streams.doc}
 }
 
 // layOut makes the directories, and removes what was being written when the store last stopped.
@@ -88,7 +90,7 @@ func (n *namespace) layOut() error {
 			return err
 		}
 	}
-	for _, dir := range []string{"tools", "sessions", "programs", "calls", "values"} {
+	for _, dir := range []string{"tools", "sessions", "programs", "calls", "values", filesDir} {
 		if _, err := n.files.Stat(dir); err == nil {
 			continue
 		}
@@ -113,7 +115,7 @@ type checkpointed struct {
 // load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
 // reports whether a document was corrupt.
 func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
-	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents} {
+	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents, n.streams} {
 		bad, err := part.load()
 		if err != nil {
 			return false, err

@@ -42,6 +42,11 @@ func (s *Store) recover() error {
 		return err
 	}
 	for _, n := range s.all() {
+		if !corrupt && !r.damaged { // else what is known of files may be lost, and their bytes are not
+			if err := n.streams.sweep(); err != nil {
+				return err
+			}
+		}
 		if n.sessions.count < 0 || cp.of(n.name) == nil { // nobody has counted them
 			if err := n.sessions.loadIDs(); err != nil {
 				return err

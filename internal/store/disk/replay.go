@@ -191,6 +191,9 @@ func (r *replay) entry(e *entry) error {
 	if e.lsn <= n.contents.doc.lsn {
 		e.Content = nil
 	}
+	if e.lsn <= n.streams.doc.lsn {
+		e.Files = nil // FilesGone may still have bytes to remove
+	}
 	if e.lsn <= n.policies.doc.lsn {
 		e.Policy = nil
 	}

@@ -40,6 +40,9 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 			return 0, err
 		}
 	}
+	if err := p.n.streams.expire(ctx, now); err != nil {
+		return len(gone), err
+	}
 	p.n.flusher.mu.Lock()
 	defer p.n.flusher.mu.Unlock()
 	if p.n.flusher.exporting > 0 {

@@ -97,6 +97,27 @@ func (w *scripter) remove(id string) {
 	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteSession(ctx, id) })
 }
 
+// file adds a file, by itself or with a call.
+func (w *scripter) file(id, session string) {
+	w.add("file "+id, func(ctx context.Context, n store.Namespace) error {
+		f, err := storetest.NewFile(n, agent.File{ID: id, SessionID: session}, id+"\nof "+session+"\n")
+		if err != nil {
+			return err
+		}
+		if session == "" {
+			return n.AddFile(ctx, f)
+		}
+		c := storetest.NewCommit(session, "call_of_"+id, w.now())
+		c.Files = []store.NewFile{f}
+		return n.CommitCall(ctx, c)
+	})
+}
+
+// deleteFile deletes a file.
+func (w *scripter) deleteFile(id string) {
+	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteFile(ctx, id) })
+}
+
 // script touches everything that a store writes.
 func script(now func() time.Time) []step {
 	w := &scripter{in: agent.DefaultNamespace, now: now}
@@ -104,6 +125,7 @@ func script(now func() time.Time) []step {
 	w.call("sess_1", "add", "gen-1")
 	w.create("sess_2")
 	w.call("sess_2", "add", "")
+	w.file("file_1", "")
 	w.sync()
 	w.call("sess_1", "sub", "gen-1")
 	w.call("sess_2", "sub", "")
@@ -120,6 +142,8 @@ func script(now func() time.Time) []step {
 		return err
 	})
 	w.sync()
+	w.file("file_3", "")
+	w.deleteFile("file_1")
 	w.move("archive", "sub")
 	w.call("sess_1", "sub", "")
 	w.sync()
@@ -157,7 +181,9 @@ func scriptOfTwo(now func() time.Time) []step {
 	w.call("sess_1", "add", "gen-1")
 	w.create("sess_2")
 	w.call("sess_2", "sub", "gen-1")
+	w.file("file_1", "sess_1")
 	w.move("archive", "add")
+	w.file("file_2", "sess_2")
 	w.call("sess_2", "sub", "")
 	w.move("restore", "add")
 	w.remove("sess_2")

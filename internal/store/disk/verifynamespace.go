@@ -16,7 +16,7 @@ type namespaceVerifier struct {
 }
 
 func (v *namespaceVerifier) all() error {
-	for _, walk := range []func() error{v.documents, v.artifacts, v.programs, v.sessions, v.lines} {
+	for _, walk := range []func() error{v.documents, v.artifacts, v.programs, v.sessions, v.lines, v.streams} {
 		if err := walk(); err != nil {
 			return err
 		}

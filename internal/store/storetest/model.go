@@ -155,6 +155,14 @@ func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 	audits, err := s.Audit(ctx, "", 1000)
 	ok(err)
 	out["artifacts"], out["tools"], out["ranks"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, patterns, log, audits
+	files, err := s.ListFiles(ctx, "", "", 100)
+	ok(err)
+	out["files"] = files
+	for _, f := range files {
+		text, err := FileText(s, f)
+		ok(err)
+		out["text of "+f.ID] = text
+	}
 	for i := range 40 {
 		v, _ := s.Content(ctx, fmt.Sprint("content:", i))
 		out[fmt.Sprint("content ", i)] = v

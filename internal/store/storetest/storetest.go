@@ -42,6 +42,7 @@ func Run(t *testing.T, h Harness) {
 		{"Policy", policy}, {"Audit", audit}, {"Leases", leases}, {"Watch", watch}, {"ArchiveAndRestore", archiveAndRestore}, {"RestoreTools", restoreTools}, {"RestoreOf", restoreOf},
 		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"ExpireEphemeral", expireEphemeral}, {"CloseTwice", closeTwice},
 		{"Model", model}, {"Namespaces", namespaces}, {"EmptyNamespaces", emptyNamespaces}, {"WatchNamespaces", watchNamespaces},
+		{"Files", files}, {"FilesGo", filesGo}, {"FilesOfCalls", filesOfCalls},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clock := &clock{at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}

@@ -25,9 +25,12 @@ func (r *Replacer) Replace(name string, data []byte) error {
 	return r.SyncDir(path.Dir(name))
 }
 
+// NewTemp names a file to write and then rename.
+func (r *Replacer) NewTemp() string { return fmt.Sprintf("%s/%d", TempDir, r.count.Add(1)) }
+
 // ReplaceUnsynced is Replace for callers that replace several files of a directory and then sync the directory once.
 func (r *Replacer) ReplaceUnsynced(name string, data []byte) error {
-	temp := fmt.Sprintf("%s/%d", TempDir, r.count.Add(1))
+	temp := r.NewTemp()
 	err := r.writeSynced(temp, data)
 	if err == nil {
 		err = r.Rename(temp, name)
@@ -65,7 +68,7 @@ func (r *Replacer) NewBatch() *Batch { return &Batch{r: r} }
 
 // Add adds a file: Commit will replace its content by data.
 func (b *Batch) Add(name string, data []byte) error {
-	temp := fmt.Sprintf("%s/%d", TempDir, b.r.count.Add(1))
+	temp := b.r.NewTemp()
 	b.staged = append(b.staged, staged{temp, name})
 	f, err := b.r.Open(temp, true)
 	if err != nil {

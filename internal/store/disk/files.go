@@ -1,0 +1,262 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// filesDir has the bytes of the files, each under its id. They are on disk before the journal's entry that makes them a file, and go after
+// the one that deletes it.
+const filesDir = "files"
+
+// streams is the part that holds the files.
+type streams struct {
+	n *namespace
+
+	known map[string]agent.File // guarded by shared.mu, as all below
+	gone  map[string]bool       // ids of deleted files whose bytes may still be there
+	doc   held
+}
+
+// filesDoc is files.json.
+type filesDoc struct {
+	head
+	Files []agent.File `json:"files"` // by id
+}
+
+func newStreams(n *namespace) *streams {
+	p := &streams{n: n, known: map[string]agent.File{}, gone: map[string]bool{}}
+	p.doc = held{name: filesFile, render: func(h head) (any, error) {
+		doc := filesDoc{head: h, Files: []agent.File{}}
+		for _, id := range slices.Sorted(maps.Keys(p.known)) {
+			doc.Files = append(doc.Files, p.known[id])
+		}
+		return doc, nil
+	}}
+	return p
+}
+
+func (p *streams) load() (corrupt bool, err error) {
+	var doc filesDoc
+	corrupt, err = readOptional(p.n.files, filesFile, &doc, nil)
+	p.doc.lsn = doc.LSN
+	for _, f := range doc.Files {
+		p.known[f.ID] = f
+	}
+	return corrupt, err
+}
+
+// add, remove and forget apply an entry. The caller holds shared.mu.
+func (p *streams) add(files []agent.File) {
+	for _, f := range files {
+		p.known[f.ID] = f
+		p.doc.lags = true
+	}
+}
+
+func (p *streams) remove(ids []string) {
+	for _, id := range ids {
+		delete(p.known, id)
+		p.gone[id] = true
+		p.doc.lags = true
+	}
+}
+
+// forget removes the files of a deleted session.
+func (p *streams) forget(session string) {
+	for id, f := range p.known {
+		if f.SessionID == session {
+			p.remove([]string{id})
+		}
+	}
+}
+
+// write removes the bytes of deleted files.
+func (p *streams) write(gone []string) error {
+	for _, id := range gone {
+		if err := p.n.files.Remove(path.Join(filesDir, id)); err != nil && !vfs.NotExist(err) {
+			return err
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	if err := p.n.files.SyncDir(filesDir); err != nil {
+		return err
+	}
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	for _, id := range gone {
+		delete(p.gone, id)
+	}
+	return nil
+}
+
+// sweep removes bytes that no entry has made a file, after the journal has been replayed, and drops files without their bytes.
+func (p *streams) sweep() error {
+	names, err := p.n.files.list(filesDir)
+	if err != nil {
+		return err
+	}
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	found := map[string]bool{}
+	for _, id := range names {
+		found[id] = true
+		if _, known := p.known[id]; !known {
+			p.gone[id] = true
+		}
+	}
+	for id := range p.known {
+		if !found[id] {
+			p.n.log.Error().Str("file", id).Msg("the bytes of a file are lost, and it is dropped")
+			p.remove([]string{id})
+		}
+	}
+	return nil
+}
+
+// seal seals the drafts of files.
+func (p *streams) seal(files []store.NewFile) (err error) {
+	for _, f := range files {
+		d, ok := f.Draft.(*draft)
+		if !ok || d.p != p {
+			return errors.New("a draft of another store")
+		}
+		if err := d.seal(f.ID); err != nil {
+			return err
+		}
+	}
+	return p.n.files.SyncDir(filesDir)
+}
+
+// filesOf returns what is known of new files.
+func filesOf(files []store.NewFile) (known []agent.File) {
+	for _, f := range files {
+		known = append(known, f.File)
+	}
+	return known
+}
+
+// unseal removes what was sealed for an entry that was not written, and discards the rest.
+func (p *streams) unseal(files []store.NewFile) {
+	for _, f := range files {
+		f.Draft.Discard()
+		_ = p.n.files.Remove(path.Join(filesDir, f.ID)) // else the next start removes it
+	}
+}
+
+// AddFile is part of store.Namespace.
+func (p *streams) AddFile(ctx context.Context, f store.NewFile) error {
+	e, files := p.n.newEntry(), []store.NewFile{f}
+	e.Files = filesOf(files)
+	return p.commitFiles(files, func() error { return p.n.commit(ctx, &commit{entry: e}) })
+}
+
+// commitFiles seals the files before commit writes the entry that makes them files.
+func (p *streams) commitFiles(files []store.NewFile, commit func() error) error {
+	if len(files) == 0 {
+		return commit()
+	}
+	err := p.seal(files)
+	if err == nil {
+		err = commit()
+	}
+	if err != nil && !errors.Is(err, store.ErrReadOnly) { // after ErrReadOnly the entry may have been written
+		p.unseal(files)
+	}
+	return err
+}
+
+// File is part of store.Namespace.
+func (p *streams) File(_ context.Context, id string) (agent.File, error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	f, ok := p.known[id]
+	if !ok || f.Expired(p.n.now()) {
+		return agent.File{}, store.ErrNotFound
+	}
+	return f, nil
+}
+
+// OpenFile is part of store.Namespace.
+func (p *streams) OpenFile(ctx context.Context, id string) (store.FileReader, error) {
+	if _, err := p.File(ctx, id); err != nil {
+		return nil, err
+	}
+	f, err := p.n.files.Open(path.Join(filesDir, id), false)
+	if vfs.NotExist(err) {
+		return nil, store.ErrNotFound
+	}
+	return f, err
+}
+
+// ListFiles is part of store.Namespace.
+func (p *streams) ListFiles(_ context.Context, owner, after string, limit int) ([]agent.File, error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	return store.PageFiles(slices.Collect(maps.Values(p.known)), p.n.now(), owner, after, limit), nil
+}
+
+// FileBytes is part of store.Namespace.
+func (p *streams) FileBytes(_ context.Context, owner, session string) (own, all int64, err error) {
+	list := p.n.flusher.namespaces()
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	for _, n := range list {
+		for _, f := range n.streams.known {
+			all += f.Bytes
+			if n == p.n && store.Holds(&f, owner, session) {
+				own += f.Bytes
+			}
+		}
+	}
+	return own, all, nil
+}
+
+// DeleteFile is part of store.Namespace. The bytes are gone when it returns.
+func (p *streams) DeleteFile(ctx context.Context, id string) error {
+	return p.deleteFiles(ctx, []string{id}, func() error {
+		_, err := p.File(ctx, id)
+		return err
+	})
+}
+
+func (p *streams) deleteFiles(ctx context.Context, ids []string, check func() error) error {
+	e := p.n.newEntry()
+	e.FilesGone = ids
+	if err := p.n.commit(ctx, &commit{entry: e, check: check}); err != nil {
+		return err
+	}
+	if err := p.n.flusher.sync(); err != nil {
+		p.n.health.fail(err)
+	}
+	return nil
+}
+
+// expire deletes the files whose time is over.
+func (p *streams) expire(ctx context.Context, now time.Time) error {
+	p.n.mu.RLock()
+	old := []string{}
+	for id, f := range p.known {
+		if f.Expired(now) {
+			old = append(old, id)
+		}
+	}
+	p.n.mu.RUnlock()
+	if len(old) == 0 {
+		return nil
+	}
+	slices.Sort(old)
+	return p.deleteFiles(ctx, old, nil)
+}
+
+var _ store.Files = (*streams)(nil)

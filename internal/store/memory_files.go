@@ -1,0 +1,135 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+type memoryFile struct {
+	file agent.File
+	data []byte
+}
+
+type memoryDraft struct{ bytes.Buffer }
+
+func (d *memoryDraft) Discard() { d.Reset() }
+
+// NewDraft is part of Namespace.
+func (n *memoryNamespace) NewDraft() (Draft, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return &memoryDraft{}, n.writable(context.Background())
+}
+
+// AddFile is part of Namespace.
+func (n *memoryNamespace) AddFile(ctx context.Context, f NewFile) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
+		return err
+	}
+	n.addFiles([]NewFile{f})
+	return nil
+}
+
+func (n *memoryNamespace) addFiles(files []NewFile) {
+	for _, f := range files {
+		if d, ok := f.Draft.(*memoryDraft); ok {
+			n.files[f.ID] = &memoryFile{f.File, d.Bytes()}
+		}
+	}
+}
+
+// File is part of Namespace.
+func (n *memoryNamespace) File(_ context.Context, id string) (agent.File, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.files[id]
+	if f == nil || f.file.Expired(n.now()) {
+		return agent.File{}, ErrNotFound
+	}
+	return f.file, nil
+}
+
+type memoryReader struct{ *bytes.Reader }
+
+func (memoryReader) Close() error { return nil }
+
+// OpenFile is part of Namespace.
+func (n *memoryNamespace) OpenFile(ctx context.Context, id string) (FileReader, error) {
+	if _, err := n.File(ctx, id); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.files[id]
+	if f == nil {
+		return nil, ErrNotFound
+	}
+	return memoryReader{bytes.NewReader(f.data)}, nil
+}
+
+// ListFiles is part of Namespace.
+func (n *memoryNamespace) ListFiles(_ context.Context, owner, after string, limit int) ([]agent.File, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all []agent.File
+	for _, f := range n.files {
+		all = append(all, f.file)
+	}
+	return PageFiles(all, n.now(), owner, after, limit), nil
+}
+
+// FileBytes is part of Namespace.
+func (n *memoryNamespace) FileBytes(_ context.Context, owner, session string) (own, all int64, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.Memory.namespaces {
+		for _, f := range m.files {
+			all += f.file.Bytes
+			if m == n && Holds(&f.file, owner, session) {
+				own += f.file.Bytes
+			}
+		}
+	}
+	return own, all, nil
+}
+
+// DeleteFile is part of Namespace.
+func (n *memoryNamespace) DeleteFile(ctx context.Context, id string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
+		return err
+	}
+	if n.files[id] == nil {
+		return ErrNotFound
+	}
+	delete(n.files, id)
+	return nil
+}
+
+// forgetFiles drops those that no longer belong.
+func (n *memoryNamespace) forgetFiles(drop func(*agent.File) bool) {
+	maps.DeleteFunc(n.files, func(_ string, f *memoryFile) bool { return drop(&f.file) })
+}
+
+// Holds reports whether the file counts for the session or, where session is "", for what the owner has outside of sessions.
+func Holds(f *agent.File, owner, session string) bool {
+	return f.SessionID == session && (session != "" || f.Owner == owner)
+}
+
+// PageFiles selects a page for ListFiles.
+func PageFiles(all []agent.File, now time.Time, owner, after string, limit int) []agent.File {
+	out := slices.DeleteFunc(all, func(f agent.File) bool {
+		return f.Owner != owner || f.Expired(now) || after != "" && f.ID >= after
+	})
+	slices.SortFunc(out, func(a, b agent.File) int { return strings.Compare(b.ID, a.ID) })
+	return out[:min(len(out), limit)]
+}

@@ -1,0 +1,155 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// NewFile writes a draft and describes it.
+func NewFile(s store.Files, f agent.File, text string) (store.NewFile, error) {
+	d, err := s.NewDraft()
+	if err != nil {
+		return store.NewFile{}, err
+	}
+	for part := range bytes.Lines([]byte(text)) {
+		if _, err := d.Write(part); err != nil {
+			return store.NewFile{}, err
+		}
+	}
+	f.Bytes = int64(len(text))
+	return store.NewFile{File: f, Draft: d}, nil
+}
+
+// FileText reads a file whole.
+func FileText(s store.Files, f agent.File) (string, error) {
+	r, err := s.OpenFile(context.Background(), f.ID)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.NewSectionReader(r, 0, f.Bytes+1))
+	return string(text), err
+}
+
+func (r *rig) addFile(f agent.File, text string) {
+	r.Helper()
+	n, err := NewFile(r.s, f, text)
+	r.ok(err)
+	r.ok(r.s.AddFile(r.ctx, n))
+}
+
+// has checks what the file holds; "" means that there is none.
+func (r *rig) has(id, want string) {
+	r.Helper()
+	f, err := r.s.File(r.ctx, id)
+	if want == "" {
+		_, openErr := r.s.OpenFile(r.ctx, id)
+		if !errors.Is(err, store.ErrNotFound) || !errors.Is(openErr, store.ErrNotFound) {
+			r.Errorf("%s: got %+v, %v, %v, want ErrNotFound", id, f, err, openErr)
+		}
+		return
+	}
+	r.ok(err)
+	if got, err := FileText(r.s, f); err != nil || got != want {
+		r.Errorf("%s: got %q, %v, want %q", id, got, err, want)
+	}
+}
+
+func files(t *testing.T, r *rig) {
+	f := agent.File{ID: "file_1", Name: "sales.csv", MediaType: "text/csv", SHA256: "s", Owner: "ann", CreatedAt: r.clock.now()}
+	r.addFile(f, "a,b\n1,2\n")
+	r.addFile(agent.File{ID: "file_2", Owner: "bob"}, "")
+	r.addFile(agent.File{ID: "file_3", Owner: "ann", SessionID: "sess_1"}, "third")
+	d, err := r.s.NewDraft()
+	r.ok(err)
+	_, err = d.Write([]byte("nobody's"))
+	r.ok(err)
+	d.Discard()
+	d.Discard()
+	r.everyWay(func() {
+		r.has("file_1", "a,b\n1,2\n")
+		r.has("file_3", "third")
+		r.has("file_4", "")
+		got, err := r.s.File(r.ctx, "file_1")
+		if f.Bytes = 8; err != nil || got != f {
+			t.Errorf("got %+v, %v, want %+v", got, err, f)
+		}
+		list, err := r.s.ListFiles(r.ctx, "ann", "", 10)
+		if err != nil || len(list) != 2 || list[0].ID != "file_3" || list[1].ID != "file_1" {
+			t.Errorf("list: got %+v, %v", list, err)
+		}
+		if list, err := r.s.ListFiles(r.ctx, "ann", "file_3", 1); err != nil || len(list) != 1 || list[0].ID != "file_1" {
+			t.Errorf("second page: got %+v, %v", list, err)
+		}
+		for _, c := range []struct {
+			owner, session string
+			own            int64
+		}{{"ann", "", 8}, {"ann", "sess_1", 5}, {"bob", "", 0}} {
+			if own, all, err := r.s.FileBytes(r.ctx, c.owner, c.session); err != nil || own != c.own || all != 13 {
+				t.Errorf("bytes of %s %s: got %d of %d, %v, want %d of 13", c.owner, c.session, own, all, err, c.own)
+			}
+		}
+	})
+}
+
+// Who reads a file that is deleted meanwhile reads it to its end.
+func filesGo(t *testing.T, r *rig) {
+	r.session("sess_1")
+	r.addFile(agent.File{ID: "file_1"}, "kept")
+	r.addFile(agent.File{ID: "file_2"}, "deleted")
+	r.addFile(agent.File{ID: "file_3", ExpiresAt: r.clock.now().Add(time.Hour)}, "expires")
+	r.addFile(agent.File{ID: "file_4", SessionID: "sess_1"}, "its session goes")
+	open, err := r.s.OpenFile(r.ctx, "file_2")
+	r.ok(err)
+	defer open.Close()
+	r.has("file_3", "expires")
+	r.ok(r.s.DeleteFile(r.ctx, "file_2"))
+	r.ok(r.s.DeleteSession(r.ctx, "sess_1"))
+	r.clock.advance(time.Hour)
+	r.has("file_3", "") // before anything has removed it
+	_, err = r.s.Expire(r.ctx, r.clock.now())
+	r.ok(err)
+	if text, err := io.ReadAll(io.NewSectionReader(open, 0, 100)); err != nil || string(text) != "deleted" {
+		t.Errorf("a reader of the deleted file got %q, %v", text, err)
+	}
+	r.everyWay(func() {
+		r.has("file_1", "kept")
+		for _, gone := range []string{"file_2", "file_3", "file_4"} {
+			r.has(gone, "")
+			if err := r.s.DeleteFile(r.ctx, gone); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("delete %s again: got %v, want ErrNotFound", gone, err)
+			}
+		}
+		if _, all, err := r.s.FileBytes(r.ctx, "", ""); err != nil || all != 4 {
+			t.Errorf("got %d bytes, %v, want those of the one that is left", all, err)
+		}
+	})
+}
+
+// A call's files come with it, or not at all.
+func filesOfCalls(t *testing.T, r *rig) {
+	r.session("sess_1")
+	commit := func(session string, n int) error {
+		c := r.call(session)
+		f, err := NewFile(r.s, agent.File{ID: fmt.Sprint("file_", n), SessionID: session, CallID: c.Record.CallID}, fmt.Sprint("made ", n))
+		r.ok(err)
+		c.Files = []store.NewFile{f}
+		return r.s.CommitCall(r.ctx, c)
+	}
+	r.ok(commit("sess_1", 1))
+	if err := commit("sess_none", 2); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a call without a session: got %v", err)
+	}
+	r.everyWay(func() {
+		r.has("file_1", "made 1")
+		r.has("file_2", "")
+	})
+}
