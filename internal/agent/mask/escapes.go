@@ -1,0 +1,100 @@
+package mask
+
+import (
+	"bytes"
+	"html"
+)
+
+// longestEscape is that of one character: \u0026.
+const longestEscape = 6
+
+// width is how many bytes at the beginning of b stand for c, 0 for none.
+func width(b []byte, c byte) int {
+	switch {
+	case len(b) == 0:
+		return 0
+	case len(b) >= 3 && b[0] == '%' && unhex(b[1])<<4|unhex(b[2]) == int(c):
+		return 3
+	case len(b) >= 6 && b[0] == '\\' && b[1] == 'u' && b[2] == '0' && b[3] == '0' && unhex(b[4])<<4|unhex(b[5]) == int(c):
+		return 6
+	case len(b) >= 2 && b[0] == '\\' && escaped(b[1]) == c:
+		return 2
+	case b[0] == '&':
+		if end := bytes.IndexByte(b[:min(len(b), 8)], ';'); end > 0 && html.UnescapeString(string(b[:end+1])) == string(rune(c)) {
+			return end + 1
+		}
+	case b[0] == '+' && c == ' ':
+		return 1
+	}
+	if b[0] == c {
+		return 1
+	}
+	return 0
+}
+
+// whole is the span with the JSON escapes in which it begins or ends: half of an escape is no JSON.
+func whole(b []byte, from, to int) span {
+	for at := from - 1; at >= max(0, from-longestEscape+1); at-- {
+		if b[at] == '\\' && (at+1 == from || b[at+1] == 'u') {
+			if backslashes(b, at+1)%2 == 1 {
+				from = at
+			}
+			break
+		}
+	}
+	if backslashes(b, to)%2 == 1 && to < len(b) {
+		switch {
+		case b[to] == 'u':
+			to = min(to+longestEscape-1, len(b))
+		case escaped(b[to]) != 0:
+			to++
+		}
+	}
+	return span{from, to, Masked}
+}
+
+// backslashes counts those right before i.
+func backslashes(b []byte, i int) (n int) {
+	for n < i && b[i-1-n] == '\\' {
+		n++
+	}
+	return n
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+func base64Char(c byte) bool {
+	return alphanumeric(c) || c == '+' || c == '/' || c == '-' || c == '_'
+}
+
+// unhex is the value of a hexadecimal digit; of another byte one that no sum can have.
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return 1 << 12
+}
+
+// escaped is the character that a backslash and c stand for in JSON; 0 for none.
+func escaped(c byte) byte {
+	switch c {
+	case '"', '\\', '/':
+		return c
+	case 'n':
+		return '\n'
+	case 't':
+		return '\t'
+	case 'r':
+		return '\r'
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	}
+	return 0
+}
