@@ -10,9 +10,16 @@ import (
 // active is the segment that is written to.
 type active struct {
 	inactive
-	file vfs.File
-	room int64 // reserved bytes
+	file   vfs.File
+	room   int64 // reserved bytes
+	zeroed int64 // bytes up to which something was written
 }
+
+// zeroAhead is how far zeros are written ahead of the frames. To sync a block that was only reserved costs twice as much as to sync one that
+// was written before: the file system must note that it holds something now.
+const zeroAhead = 256 << 10
+
+var zeros [zeroAhead]byte
 
 type inactive struct {
 	Segment
@@ -51,7 +58,15 @@ func (l *Log) create(first uint64) (*active, error) {
 // write writes a frame at the segment's end. A panic counts as a failed write: what reached the disk is unknown.
 func (a *active) write(frame []byte) (err error) {
 	defer failed(&err)
-	_, err = a.file.WriteAt(frame, a.bytes)
+	if _, err = a.file.WriteAt(frame, a.bytes); err != nil {
+		return err
+	}
+	end := a.bytes + int64(len(frame))
+	if end <= a.zeroed {
+		return nil
+	}
+	a.zeroed = max(end, min(end+zeroAhead, a.room))
+	_, err = a.file.WriteAt(zeros[:a.zeroed-end], end)
 	return err
 }
 

@@ -7,7 +7,7 @@
 //	magic 4 bytes, length of the payload 4, CRC-32C of all that follows 4, number of entries 4, number of the first 8,
 //	payload: for each entry its length as a uvarint and its bytes
 //
-// all little-endian. Entries are numbered 1, 2, 3 and so on; the number is also called the log sequence number (lsn).
+// all little-endian. Behind the last frame there is nothing, or zeros. Entries are numbered 1, 2, 3 and so on; the number is also called the log sequence number (lsn).
 // A bad frame at the end is a batch that a crash interrupted. One that is followed by a good frame is damage if it was synced, which the
 // entries behind it say: see package disk.
 //

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -143,6 +144,31 @@ func TestSegmentsFillUp(t *testing.T) {
 		if got := names(l.Closed()); got != closed {
 			t.Errorf("after entry %d: got closed %q, want %q", l.Next()-1, got, closed)
 		}
+	}
+}
+
+// A segment holds zeros behind its frames, up to zeroAhead, so that a sync of the next frame changes no metadata.
+func TestZerosStandAhead(t *testing.T) {
+	t.Parallel()
+	const room = 3 * zeroAhead
+	l, fs := newLog(t, room)
+	for _, entry := range []int{100, 200, zeroAhead / 2, zeroAhead, zeroAhead} {
+		write(t, l, strings.Repeat("x", entry))
+		f, err := fs.Open(l.active.Name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := f.Size()
+		if err != nil || size <= l.active.bytes || size > room || size > l.active.bytes+zeroAhead {
+			t.Fatalf("got a file of %d bytes, %v, with frames of %d: want zeros behind them, up to %d bytes and to %d", size, err, l.active.bytes, zeroAhead, room)
+		}
+		behind := make([]byte, size-l.active.bytes)
+		if _, err := f.ReadAt(behind, l.active.bytes); err != nil || bytes.Count(behind, []byte{0}) != len(behind) {
+			t.Errorf("after an entry of %d bytes: got something else than zeros behind the frames, or %v", entry, err)
+		}
+	}
+	if entries, gaps := contents(t, fs); len(entries) != 5 || len(gaps) != 0 {
+		t.Errorf("got %d entries and gaps %v, want 5 and none", len(entries), gaps)
 	}
 }
 
