@@ -52,6 +52,7 @@ type memoryNamespace struct {
 	content   Contents
 	leases    map[string]time.Time
 	files     map[string]*memoryFile
+	conns     map[string]agent.Connection // by name
 }
 
 type memorySession struct {
@@ -105,6 +106,7 @@ func (m *Memory) Namespace(name agent.Namespace) (Namespace, error) {
 			Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
 			artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
 			ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), leases: map[string]time.Time{}, files: map[string]*memoryFile{},
+			conns: map[string]agent.Connection{},
 		}
 		m.namespaces[name] = n
 	}

@@ -27,6 +27,7 @@ var (
 	ErrInUse    = errors.New("in use by another process")
 	ErrGone     = errors.New("deleted or expired")
 	ErrFull     = errors.New("no room left") // for a file's bytes; everything else goes on
+	ErrTooMany  = errors.New("there are as many as there can be")
 )
 
 // AnyRevision stands for "whatever the revision is" in operations that compare it.
@@ -48,7 +49,7 @@ type Store interface {
 	Settled() error
 	// Stats are figures for metrics; cheap.
 	Stats() Stats
-	// Watch calls changed for every change of an artifact, a tool or the policy, in order, from now on until the
+	// Watch calls changed for every change of an artifact, a tool, a connection or the policy, in order, from now on until the
 	// returned function is called. changed must be quick.
 	Watch(changed func(Change)) (stop func())
 	// Close takes no more writes and writes everything out, until ctx ends: what is not in its place then is replayed
@@ -65,6 +66,7 @@ type Namespace interface {
 	Calls
 	Artifacts
 	Registry
+	Connections
 	Maintenance
 	Files
 }
@@ -264,8 +266,9 @@ type Target struct {
 // Change is one entry of the change feed.
 type Change struct {
 	Namespace    agent.Namespace
-	Kind         string // artifact, tool, policy
-	Role, Method string
+	Kind         string // artifact, tool, policy, connection
+	Role, Method string // of an artifact or a tool
+	Name         string // of a connection
 	Revision     int64
 }
 

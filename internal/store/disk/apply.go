@@ -38,6 +38,9 @@ func (n *namespace) apply(e *entry) {
 		n.policies.apply(e.Policy)
 		n.changed(store.Change{Kind: "policy", Revision: n.policies.revision})
 	}
+	if e.Connect != nil || e.Disconnect != "" {
+		n.applyConnection(e)
+	}
 	if e.Audit != nil {
 		n.auditTrail.pending = append(n.auditTrail.pending, e.Audit)
 	}

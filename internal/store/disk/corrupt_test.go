@@ -43,6 +43,11 @@ func TestCorruptFiles(t *testing.T) {
 		}},
 		{patternsFile, truncated, func(*testing.T, *testStore) {}},
 		{contentFile, truncated, func(*testing.T, *testStore) {}},
+		{connectionsFile, truncated, func(t *testing.T, s *testStore) {
+			if list, err := s.ListConnections(ctx); err != nil || len(list) != 0 {
+				t.Errorf("got %v, %v, want no connections", list, err)
+			}
+		}},
 		{checkpointFile, truncated, func(t *testing.T, s *testStore) {
 			if list, err := s.ListCalls(ctx, store.CallQuery{Limit: 1000}); err != nil || len(list) != 15 {
 				t.Errorf("got %d log entries, %v, want 15", len(list), err)

@@ -99,6 +99,8 @@ func everything(t *testing.T, s *testStore, source string) string {
 			put("program "+sum[1], code, err)
 		}
 	}
+	connections, err := s.ListConnections(ctx)
+	put("connections", connections, err)
 	sessions, err := s.ListSessions(ctx, "", 1000)
 	put("sessions", sessions, err)
 	for _, x := range sessions {

@@ -46,6 +46,9 @@ type entry struct {
 	Files     []agent.File `json:"files,omitempty"`
 	FilesGone []string     `json:"files_gone,omitempty"` // ids
 
+	Connect    *agent.Connection `json:"connection,omitempty"` // as it is from now on
+	Disconnect string            `json:"disconnect,omitempty"` // the name of a connection that is deleted
+
 	*planned `json:"-"`
 }
 

@@ -103,10 +103,10 @@ type exporter struct {
 	sums map[string]string
 }
 
-// exported reports whether a file or directory belongs to an export: all but the lock, what is being written, and the
-// journal, which comes at the end.
+// exported reports whether a file or directory belongs to an export: all but the lock, the key that opens sealed secrets, what is being
+// written, and the journal, which comes at the end.
 func exported(name string) bool {
-	if name == lockFile || path.Dir(name) == journalDir && wal.IsSegment(path.Base(name)) {
+	if name == lockFile || name == store.SecretsKeyFile || path.Dir(name) == journalDir && wal.IsSegment(path.Base(name)) {
 		return false
 	}
 	return name != vfs.TempDir && !(path.Base(name) == vfs.TempDir && path.Dir(path.Dir(name)) == namespacesDir)

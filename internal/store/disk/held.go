@@ -51,13 +51,14 @@ func (d *heldDoc) giveBack(s *shared) {
 
 // The documents that are held whole, and the checkpoint.
 const (
-	registryFile   = "tools/registry.json"
-	indexFile      = "tools/index.json"
-	policyFile     = "policy.json"
-	patternsFile   = "patterns.json"
-	evidenceFile   = "evidence.json"
-	contentFile    = "content.json"
-	filesFile      = "files.json"
-	checkpointFile = "journal/checkpoint.json"
-	auditFile      = "audit.jsonl"
+	registryFile    = "tools/registry.json"
+	indexFile       = "tools/index.json"
+	policyFile      = "policy.json"
+	patternsFile    = "patterns.json"
+	evidenceFile    = "evidence.json"
+	contentFile     = "content.json"
+	filesFile       = "files.json"
+	connectionsFile = "connections.json"
+	checkpointFile  = "journal/checkpoint.json"
+	auditFile       = "audit.jsonl"
 )

@@ -33,6 +33,7 @@ type namespace struct {
 	*evidence
 	*contents
 	*streams
+	*connections
 	*archive
 	*retention
 }
@@ -71,6 +72,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	n.evidence = newEvidence(n)
 	n.contents = newContents(n)
 	n.streams = newStreams(n)
+	n.connections = newConnections(n)
 	n.archive = &archive{n: n}
 	n.retention = &retention{n: n}
 	policy := agent.DefaultPolicy()
@@ -80,7 +82,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 
 // held lists the documents that are held in memory whole.
 func (n *namespace) held() []*held {
-	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc, &n.contents.doc, &n.streams.doc}
+	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc, &n.contents.doc, &n.streams.doc, &n.connections.doc}
 }
 
 // layOut makes the directories, and removes what was being written when the store last stopped.
@@ -115,7 +117,7 @@ type checkpointed struct {
 // load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
 // reports whether a document was corrupt.
 func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
-	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents, n.streams} {
+	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents, n.streams, n.connections} {
 		bad, err := part.load()
 		if err != nil {
 			return false, err

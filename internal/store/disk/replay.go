@@ -197,6 +197,9 @@ func (r *replay) entry(e *entry) error {
 	if e.lsn <= n.policies.doc.lsn {
 		e.Policy = nil
 	}
+	if e.lsn <= n.connections.doc.lsn {
+		e.Connect, e.Disconnect = nil, ""
+	}
 	n.apply(e)
 	n.catalog.registry.behind = n.catalog.registry.behind || len(e.tools) > 0
 	return nil

@@ -93,6 +93,15 @@ func (w *scripter) move(kind, method string) {
 	})
 }
 
+// connect puts a connection with that sealed secret.
+func (w *scripter) connect(name, sealed string) {
+	w.add("connect "+name, func(ctx context.Context, n store.Namespace) error {
+		c := agent.Connection{Name: name, Hosts: []string{"api.example.org"}, Auth: agent.ConnectionAuth{Type: agent.AuthBearer, Sealed: []byte(sealed)}}
+		_, err := n.PutConnection(ctx, c, store.AnyRevision, &agent.AuditEntry{ID: "audit_" + name + sealed})
+		return err
+	})
+}
+
 func (w *scripter) remove(id string) {
 	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteSession(ctx, id) })
 }
@@ -134,12 +143,18 @@ func script(now func() time.Time) []step {
 		p.RepairEnabled = false
 		return n.SetPolicy(ctx, p, &agent.AuditEntry{ID: "audit_policy"})
 	})
+	w.connect("weather", "one")
 	w.checkpoint()
+	w.connect("weather", "two")
+	w.connect("mail", "one")
 	w.call("sess_1", "add", "")
 	w.call("sess_2", "add", "gen-2")
 	w.add("context", func(ctx context.Context, n store.Namespace) error {
 		_, err := n.ChangeContext(ctx, "sess_2", agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")}, Delete: []string{"first"}})
 		return err
+	})
+	w.add("disconnect mail", func(ctx context.Context, n store.Namespace) error {
+		return n.DeleteConnection(ctx, "mail", store.AnyRevision, &agent.AuditEntry{ID: "audit_disconnect"})
 	})
 	w.sync()
 	w.file("file_3", "")

@@ -34,6 +34,7 @@ func (v *namespaceVerifier) problem(name, format string, args ...any) {
 func (v *namespaceVerifier) documents() error {
 	var reg registryDoc
 	var pol policyDoc
+	var conns connectionsDoc
 	for _, d := range []struct {
 		name  string
 		doc   any
@@ -44,6 +45,7 @@ func (v *namespaceVerifier) documents() error {
 		{patternsFile, &patternsDoc{}, nil},
 		{evidenceFile, &evidenceDoc{}, nil},
 		{contentFile, &contentDoc{}, nil},
+		{connectionsFile, &conns, func() error { return checkConnections(&conns) }},
 	} {
 		ok, err := v.doc(v.files, d.name, d.doc)
 		if err != nil {

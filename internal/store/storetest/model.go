@@ -152,6 +152,8 @@ func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 			log[i].Args, log[i].Kwargs = nil, nil // erased: [] and null are the same
 		}
 	}
+	out["connections"], err = s.ListConnections(ctx)
+	ok(err)
 	audits, err := s.Audit(ctx, "", 1000)
 	ok(err)
 	out["artifacts"], out["tools"], out["ranks"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, patterns, log, audits
