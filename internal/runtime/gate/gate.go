@@ -132,6 +132,7 @@ type check struct {
 	inputs    string        // the inferred interface
 	asWritten bool          // for a compiler that has the toolchain's order by itself
 	moved     bool          // calls stand before their statements, in the toolchain's order
+	residue   bool          // see Program.Residue
 }
 
 func (c *check) run() (p *Program, r *Refusal) {
@@ -156,7 +157,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 	if r := c.typePolicy(); r != nil {
 		return nil, r
 	}
-	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), moved: c.moved}
+	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), Residue: c.residue, moved: c.moved}
 	p.Facts.Interface = c.inputs
 	for _, e := range c.unused {
 		p.Unused = append(p.Unused, e.Pos)

@@ -21,6 +21,8 @@ type Program struct {
 
 	Unused []token.Pos // where variables are declared that nothing uses
 
+	Residue bool // a run may leave something in the state of other packages, so that its process must run nothing afterwards
+
 	moved bool // Units differ from Source: calls have moved into the toolchain's order of evaluation
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/goversion"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/inputs"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/order"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/residue"
 )
 
 // check type-checks the program against the packages that it imports.
@@ -34,6 +35,7 @@ func (c *check) check() *Refusal {
 		return r
 	}
 	c.inputs = string(inputs.Of(c.file, c.info, c.pkg).JSON()) // of the author's text: reordering adds variables
+	c.residue = residue.Possible(c.file, c.info, c.pkg)
 	if c.asWritten {
 		return nil
 	}

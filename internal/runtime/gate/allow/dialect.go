@@ -78,7 +78,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 
 - One file, package tool, with exactly one function ` + "`" + RunForm + "`" + `.
 - No go statements, no init functions, no compiler directives, no cgo.
-- Other packages' variables may be read, not assigned to, and their address may not be taken.
+- Other packages' variables may be read, not assigned to, and their address may not be taken. A program that uses what they lead to in an unusual way (a map of package xml in a variable of its own, the ranges of a table of package unicode), or imports regexp/syntax, runs in a new process for each call, which costs milliseconds, and is never compiled.
 - A value of a type that no allowed package declares can be printed by fmt, as in ` + "`fmt.Sprint(err.Type)`" + ` of an error of encoding/json, and used for nothing else.
 - Package variables live for one call.
 - Statements are evaluated in the Go compiler's order, also where the language does not specify it: calls first, then reads of variables, fields and elements. A statement that the gate cannot rewrite so is refused; put its calls into variables before it. Variables that an inlined function literal changes may natively be read earlier, and of two faults in one statement another may be reported (docs/decisions/0003-gate.md, known differences). A method value of a type parameter's type is refused if a method of that name calls recover; call the method within a function literal that recovers itself.

@@ -42,6 +42,9 @@ func (u Unsupported) Error() string { return "no native form: " + string(u) }
 
 // Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored.
 func Text(p *gate.Program, source string) (string, error) {
+	if p.Residue { // on the engine its process ends with each call
+		return "", Unsupported("a run may change variables of other packages")
+	}
 	unit := p.Units[len(p.Units)-1]
 	w := &writer{pkg: unit.Pkg, info: unit.Info, file: unit.Files[0], unused: map[token.Pos]bool{}, imports: map[string]string{}}
 	for _, pos := range p.Unused {

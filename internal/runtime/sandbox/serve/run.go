@@ -134,9 +134,12 @@ func failed(errType, detail, message, hint string) *wire.Answer {
 	return &wire.Answer{End: wire.EndFailure, Type: errType, Message: wire.BoundText([]byte(message), wire.MaxMessage-8), Detail: detail, Hint: hint}
 }
 
-// leftovers reports whether the run left anything behind: goroutines, or much memory.
+// leftovers reports whether the run left anything behind: goroutines, much memory, or what the program may have put into the state of packages.
 func (s *server) leftovers() bool {
 	if runtime.NumGoroutine() > s.base {
+		return true
+	}
+	if e, ok := s.engine.(interface{ Residue() bool }); ok && e.Residue() {
 		return true
 	}
 	metrics.Read(s.memory)

@@ -25,6 +25,7 @@ type gateEngine struct {
 	gate     *gate.Gate
 	setting  string // one of report.Engines
 	compiled compiled
+	residue  bool                // see gate.Program
 	wait     func(time.Duration) // of a program that sleeps; nil for none
 }
 
@@ -50,6 +51,7 @@ func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error)
 	if refusal != nil {
 		return nil, refusal, nil
 	}
+	e.residue = p.Residue
 	if gate.Choose(p, e.setting) == report.EngineYaegi {
 		if c, err := yaegi.Compile(p); err == nil {
 			e.compiled, p.Facts.Engine = c, yaegi.Name+" "+yaegi.Version
@@ -79,6 +81,9 @@ func (e *gateEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any,
 	e.compiled.OnSleep(e.wait)
 	return e.compiled.Run(call)
 }
+
+// Residue reports whether a run may have left something in the state of packages.
+func (e *gateEngine) Residue() bool { return e.residue }
 
 // OnSleep sets what a program of the runs to come waits in when it sleeps.
 func (e *gateEngine) OnSleep(wait func(time.Duration)) { e.wait = wait }

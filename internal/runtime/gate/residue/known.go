@@ -1,0 +1,111 @@
+package residue
+
+import "go/types"
+
+var (
+	// tables are types with shared values behind pointers that programs can change: a field or an element.
+	tables = set("unicode.RangeTable", "hash/crc32.Table", "hash/crc64.Table")
+
+	// withDecoder also has the decoder whose fields hold maps of package xml.
+	withDecoder = set("unicode.RangeTable", "hash/crc32.Table", "hash/crc64.Table", "encoding/xml.Decoder")
+
+	// opaque are types with shared values behind pointers, without fields that programs see.
+	opaque = set("time.Location", "encoding/base32.Encoding", "encoding/base64.Encoding")
+
+	// readers are functions that only read maps and slices among their arguments, and keep none.
+	readers = set("strings.Join", "strings.ToUpperSpecial", "strings.ToLowerSpecial", "strings.ToTitleSpecial", "bytes.ToUpperSpecial", "bytes.ToLowerSpecial",
+		"bytes.ToTitleSpecial", "slices.All", "slices.BinarySearch", "slices.Clone", "slices.Contains", "slices.ContainsFunc", "slices.Equal", "slices.Index", "slices.IndexFunc",
+		"slices.Values", "unicode.In", "unicode.IsOneOf", "maps.All", "maps.Clone", "maps.Equal", "maps.Keys", "maps.Values", "fmt.Sprint", "fmt.Sprintf", "fmt.Sprintln", "encoding/json.Marshal")
+
+	// writers only write to the io.Writer that they are given.
+	writers = set("fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "io.MultiWriter", "io.TeeReader", "io.WriteString")
+
+	// changeable are the fields through which tables can be changed, by package.
+	changeable = map[string]map[string]bool{"unicode": set("R16", "R32", "LatinOffset")}
+
+	// pure are packages whose generic functions convert no value to an interface.
+	pure = set("slices", "maps", "cmp", "iter")
+)
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+// nameOf returns a named type's import path and name; "" for any other type.
+func nameOf(t types.Type) string {
+	n, ok := types.Unalias(t).(*types.Named)
+	if !ok || n.Obj().Pkg() == nil {
+		return ""
+	}
+	return n.Obj().Pkg().Path() + "." + n.Obj().Name()
+}
+
+// disguised reports whether a declared type has the structure of an opaque one: then a pointer to that can become a pointer to it.
+func disguised(t types.Type) bool {
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok || s.NumFields() == 0 || s.Field(0).Exported() || s.Field(0).Pkg() == nil {
+		return false
+	}
+	home := s.Field(0).Pkg()
+	for _, name := range []string{"Location", "Encoding"} {
+		if o := home.Scope().Lookup(name); o != nil && opaque[home.Path()+"."+name] && types.Identical(o.Type().Underlying(), s) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions finds types that consist of others.
+type mentions struct {
+	pkg   *types.Package // whose types are looked into
+	names map[string]bool
+}
+
+// in reports whether values of a type hold, or lead to, any of one of the names.
+func (m *mentions) in(t types.Type) bool { return m.within(t, map[*types.Named]bool{}) }
+
+func (m *mentions) within(t types.Type, seen map[*types.Named]bool) bool {
+	switch t := types.Unalias(t).(type) {
+	case *types.Named:
+		if m.names[nameOf(t)] {
+			return true
+		}
+		for a := range t.TypeArgs().Types() {
+			if m.within(a, seen) {
+				return true
+			}
+		}
+		if seen[t] || t.Obj().Pkg() != m.pkg {
+			return false
+		}
+		seen[t] = true
+		return m.within(t.Underlying(), seen)
+	case *types.Pointer:
+		return m.within(t.Elem(), seen)
+	case *types.Slice:
+		return m.within(t.Elem(), seen)
+	case *types.Array:
+		return m.within(t.Elem(), seen)
+	case *types.Chan:
+		return m.within(t.Elem(), seen)
+	case *types.Map:
+		return m.within(t.Key(), seen) || m.within(t.Elem(), seen)
+	case *types.Struct:
+		for v := range t.Fields() {
+			if m.within(v.Type(), seen) {
+				return true
+			}
+		}
+	case *types.Tuple:
+		for v := range t.Variables() {
+			if m.within(v.Type(), seen) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,242 @@
+// Package residue finds programs that may leave something in the state of other packages, where the next run in the same process would find it:
+// in a map or table that a variable of the standard library holds, reached through another name.
+//
+// It follows no values. It knows the uses that change nothing; a program with any other use counts as one that may.
+package residue
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strconv"
+)
+
+// Possible reports whether a run of a type-checked program may change state of other packages. Assignments to their variables by name must have been
+// refused before.
+func Possible(file *ast.File, info *types.Info, pkg *types.Package) bool {
+	f := &finder{info: info, pkg: pkg, tables: mentions{pkg: pkg, names: tables}, opaque: mentions{pkg: pkg, names: opaque}}
+	if f.declarations(file); !f.found {
+		f.walk(file, f.node)
+	}
+	if f.decoders {
+		f.tables.names = withDecoder
+	}
+	if !f.found && (f.typed || f.decoders) {
+		f.walk(file, f.flow)
+	}
+	if f.generic && !f.found {
+		f.instances(&f.opaque, nil)
+	}
+	return f.found
+}
+
+// A finder looks through one program.
+type finder struct {
+	info           *types.Info
+	pkg            *types.Package
+	path           []ast.Node // the nodes around the current one, which is last
+	tables, opaque mentions
+
+	reader   bool // the program declares a method Read
+	typed    bool // a package with tables is imported
+	decoders bool // a decoder holds a table of package xml
+	generic  bool // there is an assignment through a pointer to a type parameter's type
+	found    bool
+}
+
+func (f *finder) declarations(file *ast.File) {
+	for _, d := range file.Decls {
+		if fun, ok := d.(*ast.FuncDecl); ok && fun.Recv != nil && fun.Name.Name == "Read" {
+			f.reader = true
+		}
+	}
+	for _, spec := range file.Imports {
+		switch path, _ := strconv.Unquote(spec.Path.Value); path {
+		case "regexp/syntax": // compiled expressions share slices that anyone may change
+			f.found = true
+		case "unicode", "hash/crc32", "hash/crc64":
+			f.typed = true
+		}
+	}
+}
+
+// walk visits all nodes, outer ones first, until something is found.
+func (f *finder) walk(file *ast.File, visit func(ast.Node)) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		if n == nil {
+			f.path = f.path[:len(f.path)-1]
+			return true
+		}
+		if f.found {
+			return false
+		}
+		f.path = append(f.path, n)
+		visit(n)
+		return true
+	})
+	f.path = f.path[:0]
+}
+
+// around returns the node around the current one that is no parenthesis, and its child.
+func (f *finder) around() (parent, child ast.Node) {
+	i := len(f.path) - 1
+	for i > 0 {
+		if _, ok := f.path[i-1].(*ast.ParenExpr); !ok {
+			return f.path[i-1], f.path[i]
+		}
+		i--
+	}
+	return nil, f.path[0]
+}
+
+func (f *finder) node(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.SelectorExpr:
+		f.selector(n)
+	case *ast.TypeSpec:
+		if t := f.info.Defs[n.Name]; t != nil && disguised(t.Type()) {
+			f.found = true
+		}
+	case *ast.AssignStmt:
+		for _, e := range n.Lhs {
+			f.store(e)
+		}
+	case *ast.RangeStmt:
+		f.store(n.Key)
+		f.store(n.Value)
+	}
+}
+
+// store looks at what is assigned to. An encoding or a location cannot be changed but as a whole.
+func (f *finder) store(e ast.Expr) {
+	star, ok := ast.Unparen(e).(*ast.StarExpr)
+	if !ok {
+		return
+	}
+	switch t := types.Unalias(f.info.TypeOf(star)).(type) {
+	case *types.TypeParam:
+		f.generic = true
+	case *types.Named:
+		f.found = f.found || f.opaque.names[nameOf(t)]
+	}
+}
+
+// selector looks at variables of other packages, and at fields through which tables can be changed.
+func (f *finder) selector(s *ast.SelectorExpr) {
+	v, ok := f.info.Uses[s.Sel].(*types.Var)
+	switch {
+	case !ok || v.Pkg() == nil || v.Pkg() == f.pkg:
+	case v.IsField():
+		f.found = f.found || changeable[v.Pkg().Path()][v.Name()]
+	default:
+		f.found = f.found || !f.harmless(v)
+	}
+}
+
+// harmless reports whether the use of another package's variable that is the current node changes nothing, or is left to flow.
+func (f *finder) harmless(v *types.Var) bool {
+	if v.Pkg().Path() == "io" && v.Name() == "Discard" { // it hands shared buffers to readers
+		return !f.reader || f.argumentOf(writers)
+	}
+	switch t := v.Type().Underlying().(type) {
+	case *types.Map, *types.Slice:
+		return f.read(v)
+	case *types.Pointer:
+		name := nameOf(t.Elem())
+		return tables[name] || opaque[name]
+	case *types.Struct:
+		return t.NumFields() == 0
+	case *types.Basic, *types.Interface:
+		return true
+	}
+	return false
+}
+
+// read reports whether the current node, a map or slice of another package, is only read from.
+func (f *finder) read(v *types.Var) bool {
+	parent, child := f.around()
+	switch p := parent.(type) {
+	case *ast.IndexExpr:
+		return p.X == child && f.elementRead()
+	case *ast.RangeStmt:
+		return p.X == child
+	case *ast.BinaryExpr:
+		return true
+	case *ast.SelectorExpr:
+		_, isMethod := f.info.Uses[p.Sel].(*types.Func)
+		return isMethod
+	case *ast.AssignStmt: // decoder.Entity = xml.HTMLEntity
+		if to, ok := f.assigned(p, child).(*ast.SelectorExpr); ok && v.Pkg().Path() == "encoding/xml" && f.info.Uses[to.Sel].Pkg() == v.Pkg() {
+			f.decoders = true
+			return true
+		}
+	case *ast.CallExpr:
+		if b, ok := f.callee(p).(*types.Builtin); ok {
+			return b.Name() == "len" || p.Args[0] != child && (b.Name() == "append" || b.Name() == "copy")
+		}
+		return f.argumentOf(readers)
+	}
+	return false
+}
+
+// elementRead reports whether an element of the current node is copied: nothing slices it or calls a method on it, in place.
+func (f *finder) elementRead() bool {
+	for i := len(f.path) - 1; i > 0; i-- {
+		e, outer := f.path[i], f.path[i-1]
+		switch outer := outer.(type) {
+		case *ast.ParenExpr:
+		case *ast.IndexExpr:
+			if outer.X != e {
+				return true
+			}
+		case *ast.SelectorExpr:
+			if v, ok := f.info.Uses[outer.Sel].(*types.Var); !ok || !v.IsField() {
+				return false
+			}
+		case *ast.SliceExpr:
+			return outer.X != e
+		default:
+			return true
+		}
+	}
+	return true
+}
+
+// argumentOf reports whether the current node is an argument of one of the functions.
+func (f *finder) argumentOf(functions map[string]bool) bool {
+	parent, child := f.around()
+	call, ok := parent.(*ast.CallExpr)
+	if !ok || call.Fun == child {
+		return false
+	}
+	callee, ok := f.callee(call).(*types.Func)
+	return ok && callee.Pkg() != nil && callee.Signature().Recv() == nil && functions[callee.Pkg().Path()+"."+callee.Name()]
+}
+
+// callee returns the function or built-in that a call names; nil for any other.
+func (f *finder) callee(call *ast.CallExpr) types.Object {
+	fun := ast.Unparen(call.Fun)
+	switch x := fun.(type) {
+	case *ast.IndexExpr:
+		fun = ast.Unparen(x.X)
+	case *ast.IndexListExpr:
+		fun = ast.Unparen(x.X)
+	}
+	switch x := fun.(type) {
+	case *ast.Ident:
+		return f.info.Uses[x]
+	case *ast.SelectorExpr:
+		return f.info.Uses[x.Sel]
+	}
+	return nil
+}
+
+// assigned returns what an assignment of as many places as values gives that value to; nil for a place or another assignment.
+func (f *finder) assigned(n *ast.AssignStmt, value ast.Node) ast.Expr {
+	for i, e := range n.Rhs {
+		if e == value && len(n.Lhs) == len(n.Rhs) && n.Tok != token.DEFINE {
+			return ast.Unparen(n.Lhs[i])
+		}
+	}
+	return nil
+}

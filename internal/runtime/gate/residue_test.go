@@ -1,0 +1,75 @@
+package gate
+
+import (
+	"go/ast"
+	"reflect"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/symbols"
+)
+
+// Programs that only read what other packages hold leave nothing in it.
+func TestNoResidue(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	for _, c := range []struct{ imports, decls, body string }{
+		{"time", "", `loc := time.UTC; t := time.Now().In(loc); _ = t; if t.Location() == time.Local { loc = nil }`},
+		{"time", "type T struct { at *time.Time }", `t := T{new(time.Time)}; *t.at = time.Now(); zone, err := time.LoadLocation("UTC"); _, _ = zone, err`},
+		{"time", "type Day time.Time\nfunc (d *Day) set(t time.Time) { *d = Day(t) }", `var d Day; d.set(time.Now().In(time.UTC))`},
+		{"encoding/base64", "var encodings = map[string]*base64.Encoding{\"std\": base64.StdEncoding}", `for name, e := range encodings { _, _ = name, e.WithPadding(base64.NoPadding) }`},
+		{"", "func set[T any](p *T, v T) { *p = v }", `n := 0; set(&n, 1)`},
+		{"encoding/base64", "func set[T any](p *T, v T) { *p = v }", `n := 0; set(&n, len(base64.StdEncoding.EncodeToString(nil)))`},
+		{"unicode", "", `r := 'x'; _ = unicode.Is(unicode.Han, r) || unicode.In(r, unicode.Latin, unicode.Greek) || unicode.In(r, unicode.GraphicRanges...)`},
+		{"unicode", "", `t, ok := unicode.Scripts["Greek"]; _ = ok && unicode.Is(t, 'x'); for name, t := range unicode.Scripts { if unicode.Is(t, 'x') { _ = name } }`},
+		{"unicode", "", `_ = len(unicode.Categories) + len(unicode.CaseRanges); r := unicode.CaseRanges[1]; r.Delta[0] = 5; _ = unicode.TurkishCase.ToUpper('i')`},
+		{"unicode", "type script struct { name string; table *unicode.RangeTable }\nvar scripts = []script{{\"a\", unicode.Han}, {name: \"b\", table: unicode.Latin}}\nfunc find(name string) (*unicode.RangeTable, bool) { for _, s := range scripts { if s.name == name { return s.table, true } }; return nil, false }",
+			`if t, ok := find("a"); ok { _ = unicode.Is(t, 'x') }; scripts = append(scripts, script{"c", unicode.Greek})`},
+		{"unicode slices maps", "", `own := map[string]*unicode.RangeTable{"a": unicode.Han}; for _, k := range slices.Sorted(maps.Keys(own)) { _ = own[k] }; _ = slices.Clone(unicode.GraphicRanges)`},
+		{"unicode", "", `t := &unicode.RangeTable{R16: []unicode.Range16{{Lo: 1, Hi: 2, Stride: 1}}}; for _, in := range []*unicode.RangeTable{t, {R16: nil}} { _ = unicode.Is(in, 'x') }`},
+		{"unicode strings", "", `_ = strings.FieldsFunc("a b", func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N) }); _ = strings.ToUpperSpecial(unicode.TurkishCase, "i")`},
+		{"hash/crc32 hash/crc64", "var table = crc64.MakeTable(crc64.ECMA)", `_ = crc64.Checksum(nil, table); _ = crc32.Checksum(nil, crc32.IEEETable); h := crc32.New(crc32.MakeTable(crc32.Castagnoli)); h.Write(nil)`},
+		{"encoding/xml strings", "func text(d *xml.Decoder) (string, error) { t, err := d.Token(); if c, ok := t.(xml.CharData); ok { return string(c), nil }; return \"\", err }",
+			`d := xml.NewDecoder(strings.NewReader("")); d.Strict = false; d.AutoClose = xml.HTMLAutoClose; d.Entity = xml.HTMLEntity; _, _ = text(d)`},
+		{"encoding/xml strings slices maps fmt", "", `_ = strings.Join(xml.HTMLAutoClose, ",") + xml.HTMLEntity["amp"] + fmt.Sprint(len(xml.HTMLEntity)); for k, v := range xml.HTMLEntity { _, _ = k, v }; _ = slices.Contains(xml.HTMLAutoClose, "br"); _ = slices.Sorted(maps.Keys(xml.HTMLEntity)); m := maps.Clone(xml.HTMLEntity); m["a"] = "b"`},
+		{"io fmt errors", "", `fmt.Fprintln(io.Discard, "x"); _ = io.MultiWriter(io.Discard); err := io.EOF; _ = errors.Is(err, io.ErrUnexpectedEOF); var x any = io.EOF; _ = x`},
+	} {
+		p, r := g.Check(program(c.imports, c.decls, c.body))
+		if r != nil {
+			t.Errorf("%s: refused: %v", c.body, r)
+		} else if p.Residue {
+			t.Errorf("%s\n%s: counts as one that changes other packages", c.decls, c.body)
+		}
+	}
+}
+
+// Variables of interface types hold nothing that a program can change through them: values of types that it cannot name, without fields that it sees.
+func TestInterfaceVariables(t *testing.T) {
+	t.Parallel()
+	for _, p := range allow.Packages() {
+		for name, what := range symbols.Table(p.Path) {
+			if p.Path+"."+name == "crypto/rand.Reader" {
+				continue // programs have another in its place (symbols.Natives)
+			}
+			v := reflect.ValueOf(what)
+			if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Interface || v.Type() == reflect.TypeFor[reflect.Type]() {
+				continue
+			}
+			held := v.Elem().Elem().Type()
+			if held.Kind() == reflect.Pointer {
+				held = held.Elem()
+			}
+			if ast.IsExported(held.Name()) || held.Kind() == reflect.Map || held.Kind() == reflect.Slice {
+				t.Errorf("%s.%s holds a %s", p.Path, name, held)
+			}
+			if held.Kind() != reflect.Struct {
+				continue
+			}
+			for f := range held.Fields() {
+				if f.IsExported() {
+					t.Errorf("%s.%s holds a %s with the field %s", p.Path, name, held, f.Name)
+				}
+			}
+		}
+	}
+}
