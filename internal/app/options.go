@@ -63,8 +63,11 @@ type Options struct {
 	RunnerMemory Bytes `name:"runner-memory" env:"RECURGENT_RUNNER_MEMORY" value:"BYTES" default:"a quarter of the memory there is" help:"memory of idle runners, which keep their programs compiled, such as 2GiB; the least recently used end beyond it"`
 	// CallTimeout bounds the run time of one program, 10 ms to 1 h. Waiting for host calls does not count.
 	CallTimeout time.Duration `name:"call-timeout" env:"RECURGENT_CALL_TIMEOUT" value:"DURATION" help:"run time of one program; waiting for other programs or the network does not count"`
-	// FetchAllow are the hosts that programs may fetch: host, host:port or *.domain. Empty allows every public https address.
-	FetchAllow []string `name:"fetch-allow" env:"RECURGENT_FETCH_ALLOW" value:"HOST,..." default:"any public https address" help:"hosts that programs may fetch: host, host:port or *.domain; a named one may also be private or http"`
+	// FetchAllow are the hosts that programs may fetch: host, host:port or *.domain, and "public" for any public https address beside
+	// them. Empty is "public" alone.
+	FetchAllow []string `name:"fetch-allow" env:"RECURGENT_FETCH_ALLOW" value:"HOST,..." default:"public" help:"hosts that programs may fetch: host, host:port or *.domain, which may also be private or http, and public for any public https address; without public only the named ones"`
+	// FetchMax is how many bytes a fetched body may have, unpacked and as UTF-8, 1 KiB to 64 MiB.
+	FetchMax Bytes `name:"fetch-max" env:"RECURGENT_FETCH_MAX" value:"BYTES" help:"largest body that a program may fetch, such as 4MiB; a larger one ends the fetch in resource_exhausted"`
 	// SandboxRequire is the confinement below which New fails: auto, full, reduced or process.
 	SandboxRequire string `name:"sandbox-require" env:"RECURGENT_SANDBOX_REQUIRE" value:"auto|full|reduced|process" help:"do not start below this confinement; auto is reduced on Linux, process elsewhere"`
 	// Isolation is what a runner is kept for: program (and owner) or call.
@@ -93,7 +96,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
-		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways, Native: native.SettingAuto,
+		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways, Native: native.SettingAuto,
 		Logger: zerolog.Nop(),
 	}
 }
@@ -215,8 +218,11 @@ func (o *Options) checkRunning() error {
 	}
 	for _, h := range o.FetchAllow {
 		if !hostPattern(h) {
-			return refuse("fetch-allow", "%q is none of host, host:port, *.domain", h)
+			return refuse("fetch-allow", "%q is none of public, host, host:port, *.domain", h)
 		}
+	}
+	if o.FetchMax < leastFetchMax || o.FetchMax > mostFetchMax {
+		return refuse("fetch-max", "must be %s to %s, got %s", leastFetchMax, mostFetchMax, o.FetchMax)
 	}
 	return nil
 }
@@ -236,30 +242,6 @@ func (o *Options) checkPolicy() error {
 		return refuse("policy", "%s", err)
 	}
 	return nil
-}
-
-// hostPattern reports whether the text is host, host:port or *.domain.
-func hostPattern(text string) bool {
-	host := text
-	if h, port, err := net.SplitHostPort(text); err == nil {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return false
-		}
-		host = h
-	}
-	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return a.Zone() == ""
-	}
-	host = strings.TrimPrefix(host, "*.")
-	if host == "" || len(host) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(host, ".") {
-		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // CheckURL returns an *OptionError of that name unless the text is an http or https address without user, query and fragment.
@@ -294,6 +276,7 @@ func (o *Options) SandboxOptions() sandbox.Options {
 	so.Runners, so.Waiting = o.Runners, max(so.Waiting, o.Runners)
 	so.RunnerCPU = max(so.RunnerCPU, 4*o.CallTimeout) // a call is bounded by its own deadline, not by its runner's life
 	so.RunnerMemory = int64(o.RunnerMemory)
+	so.MaxHostBytes = max(so.MaxHostBytes, 8*int64(o.FetchMax)) // escaped, a body takes up to six times its size
 	so.Dir = o.DataDir
 	so.Isolation, so.Require, so.Engine, so.Log = o.Isolation, o.SandboxRequire, o.Engine, o.Logger
 	return so

@@ -96,7 +96,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"allowed-hosts": {"a", "b", "c,d"}, "h2c": {"true", "true", "true"}, "provider": {"replay", "replay", "replay"}, "model": {"a", "b", "c"},
 		"openai-api-key": {"a", "b", ""}, "openai-api-key-file": {key, key, key}, "openai-base-url": {"http://a/v1", "http://b/v1", "http://c/v1"},
 		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
-		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "*.c.example,10.0.0.1"},
+		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "public,*.c.example,10.0.0.1"}, "fetch-max": {"1KiB", "4MiB", "64MiB"},
 		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "native": {"off", "/usr/local/go", "auto"}, "durability": {"interval:5ms", "always", "interval:1s"}, "policy": {"repair_enabled=false", `{"repair_enabled": false}`, "degraded.rate=0.5 repair_enabled=true"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
 	}
@@ -211,6 +211,8 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--fetch-allow", "https://a.example"}, nil, []string{"fetch-allow", "*.domain"}},
 		{ServeScope, []string{"--fetch-allow", "a.example,*"}, nil, []string{"fetch-allow"}},
 		{ServeScope, []string{"--fetch-allow", "a:0"}, nil, []string{"fetch-allow"}},
+		{ServeScope, []string{"--fetch-max", "1"}, nil, []string{"fetch-max", "1.0 KiB"}},
+		{ServeScope, []string{"--fetch-max", "1GiB"}, nil, []string{"fetch-max", "64 MiB"}},
 		{ServeScope, []string{"--sandbox-require", "none"}, nil, []string{"sandbox-require"}},
 		{ServeScope, []string{"--isolation", "none"}, nil, []string{"isolation"}},
 		{ServeScope, []string{"--durability", "interval:1h"}, nil, []string{"durability", "interval:10ms"}},

@@ -163,7 +163,11 @@ func TestFailedFetches(t *testing.T) {
 		{sandbox.Fetch{Status: 499}, false, false},
 		{sandbox.Fetch{Status: 500}, true, false},
 		{sandbox.Fetch{ErrorKind: "denied"}, false, false},
-		{sandbox.Fetch{ErrorKind: "connect"}, true, false},
+		{sandbox.Fetch{ErrorKind: "redirect_denied"}, true, false},
+		{sandbox.Fetch{ErrorKind: "redirects"}, true, false},
+		{sandbox.Fetch{ErrorKind: "incomplete"}, true, false},
+		{sandbox.Fetch{ErrorKind: "encoding"}, true, false},
+		{sandbox.Fetch{ErrorKind: "network"}, true, false},
 		{sandbox.Fetch{ErrorKind: "timeout"}, true, true},
 		{sandbox.Fetch{Status: 200, ErrorKind: "too_large"}, false, true},
 	} {

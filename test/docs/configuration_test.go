@@ -59,6 +59,7 @@ listen: 127.0.0.1:8420
 model: gpt-4.1
 call-timeout: 10s
 fetch-allow:
+  - public
   - api.example.org
   - "*.example.net"
 ` + "```" + `
@@ -164,6 +165,8 @@ func limits() [][3]string {
 		{"life of a runner", fmt.Sprintf("%d calls, %s, %s of CPU, %s idle", box.RunnerCalls, box.RunnerAge, box.RunnerCPU, box.Idle), "replaced"},
 		{"host calls of one call", fmt.Sprintf("%d; %s of parameters and answers", box.MaxAsks, size(int(box.MaxHostBytes))), "`resource_exhausted`"},
 		{"fetches of one call", fmt.Sprintf("%d, each at most %s", box.MaxFetches, fetches.Timeout), "an error that the program sees"},
+		{"body of a fetch, unpacked and as UTF-8", "`--fetch-max`", "`resource_exhausted`; the program sees it"},
+		{"fetched bodies over 1 MiB in the daemon's memory at once", "64 MiB, at least one", "they wait"},
 		{"fetches at once in the daemon", fmt.Sprint(fetches.Parallel), "they wait"},
 		{"effect journal of a call", size(box.MaxJournal), "the call is not replayable"},
 		{"depth of nested calls", fmt.Sprintf("%d (policy)", policy.DelegationDepth), "`budget_exceeded`"},

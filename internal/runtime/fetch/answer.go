@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,14 +12,99 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// readBody reads a body of bounded length; the transport has decompressed it.
-func readBody(answer *http.Response) ([]byte, error) {
+// smallBody is how much of a body is read before the fetch waits for one of the places of large ones.
+const smallBody = 1 << 20
+
+// A bodyReader reads the bodies of answers: without their content coding, as UTF-8, of bounded length at every stage.
+type bodyReader struct {
+	most  int          // bytes, of what is sent and of the text
+	large func() error // called once when the body turns out to be larger than smallBody
+}
+
+// read replaces the header fields that are no longer true of the body.
+func (b bodyReader) read(answer *http.Response) ([]byte, error) {
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxFetchBody+1))
-	if len(body) > maxFetchBody {
-		return nil, &Refusal{KindTooLarge, fmt.Sprintf("the answer has more than %d bytes", maxFetchBody)}
+	raw := &sentBody{src: answer.Body, left: b.most + 1}
+	plain, coded, err := decoded(raw, answer.Header["Content-Encoding"])
+	if err != nil {
+		return nil, raw.explain(err)
 	}
-	return body, err
+	body, err := b.readAll(plain)
+	if err != nil {
+		return nil, raw.explain(err)
+	}
+	text, contentType, err := toText(body, answer.Header.Get("Content-Type"), b.most)
+	if err != nil {
+		return nil, err
+	}
+	if coded {
+		answer.Header.Del("Content-Encoding")
+	}
+	if coded || contentType != answer.Header.Get("Content-Type") {
+		answer.Header.Del("Content-Length")
+	}
+	if contentType != "" {
+		answer.Header.Set("Content-Type", contentType)
+	}
+	return text, nil
+}
+
+func (b bodyReader) readAll(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, int64(min(smallBody, b.most)+1)))
+	if err != nil || len(body) <= smallBody && len(body) <= b.most {
+		return body, err
+	}
+	if b.most > smallBody {
+		if err := b.large(); err != nil {
+			return nil, err
+		}
+		rest, err := io.ReadAll(io.LimitReader(r, int64(b.most+1-len(body))))
+		if body = append(body, rest...); err != nil {
+			return nil, err
+		}
+	}
+	if len(body) > b.most {
+		return nil, tooLarge(b.most)
+	}
+	return body, nil
+}
+
+func tooLarge(most int) *Refusal {
+	return &Refusal{KindTooLarge, fmt.Sprintf("the answer has more than %d bytes", most)}
+}
+
+// A sentBody is a body as it was sent, up to a bound: a stream of empty blocks could unpack to nothing without end.
+type sentBody struct {
+	src  io.Reader
+	left int
+	err  error // of the source, io.EOF apart
+}
+
+func (s *sentBody) Read(p []byte) (int, error) {
+	if s.left <= 0 {
+		s.err = &Refusal{KindTooLarge, "the answer is too large as it was sent"}
+		return 0, s.err
+	}
+	n, err := s.src.Read(p[:min(len(p), s.left)])
+	s.left -= n
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// explain distinguishes a fault of the connection from one of the content coding.
+func (s *sentBody) explain(err error) error {
+	var known *Refusal
+	switch {
+	case errors.As(err, &known):
+		return known
+	case s.err != nil && !errors.Is(s.err, io.ErrUnexpectedEOF):
+		return s.err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &Refusal{KindIncomplete, "the answer was cut off before its end"}
+	}
+	return &Refusal{KindEncoding, "the answer cannot be unpacked: " + wire.BoundText([]byte(err.Error()), 200)}
 }
 
 func response(answer *http.Response, body []byte) *recurgent.Response {

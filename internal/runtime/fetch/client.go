@@ -7,6 +7,7 @@ package fetch
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,7 +18,7 @@ import (
 
 // Bounds of a fetch.
 const (
-	maxFetchBody      = 1 << 20 // of an answer, decompressed, and of a request
+	maxRequestBody    = 1 << 20
 	maxFetchHeaders   = 64
 	maxFetchHeaderSum = 16 << 10
 	maxRedirects      = 3
@@ -26,56 +27,73 @@ const (
 
 // Options configures a Client. Start from DefaultOptions.
 type Options struct {
-	Timeout   time.Duration // of one fetch, redirects included
+	Timeout   time.Duration // of one request, redirects included; waiting for other fetches does not count
 	Parallel  int           // fetches at once; others wait
+	MaxBody   int           // bytes of an answer, unpacked and as UTF-8
 	Connector Connector     // where credentials come from; nil: none
 }
 
 // DefaultOptions are the daemon's.
-func DefaultOptions() Options { return Options{Timeout: 20 * time.Second, Parallel: 16} }
+func DefaultOptions() Options {
+	return Options{Timeout: 20 * time.Second, Parallel: 16, MaxBody: 16 << 20}
+}
+
+// largeBodies is how many bytes the bodies larger than smallBody may have together, roughly.
+const largeBodies = 64 << 20
 
 // A Client performs requests for programs. It may be used concurrently.
 type Client struct {
 	opts      Options
 	transport *Transport
-	slots     chan struct{}
+	slots     places
+	large     places // of bodies larger than smallBody
 }
 
 // New returns a client whose requests go through the transport, which stays the caller's.
 func New(t *Transport, o Options) *Client {
-	return &Client{opts: o, transport: t, slots: make(chan struct{}, max(1, o.Parallel))}
+	return &Client{opts: o, transport: t, slots: make(places, max(1, o.Parallel)), large: make(places, max(1, largeBodies/max(1, o.MaxBody)))}
 }
 
 // Options returns the client's options.
 func (c *Client) Options() Options { return c.opts }
 
-// Do performs the request. The note says what happened, also when there is no answer; the failure is what the program
-// gets to see then. What policy refuses is denied, a body beyond its bound resource_exhausted, anything else
-// fetch_failed; the note has the exact kind.
-func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) (*recurgent.Response, Note, *recurgent.Failure) {
-	note := Note{Asked: SafeURL(q.URL), Mode: ModeLive}
-	note.URL = note.Asked
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
-	defer cancel()
-	response, err := c.attempt(ctx, who, q, &note)
-	note.FetchedAt = time.Now().UTC().Format(time.RFC3339Nano)
-	if err != nil {
-		r := refusalOf(err)
-		note.ErrorKind = r.Kind
-		return nil, note, r.failure()
-	}
-	response.FetchedAt = note.FetchedAt
-	note.describe(response)
-	return response, note, nil
+// An Answer is what came of a request: Response, or Failure, which is what the program gets to see. Note says what happened in both
+// cases. What policy refuses is denied, a body beyond its bound resource_exhausted, anything else fetch_failed; the note
+// has the exact kind.
+type Answer struct {
+	Response *recurgent.Response
+	Failure  *recurgent.Failure
+	Note     Note
+
+	large *hold
 }
 
-func (c *Client) attempt(ctx context.Context, who Caller, q recurgent.Request, note *Note) (*recurgent.Response, error) {
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// Release must be called once the response is no longer held in memory: large ones are few at a time. It may be called twice.
+func (a *Answer) Release() {
+	if a.large != nil {
+		a.large.release()
 	}
+}
+
+// Do performs the request.
+func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer {
+	a := Answer{Note: Note{Asked: SafeURL(q.URL), Mode: ModeLive}, large: &hold{places: c.large}}
+	a.Note.URL = a.Note.Asked
+	response, err := c.attempt(ctx, who, q, &a)
+	a.Note.FetchedAt = time.Now().UTC().Format(time.RFC3339Nano)
+	if err != nil {
+		r := refusalOf(err)
+		a.Note.ErrorKind, a.Failure = r.Kind, r.failure()
+		a.Release()
+		return a
+	}
+	response.FetchedAt = a.Note.FetchedAt
+	a.Note.describe(response)
+	a.Response = response
+	return a
+}
+
+func (c *Client) attempt(ctx context.Context, who Caller, q recurgent.Request, a *Answer) (*recurgent.Response, error) {
 	h := hops{client: c, who: who, body: q.Body}
 	var err error
 	if h.method, h.header, err = checkRequest(&q); err != nil {
@@ -87,12 +105,23 @@ func (c *Client) attempt(ctx context.Context, who Caller, q recurgent.Request, n
 	if h.at, err = url.Parse(q.URL); err != nil {
 		return nil, Deny("the address cannot be read")
 	}
+	slot := &hold{places: c.slots}
+	if err := slot.take(ctx); err != nil {
+		return nil, err
+	}
+	defer slot.release()
+	ctx, limit := withLimit(ctx, c.opts.Timeout)
+	defer limit.stop()
+	h.reader = bodyReader{most: c.opts.MaxBody, large: func() error { return limit.pause(func() error { return a.large.take(ctx) }) }}
 	r, err := h.follow(ctx)
 	if at := h.mask(SafeURL(h.at.String())); at != "" {
-		note.URL = at
+		a.Note.URL = at
 	}
-	if n := len(h.used); n > 0 && h.used[n-1] == h.connection {
-		note.Connection = h.connection.Name()
+	if h.connection != nil {
+		a.Note.Connection = h.connection.Name()
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
 	return r, h.maskError(err)
 }
@@ -105,29 +134,40 @@ type hops struct {
 	method, body string
 	header       http.Header
 	at           *url.URL
+	hop          int
+	reader       bodyReader
 	connection   Connection   // of this hop; nil for none
 	used         []Connection // that signed a request: their credentials may be echoed from now on
 }
 
 // follow sends the request and follows redirects.
 func (h *hops) follow(ctx context.Context) (*recurgent.Response, error) {
-	for hop := 0; ; hop++ {
+	for ; ; h.hop++ {
 		answer, err := h.send(ctx)
 		if err != nil {
-			return nil, err
+			return nil, h.redirected(err)
 		}
 		next, redirected := redirectTarget(h.at, answer)
 		if !redirected {
 			return h.read(answer)
 		}
 		answer.Body.Close()
-		if hop == maxRedirects {
-			return nil, Deny("more than %d redirects", maxRedirects)
+		if h.hop == maxRedirects {
+			return nil, &Refusal{KindRedirects, fmt.Sprintf("more than %d redirects", maxRedirects)}
 		}
 		if err := h.redirect(next, answer.StatusCode); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// redirected distinguishes what the program was denied from what a host led it to, for which the program is not to blame.
+func (h *hops) redirected(err error) error {
+	r := refusalOf(err)
+	if h.hop == 0 || r.Kind != KindDenied {
+		return err
+	}
+	return &Refusal{KindRedirectDenied, "the host redirects to where this daemon may not go: " + r.Message}
 }
 
 // send performs one hop: the policy, the connection, the signature, the request. An answer of 401 is asked for once more where the
@@ -172,7 +212,7 @@ func (h *hops) redirect(next *url.URL, status int) error {
 	}
 	if next.Scheme != h.at.Scheme || next.Host != h.at.Host {
 		if h.mask(next.String()) != next.String() {
-			return Deny("the redirect would carry a connection's credential to another host")
+			return &Refusal{KindRedirectDenied, "the redirect would carry a connection's credential to another host"}
 		}
 		h.header = ownHeader() // what the program set was meant for the host that it named: any of it may be a secret
 	}
@@ -182,7 +222,7 @@ func (h *hops) redirect(next *url.URL, status int) error {
 
 // read reads the answer of the last hop, without echoes of credentials.
 func (h *hops) read(answer *http.Response) (*recurgent.Response, error) {
-	body, err := readBody(answer)
+	body, err := h.reader.read(answer)
 	if err != nil {
 		return nil, err
 	}

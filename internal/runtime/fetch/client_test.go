@@ -17,6 +17,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
+// testMax is the bound of bodies in tests.
+const testMax = 2 << 20
+
 // site is a server on the loopback address with everything that goes wrong.
 func site(t *testing.T) (*httptest.Server, string) {
 	t.Helper()
@@ -39,8 +42,8 @@ func site(t *testing.T) (*httptest.Server, string) {
 	mux.HandleFunc("/to", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Query().Get("u"), http.StatusTemporaryRedirect)
 	})
-	mux.HandleFunc("/big", func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, maxFetchBody+1)) })
-	mux.HandleFunc("/just", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(strings.Repeat("x", maxFetchBody))) })
+	mux.HandleFunc("/big", func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, testMax+1)) })
+	mux.HandleFunc("/just", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(strings.Repeat("x", testMax))) })
 	mux.HandleFunc("/bomb", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
@@ -79,8 +82,18 @@ func site(t *testing.T) (*httptest.Server, string) {
 	return s, u.Host
 }
 
+// do performs a request and keeps nothing of its answer.
+func do(ctx context.Context, c *Client, q recurgent.Request) (*recurgent.Response, Note, *recurgent.Failure) {
+	a := c.Do(ctx, Caller{}, q)
+	a.Release()
+	return a.Response, a.Note, a.Failure
+}
+
 func testClient(t *testing.T, allow ...string) *Client {
-	return clientWith(t, DefaultOptions(), allow...)
+	t.Helper()
+	o := DefaultOptions()
+	o.MaxBody = testMax
+	return clientWith(t, o, allow...)
 }
 
 func clientWith(t *testing.T, o Options, allow ...string) *Client {
@@ -126,7 +139,7 @@ func TestFetchPolicy(t *testing.T) {
 		"https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/", "https://192.168.0.1/", "https://172.16.0.1/", "https://100.64.0.1/", "https://[fd00::1]/",
 		"https://[fe80::1]/", "https://[64:ff9b::7f00:1]/", "https://224.0.0.1/", "https://255.255.255.255/", "https://192.0.2.1/", "https://198.18.0.1/",
 	} {
-		_, note, refused := open.Do(t.Context(), Caller{}, recurgent.Request{URL: address})
+		_, note, refused := do(t.Context(), open, recurgent.Request{URL: address})
 		if refused == nil || refused.Type != "denied" && note.ErrorKind != KindDNS {
 			t.Errorf("%s: %+v %+v", address, refused, note)
 		}
@@ -138,14 +151,55 @@ func TestFetchPolicy(t *testing.T) {
 	}
 
 	named := testClient(t, host)
-	if r, _, refused := named.Do(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
+	if r, _, refused := do(t.Context(), named, recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
 		t.Errorf("a named host: %v %+v", refused, r)
 	}
 	for _, address := range []string{fmt.Sprintf("http://127.0.0.1:%d/", port), "https://example.com/", s.URL + "/to?u=" + url.QueryEscape(fmt.Sprintf("http://127.0.0.1:%d/", port)),
 		s.URL + "/to?u=https://169.254.169.254/", s.URL + "/to?u=file:///etc/passwd"} {
-		if _, _, refused := named.Do(t.Context(), Caller{}, recurgent.Request{URL: address}); refused == nil || refused.Type != "denied" {
+		if _, _, refused := do(t.Context(), named, recurgent.Request{URL: address}); refused == nil || refused.Type != "denied" {
 			t.Errorf("%s with only %s named: %+v", address, host, refused)
 		}
+	}
+}
+
+// Public keeps the public internet beside named hosts, and gives them no more than they have.
+func TestPublicBesideNamedHosts(t *testing.T) {
+	t.Parallel()
+	s, host := site(t)
+	for _, c := range []struct {
+		allow   []string
+		address string
+		want    bool
+	}{
+		{nil, "https://example.com/", true}, {nil, "http://example.com/", false},
+		{[]string{host}, "https://example.com/", false}, {[]string{host}, s.URL, true},
+		{[]string{Public}, "https://example.com/", true}, {[]string{Public}, "http://example.com/", false}, {[]string{Public}, s.URL, false},
+		{[]string{host, Public}, "https://example.com/", true}, {[]string{host, Public}, "http://example.com/", false}, {[]string{host, Public}, s.URL, true},
+		{[]string{host, Public}, "https://metadata.packet.net/", false}, {[]string{"public:443"}, "https://public/", true}, {[]string{"public:443"}, "https://example.com/", false},
+	} {
+		transport, err := NewTransport(TransportOptions{Allow: c.allow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := url.Parse(c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := transport.Permit(at); (err == nil) != c.want {
+			t.Errorf("%q allow %s: got %v, want %t", c.allow, c.address, err, c.want)
+		}
+	}
+	both := testClient(t, host, Public)
+	if r, _, refused := do(t.Context(), both, recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
+		t.Errorf("a named host beside the public ones: %v %+v", refused, r)
+	}
+	// The address counts, not the name that leads there.
+	if _, note, refused := do(t.Context(), both, recurgent.Request{URL: "https://localhost:1/"}); refused == nil || note.ErrorKind != KindDenied {
+		t.Errorf("a private host that is not named: %+v, %+v", refused, note)
+	}
+	_, note, refused := do(t.Context(), both, recurgent.Request{URL: s.URL + "/to?u=https://127.0.0.1:1/"})
+	if refused == nil || refused.Type != "denied" || note.ErrorKind != KindRedirectDenied {
+		t.Errorf("a redirect to what is denied: got %+v, %+v", refused, note)
 	}
 }
 
@@ -195,10 +249,10 @@ func TestFetchBounds(t *testing.T) {
 		{q: recurgent.Request{URL: "/gzip"}, body: "unpacked", status: 200},
 		{q: recurgent.Request{URL: "/bytes"}, body: "a\uFFFDb", status: 200},
 		{q: recurgent.Request{URL: "/hop/3", Header: map[string]string{"Authorization": "Bearer x"}}, body: "arrived auth=Bearer x", status: 200},
-		{q: recurgent.Request{URL: "/hop/4"}, kind: KindDenied},
+		{q: recurgent.Request{URL: "/hop/4"}, kind: KindRedirects},
 		{q: recurgent.Request{URL: "/big"}, kind: KindTooLarge},
 		{q: recurgent.Request{URL: "/bomb"}, kind: KindTooLarge},
-		{q: recurgent.Request{URL: "/just"}, over: maxFetchBody, status: 200},
+		{q: recurgent.Request{URL: "/just"}, over: testMax, status: 200},
 		{q: recurgent.Request{URL: "/endless"}, kind: KindTimeout},
 		{q: recurgent.Request{URL: "/hangup"}, kind: KindNetwork},
 		{q: recurgent.Request{URL: "http://127.0.0.1:1/"}, kind: KindRefused},
@@ -209,7 +263,7 @@ func TestFetchBounds(t *testing.T) {
 		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"Host": "metadata"}}, kind: KindDenied},
 		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"proxy-authorization": "x"}}, kind: KindDenied},
 		{q: recurgent.Request{URL: "/plain", Header: map[string]string{"X": "a\r\nHost: b"}}, kind: KindNetwork},
-		{q: recurgent.Request{URL: "/plain", Body: strings.Repeat("x", maxFetchBody+1)}, kind: KindDenied},
+		{q: recurgent.Request{URL: "/plain", Body: strings.Repeat("x", maxRequestBody+1)}, kind: KindDenied},
 		{q: recurgent.Request{URL: "/plain?" + strings.Repeat("x", maxURL)}, kind: KindDenied},
 	} {
 		if strings.HasPrefix(c.q.URL, "/") {
@@ -218,7 +272,7 @@ func TestFetchBounds(t *testing.T) {
 		if c.kind == KindTimeout {
 			f.opts.Timeout = 100 * time.Millisecond
 		}
-		r, note, refused := f.Do(t.Context(), Caller{}, c.q)
+		r, note, refused := do(t.Context(), f, c.q)
 		f.opts.Timeout = DefaultOptions().Timeout
 		if note.ErrorKind != c.kind || note.Status != c.status || (refused == nil) != (c.kind == "") {
 			t.Errorf("%s %.80s: kind %q status %d %+v, want %q %d", c.q.Method, c.q.URL, note.ErrorKind, note.Status, refused, c.kind, c.status)
@@ -228,13 +282,13 @@ func TestFetchBounds(t *testing.T) {
 			t.Errorf("%.80s: body %.100q, want %q", c.q.URL, r.Body, c.body)
 		}
 	}
-	r, _, refused := f.Do(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/headers"})
+	r, _, refused := do(t.Context(), f, recurgent.Request{URL: s.URL + "/headers"})
 	if refused != nil || len(r.Header) > maxFetchHeaders {
 		t.Errorf("%v, %d headers", refused, len(r.Header))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, refused := f.Do(ctx, Caller{}, recurgent.Request{URL: s.URL + "/plain"}); refused == nil {
+	if _, _, refused := do(ctx, f, recurgent.Request{URL: s.URL + "/plain"}); refused == nil {
 		t.Error("a fetch for a call that is over went out")
 	}
 }
@@ -245,11 +299,11 @@ func TestFetchRedirectDropsTheProgramsHeaders(t *testing.T) {
 	a, hostA := site(t)
 	b, hostB := site(t)
 	f := testClient(t, hostA, hostB)
-	r, note, refused := f.Do(t.Context(), Caller{}, recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "key", "User-Agent": "mine"}})
+	r, note, refused := do(t.Context(), f, recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "key", "User-Agent": "mine"}})
 	if refused != nil || r.Body != "GET   ua=recurgentd auth= cookie=" || note.URL != b.URL+"/echo" {
 		t.Errorf("%v %+v %+v", refused, r, note)
 	}
-	r, _, refused = f.Do(t.Context(), Caller{}, recurgent.Request{URL: a.URL + "/to?u=" + a.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "X-Test": "key"}})
+	r, _, refused = do(t.Context(), f, recurgent.Request{URL: a.URL + "/to?u=" + a.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "X-Test": "key"}})
 	if refused != nil || r.Body != "GET key  ua=recurgentd auth=Bearer secret cookie=" {
 		t.Errorf("%v %+v", refused, r)
 	}
@@ -273,7 +327,7 @@ func TestCloudAddressesAreNotPublic(t *testing.T) {
 	}
 	f := testClient(t)
 	for _, url := range []string{"https://168.63.129.16/machine", "https://metadata.platformequinix.com/metadata", "https://METADATA.packet.net./metadata"} {
-		if _, note, refused := f.Do(t.Context(), Caller{}, recurgent.Request{URL: url}); refused == nil || refused.Type != "denied" || note.ErrorKind != "denied" {
+		if _, note, refused := do(t.Context(), f, recurgent.Request{URL: url}); refused == nil || refused.Type != "denied" || note.ErrorKind != "denied" {
 			t.Errorf("%s: %+v, %+v, want denied", url, refused, note)
 		}
 	}
@@ -285,7 +339,7 @@ func TestFetchIgnoresProxies(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	t.Setenv("ALL_PROXY", "http://127.0.0.1:1")
-	if _, _, refused := testClient(t, host).Do(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/plain"}); refused != nil {
+	if _, _, refused := do(t.Context(), testClient(t, host), recurgent.Request{URL: s.URL + "/plain"}); refused != nil {
 		t.Error(refused)
 	}
 }

@@ -85,7 +85,7 @@ func TestConnectionSignsAndMasks(t *testing.T) {
 		"/self":       {"key=[masked] url=/echo?key=[masked]", api.URL + "/echo?key=[masked]", "fake"},
 		"/away?to=/x": {`other auth="" url=/x`, other.URL + "/x", ""},
 	} {
-		r, note, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + path})
+		r, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + path})
 		if failure != nil || r.Body != want.body || note.URL != want.at || note.Connection != want.connection {
 			t.Errorf("%s: got %+v, %+v, %+v, want %+v", path, failure, r, note, want)
 			continue
@@ -94,7 +94,7 @@ func TestConnectionSignsAndMasks(t *testing.T) {
 			t.Errorf("%s: the secret came back: %s", path, all)
 		}
 	}
-	_, note, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/leak"})
+	_, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/leak"})
 	if failure == nil || failure.Type != "denied" || strings.Contains(fmt.Sprint(note, failure), "secret-") {
 		t.Errorf("a redirect that carries the credential away: got %+v, %+v, want denied", failure, note)
 	}
@@ -104,20 +104,20 @@ func TestConnectionSignsAndMasks(t *testing.T) {
 func TestConnectionRenewsOnce(t *testing.T) {
 	t.Parallel()
 	api, _, f, c := connected(t)
-	r, _, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/expired"})
+	r, _, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/expired"})
 	if failure != nil || r.Status != http.StatusOK || f.renews.Load() != 1 {
 		t.Errorf("got %+v, %+v after %d renewals, want an answer after one", failure, r, f.renews.Load())
 	}
-	r, _, failure = c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/never"})
+	r, _, failure = do(t.Context(), c, recurgent.Request{URL: api.URL + "/never"})
 	if failure != nil || r.Status != http.StatusUnauthorized || f.renews.Load() != 2 {
 		t.Errorf("got %+v, %+v after %d renewals, want 401 after one more", failure, r, f.renews.Load())
 	}
 	f.refused = Deny("revoked")
-	if _, note, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "denied" || note.ErrorKind != KindDenied {
+	if _, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "denied" || note.ErrorKind != KindDenied {
 		t.Errorf("got %+v, %+v, want what Sign refused", failure, note)
 	}
 	f.refused = errors.New("the token server hung up on " + f.token())
-	if _, note, failure := c.Do(t.Context(), Caller{}, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "fetch_failed" || note.ErrorKind != KindNetwork || strings.Contains(failure.Message, "secret-") {
+	if _, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "fetch_failed" || note.ErrorKind != KindNetwork || strings.Contains(failure.Message, "secret-") {
 		t.Errorf("got %+v, %+v, want a fault of the network without the secret", failure, note)
 	}
 }

@@ -10,7 +10,7 @@ import (
 type Note struct {
 	URL        string `json:"url"`                  // final, without user info
 	Status     int    `json:"status"`               // 0 when there was no answer
-	ErrorKind  string `json:"error_kind,omitempty"` // dns, refused, timeout, denied, too_large, network
+	ErrorKind  string `json:"error_kind,omitempty"` // one of the kinds; "" when there was an answer
 	FetchedAt  string `json:"fetched_at"`
 	Shape      string `json:"shape,omitempty"`      // a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
 	Mode       string `json:"mode"`                 // live or recorded

@@ -16,12 +16,16 @@ import (
 
 // Kinds of a Note without a good answer.
 const (
-	KindDNS      = "dns"
-	KindRefused  = "refused"
-	KindTimeout  = "timeout"
-	KindDenied   = "denied"
-	KindTooLarge = "too_large"
-	KindNetwork  = "network"
+	KindDNS            = "dns"
+	KindRefused        = "refused" // the connection
+	KindTimeout        = "timeout"
+	KindDenied         = "denied"          // by policy
+	KindRedirectDenied = "redirect_denied" // a host redirected to what policy denies
+	KindRedirects      = "redirects"       // too many, or in a circle
+	KindTooLarge       = "too_large"
+	KindIncomplete     = "incomplete" // the body was cut off
+	KindEncoding       = "encoding"   // the body cannot be unpacked or decoded
+	KindNetwork        = "network"
 )
 
 // A Refusal is a fetch without an answer.
@@ -42,7 +46,7 @@ func Deny(format string, args ...any) *Refusal {
 func (e *Refusal) failure() *recurgent.Failure {
 	f := &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + e.Message}
 	switch e.Kind {
-	case KindDenied:
+	case KindDenied, KindRedirectDenied:
 		f.Type = agent.ErrDenied
 	case KindTooLarge:
 		f.Type = agent.ErrResourceExhausted

@@ -12,7 +12,7 @@ import (
 
 // ownHeader are the headers that are sent in any case.
 func ownHeader() http.Header {
-	return http.Header{"User-Agent": {"recurgentd"}, "Accept": {"*/*"}}
+	return http.Header{"User-Agent": {"recurgentd"}, "Accept": {"*/*"}, "Accept-Encoding": {acceptEncoding}}
 }
 
 var errForbiddenHeader = map[string]bool{"Host": true, "Connection": true, "Content-Length": true, "Transfer-Encoding": true, "Te": true, "Trailer": true,
@@ -28,8 +28,8 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 	default:
 		return "", nil, Deny("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 	}
-	if len(q.Body) > maxFetchBody {
-		return "", nil, Deny("the request's body has more than %d bytes", maxFetchBody)
+	if len(q.Body) > maxRequestBody {
+		return "", nil, Deny("the request's body has more than %d bytes", maxRequestBody)
 	}
 	header = ownHeader()
 	sum := 0

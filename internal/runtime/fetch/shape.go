@@ -33,10 +33,9 @@ func shapeAndOutline(contentType, body string) (shape, outline string) {
 		return "empty", ""
 	}
 	contentType = strings.ToLower(contentType)
-	var v any
 	switch {
-	case (trimmed[0] == '{' || trimmed[0] == '[' || strings.Contains(contentType, "json")) && json.Unmarshal([]byte(trimmed), &v) == nil:
-		text := jsonShape(v, 4)
+	case (trimmed[0] == '{' || trimmed[0] == '[' || strings.Contains(contentType, "json")) && json.Valid([]byte(trimmed)):
+		text := jsonShape(trimmed, 4)
 		return "json:" + shortHash(text), text
 	case trimmed[0] == '<':
 		kind := "xml:"
@@ -64,7 +63,10 @@ func classNames(s string) []string {
 		if !ok {
 			break
 		}
-		for _, n := range strings.Fields(value) {
+		for n := range strings.FieldsSeq(value) {
+			if len(names) == 32 {
+				return names
+			}
 			if !slices.Contains(names, n) {
 				names = append(names, n)
 			}
@@ -77,39 +79,6 @@ func classNames(s string) []string {
 func shortHash(s string) string {
 	h := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(h[:8])
-}
-
-func jsonShape(v any, depth int) string {
-	switch v := v.(type) {
-	case map[string]any:
-		if depth == 0 {
-			return "{}"
-		}
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		var b strings.Builder
-		b.WriteByte('{')
-		for _, k := range keys {
-			b.WriteString(k + ":" + jsonShape(v[k], depth-1) + ",")
-		}
-		b.WriteByte('}')
-		return b.String()
-	case []any:
-		if depth == 0 || len(v) == 0 {
-			return "[]"
-		}
-		return "[" + jsonShape(v[0], depth-1) + "]"
-	case string:
-		return "s"
-	case float64:
-		return "n"
-	case bool:
-		return "b"
-	}
-	return "0"
 }
 
 // elementNames lists the different element names of a markup text, sorted, at most 64.

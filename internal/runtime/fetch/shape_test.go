@@ -1,6 +1,13 @@
 package fetch
 
-import "testing"
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestShapes(t *testing.T) {
 	shape := func(contentType, body string) string { return shapeOf(contentType, body) }
@@ -33,4 +40,64 @@ func FuzzShape(f *testing.F) {
 			t.Error("a long shape")
 		}
 	})
+}
+
+// The shape of JSON is what it was when bodies were decoded to find it: stored shapes must stay equal.
+func FuzzJSONShape(f *testing.F) {
+	f.Add(`{"a":[{"b":"x\u00e9","b":1}],"c":{"d":{"e":{"f":{"g":1}}}}}`)
+	f.Add(`[[[[[[1]]]]],{}]`)
+	f.Add(` [ ] `)
+	f.Add(`{"\"":true,"":null,"\ud800":-1.5e3}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		var v any
+		if !json.Valid([]byte(text)) || d.Decode(&v) != nil {
+			t.Skip()
+		}
+		if got, want := jsonShape(text, 4), decodedShape(v, 4); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	})
+}
+
+// decodedShape is the shape by its definition.
+func decodedShape(v any, depth int) string {
+	switch v := v.(type) {
+	case map[string]any:
+		if depth == 0 {
+			return "{}"
+		}
+		out := "{"
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out += k + ":" + decodedShape(v[k], depth-1) + ","
+		}
+		return out + "}"
+	case []any:
+		if depth == 0 || len(v) == 0 {
+			return "[]"
+		}
+		return "[" + decodedShape(v[0], depth-1) + "]"
+	case string:
+		return "s"
+	case json.Number:
+		return "n"
+	case bool:
+		return "b"
+	}
+	return "0"
+}
+
+// A body of many keys costs no more than its bound.
+func TestShapeOfManyKeys(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString(`{"first":{`)
+	for i := range maxShapeKeys + 10 {
+		fmt.Fprintf(&b, `"%d":{},`, i)
+	}
+	b.WriteString(`"last":1},"after":[1]}`)
+	if got := jsonShape(b.String(), 4); strings.Contains(got, "last") || strings.Contains(got, "after") || !strings.Contains(got, "9:{},") {
+		t.Errorf("a shape of %d bytes, want one without the keys behind the first %d", len(got), maxShapeKeys)
+	}
 }

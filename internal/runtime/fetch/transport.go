@@ -12,9 +12,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
+// Public stands among TransportOptions.Allow for any public https address. A host of that name is written with its port.
+const Public = "public"
+
 // TransportOptions configures a Transport.
 type TransportOptions struct {
-	Allow   []string      // hosts that may be reached: host, host:port or *.domain, which may be private or http; none: any public https address
+	Allow   []string      // hosts that may be reached: host, host:port or *.domain, which may be private or http, and Public; none: Public alone
 	Timeout time.Duration // until the headers of an answer
 }
 
@@ -22,8 +25,9 @@ type TransportOptions struct {
 // checked on the address that the dialer is about to use, after resolution: a name cannot say one thing to the check and another
 // to the connection. It may be used concurrently.
 type Transport struct {
-	rules []hostRule
-	base  *http.Transport
+	rules  []hostRule
+	public bool // any public https address may be reached, beside those of the rules
+	base   *http.Transport
 }
 
 // dialTo is the context key under which the dialer finds whether the host is a named one.
@@ -31,8 +35,12 @@ type dialTo struct{}
 
 // NewTransport returns a transport under the policy, or an error that names the rule which cannot be read.
 func NewTransport(o TransportOptions) (*Transport, error) {
-	t := &Transport{}
+	t := &Transport{public: len(o.Allow) == 0}
 	for _, h := range o.Allow {
+		if h == Public {
+			t.public = true
+			continue
+		}
 		r, err := parseHostRule(h)
 		if err != nil {
 			return nil, err
@@ -54,6 +62,7 @@ func NewTransport(o TransportOptions) (*Transport, error) {
 		ResponseHeaderTimeout:  o.Timeout,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableKeepAlives:      true,
+		DisableCompression:     true, // bodies are unpacked by package fetch, within their bounds
 		ForceAttemptHTTP2:      false,
 	}
 	return t, nil
@@ -96,7 +105,7 @@ func (t *Transport) permit(u *url.URL) (named bool, err error) {
 			return true, nil
 		}
 	}
-	if len(t.rules) > 0 {
+	if !t.public {
 		return false, Deny("%s is not among the hosts that this daemon may fetch", wire.BoundText([]byte(u.Host), 200))
 	}
 	if cloudHost(host) {

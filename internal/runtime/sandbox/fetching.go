@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -23,15 +24,33 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 		return nil, denied("fetch: this run may not fetch")
 	}
 	who := fetch.Caller{Owner: x.req.Owner, Role: x.req.Role, Method: x.req.Method, CallID: x.req.CallID}
-	var response *recurgent.Response
-	var note Fetch
-	var refusal *recurgent.Failure
-	x.wait(func() { response, note, refusal = client.Do(ctx, who, q) })
-	x.fetches = append(x.fetches, note)
-	if refusal != nil {
-		return nil, refusal
+	var a fetch.Answer
+	x.wait(func() { a = client.Do(ctx, who, q) })
+	x.held = a.Release
+	x.fetches = append(x.fetches, a.Note)
+	if a.Failure != nil {
+		return nil, a.Failure
 	}
-	return plain(json.Marshal(response))
+	return plain(encode(a.Response))
+}
+
+// encode is json.Marshal without escapes for HTML, which make pages much larger.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// release lets go of what the daemon held for the last question.
+func (x *exchange) release() {
+	if x.held != nil {
+		x.held()
+		x.held = nil
+	}
 }
 
 // recordedFetch is the note of a fetch that was served from a journal.

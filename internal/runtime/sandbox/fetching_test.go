@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -46,5 +48,23 @@ func TestFetchFromProgram(t *testing.T) {
 	}
 	if r := p.Run(t.Context(), request("fetch", "https://127.0.0.1/"), &fakeHost{}); r.Authored == nil || r.Authored.Type != "denied" || r.Effects.Fetches[0].ErrorKind != fetch.KindDenied {
 		t.Errorf("%s %+v", said(r), r.Effects)
+	}
+}
+
+// The largest body that may be fetched reaches the program whole, whatever it is made of, and the daemon keeps none of it.
+func TestLargestBodyReachesTheProgram(t *testing.T) {
+	const most = 16 << 20
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, strings.Repeat(r.URL.Query().Get("of"), most/8))
+	}))
+	t.Cleanup(s.Close)
+	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	for _, of := range []string{"<a>b</a>", "plain  \n", `"quotes"`} {
+		source := program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL+"/?of="+url.QueryEscape(of)))
+		got := p.Run(t.Context(), request(source), &fakeHost{})
+		if said(got) != fmt.Sprintf("value %d", most) || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Bytes != most {
+			t.Errorf("%q: got %s, %+v, want %d bytes", of, said(got), got.Failure, most)
+		}
 	}
 }

@@ -228,6 +228,7 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 	waited, cpu := x.host, r.cpuTime()
 	x.until = *deadline
 	a, fatal := x.answer(ctx, &q)
+	defer x.release()
 	*deadline = deadline.Add(max(0, x.host-waited-max(0, r.cpuTime()-cpu)))
 	if fatal != nil {
 		r.kill("call over")
