@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"internal/runtime/gate/report":     {}, // the daemon reads it
 	"internal/runtime/gate/rt":         {}, // native executables consist of it too
 	"internal/runtime/fetch":           {"internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/connections":     {"internal/runtime/fetch", "internal/agent"},
 	"internal/runtime/sandbox":         {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/agent"},
 	"internal/runtime/sandbox/serve":   {"internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/sandbox/policy":  {"internal/runtime/sandbox/wire"},

@@ -182,11 +182,20 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 	}
 	for again := false; ; again = true {
 		answer, err := h.sendOnce(ctx)
-		if err != nil || answer.StatusCode != http.StatusUnauthorized || again || h.connection == nil || !h.connection.Renew(ctx) {
+		if err != nil || answer.StatusCode != http.StatusUnauthorized || h.connection == nil {
 			return answer, err
 		}
 		answer.Body.Close()
+		if again || !h.connection.Renew(ctx) {
+			return nil, h.rejected()
+		}
 	}
+}
+
+// rejected is the refusal of a host that does not accept the connection's secret. It is not an answer to the program: nothing that a
+// program does would change it.
+func (h *hops) rejected() error {
+	return &Refusal{KindConnection, fmt.Sprintf("%s answered 401: it does not accept the secret of the connection %q", h.at.Host, h.connection.Name())}
 }
 
 func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
@@ -230,9 +239,11 @@ func (h *hops) read(answer *http.Response) (*recurgent.Response, error) {
 		body = c.Mask(body)
 	}
 	r := response(answer, body)
+	header := make(map[string]string, len(r.Header))
 	for name, value := range r.Header {
-		r.Header[name] = h.mask(value)
+		header[h.mask(name)] = h.mask(value)
 	}
+	r.Header = header
 	return r, nil
 }
 
@@ -248,6 +259,16 @@ func (h *hops) maskError(err error) error {
 	if err == nil || len(h.used) == 0 {
 		return err
 	}
-	r := refusalOf(err)
+	r := refusalOf(&maskedError{err, h.mask})
 	return &Refusal{r.Kind, h.mask(r.Message)}
 }
+
+// A maskedError has its text masked before anybody cuts it, which may leave a part of a secret.
+type maskedError struct {
+	error
+	mask func(string) string
+}
+
+func (e *maskedError) Error() string { return e.mask(e.error.Error()) }
+
+func (e *maskedError) Unwrap() error { return e.error }

@@ -108,9 +108,9 @@ func TestConnectionRenewsOnce(t *testing.T) {
 	if failure != nil || r.Status != http.StatusOK || f.renews.Load() != 1 {
 		t.Errorf("got %+v, %+v after %d renewals, want an answer after one", failure, r, f.renews.Load())
 	}
-	r, _, failure = do(t.Context(), c, recurgent.Request{URL: api.URL + "/never"})
-	if failure != nil || r.Status != http.StatusUnauthorized || f.renews.Load() != 2 {
-		t.Errorf("got %+v, %+v after %d renewals, want 401 after one more", failure, r, f.renews.Load())
+	_, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/never"})
+	if failure == nil || !strings.Contains(failure.Message, `the connection "fake"`) || note.ErrorKind != KindConnection || note.Connection != "fake" || f.renews.Load() != 2 {
+		t.Errorf("got %+v, %+v after %d renewals, want a refusal that names the connection after one more", failure, note, f.renews.Load())
 	}
 	f.refused = Deny("revoked")
 	if _, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "denied" || note.ErrorKind != KindDenied {

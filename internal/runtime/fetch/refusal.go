@@ -26,6 +26,7 @@ const (
 	KindIncomplete     = "incomplete" // the body was cut off
 	KindEncoding       = "encoding"   // the body cannot be unpacked or decoded
 	KindNetwork        = "network"
+	KindConnection     = "connection" // its secret cannot be had, or was not accepted
 )
 
 // A Refusal is a fetch without an answer.

@@ -1,0 +1,142 @@
+package connections
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"filippo.io/age"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Errors of a vault.
+var (
+	ErrNoKey    = errors.New("the key file is missing")
+	ErrWrongKey = errors.New("the key file does not open it")
+	ErrBadKey   = errors.New("the key file cannot be used")
+)
+
+// A vault seals secrets to the identities of a key file (filippo.io/age) and opens them. The file is read at each use.
+type vault struct {
+	path   string
+	making sync.Mutex // held while the file is made
+}
+
+// sealed is what is encrypted. The names bind it: copied to another connection it does not open.
+type sealed struct {
+	Namespace  agent.Namespace `json:"namespace"`
+	Connection string          `json:"connection"`
+	Secret     string          `json:"secret"`
+}
+
+// seal encrypts to the first identity of the key file. The file is made where there is none.
+func (v *vault) seal(s sealed) ([]byte, error) {
+	keys, err := v.keys()
+	if errors.Is(err, ErrNoKey) {
+		keys, err = v.make()
+	}
+	if err != nil {
+		return nil, err
+	}
+	own, ok := keys[0].(*age.X25519Identity)
+	if !ok {
+		return nil, fmt.Errorf("%w: its first identity is no AGE-SECRET-KEY-1", ErrBadKey)
+	}
+	plain, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	w, err := age.Encrypt(&out, own.Recipient())
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(plain)
+	if err = errors.Join(err, w.Close()); err != nil { // Close writes the end of it
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// open decrypts what was sealed for the connection.
+func (v *vault) open(data []byte, namespace agent.Namespace, connection string) (string, error) {
+	keys, err := v.keys()
+	if err != nil {
+		return "", err
+	}
+	r, err := age.Decrypt(bytes.NewReader(data), keys...)
+	if err != nil {
+		return "", ErrWrongKey
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, 2*MaxSecret))
+	if err != nil {
+		return "", ErrWrongKey
+	}
+	var s sealed
+	if json.Unmarshal(plain, &s) != nil || s.Namespace != namespace || s.Connection != connection {
+		return "", errors.New("it was sealed for another connection")
+	}
+	return s.Secret, nil
+}
+
+func (v *vault) keys() ([]age.Identity, error) {
+	data, err := os.ReadFile(v.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoKey
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
+	}
+	keys, err := age.ParseIdentities(bytes.NewReader(data))
+	if err != nil || len(keys) == 0 {
+		return nil, fmt.Errorf("%w: %s holds no age identity", ErrBadKey, v.path)
+	}
+	return keys, nil
+}
+
+// make makes the key file, mode 0600, whole or not at all. What is sealed to it is stored only once it is on disk.
+func (v *vault) make() ([]age.Identity, error) {
+	v.making.Lock()
+	defer v.making.Unlock()
+	if keys, err := v.keys(); !errors.Is(err, ErrNoKey) { // made meanwhile
+		return keys, err
+	}
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		return nil, err
+	}
+	text := "# opens the secrets of the connections that recurgentd stores: without this file they are lost\n" + key.String() + "\n"
+	if err := writeNew(v.path, text); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
+	}
+	return []age.Identity{key}, nil
+}
+
+// writeNew writes a file that must not exist yet, and syncs it with its directory.
+func writeNew(path, text string) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".secrets-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil { // unlike a rename it replaces nothing
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
