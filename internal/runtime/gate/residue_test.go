@@ -33,6 +33,16 @@ func TestNoResidue(t *testing.T) {
 			`d := xml.NewDecoder(strings.NewReader("")); d.Strict = false; d.AutoClose = xml.HTMLAutoClose; d.Entity = xml.HTMLEntity; _, _ = text(d)`},
 		{"encoding/xml strings slices maps fmt", "", `_ = strings.Join(xml.HTMLAutoClose, ",") + xml.HTMLEntity["amp"] + fmt.Sprint(len(xml.HTMLEntity)); for k, v := range xml.HTMLEntity { _, _ = k, v }; _ = slices.Contains(xml.HTMLAutoClose, "br"); _ = slices.Sorted(maps.Keys(xml.HTMLEntity)); m := maps.Clone(xml.HTMLEntity); m["a"] = "b"`},
 		{"io fmt errors", "", `fmt.Fprintln(io.Discard, "x"); _ = io.MultiWriter(io.Discard); err := io.EOF; _ = errors.Is(err, io.ErrUnexpectedEOF); var x any = io.EOF; _ = x`},
+		{"fmt strings", "type P struct{ x, y int }\nfunc (p P) Format(s fmt.State, verb rune) { if s.Flag('+') { fmt.Fprintf(s, \"%d\", p.x); p.rest(s, verb); return }; defer s.Write([]byte(\"!\")); w, ok := s.Width(); fmt.Fprint(s, w, ok) }\nfunc (p P) rest(s fmt.State, verb rune) { fmt.Fprintf(s, fmt.FormatString(s, verb), p.y) }",
+			`_ = fmt.Sprintf("%+v", P{1, 2})`},
+		{"fmt", "type N int\nfunc (n *N) Scan(s fmt.ScanState, verb rune) error { s.SkipSpace(); _, err := fmt.Fscan(s, (*int)(n)); return err }", `var n N; fmt.Sscan("5", &n)`},
+		{"encoding/json strings bytes strconv", "type D string\nfunc (d *D) UnmarshalJSON(b []byte) error { if len(b) > 1 && b[0] == '\"' { s, err := strconv.Unquote(string(b)); *d = D(s); return err }; if bytes.Equal(b, []byte(\"null\")) { return nil }; *d = D(bytes.Trim(b[1:len(b)-1], \" \")); var n float64; return json.Unmarshal(b, &n) }",
+			`var d D; _ = json.Unmarshal([]byte("1"), &d)`},
+		{"fmt strings bytes io",
+			"type up struct{ io.Writer; n int; all []byte }\nfunc (u *up) Write(p []byte) (int, error) { u.n += len(p); u.all = append(u.all, p...); for _, c := range p { _ = c }; if len(p) > 1 && p[0] == 'x' { return u.Writer.Write(p[1:]) }; return u.Writer.Write(bytes.ToUpper(p)) }",
+			`fmt.Fprint(&up{Writer: io.Discard}, "x")`},
+		{"bufio strings", "", `s := bufio.NewScanner(strings.NewReader("")); s.Split(bufio.ScanRunes); for s.Scan() { _ = s.Text() }; w := bufio.NewScanner(strings.NewReader("")); w.Split(bufio.ScanWords)`},
+		{"bufio strings", "", `s := bufio.NewScanner(strings.NewReader("")); for s.Scan() { _ = s.Bytes()[0] }`},
 	} {
 		p, r := g.Check(program(c.imports, c.decls, c.body))
 		if r != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // A spoiler changes state of a package in one of the ways that the policy does not refuse.
@@ -70,6 +72,19 @@ var spoilers = []spoiler{
 	{"location", "time", "", `time.Unix(0, 0).UTC().Location().String()`, `p := time.UTC; *p = *time.FixedZone("X", 3600)`},
 	{"location of a time", "time", "", `time.Unix(0, 0).UTC().Location().String()`, `*time.Unix(0, 0).UTC().Location() = *time.FixedZone("X", 3600)`},
 	{"compiled expression", "regexp regexp/syntax", "", `regexp.MustCompile("^(?s:.)$").MatchString("a")`, `r, _ := syntax.Parse("(?s:.)", syntax.Perl); p, _ := syntax.Compile(r); for _, i := range p.Inst { if i.Op == syntax.InstRuneAny || len(i.Rune) > 1 { i.Rune[1] = 0 } }`},
+	{"printer that is kept", "fmt", "var kept fmt.State\ntype T struct{}\nfunc (T) Format(s fmt.State, r rune) { kept = s }", `fmt.Sprint("x")`, `_ = fmt.Sprint(T{}); kept.Write([]byte("leak"))`},
+	{"printer in a closure", "fmt", "var kept func()\ntype T struct{}\nfunc (T) Format(s fmt.State, r rune) { kept = func() { s.Write([]byte(\"leak\")) } }", `fmt.Sprint("x")`, `_ = fmt.Sprint(T{}); kept()`},
+	{"method value of a printer", "fmt", "var kept func([]byte) (int, error)\ntype T struct{}\nfunc (T) Format(s fmt.State, r rune) { kept = s.Write }", `fmt.Sprint("x")`, `_ = fmt.Sprint(T{}); kept([]byte("leak"))`},
+	{"printer as a writer", "fmt io", "var kept io.Writer\ntype T struct{}\nfunc keep(w io.Writer) { kept = w }\nfunc (T) Format(s fmt.State, r rune) { keep(s) }", `fmt.Sprint("x")`, `_ = fmt.Sprint(T{}); kept.Write([]byte("leak"))`},
+	{"printed before", "fmt strings", "var seen string\ntype W struct{}\nfunc (W) Write(p []byte) (int, error) { seen = string(p[len(p):cap(p)]); return len(p), nil }\nfunc look() int { fmt.Fprint(W{}, \"x\"); return strings.Count(seen, \"secret\") }", `look()`, `_ = fmt.Sprint("secret secret")`},
+	{"encoded before", "encoding/json strings", "var seen string\ntype W struct{}\nfunc (W) Write(p []byte) (int, error) { seen = string(p[:30]); return len(p), nil }\nfunc look() int { json.NewEncoder(W{}).Encode(1); return strings.Count(seen, \"secret\") }", `look()`, `_, _ = json.Marshal("a long text and a secret")`},
+	{"scanned before", "fmt strings", "var seen string\ntype T struct{}\nfunc (*T) Scan(s fmt.ScanState, r rune) error { b, err := s.Token(true, nil); seen = string(b[:cap(b)]); return err }\nfunc look() int { fmt.Sscan(\"x\", &T{}); return strings.Count(seen, \"secret\") }", `look()`, `var s string; fmt.Sscan("a_secret", &s)`},
+	{"escapes of package xml", "encoding/xml strings", "type W struct{}\nfunc (W) Write(p []byte) (int, error) { if len(p) > 2 { p[2] = 'X' }; return len(p), nil }\nfunc look() string { var b strings.Builder; xml.EscapeText(&b, []byte(\"<\")); return b.String() }", `look()`, `xml.EscapeText(W{}, []byte("<"))`},
+	{"lines of package pem", "encoding/pem", "type W struct{}\nfunc (W) Write(p []byte) (int, error) { clear(p); return len(p), nil }", `string(pem.EncodeToMemory(&pem.Block{Type: "A"}))`, `pem.Encode(W{}, &pem.Block{Type: "A"})`},
+	{"the text null", "encoding/json strings", "type U string\nfunc (u *U) UnmarshalJSON(b []byte) error { *u = U(b); if *u == \"null\" { b[0] = 'N' }; return nil }\nfunc look() string { var x struct{ U U `json:\",string\"` }; json.Unmarshal([]byte(`{\"U\":null}`), &x); return string(x.U) }", `look()`, ``},
+	{"buffer of readers", "io strings", "var seen string\ntype R struct{ s string }\nfunc (r R) Read(p []byte) (int, error) { seen = string(p); copy(p, r.s); return 0, io.EOF }\nfunc look() int { io.Copy(io.Discard, R{}); return strings.Count(seen, \"secret\") }", `look()`, `io.Copy(io.Discard, R{"secret"})`},
+	{"token for what is no rune", "bufio strings", "func look() string { s := bufio.NewScanner(strings.NewReader(\"\\xff\")); s.Split(bufio.ScanRunes); s.Scan(); return s.Text() }", `look()`, `s := bufio.NewScanner(strings.NewReader("\xff")); s.Split(bufio.ScanRunes); s.Scan(); s.Bytes()[0] = 'x'`},
+	{"splitting what is no rune", "bufio strings", "func look() string { s := bufio.NewScanner(strings.NewReader(\"\\xff\")); s.Split(bufio.ScanRunes); s.Scan(); return s.Text() }", `look()`, `_, t, _ := bufio.ScanRunes([]byte{255}, true); t[0] = 'x'`},
 }
 
 func (s spoiler) source() string {
@@ -98,7 +113,7 @@ func TestNothingPassesToTheNextRun(t *testing.T) {
 				if err := json.Unmarshal(first.Value, &seen); err != nil {
 					t.Fatalf("%s: %v", said(first), err)
 				}
-				if seen[0] == seen[1] {
+				if seen[0] == seen[1] && !wire.RaceBuild { // whose pools drop some of what they are given
 					t.Errorf("nothing was changed: %s", said(first))
 				}
 				if said(first) != said(second) {

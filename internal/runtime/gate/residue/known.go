@@ -20,6 +20,15 @@ var (
 	// writers only write to the io.Writer that they are given.
 	writers = set("fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "io.MultiWriter", "io.TeeReader", "io.WriteString")
 
+	// printers are functions that print to, or scan from, what they are given, and keep it no longer.
+	printers = set("fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "fmt.FormatString", "io.WriteString", "fmt.Fscan", "fmt.Fscanf", "fmt.Fscanln")
+
+	// bytesReaders only read the slices of bytes among their arguments, up to their length; trimmers return a part of the first one.
+	bytesReaders = set("bytes.Clone", "bytes.Compare", "bytes.Contains", "bytes.ContainsAny", "bytes.Count", "bytes.Equal", "bytes.EqualFold", "bytes.HasPrefix",
+		"bytes.HasSuffix", "bytes.Index", "bytes.IndexByte", "bytes.LastIndex", "bytes.NewReader", "bytes.ReplaceAll", "bytes.ToLower", "bytes.ToUpper", "encoding/hex.EncodeToString",
+		"encoding/json.Unmarshal", "encoding/json.Valid", "unicode/utf8.DecodeRune", "unicode/utf8.RuneCount", "unicode/utf8.Valid")
+	trimmers = set("bytes.Trim", "bytes.TrimLeft", "bytes.TrimPrefix", "bytes.TrimRight", "bytes.TrimSpace", "bytes.TrimSuffix")
+
 	// changeable are the fields through which tables can be changed, by package.
 	changeable = map[string]map[string]bool{"unicode": set("R16", "R32", "LatinOffset")}
 

@@ -14,10 +14,10 @@ import (
 // Possible reports whether a run of a type-checked program may change state of other packages. Assignments to their variables by name must have been
 // refused before.
 func Possible(file *ast.File, info *types.Info, pkg *types.Package) bool {
-	f := &finder{info: info, pkg: pkg, tables: mentions{pkg: pkg, names: tables}, opaque: mentions{pkg: pkg, names: opaque}}
-	if f.declarations(file); !f.found {
-		f.walk(file, f.node)
-	}
+	f := &finder{info: info, pkg: pkg, lent: map[*types.Var]bool{}, tables: mentions{pkg: pkg, names: tables}, opaque: mentions{pkg: pkg, names: opaque}}
+	f.imports(file)
+	f.declarations(file)
+	f.walk(file, f.node)
 	if f.decoders {
 		f.tables.names = withDecoder
 	}
@@ -27,7 +27,7 @@ func Possible(file *ast.File, info *types.Info, pkg *types.Package) bool {
 	if f.generic && !f.found {
 		f.instances(&f.opaque, nil)
 	}
-	return f.found
+	return f.found || f.runes && f.tokens
 }
 
 // A finder looks through one program.
@@ -37,19 +37,18 @@ type finder struct {
 	path           []ast.Node // the nodes around the current one, which is last
 	tables, opaque mentions
 
-	reader   bool // the program declares a method Read
-	typed    bool // a package with tables is imported
-	decoders bool // a decoder holds a table of package xml
-	generic  bool // there is an assignment through a pointer to a type parameter's type
+	lent     map[*types.Var]bool // parameters that are lent; true where what is behind the end may be another's
+	lends    bool                // the program declares a method with such a parameter
+	reader   bool                // the program declares a method Read
+	runes    bool                // it uses bufio.ScanRunes
+	tokens   bool                // it uses bufio.Scanner.Bytes
+	typed    bool                // a package with tables is imported
+	decoders bool                // a decoder holds a table of package xml
+	generic  bool                // there is an assignment through a pointer to a type parameter's type
 	found    bool
 }
 
-func (f *finder) declarations(file *ast.File) {
-	for _, d := range file.Decls {
-		if fun, ok := d.(*ast.FuncDecl); ok && fun.Recv != nil && fun.Name.Name == "Read" {
-			f.reader = true
-		}
-	}
+func (f *finder) imports(file *ast.File) {
 	for _, spec := range file.Imports {
 		switch path, _ := strconv.Unquote(spec.Path.Value); path {
 		case "regexp/syntax": // compiled expressions share slices that anyone may change
@@ -91,6 +90,10 @@ func (f *finder) around() (parent, child ast.Node) {
 
 func (f *finder) node(n ast.Node) {
 	switch n := n.(type) {
+	case *ast.Ident:
+		if f.lends {
+			f.parameter(n)
+		}
 	case *ast.SelectorExpr:
 		f.selector(n)
 	case *ast.TypeSpec:
@@ -123,13 +126,35 @@ func (f *finder) store(e ast.Expr) {
 
 // selector looks at variables of other packages, and at fields through which tables can be changed.
 func (f *finder) selector(s *ast.SelectorExpr) {
-	v, ok := f.info.Uses[s.Sel].(*types.Var)
-	switch {
-	case !ok || v.Pkg() == nil || v.Pkg() == f.pkg:
-	case v.IsField():
-		f.found = f.found || changeable[v.Pkg().Path()][v.Name()]
-	default:
-		f.found = f.found || !f.harmless(v)
+	o := f.info.Uses[s.Sel]
+	if o == nil || o.Pkg() == nil || o.Pkg() == f.pkg {
+		return
+	}
+	switch o := o.(type) {
+	case *types.Func:
+		f.scanning(o)
+	case *types.Var:
+		if o.IsField() {
+			f.found = f.found || changeable[o.Pkg().Path()][o.Name()]
+		} else {
+			f.found = f.found || !f.harmless(o)
+		}
+	}
+}
+
+// scanning looks for the one token that bufio.ScanRunes shares, for what is no rune.
+func (f *finder) scanning(o *types.Func) {
+	if o.Pkg().Path() != "bufio" {
+		return
+	}
+	switch o.Name() {
+	case "Bytes":
+		f.tokens = true
+	case "ScanRunes":
+		parent, _ := f.around()
+		call, ok := parent.(*ast.CallExpr)
+		f.runes = true
+		f.found = f.found || !ok || f.callee(call) == o || f.callee(call) == nil || f.callee(call).Name() != "Split"
 	}
 }
 
