@@ -24,22 +24,12 @@ func fixedFiles(files map[string]string) error {
 	version := "go " + goVersion() + "\n"
 	files["go.mod"] = "module ejected\n\n" + version + "\nrequire recurgent v0.0.0\n\nreplace recurgent => ./recurgent\n"
 	files["recurgent/go.mod"] = "module recurgent\n\n" + version
-	for _, dir := range []struct {
+	for _, tree := range []struct {
 		from fs.FS
 		dir  string
 	}{{runtime.NativeSources, "recurgent"}, {sources, "local"}} {
-		names, err := fs.Glob(dir.from, dir.dir+"/*.go")
-		if err != nil {
+		if err := copyTree(files, tree.from, tree.dir); err != nil {
 			return err
-		}
-		for _, name := range names {
-			data, err := fs.ReadFile(dir.from, name)
-			if err != nil {
-				return err
-			}
-			if !strings.HasSuffix(name, "_test.go") {
-				files[path.Join(dir.dir, path.Base(name))] = strings.ReplaceAll(string(data), strconv.Quote(hostPath), `"recurgent"`)
-			}
 		}
 	}
 	for from, to := range map[string]string{"main.go.txt": "main.go", "tools_test.go.txt": "tools/tools_test.go"} {
@@ -50,6 +40,39 @@ func fixedFiles(files map[string]string) error {
 		files[to] = string(data)
 	}
 	return nil
+}
+
+// copyTree adds the files of a directory and of those below, tests left out. Licences of others come along.
+func copyTree(files map[string]string, from fs.FS, dir string) error {
+	return fs.WalkDir(from, dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || strings.HasSuffix(name, "_test.go"):
+			return err
+		case d.IsDir() && name == pagesDir && !readsPages(files):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		data, err := fs.ReadFile(from, name)
+		if err != nil {
+			return err
+		}
+		// Imports of the host package and of those below it.
+		files[name] = strings.ReplaceAll(strings.ReplaceAll(string(data), strconv.Quote(hostPath), `"recurgent"`), `"`+hostPath+"/", `"recurgent/`)
+		return nil
+	})
+}
+
+// pagesDir is the package by which programs read pages, with the libraries in it: large, so that it is left out where no program imports it.
+const pagesDir = "recurgent/html"
+
+func readsPages(files map[string]string) bool {
+	for _, text := range files {
+		if strings.Contains(text, strconv.Quote(pagesDir)) {
+			return true
+		}
+	}
+	return false
 }
 
 // goVersion is the language version of programs: that of the Go release which made this binary.

@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
 // A use assigns a capability to symbols of a package: those whose names begin with one of the prefixes, or all of them.
@@ -18,6 +20,7 @@ var uses = map[string]use{
 	"encoding/csv":  {capability: "csv_parse"},
 	"encoding/json": {capability: "json_shape"},
 	"html":          {capability: "html_extract"},
+	allow.Page:      {capability: "html_extract"},
 	"regexp":        {capability: "text_scan"},
 	"text/scanner":  {capability: "text_scan"},
 	"bufio":         {capability: "text_scan"},
@@ -40,7 +43,7 @@ func (ff *factFinder) capability(s *ast.SelectorExpr) {
 	if obj == nil || obj.Pkg() == nil || obj.Pkg() == ff.c.pkg {
 		return
 	}
-	name, path := obj.Name(), obj.Pkg().Path()
+	name, path := obj.Name(), allow.SeenPath(obj.Pkg().Path())
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	if u, ok := uses[path]; ok && (u.prefixes == nil || slices.ContainsFunc(u.prefixes, begins)) {
 		ff.caps[u.capability] = true

@@ -75,6 +75,9 @@ func (c *check) packageFor(name string, sels map[string]bool) string {
 			found = append(found, path)
 		}
 	}
+	if len(found) == 2 {
+		found = slices.DeleteFunc(found, func(path string) bool { return path == allow.Page }) // it repeats what the other "html" has
+	}
 	if len(found) == 1 {
 		return found[0]
 	}

@@ -157,6 +157,9 @@ func (c *check) run() (p *Program, r *Refusal) {
 	if r := c.typePolicy(); r != nil {
 		return nil, r
 	}
+	if r := c.selectorPolicy(); r != nil {
+		return nil, r
+	}
 	p = &Program{Source: c.source, Fset: c.fset, Facts: c.facts(), Residue: c.residue, moved: c.moved}
 	p.Facts.Interface = c.inputs
 	for _, e := range c.unused {

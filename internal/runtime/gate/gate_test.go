@@ -159,6 +159,10 @@ func TestFixups(t *testing.T) {
 		{"missing generic import", program("", "", "return slices.Max([]int{1}), nil"), `; import "slices"`},
 		{"missing host import", "package tool\nfunc Run(call *recurgent.Call) (any, error) { return nil, nil }\n", `; import "recurgent"`},
 		{"ambiguous by symbol", program("", "", "return rand.IntN(5), nil"), `; import "math/rand/v2"`},
+		{"html that escapes", program("", "", "return html.EscapeString(\"x\"), nil"), `; import "html"`},
+		{"html that reads pages", program("", "", "return html.Parse(\"x\")"), `; import "recurgent/html"`},
+		{"html for recurgent/html", program("fmt html", "", "_ = html.EscapeString(fmt.Sprint(1)); return html.Parse(\"x\")"), `import "recurgent/html"`},
+		{"both packages html", program("html recurgent/html", "", "_ = html.EscapeString(\"x\"); return html.Parse(\"x\")"), `import _ "html"`},
 		{"local name wins", program("", "var strings = struct{ X int }{1}", "return strings.X, nil"), ""},
 	}
 	g := newGate(t)

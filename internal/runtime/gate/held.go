@@ -180,11 +180,7 @@ func (h *holder) list(l *types.TypeList) *types.TypeName {
 // names reports whether programs may name a type: its package is allowed and holds it back from nobody. Types that nobody exports are
 // part of their package: binary.LittleEndian is of one.
 func (l *library) names(obj *types.TypeName) bool {
-	path := obj.Pkg().Path()
-	if path == allow.HostPath {
-		path = allow.Host
-	}
-	p, ok := l.allowed[path]
+	p, ok := l.allowed[allow.SeenPath(obj.Pkg().Path())]
 	return ok && (p.Shows(obj.Name()) || !obj.Exported() && len(p.Only) == 0)
 }
 

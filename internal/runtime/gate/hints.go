@@ -33,6 +33,8 @@ func importHint(path string) string {
 		}
 	}
 	switch {
+	case strings.HasSuffix(path, "goquery"), strings.HasPrefix(path, "golang.org/x/net/html"), strings.HasSuffix(path, "/cascadia"), strings.HasSuffix(path, "/htmlquery"), strings.Contains(path, "gocolly"), strings.HasSuffix(path, "/soup"):
+		return fmt.Sprintf("Import %q: doc, err := html.Parse(page), then doc.Find(selector) with Each, Text, Attr and others as in goquery, and Table, Records and Links.", allow.Page)
 	case strings.HasSuffix(path, "template"):
 		return "Build the text with fmt and strings.Builder; html.EscapeString escapes."
 	case strings.HasSuffix(path, "/"+allow.Host):
@@ -86,7 +88,7 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 		strings.Contains(e.Msg, "(type any is interface with no methods)") {
 		return "What comes from call.Args, call.Context and decoded JSON is of type any: assert it first, as in n, ok := x.(float64). Numbers are float64, lists []any, objects map[string]any.", InvalidCode
 	}
-	return "", InvalidCode
+	return selectionHint(plainMessage(e)), InvalidCode
 }
 
 // packageNameHint is for an undefined name that is a package's.
@@ -124,5 +126,5 @@ func symbolHint(path string) string {
 
 // plainMessage is a type checker's message with the host package as programs know it.
 func plainMessage(e types.Error) string {
-	return strings.ReplaceAll(strings.TrimSpace(e.Msg), `"`+allow.HostPath+`"`, allow.Host)
+	return strings.NewReplacer(`"`+allow.HostPath+`"`, allow.Host, `"`+allow.TruePath(allow.Page)+`"`, "html").Replace(strings.TrimSpace(e.Msg))
 }

@@ -26,6 +26,10 @@ func TestHints(t *testing.T) {
 		{"a forgotten import of a path", program("", "", "return http.Get(\"x\")"), DependencyPolicy, "call.Fetch"},
 		{"a forgotten import of several", program("", "", "return rand.Float64(), nil"), InvalidCode, `"math/rand", "math/rand/v2"`},
 		{"the host package's own path", "package tool\nimport \"example.com/x/recurgent\"\n" + run, DependencyPolicy, `Import "recurgent"`},
+		{"goquery", program("github.com/PuerkitoBio/goquery", "", ""), DependencyPolicy, `Import "recurgent/html"`},
+		{"the parser of x/net", program("golang.org/x/net/html", "", ""), DependencyPolicy, `Import "recurgent/html"`},
+		{"a method of goquery that is missing", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); doc.AddSelection(doc)"), InvalidCode, "A Selection has All, Attr, AttrOr, Children"},
+		{"a selector that is none", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); const s = \"td:\"; doc.Find(s + \"first\")"), InvalidCode, "Write a CSS selector"},
 		{"arithmetic on any", program("", "", "return call.Args[0] + 1, nil"), InvalidCode, "assert it first"},
 		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), InvalidCode, "assert it first"},
 	}

@@ -118,13 +118,6 @@ func (l *library) programFiles() *token.FileSet {
 	return fset
 }
 
-func truePath(path string) string {
-	if path == allow.Host {
-		return allow.HostPath
-	}
-	return path
-}
-
 // load returns an allowed package as programs see it.
 func (l *library) load(path string) (*types.Package, error) {
 	if p := l.shown[path]; p != nil {
@@ -143,7 +136,7 @@ func (l *library) load(path string) (*types.Package, error) {
 			return nil, err
 		}
 	}
-	all, err := gcexportdata.Read(strings.NewReader(data), l.fset, l.decoded, truePath(path))
+	all, err := gcexportdata.Read(strings.NewReader(data), l.fset, l.decoded, allow.TruePath(path))
 	if err != nil {
 		return nil, err
 	}

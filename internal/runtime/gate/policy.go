@@ -42,6 +42,7 @@ func (c *check) syntaxPolicy() *Refusal {
 	if refused != nil {
 		return refused
 	}
+	c.choosePage()
 	c.addImports()
 	c.keepDefers()
 	return nil

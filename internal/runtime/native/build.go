@@ -84,7 +84,7 @@ func (b *Builder) steps(dir string, texts []string) ([]wire.ToolStep, error) {
 		return nil, err
 	}
 	packages := strings.ReplaceAll(string(list), "@", filepath.Join("..", "..", b.packagesDir()))
-	files := map[string]string{"host.cfg": "importmap " + allow.Host + "=" + allow.HostPath + "\n" + packages}
+	files := map[string]string{"host.cfg": allow.ImportMap() + packages}
 	var out []wire.ToolStep
 	compile := func(path, config, source, text string) {
 		files[source] = text

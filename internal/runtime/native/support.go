@@ -40,7 +40,8 @@ func (b *Builder) supportVersion() (string, error) {
 }
 
 // sourceDirs are our packages in an executable, below internal/runtime. They use the standard library alone.
-var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "recurgent", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
+var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
+	"recurgent/html/internal/html/atom", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
 
 // eachSource visits our packages' files in a fixed order, tests left out.
 func (b *Builder) eachSource(visit func(name string, data []byte) error) error {
@@ -125,9 +126,7 @@ func (b *Builder) writeSources(work string) error {
 func (b *Builder) listPackages(ctx context.Context, work string) (string, error) {
 	args := []string{"list", "-export", "-deps", "-trimpath", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", supportPath}
 	for _, p := range allow.Packages() {
-		if p.Path != allow.Host {
-			args = append(args, p.Path)
-		}
+		args = append(args, allow.TruePath(p.Path))
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.Toolchain.Root, "bin", "go"), args...)
 	cmd.Dir = filepath.Join(work, "module")

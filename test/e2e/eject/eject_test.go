@@ -66,13 +66,17 @@ func count(text, part string) int { return strings.Count(text, part) }
 
 var progKwargs = rig.Program("\tf, ok := call.Kwargs[\"f\"].(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"f is missing\")\n\t}\n\treturn (f - 32) * 5 / 9, nil")
 
+const page = "<table><tr><th>Name<th>Price<tr><td>Fig<td>2.50</table>"
+
+var progPrices = rig.Program("\tdoc, err := html.Parse(call.Arg(0, \"page\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout := map[string]string{}\n\tfor _, row := range doc.Records() {\n\t\tout[row[\"Name\"]] = row[\"Price\"]\n\t}\n\treturn out, nil", "recurgent/html")
+
 // Programs that compute, delegate, keep memory, fetch and read keywords are tested and called as plain Go, and answer the same in another
 // daemon, which has no model.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "desk.sum": {rig.ProgDelegates}, "desk.count": {rig.ProgIncrement}, "desk.items": {rig.ProgFetches},
-		"desk.celsius": {progKwargs}})
+		"desk.celsius": {progKwargs}, "desk.prices": {progPrices}})
 	d := rig.Start(t, m, "--fetch-allow", source.Host())
 	s := d.Session("desk")
 	d.Do(200, "PUT", "/v1/tools/desk/methods/closed", map[string]any{"code": rig.ProgFails})
@@ -82,17 +86,21 @@ func TestRoundTrip(t *testing.T) {
 	d.WantValue(d.Call(s, "count", 3), 5, "")
 	d.WantValue(d.Call(s, "items", source.URL), []any{"a", "b"}, "")
 	d.WantValue(d.CallWith(s, "celsius", map[string]any{"f": 212}), 100, "")
+	d.WantValue(d.Call(s, "prices", page), map[string]any{"Fig": "2.50"}, "")
 	d.WantError(d.Call(s, "closed"), "not_today")
 	source.Close() // nothing below may fetch
 
 	dir := filepath.Join(t.TempDir(), "new", "desk")
 	client(d, 0, []string{"calculator", "desk", "written to"}, "tools", "eject", "desk", dir)
 	out := passes(t, dir)
-	if passed := count(out, "--- PASS: TestTools/"); passed < 6 || count(out, "--- SKIP") != 0 {
+	if passed := count(out, "--- PASS: TestTools/"); passed < 7 || count(out, "--- SKIP") != 0 {
 		t.Errorf("%d cases passed, want at least one for each program:\n%s", passed, out)
 	}
 	if v, _ := ask(t, dir, `{"role":"desk","method":"sum"}`); v != 5.0 {
 		t.Errorf("sum is %v", v)
+	}
+	if v, _ := ask(t, dir, string(rig.MustJSON(map[string]any{"method": "prices", "args": []any{page}}))); !rig.Equal(map[string]any{"Fig": "2.50"}, v) {
+		t.Errorf("prices is %v", v)
 	}
 	if v, _ := ask(t, dir, `{"method":"celsius","args":[212]}`); v != 100.0 { // by position, though the program reads the name
 		t.Errorf("celsius is %v", v)

@@ -8,11 +8,36 @@ import (
 	"strings"
 )
 
-// Host is the import path by which programs see the host package, and HostPath is where it really is.
+// Host is the import path by which programs see the host package, and HostPath is where it really is. The packages below it, such as Page, are ours too.
 const (
 	Host     = "recurgent"
 	HostPath = "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	Page     = Host + "/html"
 )
+
+// TruePath returns where the package with that import path really is.
+func TruePath(path string) string { return moved(path, Host, HostPath) }
+
+// SeenPath returns the import path by which programs see the package that is really there.
+func SeenPath(path string) string { return moved(path, HostPath, Host) }
+
+func moved(path, from, to string) string {
+	if rest, ok := strings.CutPrefix(path, from); ok && (rest == "" || rest[0] == '/') {
+		return to + rest
+	}
+	return path
+}
+
+// ImportMap is how the compiler and the linker are told where our packages really are: a line for each.
+func ImportMap() string {
+	var b strings.Builder
+	for _, p := range packages {
+		if at := TruePath(p.Path); at != p.Path {
+			b.WriteString("importmap " + p.Path + "=" + at + "\n")
+		}
+	}
+	return b.String()
+}
 
 // A Package is an allowed import.
 type Package struct {
@@ -50,6 +75,7 @@ var packages = list()
 func list() []Package {
 	list := []Package{
 		{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure"}},
+		{Path: Page},
 		// Timers run code of their own or send the real time.
 		{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},
 		{Path: "math/rand", Hidden: []string{"Seed"}},

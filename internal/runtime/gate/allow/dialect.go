@@ -92,7 +92,9 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
   4 MiB for an array or struct that is a value in a function, and 16 MiB for all of a function's; 127 parameters and results.
 - An interface type without a name may not lead back to itself through its methods.
 
-What the gate corrects instead of refusing: unused imports and variables, imports that were forgotten but can only mean one allowed package, another package name.
+What the gate corrects instead of refusing: unused imports and variables, imports that were forgotten but can only mean one allowed package, "html" where "recurgent/html" is meant, another package name.
+
+` + "`recurgent/html`" + ` reads web pages, by the names of goquery (docs/programs.md). A selector that is not CSS, or that costs too much on its page, panics; constant ones are refused before the program runs. Pages have at most 32 MiB, 1,048,576 tags and 512 elements within each other.
 
 ## Packages
 

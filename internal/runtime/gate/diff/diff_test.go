@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/corpus"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
@@ -229,12 +230,17 @@ func buildNatively(dir string, corpus []entry) (binary string, err error) {
 	}
 	version := strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go")
 	write("go.mod", "module recurgent\n\ngo "+version+"\n")
-	for from, to := range map[string]string{"../../recurgent/recurgent.go": "recurgent.go", "../../recurgent/host.go": "host.go"} {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			return "", err
+	for _, pattern := range []string{"*.go", "html/*.go", "html/internal/*/*.go", "html/internal/*/*/*.go"} {
+		names, _ := filepath.Glob(filepath.Join("../../recurgent", pattern))
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return "", err
+			}
+			if !strings.HasSuffix(name, "_test.go") {
+				write(strings.TrimPrefix(name, "../../recurgent/"), strings.ReplaceAll(string(text), `"`+allow.HostPath, `"`+allow.Host))
+			}
 		}
-		write(to, string(text))
 	}
 	write("driver/main.go", native.Driver)
 	var imports, table strings.Builder

@@ -41,7 +41,7 @@ func generate(dir string) error {
 	var bundle bytes.Buffer
 	var tables symbolTables
 	for _, p := range allow.Packages() {
-		pkg, err := l.load(realPath(p.Path))
+		pkg, err := l.load(allow.TruePath(p.Path))
 		if err != nil {
 			return err
 		}
@@ -104,13 +104,6 @@ func writeSource(path, text string) error {
 	return os.WriteFile(path, src, 0o644)
 }
 
-func realPath(path string) string {
-	if path == allow.Host {
-		return allow.HostPath
-	}
-	return path
-}
-
 type loader struct {
 	fset   *token.FileSet
 	files  map[string]string
@@ -120,7 +113,7 @@ type loader struct {
 func (l *loader) list() error {
 	args := []string{"list", "-export", "-f", "{{.ImportPath}} {{.Export}}"}
 	for _, p := range allow.Packages() {
-		args = append(args, realPath(p.Path))
+		args = append(args, allow.TruePath(p.Path))
 	}
 	out, err := exec.Command("go", args...).Output()
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *symbolTables) source() string {
 
 func (s *symbolTables) add(p allow.Package, pkg *types.Package) {
 	name := s.open(p.Path)
-	fmt.Fprintf(&s.imports, "\tpkg_%s %q\n", name, realPath(p.Path))
+	fmt.Fprintf(&s.imports, "\tpkg_%s %q\n", name, allow.TruePath(p.Path))
 	seen := map[string]bool{}
 	for _, symbol := range pkg.Scope().Names() {
 		if ast.IsExported(symbol) {
@@ -85,14 +85,16 @@ func (s *symbolTables) symbol(p allow.Package, expr string, obj types.Object, se
 	}
 }
 
-// alias notes the type of another package that is only known by an alias: engines ask for types by their own names.
+// alias writes the entry of another name for a type of an allowed package, and notes the type of a package that is not: it is known by
+// the alias alone, and engines ask for types by their own names.
 func (s *symbolTables) alias(expr string, obj *types.TypeName) {
 	target, ok := types.Unalias(obj.Type()).(*types.Named)
 	if !ok || target.Obj().Pkg() == nil || target.TypeArgs().Len() > 0 {
 		return
 	}
-	path := target.Obj().Pkg().Path()
+	path := allow.SeenPath(target.Obj().Pkg().Path())
 	if _, allowed := allow.Find(path); allowed {
+		fmt.Fprintf(&s.funcs, "\t\t%q: reflect.TypeFor[%s](),\n", obj.Name(), expr)
 		return
 	}
 	if s.foreign == nil {

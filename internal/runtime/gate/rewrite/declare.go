@@ -139,10 +139,7 @@ func (w *writer) typeText(t types.Type) string {
 		if p == w.pkg {
 			return ""
 		}
-		path := p.Path()
-		if path == allow.HostPath {
-			path = allow.Host
-		}
+		path := allow.SeenPath(p.Path())
 		if _, ok := allow.Find(path); !ok {
 			w.refuse("a variable has a type of " + path)
 		}

@@ -12,9 +12,4 @@ import (
 func Table(path string) map[string]any { return table(path) }
 
 // PathOf returns the path under which the package with that true import path has its table.
-func PathOf(truePath string) string {
-	if truePath == allow.HostPath {
-		return allow.Host
-	}
-	return truePath
-}
+func PathOf(truePath string) string { return allow.SeenPath(truePath) }

@@ -32,6 +32,7 @@ import (
 	pkg_errors "errors"
 	pkg_fmt "fmt"
 	pkg_recurgent "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	pkg_recurgent_html "github.com/recurgentd/recurgentd/internal/runtime/recurgent/html"
 	pkg_hash "hash"
 	pkg_hash_adler32 "hash/adler32"
 	pkg_hash_crc32 "hash/crc32"
@@ -152,6 +153,8 @@ func table(path string) map[string]any {
 		return pathTable()
 	case "recurgent":
 		return recurgentTable()
+	case "recurgent/html":
+		return recurgent_htmlTable()
 	case "reflect":
 		return reflectTable()
 	case "regexp":
@@ -1036,6 +1039,19 @@ func recurgentTable() map[string]any {
 		"Signature": reflect.TypeFor[pkg_recurgent.Signature](),
 		"Tool":      reflect.TypeFor[pkg_recurgent.Tool](),
 		"ToolInfo":  reflect.TypeFor[pkg_recurgent.ToolInfo](),
+	}
+}
+
+func recurgent_htmlTable() map[string]any {
+	return map[string]any{
+		"CheckSelector":  pkg_recurgent_html.CheckSelector,
+		"Document":       reflect.TypeFor[pkg_recurgent_html.Document](),
+		"EscapeString":   pkg_recurgent_html.EscapeString,
+		"Link":           reflect.TypeFor[pkg_recurgent_html.Link](),
+		"Parse":          pkg_recurgent_html.Parse,
+		"Selection":      reflect.TypeFor[pkg_recurgent_html.Selection](),
+		"Text":           pkg_recurgent_html.Text,
+		"UnescapeString": pkg_recurgent_html.UnescapeString,
 	}
 }
 

@@ -123,7 +123,7 @@ func (b *builder) write(name, text string) string {
 
 func (b *builder) compile(path string, files ...string) {
 	object := filepath.Join(b.dir, path+".a")
-	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg", b.write("importcfg", "importmap "+allow.Host+"="+allow.HostPath+"\n"+b.config), "-o", object}, files...)...)
+	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg", b.write("importcfg", allow.ImportMap()+b.config), "-o", object}, files...)...)
 	b.config += "packagefile " + path + "=" + object + "\n"
 }
 

@@ -17,11 +17,9 @@ import (
 
 // ExportData names the compiled form of every package that a program may import, and of what these import, as the linker reads it.
 var ExportData = sync.OnceValues(func() (string, error) {
-	list := []string{"list", "-export", "-deps", "-f", "packagefile {{.ImportPath}}={{.Export}}", allow.HostPath}
+	list := []string{"list", "-export", "-deps", "-f", "packagefile {{.ImportPath}}={{.Export}}"}
 	for _, p := range allow.Packages() {
-		if p.Path != allow.Host {
-			list = append(list, p.Path)
-		}
+		list = append(list, allow.TruePath(p.Path))
 	}
 	cmd := exec.Command("go", list...)
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
@@ -40,7 +38,9 @@ var Importer = sync.OnceValues(func() (types.Importer, error) {
 		path, file, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "packagefile "), "=")
 		files[path] = file
 	}
-	files[allow.Host] = files[allow.HostPath]
+	for _, p := range allow.Packages() {
+		files[p.Path] = files[allow.TruePath(p.Path)]
+	}
 	gc := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
 	return &locked{gc: gc}, nil
 })

@@ -1,0 +1,61 @@
+package gate
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/types"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html"
+)
+
+// takeSelectors are the methods of html.Selection whose arguments are selectors.
+var takeSelectors = []string{"Find", "Filter", "Not", "Has", "Is", "Children", "Closest", "Next", "Prev", "NextAll", "NextUntil", "Siblings"}
+
+// selectorPolicy refuses selectors that are written in the program and are none: at run time they would end the run.
+func (c *check) selectorPolicy() (refused *Refusal) {
+	if !slices.ContainsFunc(c.pkg.Imports(), func(p *types.Package) bool { return p.Path() == allow.Page }) {
+		return nil
+	}
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || refused != nil {
+			return refused == nil
+		}
+		s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+		if !ok || !slices.Contains(takeSelectors, s.Sel.Name) {
+			return true
+		}
+		method := c.info.Uses[s.Sel]
+		if method == nil || method.Pkg() == nil || method.Pkg().Path() != allow.TruePath(allow.Page) {
+			return true
+		}
+		for _, arg := range call.Args {
+			v := c.info.Types[arg].Value
+			if v == nil || v.Kind() != constant.String {
+				continue
+			}
+			if err := html.CheckSelector(constant.StringVal(v)); err != nil {
+				refused = c.refuse(InvalidCode, arg.Pos(), err.Error(), "Write a CSS selector; :contains(\"text\"), :has(selector) and :not(selector) are known, those of jQuery are not.")
+				return false
+			}
+		}
+		return true
+	})
+	return refused
+}
+
+// selectionHint lists what a selection has, for a method that it lacks.
+func selectionHint(message string) string {
+	if !strings.Contains(message, "html.Selection has no field or method") && !strings.Contains(message, "html.Document has no field or method") {
+		return ""
+	}
+	var names []string
+	for m := range reflect.TypeFor[*html.Selection]().Methods() {
+		names = append(names, m.Name)
+	}
+	return "A Selection has " + strings.Join(names, ", ") + "."
+}
