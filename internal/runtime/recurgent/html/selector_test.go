@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html"
 )
 
-//go:generate go run ./copy .
+//go:generate go run ../../gate/gen/copy .
 
 // panicOf returns what f panics with, as text.
 func panicOf(f func()) (text string) {
@@ -193,7 +193,7 @@ func randomSelector(r *rand.Rand, nested int) string {
 func TestCopiesAreCurrent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	run(t, "go", "run", "./copy", dir)
+	run(t, "go", "run", "../../gate/gen/copy", dir)
 	made := 0
 	err := filepath.WalkDir(filepath.Join(dir, "internal"), func(name string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -1,4 +1,4 @@
-// Command copy writes the packages below ../internal from the modules that go.mod names: golang.org/x/net/html and
+// Command copy writes the packages below recurgent/html/internal from the modules that go.mod names: golang.org/x/net/html and
 // github.com/andybalholm/cascadia, with their licences. One thing differs: tables that the originals make when a process starts are made when they are first
 // used, because every runner starts with them and few programs read a page (docs/decisions/0022-pages.md). Run go generate in package html after an
 // update; a test compares.
