@@ -28,7 +28,7 @@ func moved(path, from, to string) string {
 	return path
 }
 
-// ImportMap is how the compiler and the linker are told where our packages really are: a line for each.
+// ImportMap maps our packages to where they really are, as the compiler and the linker read it: a line for each.
 func ImportMap() string {
 	var b strings.Builder
 	for _, p := range packages {
