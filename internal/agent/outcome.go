@@ -40,6 +40,7 @@ const (
 	ErrOutcomeRepairExhausted = "outcome_repair_retry_exhausted"
 	ErrInvalidHistoryValue    = "invalid_history_value"
 	ErrInvalidHistoryElement  = "invalid_history_element"
+	ErrFileNotFound           = "file_not_found"
 )
 
 // ErrorTypes lists the runtime's error types.
@@ -47,7 +48,7 @@ func ErrorTypes() []string {
 	return []string{ErrProvider, ErrInvalidCode, ErrExecution, ErrTool, ErrInvalidInput, ErrTimeout, ErrCanceled,
 		ErrBudgetExceeded, ErrResourceExhausted, ErrRunnerCrash, ErrDenied, ErrContractViolation, ErrLowUtility,
 		ErrWrongToolBoundary, ErrUnsupportedCapability, ErrParseFailed, ErrNonSerializable, ErrDependencyPolicy,
-		ErrToolRegistry, ErrGuardrailExhausted, ErrOutcomeRepairExhausted, ErrInvalidHistoryValue, ErrInvalidHistoryElement}
+		ErrToolRegistry, ErrGuardrailExhausted, ErrOutcomeRepairExhausted, ErrInvalidHistoryValue, ErrInvalidHistoryElement, ErrFileNotFound}
 }
 
 // Retriable reports whether an error of that type is worth the caller's second try by default.

@@ -113,6 +113,8 @@ type RetentionPolicy struct {
 	ValueHours     int `json:"value_hours"` // outcome values and effects in the call log
 	ContentEntries int `json:"content_entries"`
 	ContentBytes   int `json:"content_bytes"`
+	FileHours      int `json:"file_hours"`       // how long a file is kept
+	SessionFileMiB int `json:"session_file_mib"` // of files of a session, or of an owner's that belong to none
 }
 
 // RecommendPolicy holds the thresholds of recommendations.
@@ -152,7 +154,7 @@ func DefaultPolicy() Policy {
 		UserCorrection:  CorrectionPolicy{WindowSeconds: 180, MinOverlap: 0.67},
 		Promotion:       PromotionPolicy{Shadow: true, MinCalls: 10, MinSessions: 2, ContractPass: 0.95},
 		RedactKeys:      []string{"password", "token", "secret", "api_key", "authorization"},
-		Retention:       RetentionPolicy{ValueHours: 24, ContentEntries: 128, ContentBytes: 2 << 20},
+		Retention:       RetentionPolicy{ValueHours: 24, ContentEntries: 128, ContentBytes: 2 << 20, FileHours: 7 * 24, SessionFileMiB: 2 << 10},
 		Recommendations: RecommendPolicy{MinEvidence: 3, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3},
 		Maintenance:     MaintenancePolicy{StaleDays: 90, Mode: "archive"},
 		MCP:             MCPPolicy{Expose: ExposeAll},
@@ -266,6 +268,8 @@ func (p Policy) validateNumbers() error {
 		{"/retention/value_hours", p.Retention.ValueHours, 0, 24 * 365},
 		{"/retention/content_entries", p.Retention.ContentEntries, 0, 100000},
 		{"/retention/content_bytes", p.Retention.ContentBytes, 0, 1 << 30},
+		{"/retention/file_hours", p.Retention.FileHours, 0, 24 * 365 * 10},
+		{"/retention/session_file_mib", p.Retention.SessionFileMiB, 0, 1 << 24},
 		{"/recommendations/min_evidence", p.Recommendations.MinEvidence, 1, 1000},
 		{"/recommendations/boundary_referrals", p.Recommendations.BoundaryReferrals, 1, 1000},
 		{"/recommendations/corrections", p.Recommendations.Corrections, 1, 1000},

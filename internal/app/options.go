@@ -68,6 +68,10 @@ type Options struct {
 	FetchAllow []string `name:"fetch-allow" env:"RECURGENT_FETCH_ALLOW" value:"HOST,..." default:"public" help:"hosts that programs may fetch: host, host:port or *.domain, which may also be private or http, and public for any public https address; without public only the named ones"`
 	// FetchMax is how many bytes a fetched body may have, unpacked and as UTF-8, 1 KiB to 64 MiB.
 	FetchMax Bytes `name:"fetch-max" env:"RECURGENT_FETCH_MAX" value:"BYTES" help:"largest body that a program may fetch, such as 4MiB; a larger one ends the fetch in resource_exhausted"`
+	// FileMax is how many bytes one file may have, 1 B to 1 TiB.
+	FileMax Bytes `name:"file-max" env:"RECURGENT_FILE_MAX" value:"BYTES" default:"256MiB" help:"bytes of one file that a client uploads or a program makes"`
+	// FilesMax is how many bytes all files may have together, at least FileMax.
+	FilesMax Bytes `name:"files-max" env:"RECURGENT_FILES_MAX" value:"BYTES" default:"10GiB" help:"bytes of all files together; more are refused until some expire or are deleted"`
 	// SandboxRequire is the confinement below which New fails: auto, full, reduced or process.
 	SandboxRequire string `name:"sandbox-require" env:"RECURGENT_SANDBOX_REQUIRE" value:"auto|full|reduced|process" help:"do not start below this confinement; auto is reduced on Linux, process elsewhere"`
 	// Isolation is what a runner is kept for: program (and owner) or call.
@@ -97,6 +101,7 @@ func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
 		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways, Native: native.SettingAuto,
+		FileMax: 256 << 20, FilesMax: 10 << 30,
 		Logger: zerolog.Nop(),
 	}
 }
@@ -118,7 +123,7 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkChoices, o.checkDurability, o.checkPolicy} {
+	for _, check := range []func() error{o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -6,9 +6,11 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/mcp"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 )
@@ -18,6 +20,7 @@ type services struct {
 	*runtime.Runtime
 	*operator.Operator
 	*predict.Service
+	*files.Keeper
 	tools  *catalog.Catalog
 	agents *mcp.Server
 
@@ -28,8 +31,16 @@ type services struct {
 
 // newServices wires the services around one runtime. Begin starts maintenance, which checks every tick whether it is due.
 func newServices(ctx context.Context, ro runtime.Options, o Options, b Build, tick time.Duration) (*services, error) {
-	run, err := runtime.New(ctx, ro)
+	var run *runtime.Runtime
+	fo := files.DefaultOptions()
+	fo.Store, fo.Now, fo.Policy = ro.Store, ro.Now, func() *agent.Policy { return run.PolicyInForce() }
+	fo.MaxFile, fo.MaxAll = int64(o.FileMax), int64(o.FilesMax)
+	kept, err := files.New(fo)
 	if err != nil {
+		return nil, err
+	}
+	ro.Files = kept
+	if run, err = runtime.New(ctx, ro); err != nil {
 		return nil, err
 	}
 	op, err := operator.New(operator.Options{Store: ro.Store, Sandbox: ro.Sandbox, Calls: run, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
@@ -46,7 +57,7 @@ func newServices(ctx context.Context, ro runtime.Options, o Options, b Build, ti
 	if err != nil {
 		return nil, err
 	}
-	s := &services{Runtime: run, Operator: op, Service: answers, tools: tools, log: ro.Logger, maintained: make(chan struct{})}
+	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, tools: tools, log: ro.Logger, maintained: make(chan struct{})}
 	s.agents, err = mcp.New(mcp.Options{Runtime: s, Tools: tools, Version: b.Version, Logger: ro.Logger})
 	return s, err
 }

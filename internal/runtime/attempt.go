@@ -67,6 +67,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		s.r.metrics.Run(engine, tier)
 	}
 	a.takes = interfaceOf(g, a.result.Facts)
+	s.drafts = append(s.drafts, h.drafts...)
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.warnings = h.shapes, h.failed, h.warnings
 	a.predicted, a.modelFailed, a.overasked = h.predicted, h.modelFailed, h.overasked

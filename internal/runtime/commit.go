@@ -21,6 +21,7 @@ func (c *opened) commit(a *answered) (CallResult, error) {
 			leave() // after the candidate is stored: until then others may join its flight
 		}
 	}()
+	defer func() { discard(c.drafts) }()
 	a.outcome = c.named(a.outcome)
 	if a.adopting != nil {
 		return a.adopt()
@@ -68,6 +69,7 @@ func (a *answered) persist() (CallResult, error) {
 		commit.Reply = body
 	}
 	a.keepContent(&commit)
+	commit.Files = a.newFiles()
 	began := r.o.Now()
 	if err := r.commitCall(&commit); err != nil {
 		a.notAppended(err)

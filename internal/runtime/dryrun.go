@@ -28,6 +28,7 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	}
 	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof}
 	a.result = c.r.box.Run(ctx, q, h)
+	discard(h.drafts)
 	a.denied = h.refused
 	switch res := a.result; {
 	case ctx.Err() != nil && res.Value == nil:

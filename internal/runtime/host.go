@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -39,6 +40,8 @@ type host struct {
 	modelFailed bool // the model gave no answer, or none that fits
 	asked       int  // questions to the model
 	overasked   bool // one was refused: too many, or too large
+
+	drafts []*files.Draft // files that the program makes
 
 	changes int64 // calls and delegations so far; each may change what a host call returns
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -55,7 +56,8 @@ type opened struct {
 	weakBelow atomic.Int32 // weak successes among the calls below it
 	deadline  time.Time    // of the whole call; zero for none
 	cancel    context.CancelCauseFunc
-	hasTurn   bool // of its session; used by the goroutine that runs the call only
+	hasTurn   bool           // of its session; used by the goroutine that runs the call only
+	drafts    []*files.Draft // made by its programs; as hasTurn
 	progress  progress.Log
 	span      *telemetry.Span // nil without traces
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
@@ -21,6 +22,7 @@ type Options struct {
 	Metrics  *telemetry.Metrics // required
 	Tracer   *telemetry.Tracer  // nil: no traces
 	Native   *tier.Tier         // compiles programs; nil: none is. The caller stops it
+	Files    *files.Keeper      // nil: programs have no files
 	Logger   zerolog.Logger
 	Now      func() time.Time // the clock of records and windows
 

@@ -11,9 +11,28 @@ import (
 // the answer into result (nil discards it). An error that Ask returns is a *Failure: the daemon's refusal, or the
 // word that the call is over. Ask is called from the one goroutine that runs the program.
 //
-// Operations: history, tools, call, delegate, fetch, content, predict.
+// Operations: history, tools, call, delegate, fetch, content, predict and, of a Host that is Streams, open and create, which answer
+// with a stream.
 type Host interface {
 	Ask(op string, params, result any) error
+}
+
+// Streams is the part of a Host that carries the bytes of files. Without it there are none.
+type Streams interface {
+	// ReadStream reads the next bytes of an open file into p, as io.Reader does. The stream is closed once it returns an error.
+	ReadStream(stream int, p []byte) (int, error)
+	WriteStream(stream int, p []byte) error
+	CloseStream(stream int)
+}
+
+// Finish hands over what the program has written to its files. An error is one that it has not seen.
+func Finish(c *Call) error {
+	for _, f := range c.made {
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Input is what a call brings along, as it came over the pipe.

@@ -30,6 +30,7 @@ type Call struct {
 	rawArgs      []json.RawMessage
 	rawKwargs    map[string]json.RawMessage
 	inputHistory json.RawMessage
+	made         []*File
 }
 
 // Arg returns the positional argument i, else the keyword argument name, else nil.

@@ -21,15 +21,16 @@ type exchange struct {
 	journal journal
 
 	asks    int
-	sleeps  int   // of these, time.Sleep
+	free    int   // of these, those that are not counted: time.Sleep, and pieces of files
 	bytes   int64 // of questions and answers
 	strange int   // frames of unknown kinds
 	nested  int
 	fetches []Fetch
 	held    func() // lets go of what the last answer holds in memory; nil for nothing
 	slept   time.Duration
-	host    time.Duration    // waited for others; what the daemon itself does is the program's time
-	until   time.Time        // when the program's time is over
+	host    time.Duration // waited for others; what the daemon itself does is the program's time
+	until   time.Time     // when the program's time is over
+	files   streams
 	given   map[string]given // by digest of op and parameters, as the parameters may be long
 }
 
@@ -52,12 +53,19 @@ type given struct {
 func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failure) {
 	x.asks++
 	if q.Op == wire.OpSleep { // has bounds of its own
-		x.sleeps++
+		x.free++
 		return x.sleep(ctx, q.Params)
 	}
-	if x.asks-x.sleeps > x.pool.opts.MaxAsks {
+	if wire.OnStream(q.Op) { // has bounds of its own, too
+		x.free++
+		return x.stream(ctx, q)
+	}
+	if x.asks-x.free > x.pool.opts.MaxAsks {
 		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks", Message: "the program made too many host calls",
 			Hint: "Ask the host once and keep the answer, instead of asking in a loop."}
+	}
+	if q.Op == wire.OpOpen || q.Op == wire.OpCreate {
+		return x.stream(ctx, q)
 	}
 	var r reply
 	var fatal *Failure
@@ -231,7 +239,7 @@ func (x *exchange) result(a *wire.Answer) Result {
 	var r Result
 	switch a.End {
 	case wire.EndValue:
-		r.Value, r.Context = a.Value, (*agent.ContextChange)(a.Change)
+		r.Value, r.Context = x.endFiles(a.Value), (*agent.ContextChange)(a.Change)
 	case wire.EndAuthored:
 		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message}
 	case wire.EndFault:
@@ -263,5 +271,5 @@ func authoredType(t string) string {
 // effects sums up what the run took from outside.
 func (x *exchange) effects(req *Request) Effects {
 	raw, truncated := x.journal.encode(req)
-	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Asks: x.asks, Slept: x.slept}
+	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Asks: x.asks, Slept: x.slept, Made: x.files.ended}
 }

@@ -110,6 +110,8 @@ type fakeHost struct {
 	history   string
 	onHistory func(ctx context.Context)
 	revision  int64
+	files     map[string]string // that can be opened
+	made      []*fakeFile
 }
 
 func (h *fakeHost) Predict(_ context.Context, signature, inputs json.RawMessage) (json.RawMessage, *AuthoredError) {

@@ -217,6 +217,7 @@ func (p *Pool) use(ctx context.Context, r *runner, x *exchange, deadline time.Ti
 	stop := context.AfterFunc(ctx, r.interrupt)
 	running := time.Now()
 	res := r.runOnce(ctx, x.req, deadline, x)
+	x.files.closeAll()
 	ended := time.Now()
 	if !stop() {
 		r.kill("canceled") // interrupt may be running still

@@ -85,6 +85,7 @@ type Effects struct {
 	Nested    int           // nested calls
 	Asks      int           // host calls of all kinds
 	Slept     time.Duration // waited for in time.Sleep
+	Made      []agent.File  // what was made, kept or not
 }
 
 // Fetch is one request that the daemon performed for the program.
@@ -107,6 +108,9 @@ type Host interface {
 	// History answers recurgent.Call's three history methods: an array of records, oldest first.
 	History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error)
 	Content(ctx context.Context, ref string) (json.RawMessage, error) // nil when missing
+	// OpenFile opens a file for reading; CreateFile begins one. The program gets the error.
+	OpenFile(ctx context.Context, id string) (*OpenFile, *AuthoredError)
+	CreateFile(ctx context.Context, name, mediaType string) (NewFile, *AuthoredError)
 	// Revision is that of what answers to op (history, tools, content) are made of: as long as it is the same, the same question
 	// has the same answer. It costs next to nothing; negative when nothing is known.
 	Revision(ctx context.Context, op string) int64

@@ -74,7 +74,7 @@ var packages = list()
 
 func list() []Package {
 	list := []Package{
-		{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure"}},
+		{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure", "Finish", "Streams"}},
 		{Path: Page},
 		// Timers run code of their own or send the real time.
 		{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},

@@ -1026,6 +1026,7 @@ func recurgentTable() map[string]any {
 		"Fail":      pkg_recurgent.Fail,
 		"Failure":   reflect.TypeFor[pkg_recurgent.Failure](),
 		"Field":     reflect.TypeFor[pkg_recurgent.Field](),
+		"File":      reflect.TypeFor[pkg_recurgent.File](),
 		"Host":      reflect.TypeFor[pkg_recurgent.Host](),
 		"Input":     reflect.TypeFor[pkg_recurgent.Input](),
 		"Outcome":   reflect.TypeFor[pkg_recurgent.Outcome](),
@@ -1033,6 +1034,7 @@ func recurgentTable() map[string]any {
 		"Request":   reflect.TypeFor[pkg_recurgent.Request](),
 		"Response":  reflect.TypeFor[pkg_recurgent.Response](),
 		"Signature": reflect.TypeFor[pkg_recurgent.Signature](),
+		"Streams":   reflect.TypeFor[pkg_recurgent.Streams](),
 		"Tool":      reflect.TypeFor[pkg_recurgent.Tool](),
 		"ToolInfo":  reflect.TypeFor[pkg_recurgent.ToolInfo](),
 	}

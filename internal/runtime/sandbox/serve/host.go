@@ -29,7 +29,7 @@ func (h *host) Ask(op string, params, result any) error {
 	}
 	key := (&wire.Question{Op: op, Params: raw}).Key()
 	have := h.kept.find(key)
-	reply := h.send(op, raw, have.id)
+	reply := h.send(wire.Question{Op: op, Params: raw, Have: have.id})
 	body := reply.Body
 	switch {
 	case reply.Holds == wire.ReplyRefused:
@@ -83,9 +83,9 @@ func (h *host) encode(op string, params any) (json.RawMessage, error) {
 
 // send asks the daemon and returns what it replied, which shares memory with the frame. When the pipe breaks the call is
 // over, and it panics.
-func (h *host) send(op string, params json.RawMessage, have uint64) wire.Reply {
+func (h *host) send(q wire.Question) wire.Reply {
 	h.asked++
-	q := wire.Question{Nonce: h.nonce, ID: h.asked, Op: op, Params: params, Have: have}
+	q.Nonce, q.ID = h.nonce, h.asked
 	q.Put(&h.server.wr)
 	if h.broken = h.server.send(); h.broken != nil {
 		panic(h.broken)

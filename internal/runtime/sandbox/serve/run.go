@@ -79,6 +79,9 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 		return failed(wire.ErrExecution, "input", "the arguments cannot be decoded: "+err.Error(), "")
 	}
 	value, err, p := s.engine.Run(call, o.now, o.seed)
+	if unwritten := recurgent.Finish(call); p == nil && err == nil {
+		err = unwritten
+	}
 	switch {
 	case p != nil:
 		return panicked(p)

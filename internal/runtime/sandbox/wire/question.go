@@ -15,7 +15,25 @@ const (
 	OpContent  = "content"
 	OpPredict  = "predict"
 	OpSleep    = "sleep" // of the runner's own making: time.Sleep
+
+	OpOpen   = "open"   // replies with a stream, as OpCreate does
+	OpCreate = "create" // of a file that the program makes
+	OpRead   = "read"   // replies with bytes, none at the end
+	OpWrite  = "write"  // brings bytes
+	OpClose  = "close"
 )
+
+// MaxPiece is the most bytes of a file that travel at once: a frame with them fits the buffers that are kept, and a pipe.
+const MaxPiece = 60 << 10
+
+// StreamParams are the parameters of OpRead, OpWrite and OpClose.
+type StreamParams struct {
+	Stream int `json:"stream"`
+	Bytes  int `json:"bytes,omitempty"` // to read, at most
+}
+
+// OnStream reports whether the operation is one on an open file.
+func OnStream(op string) bool { return op == OpRead || op == OpWrite || op == OpClose }
 
 // Repeatable reports whether a runner may keep the answer: it stays the same as long as the host says so.
 func Repeatable(op string) bool { return op == OpHistory || op == OpTools || op == OpContent }
@@ -27,6 +45,7 @@ type Question struct {
 	Op     string
 	Params json.RawMessage
 	Have   uint64 // id of the same question whose answer the runner still has; 0 for none
+	Data   []byte // of OpWrite; it shares memory with the frame
 }
 
 // Key is the same for the same question.
@@ -40,17 +59,21 @@ func (q *Question) Put(f *Builder) {
 	f.PutString(q.Op)
 	f.PutBytes(q.Params)
 	f.PutUint(q.Have)
+	f.PutBytes(q.Data)
 }
 
 // ParseQuestion takes a question of the run with this nonce apart. Its parameters are compact JSON of at most depth levels.
 func ParseQuestion(payload []byte, nonce uint64, depth int) (Question, error) {
 	p := Parse(payload)
-	q := Question{Nonce: p.TakeFixed(), ID: p.TakeUint(), Op: p.TakeText(16), Params: p.TakeCopy(), Have: p.TakeUint()}
+	q := Question{Nonce: p.TakeFixed(), ID: p.TakeUint(), Op: p.TakeText(16), Params: p.TakeCopy(), Have: p.TakeUint(), Data: p.TakeBytes()}
 	if !p.End() || q.Nonce != nonce {
 		return q, errors.New("a question that is none")
 	}
 	if len(q.Params) > MaxAskParam || CheckValue(q.Params, depth) != nil {
 		return q, errors.New("a question's parameters that are no JSON")
+	}
+	if len(q.Data) > MaxPiece {
+		return q, errors.New("more bytes of a file than fit")
 	}
 	return q, nil
 }

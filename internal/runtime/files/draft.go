@@ -1,0 +1,194 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"mime"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// A Draft is a file that is being written. It belongs to one goroutine at a time. It must be discarded, also when it was kept.
+type Draft struct {
+	k    *Keeper
+	ctx  context.Context // of the call or the request that it belongs to: writing ends with it
+	file agent.File
+	to   store.Draft
+	sum  hash.Hash
+	held int64 // bytes of room
+}
+
+// Begin begins a file. Owner, SessionID, CallID, Name and MediaType of f count.
+func (k *Keeper) Begin(ctx context.Context, f agent.File) (*Draft, error) {
+	media, err := mediaType(f.MediaType)
+	if err != nil {
+		return nil, err
+	}
+	now := k.o.Now().UTC()
+	f.ID, f.Name, f.MediaType, f.CreatedAt, f.ExpiresAt = newID(), plainName(f.Name), media, now, k.expiry(now)
+	d := &Draft{k: k, ctx: ctx, file: f, sum: sha256.New()}
+	if d.to, err = k.store.NewDraft(); err != nil {
+		return nil, limited(err)
+	}
+	if err := d.reserve(0); err != nil {
+		d.Discard()
+		return nil, err
+	}
+	return d, nil
+}
+
+// ID is the file's id from the start.
+func (d *Draft) ID() string { return d.file.ID }
+
+// Write adds bytes. After an error the draft is good for nothing but Discard. *LimitError.
+func (d *Draft) Write(p []byte) (int, error) {
+	if err := context.Cause(d.ctx); err != nil {
+		return 0, err
+	}
+	if d.file.Bytes+int64(len(p)) > d.k.o.MaxFile {
+		return 0, &LimitError{LimitFile, d.k.o.MaxFile}
+	}
+	if err := d.reserve(int64(len(p))); err != nil {
+		return 0, err
+	}
+	n, err := d.to.Write(p)
+	d.file.Bytes += int64(n)
+	_, _ = d.sum.Write(p[:n]) // a hash takes everything
+	return n, limited(err)
+}
+
+// End returns what is known of the file as it is.
+func (d *Draft) End() agent.File {
+	f := d.file
+	f.SHA256 = hex.EncodeToString(d.sum.Sum(nil))
+	return f
+}
+
+// New is the draft as the store takes it.
+func (d *Draft) New() store.NewFile { return store.NewFile{File: d.End(), Draft: d.to} }
+
+// Discard removes what was written, unless the store has kept it.
+func (d *Draft) Discard() {
+	d.to.Discard()
+	d.k.room.give(d.account(), d.held)
+	d.held = 0
+}
+
+func (d *Draft) account() account { return account{d.file.Owner, d.file.SessionID} }
+
+// reserve makes sure that there is room for more bytes.
+func (d *Draft) reserve(more int64) error {
+	const step = 4 << 20
+	want := d.file.Bytes + more
+	if want <= d.held && d.held > 0 {
+		return nil
+	}
+	grow := want - d.held
+	if want > step { // small files take what they have, large ones look seldom
+		grow = min(grow+step, d.k.o.MaxFile-d.held)
+	}
+	a := d.account()
+	own, all, err := d.k.store.FileBytes(d.ctx, a.owner, a.session)
+	if err != nil {
+		return err
+	}
+	limit := int64(d.k.o.Policy().Retention.SessionFileMiB) << 20
+	limits := []bound{{LimitSession, own, limit}, {LimitDaemon, all, d.k.o.MaxAll}}
+	if err := d.k.room.take(a, max(grow, 0), limits); err != nil {
+		return err
+	}
+	d.held += max(grow, 0)
+	return nil
+}
+
+// An account is what a bound counts together.
+type account struct{ owner, session string }
+
+// room is what files that are being written may still take.
+type room struct {
+	mu    sync.Mutex
+	taken map[account]int64 // guarded by mu, as all
+	all   int64
+}
+
+// A bound is what is stored of what it counts, and how much may be; 0 for no bound.
+type bound struct {
+	name         string
+	stored, most int64
+}
+
+// take takes n bytes beside those that are stored.
+func (r *room) take(a account, n int64, bounds []bound) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range bounds {
+		written := r.all
+		if b.name == LimitSession {
+			written = r.taken[a]
+		}
+		if b.most > 0 && b.stored+written+n > b.most {
+			return &LimitError{b.name, b.most}
+		}
+	}
+	r.taken[a] += n
+	r.all += n
+	return nil
+}
+
+func (r *room) give(a account, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all -= n
+	if r.taken[a] -= n; r.taken[a] == 0 {
+		delete(r.taken, a)
+	}
+}
+
+// maxName bounds a file's name, in bytes.
+const maxName = 255
+
+// plainName makes a name that is text for people and safe wherever it is shown or used: one line, no directories, no control or invisible
+// characters.
+func plainName(name string) string {
+	name = strings.ToValidUTF8(name, "_")
+	name = strings.Map(func(c rune) rune {
+		switch {
+		case c == '/' || c == '\\' || c == '"' || c == utf8.RuneError:
+			return '_'
+		case !unicode.IsPrint(c):
+			return -1
+		}
+		return c
+	}, name)
+	name = strings.TrimSpace(name)
+	if name == "." || name == ".." {
+		return "_"
+	}
+	for len(name) > maxName {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	return name
+}
+
+// mediaType checks a media type and brings it into one form.
+func mediaType(given string) (string, error) {
+	const maxType = 127
+	if given == "" {
+		return "application/octet-stream", nil
+	}
+	media, params, err := mime.ParseMediaType(given)
+	if err == nil && strings.Count(media, "/") == 1 && len(given) <= maxType {
+		if formatted := mime.FormatMediaType(media, params); formatted != "" {
+			return formatted, nil
+		}
+	}
+	return "", &agent.InputError{Code: "file_invalid", Pointer: "header:Content-Type", Detail: "the media type cannot be used", Hint: "Such as text/csv, or application/octet-stream."}
+}

@@ -1,0 +1,178 @@
+// Package files takes in the files of clients and of programs, and hands them out: it names and hashes them, bounds them, and decides who
+// may see which. Bytes pass through as streams; none of its memory grows with a file.
+//
+// A file belongs to an owner, as a session does, and another's is not found. It is deleted when its time is over, or with its session. It
+// knows nothing of HTTP and nothing of runners.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Options configures a Keeper. Start from DefaultOptions.
+type Options struct {
+	Store  store.Store          // required
+	Policy func() *agent.Policy // the one in force; required
+	Now    func() time.Time
+
+	MaxFile int64 // bytes of one file
+	MaxAll  int64 // bytes of all files
+}
+
+// DefaultOptions returns the defaults of everything that is not required.
+func DefaultOptions() Options {
+	return Options{Now: time.Now, MaxFile: 256 << 20, MaxAll: 10 << 30}
+}
+
+// Bounds that a LimitError names.
+const (
+	LimitFile    = "file"    // of one file
+	LimitSession = "session" // of a session's files, or of an owner's that belong to none
+	LimitDaemon  = "daemon"  // of all files, or of the disk
+)
+
+// A LimitError says which bound a file is over.
+type LimitError struct {
+	Bound string // one of the Limit constants
+	Limit int64  // bytes; 0 where the disk is full
+}
+
+func (e *LimitError) Error() string {
+	switch {
+	case e.Bound == LimitFile:
+		return fmt.Sprintf("a file may have %d bytes", e.Limit)
+	case e.Bound == LimitSession:
+		return fmt.Sprintf("the files of a session, or of an owner outside of sessions, may have %d bytes together", e.Limit)
+	case e.Limit == 0:
+		return "the disk is full"
+	}
+	return fmt.Sprintf("the daemon keeps %d bytes of files", e.Limit)
+}
+
+// Keeper is safe for concurrent use.
+type Keeper struct {
+	o     Options
+	store store.Namespace
+	room  room
+}
+
+// New returns a Keeper of the default namespace.
+func New(o Options) (*Keeper, error) {
+	if o.Store == nil || o.Policy == nil || o.Now == nil || o.MaxFile < 1 || o.MaxAll < 1 {
+		return nil, errors.New("files: Store, Policy and Now are required, MaxFile and MaxAll must be at least 1")
+	}
+	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return &Keeper{o: o, store: held, room: room{taken: map[account]int64{}}}, nil
+}
+
+// Upload keeps the bytes of a client's file. Owner, SessionID, Name and MediaType of f count. What was read of a body that ends early, or
+// that is over a bound, leaves nothing. Errors: *agent.InputError, *LimitError, store.ErrNotFound for the session, the body's own.
+func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agent.File, error) {
+	if f.SessionID != "" {
+		s, err := k.store.Session(ctx, f.SessionID)
+		if err != nil {
+			return agent.File{}, err
+		}
+		if s.Owner != f.Owner {
+			return agent.File{}, store.ErrNotFound
+		}
+	}
+	d, err := k.Begin(ctx, f)
+	if err != nil {
+		return agent.File{}, err
+	}
+	defer d.Discard()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{d}, struct{ io.Reader }{body}, make([]byte, 64<<10)); err != nil {
+		return agent.File{}, err
+	}
+	n := d.New()
+	if err := k.store.AddFile(ctx, n); err != nil {
+		return agent.File{}, limited(err)
+	}
+	return n.File, nil
+}
+
+// File returns what is known of the owner's file. store.ErrNotFound.
+func (k *Keeper) File(ctx context.Context, owner, id string) (agent.File, error) {
+	f, err := k.store.File(ctx, id)
+	if err == nil && f.Owner != owner {
+		return agent.File{}, store.ErrNotFound
+	}
+	return f, err
+}
+
+// A Reader reads a file from any place. It must be closed.
+type Reader struct {
+	agent.File
+	*io.SectionReader
+	io.Closer
+}
+
+// OpenFile opens the owner's file. store.ErrNotFound.
+func (k *Keeper) OpenFile(ctx context.Context, owner, id string) (*Reader, error) {
+	f, err := k.File(ctx, owner, id)
+	if err != nil {
+		return nil, err
+	}
+	return k.open(ctx, f)
+}
+
+// OpenAgain opens a file for a run on recorded effects, whoever owns it: what it reads reaches nobody. store.ErrNotFound.
+func (k *Keeper) OpenAgain(ctx context.Context, id string) (*Reader, error) {
+	f, err := k.store.File(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return k.open(ctx, f)
+}
+
+func (k *Keeper) open(ctx context.Context, f agent.File) (*Reader, error) {
+	r, err := k.store.OpenFile(ctx, f.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{File: f, SectionReader: io.NewSectionReader(r, 0, f.Bytes), Closer: r}, nil
+}
+
+// ListFiles pages through the owner's files, newest first, after the id after.
+func (k *Keeper) ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error) {
+	return k.store.ListFiles(ctx, owner, after, limit)
+}
+
+// DeleteFile erases the owner's file. store.ErrNotFound.
+func (k *Keeper) DeleteFile(ctx context.Context, owner, id string) error {
+	if _, err := k.File(ctx, owner, id); err != nil {
+		return err
+	}
+	return k.store.DeleteFile(ctx, id)
+}
+
+// expiry is when a file of now expires; zero for never.
+func (k *Keeper) expiry(now time.Time) time.Time {
+	hours := k.o.Policy().Retention.FileHours
+	if hours == 0 {
+		return time.Time{}
+	}
+	return now.Add(time.Duration(hours) * time.Hour)
+}
+
+func newID() string { return ids.New("file") }
+
+// limited turns a lack of space on the disk into a LimitError.
+func limited(err error) error {
+	if errors.Is(err, store.ErrFull) {
+		return &LimitError{Bound: LimitDaemon}
+	}
+	return err
+}

@@ -1,0 +1,174 @@
+package recurgent
+
+import (
+	"errors"
+	"io"
+)
+
+// Open opens a file for reading: the object {"$file": "file_..."} as it came in, or its id. The bytes come in pieces as they are
+// read, so that a file may be larger than the program's memory: read it with bufio, encoding/csv or encoding/json's Decoder. A
+// program may have 16 files open at once; one that was read to its end, or closed (io.Closer), does not count. The error is
+// file_not_found when there is no such file, or it is gone.
+func (c *Call) Open(ref any) (io.Reader, error) {
+	id, err := fileID(ref)
+	if err != nil {
+		return nil, err
+	}
+	var opened struct{ Stream int }
+	streams, err := c.askStream("open", fileQuery{File: id}, &opened)
+	if err != nil {
+		return nil, err
+	}
+	return &fileReader{host: streams, stream: opened.Stream}, nil
+}
+
+// askStream asks for a stream, and returns what carries it.
+func (c *Call) askStream(op string, params, result any) (Streams, error) {
+	streams, ok := c.host.(Streams)
+	if !ok {
+		return nil, Fail("denied", op+": there are no files here")
+	}
+	return streams, c.host.Ask(op, params, result)
+}
+
+type fileQuery struct {
+	File string `json:"file"`
+}
+
+// fileID returns the id that a reference names.
+func fileID(ref any) (string, error) {
+	switch ref := ref.(type) {
+	case string:
+		return ref, nil
+	case map[string]any:
+		if id, ok := ref["$file"].(string); ok {
+			return id, nil
+		}
+	}
+	return "", Fail("invalid_input", `a file is {"$file": "file_..."}, or its id`)
+}
+
+// pieceSize is how much is asked for, or handed over, at once.
+const pieceSize = 60 << 10
+
+// A fileReader reads an open file.
+type fileReader struct {
+	host   Streams
+	stream int
+	buf    []byte // memory of pieces
+	rest   []byte // of the last piece, not read yet
+	err    error  // what reading ends with
+}
+
+func (f *fileReader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for len(f.rest) == 0 {
+		if f.err != nil {
+			return 0, f.err
+		}
+		if len(p) >= pieceSize {
+			n, err := f.host.ReadStream(f.stream, p[:pieceSize])
+			f.err = err
+			return n, err
+		}
+		if f.buf == nil {
+			f.buf = make([]byte, pieceSize)
+		}
+		var n int
+		n, f.err = f.host.ReadStream(f.stream, f.buf)
+		f.rest = f.buf[:n]
+	}
+	n := copy(p, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+// Close ends reading.
+func (f *fileReader) Close() error {
+	if f.err == nil {
+		f.err = errClosed
+		f.host.CloseStream(f.stream)
+	}
+	f.rest, f.buf = nil, nil
+	return nil
+}
+
+var errClosed = errors.New("the file is closed")
+
+// Create begins a file that the program makes: write to it, and return its Ref as the value or a part of it. It is kept when the
+// call ends with a value that refers to it, else removed. name is for people; mediaType is that of the content, such as text/csv.
+func (c *Call) Create(name, mediaType string) (*File, error) {
+	params := struct {
+		Name      string `json:"name"`
+		MediaType string `json:"media_type"`
+	}{name, mediaType}
+	var made struct {
+		Stream int
+		File   string
+	}
+	streams, err := c.askStream("create", params, &made)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{host: streams, stream: made.Stream, id: made.File}
+	c.made = append(c.made, f)
+	return f, nil
+}
+
+// A File is a file that the program makes. It is an io.WriteCloser.
+type File struct {
+	host   Streams
+	stream int
+	id     string
+	buf    []byte // written, and not handed over yet
+	err    error  // what writing has ended with
+}
+
+// Write adds to the file.
+func (f *File) Write(p []byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	written := 0
+	for len(p) > 0 {
+		if f.buf == nil {
+			f.buf = make([]byte, 0, pieceSize)
+		}
+		n := min(len(p), pieceSize-len(f.buf))
+		f.buf = append(f.buf, p[:n]...)
+		p, written = p[n:], written+n
+		if len(f.buf) == pieceSize && f.flush() != nil {
+			return written, f.err
+		}
+	}
+	return written, nil
+}
+
+// WriteString is Write of a string.
+func (f *File) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
+
+func (f *File) flush() error {
+	if len(f.buf) > 0 && f.err == nil {
+		f.err = f.host.WriteStream(f.stream, f.buf)
+		f.buf = f.buf[:0]
+	}
+	return f.err
+}
+
+// Close ends the file. The end of the run closes those that the program has not.
+func (f *File) Close() error {
+	if f.err == errClosed {
+		return nil
+	}
+	err := f.flush()
+	f.buf, f.err = nil, errClosed
+	if err == nil {
+		f.host.CloseStream(f.stream)
+	}
+	return err
+}
+
+// Ref is the file as a value: {"$file": "file_..."}.
+func (f *File) Ref() map[string]any { return map[string]any{"$file": f.id} }

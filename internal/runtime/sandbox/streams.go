@@ -1,0 +1,250 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// maxStreams is how many files a program may have open at once, those that it makes included.
+const maxStreams = 16
+
+// OpenFile is a file that a program reads.
+type OpenFile struct {
+	agent.File
+	io.ReadCloser
+}
+
+// NewFile is a file that a program makes. An error of Write is a *recurgent.Failure where the program is to see more than that it failed.
+// End gives what was made of it; what becomes of it is the host's business.
+type NewFile interface {
+	io.Writer
+	ID() string
+	End() agent.File
+}
+
+// streams are the files that a run has open or has made.
+type streams struct {
+	last  int
+	open  map[int]stream
+	made  []*madeFile
+	ended []agent.File // those of made that a live run has ended with
+	buf   []byte
+}
+
+// A stream is a file that is open, for reading or for writing.
+type stream struct {
+	from *OpenFile
+	to   *madeFile
+}
+
+type madeFile struct {
+	NewFile
+	params json.RawMessage // of its creation
+	was    *fileNote       // of a run on recorded effects: what it was then
+}
+
+// fileNote is how a journal notes a file: a run on it needs the same bytes, or makes them again.
+type fileNote struct {
+	File   string `json:"file"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+func noteOf(f *agent.File) json.RawMessage {
+	raw, _ := json.Marshal(fileNote{f.ID, f.SHA256, f.Bytes}) // two texts and a number
+	return raw
+}
+
+// add gives a stream its number, and the reply with it.
+func (s *streams) add(x stream, id string) reply {
+	s.last++
+	s.open[s.last] = x
+	raw, _ := json.Marshal(struct {
+		Stream int
+		File   string
+	}{s.last, id}) // a number and a text
+	return reply{body: raw}
+}
+
+func (s *streams) close(n int) {
+	if x := s.open[n]; x.from != nil {
+		_ = x.from.Close() // it was only read
+	}
+	delete(s.open, n)
+}
+
+// closeAll closes what the program has left open.
+func (s *streams) closeAll() {
+	for n := range s.open {
+		s.close(n)
+	}
+}
+
+// stream answers an operation on files. The bytes are outside of the bounds of host calls.
+func (x *exchange) stream(ctx context.Context, q *wire.Question) (reply, *Failure) {
+	if x.files.open == nil {
+		x.files.open = map[int]stream{}
+	}
+	if (q.Op == wire.OpOpen || q.Op == wire.OpCreate) && len(x.files.open) >= maxStreams {
+		return refuse(denied(fmt.Sprintf("%s: %d files are open; read one to its end, or close one", q.Op, maxStreams)))
+	}
+	switch q.Op {
+	case wire.OpOpen:
+		return x.openFile(ctx, q.Params)
+	case wire.OpCreate:
+		return x.createFile(ctx, q.Params)
+	}
+	var p wire.StreamParams
+	if json.Unmarshal(q.Params, &p) != nil {
+		return refuse(denied(q.Op + ": bad parameters"))
+	}
+	s, ok := x.files.open[p.Stream]
+	switch {
+	case ok && q.Op == wire.OpRead && s.from != nil:
+		return x.read(p, s.from)
+	case ok && q.Op == wire.OpWrite && s.to != nil:
+		_, err := s.to.Write(q.Data)
+		return failing(err)
+	case q.Op == wire.OpClose:
+		x.files.close(p.Stream)
+		return reply{}, nil
+	}
+	return refuse(denied(q.Op + ": the file is not open"))
+}
+
+func refuse(f *recurgent.Failure) (reply, *Failure) { return reply{refusal: f}, nil }
+
+// failing is the reply to a reading or writing that went wrong, or an empty one.
+func failing(err error) (reply, *Failure) {
+	if err == nil {
+		return reply{}, nil
+	}
+	_, refusal := plain(nil, err)
+	return refuse(refusal)
+}
+
+// read replies with the next bytes; none at the end of the file, which closes it.
+func (x *exchange) read(p wire.StreamParams, from io.Reader) (reply, *Failure) {
+	if x.files.buf == nil {
+		x.files.buf = make([]byte, wire.MaxPiece)
+	}
+	n, err := io.ReadFull(from, x.files.buf[:max(0, min(p.Bytes, wire.MaxPiece))])
+	if n > 0 || err == nil {
+		return reply{body: x.files.buf[:n]}, nil
+	}
+	x.files.close(p.Stream)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return failing(err)
+}
+
+func (x *exchange) openFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
+	var q struct{ File string }
+	if json.Unmarshal(params, &q) != nil {
+		return refuse(denied("open: bad parameters"))
+	}
+	var was fileNote
+	if x.journal.replaying() {
+		e := x.journal.find(wire.OpOpen, params)
+		switch {
+		case e == nil:
+			return reply{}, diverged("the program opened a file that the recorded call did not")
+		case e.Error != nil:
+			return refuse(&recurgent.Failure{Type: e.Error.Type, Message: e.Error.Message})
+		case json.Unmarshal(e.Result, &was) != nil:
+			return reply{}, diverged("the journal of a file cannot be read")
+		}
+	}
+	f, refused := x.h.OpenFile(ctx, q.File)
+	if x.journal.replaying() {
+		if refused != nil || f.SHA256 != was.SHA256 {
+			if f != nil {
+				_ = f.Close() // nothing was read
+			}
+			return reply{}, diverged("the file " + q.File + " of the recorded call is gone")
+		}
+	} else if refused != nil {
+		refusal := &recurgent.Failure{Type: refused.Type, Message: refused.Message}
+		x.journal.add(wire.OpOpen, params, nil, refusal)
+		return refuse(refusal)
+	} else {
+		x.journal.add(wire.OpOpen, params, noteOf(&f.File), nil)
+	}
+	return x.files.add(stream{from: f}, f.ID), nil
+}
+
+func (x *exchange) createFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
+	var q struct {
+		Name      string
+		MediaType string `json:"media_type"`
+	}
+	if json.Unmarshal(params, &q) != nil {
+		return refuse(denied("create: bad parameters"))
+	}
+	m := &madeFile{params: params}
+	if x.journal.replaying() {
+		again := &madeAgain{sum: sha256.New(), id: fmt.Sprintf("file_new_%d", len(x.files.made))}
+		if e := x.journal.find(wire.OpCreate, params); e != nil && e.Error == nil {
+			m.was = &fileNote{}
+			if json.Unmarshal(e.Result, m.was) == nil && m.was.File != "" {
+				again.id = m.was.File
+			}
+		}
+		m.NewFile = again
+	} else {
+		made, refused := x.h.CreateFile(ctx, q.Name, q.MediaType)
+		if refused != nil {
+			refusal := &recurgent.Failure{Type: refused.Type, Message: refused.Message}
+			x.journal.add(wire.OpCreate, params, nil, refusal)
+			return refuse(refusal)
+		}
+		m.NewFile = made
+	}
+	x.files.made = append(x.files.made, m)
+	return x.files.add(stream{to: m}, m.ID()), nil
+}
+
+// madeAgain is a file that a run on recorded effects makes: of it only the digest is kept.
+type madeAgain struct {
+	sum  hash.Hash
+	size int64
+	id   string
+}
+
+func (m *madeAgain) Write(p []byte) (int, error) {
+	m.size += int64(len(p))
+	return m.sum.Write(p)
+}
+
+func (m *madeAgain) ID() string { return m.id }
+
+func (m *madeAgain) End() agent.File {
+	return agent.File{ID: m.id, SHA256: hex.EncodeToString(m.sum.Sum(nil)), Bytes: m.size}
+}
+
+// endFiles notes what was made. In a run on recorded effects it returns the value with another reference in the place of that to a file
+// whose bytes are not those of the recorded call, so that the two values differ.
+func (x *exchange) endFiles(value json.RawMessage) json.RawMessage {
+	for _, m := range x.files.made {
+		f := m.End()
+		if !x.journal.replaying() {
+			x.journal.add(wire.OpCreate, m.params, noteOf(&f), nil)
+			x.files.ended = append(x.files.ended, f)
+		} else if m.was == nil || m.was.SHA256 != f.SHA256 {
+			value = bytes.ReplaceAll(value, []byte(f.ID), []byte(f.ID+"_"+f.SHA256[:12]))
+		}
+	}
+	return value
+}
