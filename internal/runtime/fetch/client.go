@@ -47,11 +47,14 @@ type Client struct {
 	transport *Transport
 	slots     places
 	large     places // of bodies larger than smallBody
+
+	now   func() time.Time
+	sleep func(context.Context, time.Duration) error
 }
 
 // New returns a client whose requests go through the transport, which stays the caller's.
 func New(t *Transport, o Options) *Client {
-	return &Client{opts: o, transport: t, slots: make(places, max(1, o.Parallel)), large: make(places, max(1, largeBodies/max(1, o.MaxBody)))}
+	return &Client{opts: o, transport: t, slots: make(places, max(1, o.Parallel)), large: make(places, max(1, largeBodies/max(1, o.MaxBody))), now: time.Now, sleep: sleep}
 }
 
 // Options returns the client's options.
@@ -65,7 +68,9 @@ type Answer struct {
 	Failure  *recurgent.Failure
 	Note     Note
 
-	large *hold
+	method string // of the last hop
+	keyed  bool   // it carried an idempotency key
+	large  *hold
 }
 
 // Release must be called once the response is no longer held in memory: large ones are few at a time. It may be called twice.
@@ -75,12 +80,25 @@ func (a *Answer) Release() {
 	}
 }
 
-// Do performs the request.
+// Do performs the request, and performs it again where it was answered 429 or 503 and the program asks for that.
 func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer {
+	for retries := 0; ; retries++ {
+		a := c.once(ctx, who, q)
+		a.Note.Retries = retries
+		wait, again := c.retry(&a, who, q, retries)
+		if !again || c.sleep(ctx, wait) != nil {
+			return a
+		}
+		a.Release()
+	}
+}
+
+// once performs the request.
+func (c *Client) once(ctx context.Context, who Caller, q recurgent.Request) Answer {
 	a := Answer{Note: Note{Asked: SafeURL(q.URL), Mode: ModeLive}, large: &hold{places: c.large}}
 	a.Note.URL = a.Note.Asked
 	response, err := c.attempt(ctx, who, q, &a)
-	a.Note.FetchedAt = time.Now().UTC().Format(time.RFC3339Nano)
+	a.Note.FetchedAt = c.now().UTC().Format(time.RFC3339Nano)
 	if err != nil {
 		r := refusalOf(err)
 		a.Note.ErrorKind, a.Failure = r.Kind, r.failure()
@@ -118,8 +136,9 @@ func (c *Client) attempt(ctx context.Context, who Caller, q recurgent.Request, a
 		a.Note.URL = at
 	}
 	if h.connection != nil {
-		a.Note.Connection = h.connection.Name()
+		a.Note.Connection, a.keyed = h.connection.Name(), h.connection.IdempotencyHeader() != ""
 	}
+	a.method = h.method
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // A Connector finds the connection that puts a credential into a request. It may be called concurrently.
@@ -34,4 +35,6 @@ type Connection interface {
 // A Caller is whose program asks for a fetch.
 type Caller struct {
 	Owner, Role, Method, CallID string
+
+	End time.Time // of the call: a retry that could not begin before it is not waited for; zero for none
 }

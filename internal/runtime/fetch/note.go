@@ -15,6 +15,7 @@ type Note struct {
 	Shape      string `json:"shape,omitempty"`      // a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
 	Mode       string `json:"mode"`                 // live or recorded
 	Connection string `json:"connection,omitempty"` // whose credential the last hop carried
+	Retries    int    `json:"retries,omitempty"`    // how often the request was sent again after 429 or 503
 
 	Asked string `json:"-"` // the URL that the program asked for, where redirects led to another one
 

@@ -334,12 +334,16 @@ type Record struct {
 	ArtifactHit   bool    `json:"artifact_hit"`
 }
 
-// Request is a request that the daemon performs for the program. Method is GET when empty.
+// Request is a request that the daemon performs for the program. Method is GET when empty. Retry is how often it is sent again, at most
+// 10 times, while the answer is 429 or 503: after the time that the answer names, within the call's deadline. Cache accepts an answer
+// that the daemon has kept, as long as the host allows.
 type Request struct {
 	URL    string            `json:"url"`
 	Method string            `json:"method,omitempty"`
 	Header map[string]string `json:"header,omitempty"`
 	Body   string            `json:"body,omitempty"`
+	Retry  int               `json:"retry,omitempty"`
+	Cache  bool              `json:"cache,omitempty"`
 }
 
 // Response is the answer to a fetch.

@@ -1,15 +1,18 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
 // fetchClient fetches from these hosts only.
@@ -65,6 +68,31 @@ func TestLargestBodyReachesTheProgram(t *testing.T) {
 		got := p.Run(t.Context(), request(source), &fakeHost{})
 		if said(got) != fmt.Sprintf("value %d", most) || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Bytes != most {
 			t.Errorf("%q: got %s, %+v, want %d bytes", of, said(got), got.Failure, most)
+		}
+	}
+}
+
+// A program has the daemon send a request again, under each engine; and a program that does not is served by the journals of before.
+func TestRetryFromProgram(t *testing.T) {
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1)%3 > 0 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	t.Cleanup(s.Close)
+	for _, engine := range []string{report.EngineSSA, report.EngineYaegi} {
+		p := gatePool(t, func(o *Options) { o.Engine, o.Fetch = engine, fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+		source := program(fmt.Sprintf("r, err := call.FetchWith(recurgent.Request{URL: %q, Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL))
+		got := p.Run(t.Context(), request(source), &fakeHost{})
+		if said(got) != "value 200" || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Retries != 2 {
+			t.Errorf("%s: got %s, %+v, want 200 after two retries", engine, said(got), got.Effects.Fetches)
+		}
+		old := request(program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL)))
+		old.Recorded = json.RawMessage(fmt.Sprintf(`{"v":1,"asks":[{"op":"fetch","params":{"url":%q},"result":{"status":203,"header":{},"body":"","fetched_at":""}}]}`, s.URL))
+		if got := p.Run(t.Context(), old, &fakeHost{}); said(got) != "value 203" {
+			t.Errorf("%s: got %s from the journal, want 203", engine, said(got))
 		}
 	}
 }

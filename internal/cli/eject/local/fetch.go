@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 // Bounds of a fetch.
 const (
 	fetchTimeout = 15 * time.Second
-	maxBody      = 1 << 20
+	maxBody      = 16 << 20
+	maxRetries   = 10
+	maxRetryWait = time.Minute
 	maxRedirects = 3
 )
 
@@ -24,8 +27,32 @@ var client = &http.Client{Timeout: fetchTimeout, CheckRedirect: func(_ *http.Req
 	return nil
 }}
 
-// Get performs a request over net/http. Any address may be fetched, this machine's own ones too: run programs that you have read.
+// Get performs a request over net/http, and again as often as it asks for while the answer is 429 or 503. It keeps no answers: Cache has no effect. Any address may be fetched, this machine's own ones too: run programs that you have read.
 func Get(q recurgent.Request) (*recurgent.Response, error) {
+	for retries := 0; ; retries++ {
+		r, err := get(q)
+		if err != nil || retries >= min(q.Retry, maxRetries) || !repeatable(strings.ToUpper(q.Method), r.Status) {
+			return r, err
+		}
+		wait := time.Second << retries
+		if seconds, err := strconv.Atoi(r.Header["Retry-After"]); err == nil {
+			wait = time.Duration(min(max(seconds, 0), 3600)) * time.Second
+		} else if at, err := http.ParseTime(r.Header["Retry-After"]); err == nil {
+			wait = time.Until(at)
+		}
+		if wait > maxRetryWait {
+			return r, nil
+		}
+		time.Sleep(wait)
+	}
+}
+
+// repeatable reports whether a request that was answered with the status may be sent again: after 429 the host has done nothing, after 503 a write may have been done.
+func repeatable(method string, status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && method != http.MethodPost && method != http.MethodPatch
+}
+
+func get(q recurgent.Request) (*recurgent.Response, error) {
 	method := q.Method
 	if method == "" {
 		method = http.MethodGet

@@ -122,3 +122,28 @@ func TestEqual(t *testing.T) {
 		t.Error("compact does not compact")
 	}
 }
+
+// A fetch is sent again as often as it asks for, unless a write may have been done.
+func TestGetRetries(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked < 3 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(s.Close)
+	for _, c := range []struct {
+		q             recurgent.Request
+		status, asked int
+	}{
+		{recurgent.Request{URL: s.URL}, 503, 1}, {recurgent.Request{URL: s.URL, Retry: 1}, 503, 2}, {recurgent.Request{URL: s.URL, Retry: 5}, 200, 3},
+		{recurgent.Request{URL: s.URL, Method: "post", Retry: 5}, 503, 1},
+	} {
+		asked = 0
+		r, err := Get(c.q)
+		if err != nil || r.Status != c.status || asked != c.asked {
+			t.Errorf("%+v: got %+v, %v after %d requests, want %d after %d", c.q, r, err, asked, c.status, c.asked)
+		}
+	}
+}

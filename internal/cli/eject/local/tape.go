@@ -57,13 +57,13 @@ func (t *tape) find(op string, params json.RawMessage) *recordedAnswer {
 	return nil
 }
 
-// question is a form of the parameters that two equal questions share. The headers of a fetch, which may hold secrets, are no part of it.
+// question is a form of the parameters that two equal questions share. The headers of a fetch, which may hold secrets, are no part of it, nor is how often it may be sent.
 func question(op string, params json.RawMessage) string {
 	var v any
 	if op == "fetch" {
 		var q recurgent.Request
 		if json.Unmarshal(params, &q) == nil {
-			q.Header = nil
+			q.Header, q.Retry, q.Cache = nil, 0, false
 			v = q
 		}
 	} else if json.Unmarshal(params, &v) != nil {
