@@ -611,6 +611,7 @@ func TestSides(t *testing.T) {
 		{"a value type may be an array", "func run[T []int | [1]int](k T) { k[i] += s[j] }", "func run[T []int | [1]int](k T) { k[i] = k[i] + (s[j]) }"},
 		{"parts by statements of their own come first", "s[i] += mi[s[j]]; s[i] += []int{s[j]}[0]; ss[i] += string(rune(s[j]))",
 			"moved_1 := mi[s[j]]; s[i] += moved_1; moved_2 := []int{s[j]}; s[i] = s[i] + (moved_2[0]); moved_3 := string(rune(s[j])); ss[i] += moved_3"},
+		{"a slice that moves and becomes an array", "s[i] += [1]int(s[j:])[0]", "moved_1 := s[j:]; s[i] = s[i] + ([1]int(moved_1)[0])"},
 		{"a sum of strings is one with its place", "ss[i] += ss[j] + str; s[i] += int((ss[j] + str)[0])",
 			"ss[i] = ss[i] + (ss[j] + str); moved_1 := ss[j] + str; s[i] = s[i] + (int((moved_1)[0]))"},
 		{"the value of an entry", "mi[s[i]] += s[j]; mi[s[i]] = s[j]; p.take(0, 0); mi[i] = s[j]",

@@ -153,15 +153,20 @@ func (o *orderer) panics(e ast.Expr) (how int) {
 		case *ast.TypeAssertExpr, *ast.SliceExpr:
 			how |= atOther
 		case *ast.CallExpr:
-			if o.info.Types[x.Fun].IsType() {
-				if _, fromSlice := under[*types.Slice](o.typeOf(x.Args[0])); fromSlice {
-					how |= atOther
-				}
+			if t := o.info.Types[x.Fun]; t.IsType() && o.fromSlice(x, t.Type) {
+				how |= atOther
 			}
 		}
 		return true
 	})
 	return how
+}
+
+// fromSlice reports whether a conversion to a type is one of a slice to an array or a pointer to one. A slice that has moved has no known type.
+func (o *orderer) fromSlice(x *ast.CallExpr, to types.Type) bool {
+	from := o.typeOf(x.Args[0])
+	_, isSlice := under[*types.Slice](from)
+	return isSlice || array(to) && !array(from)
 }
 
 // operationPanics reports whether a binary operation can panic: it divides integers by what may be zero, or shifts by what may be negative.
