@@ -91,7 +91,7 @@ func list() []Package {
 		// A pipe needs two goroutines.
 		{Path: "io", Hidden: []string{"Pipe", "PipeReader", "PipeWriter"}},
 	}
-	for _, path := range strings.Fields(`bufio bytes container/heap container/list container/ring
+	for _, path := range strings.Fields(`bufio bytes compress/gzip container/heap container/list container/ring
 		crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 crypto/sha512 crypto/subtle
 		encoding encoding/ascii85 encoding/base32 encoding/base64 encoding/binary encoding/csv encoding/hex
 		encoding/pem encoding/xml errors fmt hash hash/adler32 hash/crc32 hash/crc64 hash/fnv html index/suffixarray

@@ -9,6 +9,7 @@ import (
 
 	pkg_bufio "bufio"
 	pkg_bytes "bytes"
+	pkg_compress_gzip "compress/gzip"
 	pkg_container_heap "container/heap"
 	pkg_container_list "container/list"
 	pkg_container_ring "container/ring"
@@ -71,6 +72,8 @@ func table(path string) map[string]any {
 		return bufioTable()
 	case "bytes":
 		return bytesTable()
+	case "compress/gzip":
+		return compress_gzipTable()
 	case "container/heap":
 		return container_heapTable()
 	case "container/list":
@@ -284,6 +287,19 @@ func bytesTable() map[string]any {
 		"TrimRightFunc":   pkg_bytes.TrimRightFunc,
 		"TrimSpace":       pkg_bytes.TrimSpace,
 		"TrimSuffix":      pkg_bytes.TrimSuffix,
+	}
+}
+
+func compress_gzipTable() map[string]any {
+	return map[string]any{
+		"ErrChecksum":    &pkg_compress_gzip.ErrChecksum,
+		"ErrHeader":      &pkg_compress_gzip.ErrHeader,
+		"Header":         reflect.TypeFor[pkg_compress_gzip.Header](),
+		"NewReader":      pkg_compress_gzip.NewReader,
+		"NewWriter":      pkg_compress_gzip.NewWriter,
+		"NewWriterLevel": pkg_compress_gzip.NewWriterLevel,
+		"Reader":         reflect.TypeFor[pkg_compress_gzip.Reader](),
+		"Writer":         reflect.TypeFor[pkg_compress_gzip.Writer](),
 	}
 }
 
