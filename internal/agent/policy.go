@@ -1,14 +1,10 @@
 package agent
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"slices"
-	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
 // Policy holds the switches and thresholds which an operator changes at run time. A value in
@@ -40,7 +36,8 @@ type Policy struct {
 	WeakSuccess     WeakPolicy        `json:"weak_success"`
 	UserCorrection  CorrectionPolicy  `json:"user_correction"`
 	Promotion       PromotionPolicy   `json:"promotion"`
-	RedactKeys      []string          `json:"redact_keys"`
+	RedactKeys      []string          `json:"redact_keys"`    // patterns of names; see mask.Compile
+	RedactVersion   int               `json:"redact_version"` // the edition of the patterns that RedactKeys may lack only because a person removed them
 	Retention       RetentionPolicy   `json:"retention"`
 	Recommendations RecommendPolicy   `json:"recommendations"`
 	Maintenance     MaintenancePolicy `json:"maintenance"`
@@ -153,7 +150,8 @@ func DefaultPolicy() Policy {
 			SuccessStatuses: []string{"success", "ok", "succeeded", "successful", "found", "completed", "complete", "done"}},
 		UserCorrection:  CorrectionPolicy{WindowSeconds: 180, MinOverlap: 0.67},
 		Promotion:       PromotionPolicy{Shadow: true, MinCalls: 10, MinSessions: 2, ContractPass: 0.95},
-		RedactKeys:      []string{"password", "token", "secret", "api_key", "authorization"},
+		RedactKeys:      mask.Defaults(),
+		RedactVersion:   mask.Edition,
 		Retention:       RetentionPolicy{ValueHours: 24, ContentEntries: 128, ContentBytes: 2 << 20, FileHours: 7 * 24, SessionFileMiB: 2 << 10},
 		Recommendations: RecommendPolicy{MinEvidence: 3, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3},
 		Maintenance:     MaintenancePolicy{StaleDays: 90, Mode: "archive"},
@@ -169,48 +167,6 @@ type PolicyError struct {
 }
 
 func (e *PolicyError) Error() string { return fmt.Sprintf("policy %s: %s", e.Field, e.Reason) }
-
-// DecodePolicy reads a policy. Names that it lacks, as policies of older versions do, have their defaults. Unknown names and values out of range are refused with a *PolicyError.
-func DecodePolicy(data []byte) (Policy, error) {
-	p := DefaultPolicy()
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return Policy{}, policyDecodeError(err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return Policy{}, &PolicyError{"", "has more than one JSON value"}
-	}
-	return p, p.Validate()
-}
-
-func policyDecodeError(err error) error {
-	var te *json.UnmarshalTypeError
-	if errors.As(err, &te) {
-		return &PolicyError{"/" + strings.ReplaceAll(te.Field, ".", "/"), "must be " + kindOfType(te.Type) + ", not " + strings.TrimPrefix(te.Value, "number ")}
-	}
-	if name, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
-		return &PolicyError{"/" + strings.TrimSuffix(name, `"`), "is not a known name; GET /v1/policy lists them"}
-	}
-	return &PolicyError{"", err.Error()}
-}
-
-// kindOfType names a Go type as JSON does.
-func kindOfType(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Slice:
-		return "a list of texts"
-	case reflect.String:
-		return "a text"
-	}
-	return "an object"
-}
 
 // Validate returns nil or a *PolicyError that names the first field out of range.
 func (p Policy) Validate() error {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/cli/eject"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
@@ -62,7 +63,7 @@ func (t *errand) eject() error {
 	if err != nil {
 		return err
 	}
-	if err := eject.Write(dir, &g.m, policy.RedactKeys); err != nil {
+	if err := eject.Write(dir, &g.m, mask.Compile(policy.RedactKeys)); err != nil {
 		return exitWith(ExitUsage, err)
 	}
 	return t.ejected(dir, &g.m, g.notes)

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -55,7 +56,7 @@ func (p programs) find(ctx context.Context, k tier.Key) (a *agent.Artifact, g *a
 	return a, g, nil
 }
 
-func (p programs) RedactKeys() []string { return p.r.policy.Load().RedactKeys }
+func (p programs) Rules() *mask.Rules { return p.r.Rules() }
 
 // Proofs runs what the generation has to answer as it did. Nothing is kept or counted.
 func (p programs) Proofs(ctx context.Context, k tier.Key, yield func(tier.Sample) bool) error {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/history"
 )
 
 // maxSources bounds what a failure keeps of what was fetched.
@@ -21,7 +19,7 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class, ErrorType: j.outcome.ErrorType,
 		Message: Clip(j.outcome.ErrorMessage, 400), Unknown: j.unknown}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
-		s := agent.Source{URL: c.maskURL(got.URL), Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: orElse(got.Outline, got.Shape)}
+		s := agent.Source{URL: c.mask(got.URL), Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: orElse(got.Outline, got.Shape)}
 		key := shapeKey(got)
 		if was, known := g.Shapes[key]; known && (was != got.Shape || g.Outlines[key] != "" && g.Outlines[key] != got.Outline) {
 			s.WasShape = orElse(g.Outlines[key], was)
@@ -39,28 +37,6 @@ func orElse(s, otherwise string) string {
 		return otherwise
 	}
 	return s
-}
-
-// maskURL hides the values of secret query parameters.
-func (c *opened) maskURL(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.RawQuery == "" {
-		return address
-	}
-	q, changed := u.Query(), false
-	for key, values := range q {
-		if _, secret := history.Mask(agent.Encoded(map[string]string{key: "x"}), c.policy.RedactKeys); secret {
-			for i := range values {
-				values[i] = history.Masked
-			}
-			changed = true
-		}
-	}
-	if !changed {
-		return address
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 // Bounds of the parts of the evidence that a request shows, in bytes: 12 KiB in all.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
-	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -145,8 +144,8 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 	return nil
 }
 
-// mask hides values of secret keys in text for a model.
-func (c *opened) mask(text string) string { return history.MaskText(text, c.policy.RedactKeys) }
+// mask hides secrets in text for a model.
+func (c *opened) mask(text string) string { return c.rules.Text(text) }
 
 // answerOf is what an attempt answered, in words.
 func answerOf(a *judged) string {

@@ -48,7 +48,7 @@ type host struct {
 
 // RecordedHost answers the host calls of a replay of a call of the session: reads are answered, nothing is changed.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &host{call: &opened{r: r, policy: r.policy.Load(), session: s}, recorded: true}
+	return &host{call: &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, recorded: true}
 }
 
 // Call makes a nested call and waits for it.

@@ -84,7 +84,7 @@ func (c *opened) historyMessages() []provider.Message {
 	}
 	turns := make([]history.Turn, len(c.inputTurns))
 	for i, turn := range c.inputTurns {
-		raw, masked := history.Mask(agent.Encoded(turn), c.policy.RedactKeys)
+		raw, masked := c.rules.JSON(agent.Encoded(turn))
 		var shown history.Turn
 		if masked && json.Unmarshal(raw, &shown) == nil {
 			turn = shown

@@ -71,7 +71,7 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 // nested makes the call that the program asks for.
 func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
 	c := h.call
-	n := &opened{r: c.r, policy: c.policy, session: c.session, id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
+	n := &opened{r: c.r, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
 		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
 		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree}
 	n.init()

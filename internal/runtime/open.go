@@ -11,6 +11,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
@@ -24,6 +25,7 @@ import (
 type opened struct {
 	r       *Runtime
 	policy  *agent.Policy // as it was when the call began
+	rules   *mask.Rules   // for secrets, as they were then
 	session agent.Session
 	id      string
 	traceID string
@@ -132,7 +134,7 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) error {
 
 // newCall makes the call of a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
-	c := &opened{r: r, policy: r.policy.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner,
+	c := &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner,
 		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.o.Now(), tree: &tree{}}
 	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.o.CallTimeout))
 	if c.id == "" {
@@ -156,24 +158,7 @@ func (c *opened) init() {
 	if len(c.kwargs) == 0 {
 		c.kwargs = json.RawMessage("{}")
 	}
-	c.maskedArgs, c.maskedKwargs, c.masked = maskCall(c.args, c.kwargs, c.policy.RedactKeys)
-}
-
-func maskCall(args []json.RawMessage, kwargs json.RawMessage, keys []string) ([]json.RawMessage, json.RawMessage, bool) {
-	out, masked := args, false
-	for i, a := range args {
-		m, changed := history.Mask(a, keys)
-		if !changed {
-			continue
-		}
-		if !masked {
-			out = append([]json.RawMessage{}, args...)
-			masked = true
-		}
-		out[i] = m
-	}
-	k, changed := history.Mask(kwargs, keys)
-	return out, k, masked || changed
+	c.maskedArgs, c.maskedKwargs, c.masked = maskCall(c.rules, c.args, c.kwargs)
 }
 
 func (r *Runtime) checkCall(q *CallRequest) error {

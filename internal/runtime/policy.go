@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
 // Policy returns the policy in force.
@@ -22,9 +23,18 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 	if err := r.store.SetPolicy(ctx, p, entry); err != nil {
 		return agent.Policy{}, err
 	}
-	r.policy.Store(&p)
+	r.enforce(&p)
 	return p, nil
 }
+
+// enforce puts the policy into force.
+func (r *Runtime) enforce(p *agent.Policy) {
+	r.rules.Store(mask.Compile(p.RedactKeys))
+	r.policy.Store(p)
+}
+
+// Rules returns what is masked by the policy in force; nil for nothing.
+func (r *Runtime) Rules() *mask.Rules { return r.rules.Load() }
 
 // PolicyInForce returns the policy in force, to compare by address: each change makes another one. It must not be changed.
 func (r *Runtime) PolicyInForce() *agent.Policy { return r.policy.Load() }

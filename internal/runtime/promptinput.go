@@ -8,7 +8,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
-	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -105,12 +104,12 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 		if json.Unmarshal(raw, &rec) != nil {
 			continue
 		}
-		args, kwargs, _ := maskCall(rec.Args, rec.Kwargs, c.policy.RedactKeys)
+		args, kwargs, _ := maskCall(c.rules, rec.Args, rec.Kwargs)
 		t := prompt.Turn{Method: rec.MethodName, Args: rawArray(args), Kwargs: kwargs}
 		if !rec.OutcomeSummary.OK {
 			t.Failure = rec.ErrorType + ": " + rec.ErrorMessage
 		} else if was, err := c.r.store.Call(ctx, rec.CallID); err == nil && was.Outcome != nil {
-			t.Value, _ = history.Mask(was.Outcome.Value, c.policy.RedactKeys)
+			t.Value, _ = c.rules.JSON(was.Outcome.Value)
 		}
 		out = append(out, t)
 	}
@@ -155,9 +154,9 @@ func (c *selected) shownExamples() []prompt.Example {
 		if c.outdated(&x, false) {
 			continue // what it rests on is not there any more
 		}
-		args, kwargs, _ := maskCall(x.Args, x.Kwargs, c.policy.RedactKeys)
-		expect, _ := history.Mask(agent.Encoded(x.Expect), c.policy.RedactKeys)
-		memory, _ := history.Mask(x.Context, c.policy.RedactKeys)
+		args, kwargs, _ := maskCall(c.rules, x.Args, x.Kwargs)
+		expect, _ := c.rules.JSON(agent.Encoded(x.Expect))
+		memory, _ := c.rules.JSON(x.Context)
 		out = append(out, prompt.Example{Args: rawArray(args), Kwargs: kwargs, Context: memory, Expect: expect, Note: c.mask(x.Note)})
 	}
 	return out

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/history"
 )
 
 // Bounds of the remarks in a prompt.
@@ -95,6 +94,6 @@ func (c *selected) valueOf(ctx context.Context, callID string) string {
 	if err != nil || got.Outcome == nil {
 		return "a value that is not kept any more"
 	}
-	masked, _ := history.Mask(got.Outcome.Value, c.policy.RedactKeys)
+	masked, _ := c.rules.JSON(got.Outcome.Value)
 	return string(masked)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -33,7 +34,8 @@ type Runtime struct {
 	level   sandbox.Level // observed at the start
 
 	policy   atomic.Pointer[agent.Policy]
-	policyMu sync.Mutex // held while the policy changes
+	rules    atomic.Pointer[mask.Rules] // of the policy
+	policyMu sync.Mutex                 // held while the policy changes
 
 	sessions queues   // one call of a session at a time
 	adoption keyLocks // one new generation, or one operation of a person, per artifact at a time
@@ -73,7 +75,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	life, end := context.WithCancelCause(context.Background())
 	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics, level: o.Sandbox.Status().Level,
 		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end}
-	r.policy.Store(&p)
+	r.enforce(&p)
 	o.Native.Begin(programs{r})
 	return r, nil
 }

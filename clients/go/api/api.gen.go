@@ -2977,9 +2977,12 @@ type Policy struct {
 		WeakRate          float64 `json:"weak_rate"`
 	} `json:"recommendations"`
 
-	// RedactKeys Keys of arguments that are masked.
-	RedactKeys    []string `json:"redact_keys"`
-	RepairEnabled bool     `json:"repair_enabled"`
+	// RedactKeys Patterns of the names whose values are masked. token matches by its last words, whatever their letter case and separators: access_token, accessToken. key? masks only what looks like a secret, !page_token nothing. An empty list turns all masking off.
+	RedactKeys []string `json:"redact_keys"`
+
+	// RedactVersion The edition of the patterns that the list knows. A policy of an earlier edition gains the patterns that were added since; what is taken out later stays out.
+	RedactVersion int  `json:"redact_version"`
+	RepairEnabled bool `json:"repair_enabled"`
 
 	// Retention 0 keeps without that bound.
 	Retention struct {
@@ -3092,9 +3095,12 @@ type PolicyPatch struct {
 		WeakRate          *float64 `json:"weak_rate,omitempty"`
 	} `json:"recommendations,omitempty"`
 
-	// RedactKeys Keys of arguments that are masked.
-	RedactKeys    *[]string `json:"redact_keys,omitempty"`
-	RepairEnabled *bool     `json:"repair_enabled,omitempty"`
+	// RedactKeys Patterns of the names whose values are masked. token matches by its last words, whatever their letter case and separators: access_token, accessToken. key? masks only what looks like a secret, !page_token nothing. An empty list turns all masking off.
+	RedactKeys *[]string `json:"redact_keys,omitempty"`
+
+	// RedactVersion The edition of the patterns that the list knows. A policy of an earlier edition gains the patterns that were added since; what is taken out later stays out.
+	RedactVersion *int  `json:"redact_version,omitempty"`
+	RepairEnabled *bool `json:"repair_enabled,omitempty"`
 
 	// Retention 0 keeps without that bound.
 	Retention *struct {

@@ -1,3 +1,4 @@
-// Package mask hides secrets in what is stored or shown to a model. A Known finds secrets whose values are known, in the ways in
-// which they may be written. The package works on plain data, does no I/O, and may be used concurrently.
+// Package mask hides secrets in what is stored or shown to a model: values under the names of secrets, query parameters and user
+// information of URLs, and values that have the form of a well-known kind of secret (Rules); and secrets that are known, in the
+// ways in which they may be written (Known). It works on plain data, does no I/O, and may be used concurrently.
 package mask

@@ -3,6 +3,8 @@ package mask
 import (
 	"bytes"
 	"html"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // longestEscape is that of one character: \u0026.
@@ -97,4 +99,45 @@ func escaped(c byte) byte {
 		return '\f'
 	}
 	return 0
+}
+
+// unicodeEscape returns the character of an escape such as \u00e9, or of a pair of them, and its length.
+func unicodeEscape(b []byte) (rune, int) {
+	first, n := hexRune(b)
+	if !utf16.IsSurrogate(first) || len(b) < 2*n || b[n] != '\\' || b[n+1] != 'u' {
+		return first, n
+	}
+	second, m := hexRune(b[n:])
+	if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
+		return r, n + m
+	}
+	return utf8.RuneError, n
+}
+
+func hexRune(b []byte) (rune, int) {
+	n := min(len(b), longestEscape)
+	var r rune
+	for _, c := range b[2:n] {
+		r = r<<4 | rune(unhex(c)&15)
+	}
+	return r, n
+}
+
+// unescape appends the text of a JSON string without its quotes.
+func unescape(dst, b []byte) []byte {
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' || i+1 == len(b) {
+			dst = append(dst, b[i])
+			continue
+		}
+		i++
+		if b[i] != 'u' {
+			dst = append(dst, max(escaped(b[i]), 0))
+			continue
+		}
+		r, n := unicodeEscape(b[i-1:])
+		dst = append(dst, string(r)...)
+		i += n - 2
+	}
+	return dst
 }

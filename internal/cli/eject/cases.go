@@ -2,12 +2,11 @@ package eject
 
 import (
 	"encoding/json"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -47,7 +46,7 @@ type recordedCall struct {
 }
 
 // cases makes the files of a method's evidence. What would show a secret, or cannot be replayed, is left out.
-func (x *Program) cases(keys []string) (examplesFile, *recordedFile, []LeftOut) {
+func (x *Program) cases(rules *mask.Rules) (examplesFile, *recordedFile, []LeftOut) {
 	var left []LeftOut
 	leave := func(id, reason string) {
 		left = append(left, LeftOut{x.Role, x.Method, id, reason})
@@ -55,11 +54,11 @@ func (x *Program) cases(keys []string) (examplesFile, *recordedFile, []LeftOut) 
 	examples := examplesFile{Role: x.Role, Method: x.Method, Examples: []example{}}
 	recorded := &recordedFile{Effects: map[string]json.RawMessage{}}
 	for _, e := range x.Examples {
-		if secret(keys, append([]json.RawMessage{e.Kwargs, e.Context, e.Expect.Value}, e.Args...)...) {
+		if secret(rules, append([]json.RawMessage{e.Kwargs, e.Context, e.Expect.Value}, e.Args...)...) {
 			leave(e.ID, secretReason)
 			continue
 		}
-		effects, _, reason := replayable(x.Effects[e.ID], keys)
+		effects, _, reason := replayable(x.Effects[e.ID], rules)
 		switch {
 		case reason != "":
 			leave(e.ID, reason)
@@ -76,11 +75,11 @@ func (x *Program) cases(keys []string) (examplesFile, *recordedFile, []LeftOut) 
 		examples.Examples = append(examples.Examples, example{e.ID, e.Args, e.Kwargs, e.Context, e.Expect, e.Tolerance, e.Note})
 	}
 	for _, f := range x.Fixtures {
-		effects, memory, reason := replayable(f.Effects, keys)
+		effects, memory, reason := replayable(f.Effects, rules)
 		if memory == nil {
 			memory = f.Context
 		}
-		if secret(keys, append([]json.RawMessage{f.Kwargs, memory, f.Value}, f.Args...)...) {
+		if secret(rules, append([]json.RawMessage{f.Kwargs, memory, f.Value}, f.Args...)...) {
 			reason = secretReason
 		}
 		if reason != "" {
@@ -95,12 +94,12 @@ func (x *Program) cases(keys []string) (examplesFile, *recordedFile, []LeftOut) 
 const secretReason = "it holds a masked or secret value"
 
 // secret reports whether one of the values holds a masked or secret value.
-func secret(keys []string, values ...json.RawMessage) bool {
+func secret(rules *mask.Rules, values ...json.RawMessage) bool {
 	for _, v := range values {
-		if strings.Contains(string(v), history.Masked) {
+		if strings.Contains(string(v), mask.Masked) {
 			return true
 		}
-		if _, masked := history.Mask(v, keys); masked {
+		if _, masked := rules.JSON(v); masked {
 			return true
 		}
 	}
@@ -129,7 +128,7 @@ type ask struct {
 
 // replayable returns what of recorded effects a test replays, nil for nothing, and the memory that the call was given; or the reason why it
 // cannot be replayed in plain Go.
-func replayable(raw json.RawMessage, keys []string) (tape, memory json.RawMessage, reason string) {
+func replayable(raw json.RawMessage, rules *mask.Rules) (tape, memory json.RawMessage, reason string) {
 	if raw == nil {
 		return nil, nil, ""
 	}
@@ -146,7 +145,7 @@ func replayable(raw json.RawMessage, keys []string) (tape, memory json.RawMessag
 		return nil, nil, "it was given a history"
 	}
 	for i := range all.Asks {
-		if reason := all.Asks[i].prepare(keys); reason != "" {
+		if reason := all.Asks[i].prepare(rules); reason != "" {
 			return nil, nil, reason
 		}
 	}
@@ -159,7 +158,7 @@ func replayable(raw json.RawMessage, keys []string) (tape, memory json.RawMessag
 }
 
 // prepare removes the headers of a fetch that may hold secrets, and returns the reason where the answer cannot be kept.
-func (a *ask) prepare(keys []string) (reason string) {
+func (a *ask) prepare(rules *mask.Rules) (reason string) {
 	if a.Digest != "" {
 		return "it reads more of the history than was recorded"
 	}
@@ -169,9 +168,6 @@ func (a *ask) prepare(keys []string) (reason string) {
 			return "its recorded effects are not readable"
 		}
 		q.Header = nil
-		if secretQuery(q.URL, keys) || secret(keys, json.RawMessage(q.Body)) {
-			return secretReason
-		}
 		a.Params = agent.Encoded(q)
 		var answer recurgent.Response
 		if a.Result != nil && json.Unmarshal(a.Result, &answer) == nil {
@@ -180,28 +176,11 @@ func (a *ask) prepare(keys []string) (reason string) {
 					delete(answer.Header, name)
 				}
 			}
-			if secret(keys, json.RawMessage(answer.Body)) {
-				return secretReason
-			}
 			a.Result = agent.Encoded(answer)
 		}
 	}
-	if secret(keys, a.Params, a.Result) {
+	if secret(rules, a.Params, a.Result) {
 		return secretReason
 	}
 	return ""
-}
-
-// secretQuery reports whether the address has a secret among its parameters.
-func secretQuery(address string, keys []string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return true
-	}
-	for name := range u.Query() {
-		if secret(keys, agent.Encoded(map[string]string{name: "x"})) {
-			return true
-		}
-	}
-	return u.User != nil
 }

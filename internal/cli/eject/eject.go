@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
 // Format is the version of the manifest.
@@ -63,13 +64,13 @@ type LeftOut struct {
 // ErrNotEmpty says that the directory to write holds something.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
-// Write writes a module to dir, which must be missing or empty. keys are the names of secrets (the policy's redact_keys). It sets the
+// Write writes a module to dir, which must be missing or empty. rules say what is a secret (the policy's redact_keys). It sets the
 // directories of the methods and what was left out.
-func Write(dir string, m *Manifest, keys []string) error {
+func Write(dir string, m *Manifest, rules *mask.Rules) error {
 	if err := Vacant(dir); err != nil {
 		return err
 	}
-	files, err := module(m, keys)
+	files, err := module(m, rules)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func Vacant(dir string) error {
 }
 
 // module makes the files of a module, by slash-separated path.
-func module(m *Manifest, keys []string) (map[string]string, error) {
+func module(m *Manifest, rules *mask.Rules) (map[string]string, error) {
 	m.Format = Format
 	slices.SortFunc(m.Methods, func(a, b Program) int {
 		return slices.Compare([]string{a.Role, a.Method}, []string{b.Role, b.Method})
@@ -130,7 +131,7 @@ func module(m *Manifest, keys []string) (map[string]string, error) {
 		}
 		x.Dir = "tools/" + dirName(x.Role, x.Method, taken)
 		files[x.Dir+"/program.go"] = strings.TrimRight(x.Code, "\n") + "\n"
-		examples, recorded, left := x.cases(keys)
+		examples, recorded, left := x.cases(rules)
 		m.LeftOut = append(m.LeftOut, left...)
 		files[x.Dir+"/examples.json"] = indented(examples)
 		if !recorded.empty() {

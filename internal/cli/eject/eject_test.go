@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
 // Directories have names that the go command and every file system take, each another one.
@@ -27,7 +29,7 @@ func TestDirName(t *testing.T) {
 // What cannot be replayed, or shows a secret, has a reason; headers and cookies of fetches are removed.
 func TestReplayable(t *testing.T) {
 	t.Parallel()
-	keys := []string{"token", "password"}
+	rules := mask.Compile([]string{"token", "password"})
 	for effects, want := range map[string]string{
 		`{"v":1,"now":"2026-11-21T02:10:00Z","clock":1}`:                                                                       "it reads the clock",
 		`{"v":1,"seed":"AAAAAAAAAAA"}`:                                                                                         "it uses randomness",
@@ -42,11 +44,11 @@ func TestReplayable(t *testing.T) {
 		`7`: "its recorded effects are not readable",
 		`{"v":1,"asks":[{"op":"fetch","params":7}]}`: "its recorded effects are not readable",
 	} {
-		if tape, _, reason := replayable(json.RawMessage(effects), keys); reason != want || tape != nil {
+		if tape, _, reason := replayable(json.RawMessage(effects), rules); reason != want || tape != nil {
 			t.Errorf("%s: %s, %q, want %q", effects, tape, reason, want)
 		}
 	}
-	got, memory, reason := replayable(json.RawMessage(`{"v":1,"context":{"a":1},"asks":[{"op":"fetch","params":{"url":"http://x/","header":{"X-Mine":"s3cret"}},"result":{"status":200,"header":{"Set-Cookie":"s3cret","A":"b"},"body":"","fetched_at":""}}]}`), keys)
+	got, memory, reason := replayable(json.RawMessage(`{"v":1,"context":{"a":1},"asks":[{"op":"fetch","params":{"url":"http://x/","header":{"X-Mine":"s3cret"}},"result":{"status":200,"header":{"Set-Cookie":"s3cret","A":"b"},"body":"","fetched_at":""}}]}`), rules)
 	if want := `{"asks":[{"op":"fetch","params":{"url":"http://x/"},"result":{"status":200,"header":{"A":"b"},"body":"","fetched_at":""}}]}`; string(got) != want || string(memory) != `{"a":1}` || reason != "" {
 		t.Errorf("got %s, %s, %q", got, memory, reason)
 	}

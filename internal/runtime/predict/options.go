@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
@@ -17,6 +18,8 @@ import (
 type Calls interface {
 	Ready() error
 	Policy() agent.Policy
+	// Rules say what is masked; nil for nothing.
+	Rules() *mask.Rules
 	// Turn waits for the session's turn: its calls and predictions run one after another.
 	Turn(ctx context.Context, sessionID string) (leave func(), err error)
 	// Life ends, with its cause, when the daemon shuts down.

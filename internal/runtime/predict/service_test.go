@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -26,6 +27,7 @@ type busy struct {
 
 func (b *busy) Ready() error          { return nil }
 func (b *busy) Policy() agent.Policy  { return agent.DefaultPolicy() }
+func (b *busy) Rules() *mask.Rules    { return mask.Compile(mask.Defaults()) }
 func (b *busy) Life() context.Context { return b.life }
 func (b *busy) Feed() *progress.Feed  { return &b.feed }
 func (b *busy) Turn(ctx context.Context, _ string) (func(), error) {

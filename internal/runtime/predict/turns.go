@@ -33,7 +33,7 @@ func (svc *Service) element(t turn, reply Answer) (json.RawMessage, error) {
 	if err := json.Unmarshal(reply.Outputs, &outputs); err != nil {
 		return nil, fmt.Errorf("read the outputs of a prediction: %w", err)
 	}
-	element, _ := history.Mask(history.Element(&t.sig, t.q.Inputs, outputs), svc.o.Calls.Policy().RedactKeys)
+	element, _ := svc.o.Calls.Rules().JSON(history.Element(&t.sig, t.q.Inputs, outputs))
 	return element, nil
 }
 
@@ -97,7 +97,7 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	if err != nil {
 		return store.CallCommit{}, fmt.Errorf("encode the inputs of a prediction: %w", err)
 	}
-	kwargs, _ := history.Mask(raw, svc.o.Calls.Policy().RedactKeys)
+	kwargs, _ := svc.o.Calls.Rules().JSON(raw)
 	o.ToolRole, o.MethodName = t.session.Role, predictMethod
 	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
 	at, id := agent.FormatTime(t.began), ids.New("call")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
-	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -57,7 +56,7 @@ type End struct {
 func (t *Tier) differ(p *Program, x *sandbox.Executable, s Sample, compiled *sandbox.Result) {
 	t.o.Metrics.EngineDifference()
 	mask := func(raw json.RawMessage) json.RawMessage {
-		masked, _ := history.Mask(raw, t.source.RedactKeys())
+		masked, _ := t.source.Rules().JSON(raw)
 		return masked
 	}
 	f := Finding{At: t.o.Now().UTC(), Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Origin: s.Origin, Identity: t.o.Identity, Executable: x.Digest,

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -43,7 +44,7 @@ type Source interface {
 	Generation(ctx context.Context, k Key) (g *agent.Generation, current bool, err error)
 	// Proofs runs the generation's fixtures and the method's examples on the engine and yields each run that can be repeated.
 	Proofs(ctx context.Context, k Key, yield func(Sample) bool) error
-	RedactKeys() []string
+	Rules() *mask.Rules // for secrets; nil for none
 }
 
 // Options configures a Tier.

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -71,7 +72,7 @@ func (r *rig) Proofs(_ context.Context, _ Key, yield func(Sample) bool) error {
 	return nil
 }
 
-func (r *rig) RedactKeys() []string { return []string{"password"} }
+func (r *rig) Rules() *mask.Rules { return mask.Compile([]string{"password"}) }
 
 // programs answer with their argument; compiled, some do otherwise.
 func programs() map[string]runtimetest.Run {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
 // policies is the part that holds the policy.
@@ -48,12 +49,14 @@ func (p *policies) load() (corrupt bool, err error) {
 // decodePolicy reads a policy over the defaults, so that one of an older daemon has values for what that did not know.
 func decodePolicy(data []byte) (agent.Policy, error) {
 	p := agent.DefaultPolicy()
+	p.RedactVersion = 0 // which an older daemon did not store
 	if len(data) == 0 {
 		return p, errors.New("holds no policy")
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
 		return p, err
 	}
+	p.Upgrade()
 	return p, p.Validate()
 }
 
@@ -64,6 +67,11 @@ func (p *policies) render(h head) (any, error) {
 
 // apply applies a change. The caller holds shared.mu.
 func (p *policies) apply(policy *agent.Policy) {
+	if policy.RedactVersion < mask.Edition { // of a journal that an older daemon left
+		upgraded := *policy
+		upgraded.Upgrade()
+		policy = &upgraded
+	}
 	p.policy = policy
 	p.revision++
 	p.doc.behind = true

@@ -1,0 +1,189 @@
+package mask
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// assignment masks the value of a name with = or : at i behind it, and returns where to go on.
+func (p *pass) assignment(i int) int {
+	name, quotes := nameBefore(p.b, i)
+	how := p.rules.match(name)
+	if how == never {
+		return i + 1
+	}
+	at := i + 1
+	if at < len(p.b) && (p.b[at] == '=' && p.b[i] == ':' || p.b[at] == '>') {
+		at++ // := and =>
+	} else if at < len(p.b) && p.b[at] == '=' {
+		return at + 1 // ==
+	}
+	tight := at < len(p.b) && p.b[at] != ' '
+	for n := 0; n < 4 && at < len(p.b) && p.b[at] == ' '; n++ {
+		at++
+	}
+	v := value{from: at, to: at, quotes: quotes, attached: tight && p.b[i] == '='}
+	p.read(&v, name)
+	if v.to <= v.from || alreadyMasked(p.b[v.from:v.to]) || literal(p.b[v.from:v.to]) {
+		return max(at, i+1)
+	}
+	if how == looking && !opaque(p.b[v.from:v.to]) || v.prose && !opaque(p.b[v.from:v.to]) {
+		return max(at, i+1)
+	}
+	p.all = append(p.all, span{v.from, v.to, v.with(p.b)})
+	return v.to
+}
+
+// nameBefore returns the name that ends before i, and the quotes around it, with what escapes them.
+func nameBefore(b []byte, i int) (name, quotes []byte) {
+	end := i
+	for end > 0 && b[end-1] == ' ' && i-end < 3 {
+		end--
+	}
+	quotes = quotesBefore(b, end)
+	end -= len(quotes)
+	for end > 0 && b[end-1] == ']' {
+		end-- // user[password]=
+	}
+	from := end
+	for from > 0 && end-from < 80 && nameChar(b[from-1]) {
+		from--
+	}
+	return b[from:end], quotes
+}
+
+// quotesBefore returns a quotation mark that ends at end, with the backslashes before it.
+func quotesBefore(b []byte, end int) []byte {
+	if end == 0 || b[end-1] != '"' && b[end-1] != '\'' {
+		return nil
+	}
+	from := end - 1
+	for from > 0 && b[from-1] == '\\' {
+		from--
+	}
+	return b[from:end]
+}
+
+func nameChar(c byte) bool { return alphanumeric(c) || separator(c) && c != ' ' }
+
+// A value is what is assigned to a name.
+type value struct {
+	from, to int
+	quotes   []byte // of the name
+	attached bool   // right behind a =
+	prose    bool   // words follow: it may be a sentence
+	bare     bool   // of JSON, without quotes of its own
+}
+
+// with is what stands in its place.
+func (v *value) with(b []byte) string {
+	if v.bare && len(v.quotes) > 0 {
+		return string(v.quotes) + Masked + string(v.quotes)
+	}
+	return Masked
+}
+
+// read finds the end of the value.
+func (p *pass) read(v *value, name []byte) {
+	b := p.b
+	if v.from == len(b) {
+		return
+	}
+	if quotes := quotesAt(b, v.from); quotes != nil {
+		v.from += len(quotes)
+		v.to = v.from
+		if n := bytes.Index(b[v.from:], quotes); n >= 0 {
+			v.to += n
+		} else {
+			v.to = lineEnd(b, v.from)
+		}
+		for len(quotes) == 1 && v.to < len(b) && v.to > v.from && b[v.to-1] == '\\' { // an escaped quotation mark
+			n := bytes.Index(b[v.to+1:], quotes)
+			if n < 0 {
+				v.to = lineEnd(b, v.to)
+				break
+			}
+			v.to += 1 + n
+		}
+		return
+	}
+	if len(v.quotes) > 0 && (b[v.from] == '{' || b[v.from] == '[') && !bytes.HasPrefix(b[v.from:], []byte(Masked)) {
+		v.bare, v.to = true, closing(b, v.from)
+		return
+	}
+	v.to = v.from
+	for v.to < len(b) && !endsValue(b[v.to]) {
+		v.to++
+	}
+	if len(v.quotes) > 0 {
+		v.bare = true
+		return
+	}
+	if from, to := header(b, v.from, v.to, name); to > 0 {
+		v.from, v.to = from, to
+		return
+	}
+	v.prose = !v.attached && wordFollows(b, v.to)
+}
+
+func endsValue(c byte) bool { return c <= ' ' || strings.IndexByte(`,;&"'<>)]}\|`+"`", c) >= 0 }
+
+// wordFollows reports whether text goes on behind to in the same line: "password: must be long".
+func wordFollows(b []byte, to int) bool {
+	i := to
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
+		i++
+	}
+	return i > to && i < len(b) && (alphanumeric(b[i]) || b[i] >= utf8.RuneSelf) && !assigns(b[i:])
+}
+
+// assigns reports whether what follows is another assignment: "user=a password=b host=c".
+func assigns(b []byte) bool {
+	i := 0
+	for i < len(b) && nameChar(b[i]) {
+		i++
+	}
+	return i < len(b) && (b[i] == '=' || b[i] == ':')
+}
+
+// quotesAt returns the quotation mark at i, with the backslashes before it.
+func quotesAt(b []byte, i int) []byte {
+	end := i
+	for end < len(b) && b[end] == '\\' {
+		end++
+	}
+	if end < len(b) && (b[end] == '"' || b[end] == '\'' || b[end] == '`') {
+		return b[i : end+1]
+	}
+	return nil
+}
+
+// closing returns the index behind the bracket that closes the one at i; the end of the text where there is none.
+func closing(b []byte, i int) int {
+	depth := 0
+	for ; i < len(b); i++ {
+		switch b[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(b)
+}
+
+func alreadyMasked(b []byte) bool {
+	return bytes.HasPrefix(b, []byte(Masked[:len(Masked)-1])) || bytes.EqualFold(b, []byte(inURL))
+}
+
+// literal reports whether a value is none: null, true or false, as languages write them.
+func literal(b []byte) bool {
+	switch string(b) {
+	case "null", "true", "false", "NULL", "Null", "None", "True", "False", "nil", "undefined":
+		return true
+	}
+	return false
+}

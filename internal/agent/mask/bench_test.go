@@ -1,0 +1,34 @@
+package mask_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What ordinary arguments cost: names and texts of several kinds and sizes, without a secret and without an allocation.
+func BenchmarkJSON(b *testing.B) {
+	var rows []string
+	for i := range 10000 {
+		rows = append(rows, fmt.Sprintf(`{"id":%d,"name":"customer %d","city":"Berlin","note":"a short text of some words","price":%d.5}`, i, i, i))
+	}
+	for _, c := range []struct{ name, raw string }{
+		{"numbers", `{"a":2,"b":3}`},
+		{"names", `{"query":"red shoes","sort_key":"price","limit":10,"page":{"after":"abc","token_count":5}}`},
+		{"url", `{"url":"https://example.org/search?q=price&sort=asc&page=2"}`},
+		{"escapes", `{"text":"Dear Sir:\n\nthank you for \"this\" letter.\n"}`},
+		{"1MB", "[" + strings.Join(rows, ",") + "]"},
+	} {
+		raw, r := json.RawMessage(c.raw), rules()
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, changed := r.JSON(raw); changed {
+					b.Fatal("an ordinary value was masked")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,260 @@
+package mask
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
+)
+
+// Rules say what is a secret by its name, its place or its form. They do not change. Nil Rules mask nothing.
+type Rules struct {
+	names [256][]pattern // by the last letter, in lower case
+}
+
+// Compile makes Rules of a list of patterns of names:
+//
+//	token        what is called so is masked, except null, true and false
+//	key?         what is called so is masked where it looks like a secret: random letters and digits, at least 16
+//	!page_token  what is called so is not masked for its name
+//
+// Letter case and separators do not matter, and a pattern matches a name by its last words: password matches Password,
+// db_password and userPassword, api_key matches apiKey and X-Api-Key; token does not match tokens. Of several patterns that
+// match, the longest one counts. Beside these, user information and such parameters of URLs, headers and assignments in texts,
+// and the forms of well-known secrets are masked. An empty list makes nil Rules.
+func Compile(patterns []string) *Rules {
+	if len(patterns) == 0 {
+		return nil
+	}
+	r := &Rules{}
+	for _, text := range patterns {
+		p := newPattern(text)
+		if p.name == "" {
+			continue
+		}
+		last := lower(p.name[len(p.name)-1])
+		r.names[last] = append(r.names[last], p)
+	}
+	return r
+}
+
+// JSON returns raw with "[masked]" in the place of each secret, and whether there was one; without one it returns raw itself, with
+// no allocation unless a text has escapes. Of a value under the name of a secret nothing is left. raw must be valid JSON; of other text
+// JSON returns something.
+func (r *Rules) JSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
+	p := pass{rules: r}
+	return p.json(raw)
+}
+
+// Text returns text with the secrets in it masked. JSON in the text, whole or cut, is masked by its names, too.
+func (r *Rules) Text(text string) string {
+	p := pass{rules: r}
+	masked, changed := p.text([]byte(text))
+	if !changed {
+		return text
+	}
+	return string(masked)
+}
+
+// Secret reports whether what has this name is masked for it, whatever it looks like.
+func (r *Rules) Secret(name string) bool { return r.match([]byte(name)) == always }
+
+// A Call is the input of a call with its secrets masked.
+type Call struct {
+	Args    []json.RawMessage
+	Kwargs  json.RawMessage
+	Changed bool     // something was masked
+	Secrets []string // the texts that were masked
+}
+
+// Call masks the input of a call. names are those of the positional arguments, as far as they are known. rename gives a keyword
+// argument the name of its parameter, which counts beside its own; it may be nil.
+func (r *Rules) Call(args []json.RawMessage, kwargs json.RawMessage, names []string, rename func(string) string) Call {
+	p := pass{rules: r, keep: true}
+	c := Call{Args: args}
+	for i, arg := range args {
+		name := ""
+		if i < len(names) {
+			name = names[i]
+		}
+		masked, changed := p.named(name, arg)
+		if !changed {
+			continue
+		}
+		if !c.Changed {
+			c.Args, c.Changed = append([]json.RawMessage{}, args...), true
+		}
+		c.Args[i] = masked
+	}
+	p.rename = rename
+	kwargs, changed := p.json(kwargs)
+	c.Kwargs, c.Changed, c.Secrets = kwargs, c.Changed || changed, p.secrets
+	return c
+}
+
+// A pass masks one piece of data.
+type pass struct {
+	rules   *Rules
+	keep    bool // collect what is masked
+	secrets []string
+	rename  func(string) string // of the members of the outermost object; nil for none
+
+	b       []byte // the text at hand
+	all     spans  // what is to be masked in it
+	scratch []byte
+}
+
+// json masks the members that have the name of a secret, and texts.
+func (p *pass) json(raw json.RawMessage) (masked json.RawMessage, changed bool) {
+	if p.rules == nil {
+		return raw, false
+	}
+	last, depth := 0, 0
+	put := func(from, to int, with []byte) {
+		masked, changed = append(append(masked, raw[last:from]...), with...), true
+		last = to
+	}
+	for i := 0; i < len(raw); {
+		switch raw[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if raw[i] != '"' {
+			i++
+			continue
+		}
+		end := rawjson.StringEnd(raw, i)
+		if text, hit := p.quoted(raw[i:end]); hit {
+			put(i, end, text)
+		}
+		colon := rawjson.SkipSpace(raw, end)
+		if colon >= len(raw) || raw[colon] != ':' {
+			i = end
+			continue
+		}
+		value := rawjson.SkipSpace(raw, colon+1)
+		if p.member(raw[i:end], raw[value:], depth == 1) {
+			i = rawjson.ValueEnd(raw, value)
+			p.leaves(raw[value:i])
+			put(value, i, quotedMask)
+			continue
+		}
+		i = value
+	}
+	if !changed {
+		return raw, false
+	}
+	return append(masked, raw[last:]...), true
+}
+
+var quotedMask = []byte(`"` + Masked + `"`)
+
+// member reports whether the member of that quoted name, whose value begins rest, is masked for its name.
+func (p *pass) member(quoted, rest []byte, outermost bool) bool {
+	if last := len(quoted) - 2; (!outermost || p.rename == nil) && last > 0 && p.rules.names[lower(quoted[last])] == nil && alphanumeric(quoted[last]) && quoted[max(0, last-5)] != '\\' {
+		return false
+	}
+	name := bytes.Trim(quoted, `"`)
+	if bytes.IndexByte(quoted, '\\') >= 0 {
+		var s string
+		if json.Unmarshal(quoted, &s) != nil {
+			return false
+		}
+		name = []byte(s)
+	}
+	how := p.rules.match(name)
+	if outermost && p.rename != nil {
+		how = max(how, p.rules.match([]byte(p.rename(string(name)))))
+	}
+	return p.masks(how, rest)
+}
+
+// masks reports whether the JSON value that begins rest is masked under a name that matches so.
+func (p *pass) masks(how match, rest []byte) bool {
+	switch {
+	case how == never || len(rest) == 0 || bytes.IndexByte([]byte("ntf"), rest[0]) >= 0:
+		return false
+	case how == always:
+		return !bytes.HasPrefix(rest, quotedMask)
+	}
+	return rest[0] == '"' && opaque(bytes.Trim(rest[:rawjson.StringEnd(rest, 0)], `"`))
+}
+
+// named masks a value that has a name.
+func (p *pass) named(name string, raw json.RawMessage) (masked json.RawMessage, changed bool) {
+	if name != "" && p.rules != nil {
+		if at := rawjson.SkipSpace(raw, 0); p.masks(p.rules.match([]byte(name)), raw[at:]) {
+			p.leaves(raw)
+			return quotedMask, true
+		}
+	}
+	return p.json(raw)
+}
+
+// quoted masks a string of JSON, with its quotes.
+func (p *pass) quoted(raw []byte) (masked []byte, changed bool) {
+	if len(raw) < shortest+2 || raw[len(raw)-1] != '"' {
+		return nil, false
+	}
+	text := raw[1 : len(raw)-1]
+	if bytes.IndexByte(text, '\\') < 0 {
+		if text, changed = p.text(text); !changed {
+			return nil, false
+		}
+		return append(append([]byte{'"'}, text...), '"'), true // what is put in needs no escape
+	}
+	if !suspicious(text) && !bytes.Contains(text, []byte(`\u`)) {
+		return nil, false
+	}
+	p.scratch = unescape(p.scratch[:0], text)
+	if text, changed = p.text(p.scratch); !changed {
+		return nil, false
+	}
+	return quote(text), true
+}
+
+// quote is text as JSON.
+func quote(text []byte) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(string(text)) != nil {
+		return quotedMask // a string can be encoded
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// leaves collects the texts and numbers of a value that is masked.
+func (p *pass) leaves(raw []byte) {
+	if !p.keep {
+		return
+	}
+	for i := 0; i < len(raw); {
+		end := i + 1
+		switch c := raw[i]; {
+		case c == '"':
+			end = rawjson.StringEnd(raw, i)
+			p.scratch = unescape(p.scratch[:0], bytes.Trim(raw[i:end], `"`))
+			p.collect(p.scratch)
+		case '0' <= c && c <= '9':
+			end = rawjson.ValueEnd(raw, i)
+			p.collect(raw[i:end])
+		}
+		i = end
+	}
+}
+
+// collect keeps a secret, and the parts of one that has a scheme or a user before it.
+func (p *pass) collect(secret []byte) {
+	if !p.keep || len(secret) < MinKnown {
+		return
+	}
+	p.secrets = append(p.secrets, string(secret))
+	for _, part := range bytes.FieldsFunc(secret, func(r rune) bool { return r == ' ' || r == ':' || r == ';' || r == '=' }) {
+		if len(part) >= 2*MinKnown && len(part) < len(secret) {
+			p.secrets = append(p.secrets, string(part))
+		}
+	}
+}

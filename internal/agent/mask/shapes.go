@@ -1,0 +1,135 @@
+package mask
+
+import "bytes"
+
+// A shape is the form of one well-known kind of secret: how it begins, and what follows. The list states facts that the
+// issuers document or that scanners of source code (gitleaks, for one) look for; it is ours.
+type shape struct {
+	prefix string
+	rest   func(byte) bool // the characters behind the prefix
+	least  int             // of them
+	exact  bool            // not more than least
+}
+
+var shapes = []shape{
+	{"AKIA", upperDigit, 16, true}, {"ASIA", upperDigit, 16, true}, {"ABIA", upperDigit, 16, true}, {"ACCA", upperDigit, 16, true}, // AWS
+	{"ghp_", alphanumeric, 30, false}, {"gho_", alphanumeric, 30, false}, {"ghu_", alphanumeric, 30, false}, {"ghs_", alphanumeric, 30, false},
+	{"ghr_", alphanumeric, 30, false}, {"github_pat_", word, 30, false}, // GitHub
+	{"glpat-", word, 20, false}, {"gldt-", word, 20, false}, {"glrt-", word, 20, false}, {"glptt-", word, 20, false}, {"glcbt-", word, 20, false}, // GitLab
+	{"xoxb-", word, 12, false}, {"xoxp-", word, 12, false}, {"xoxa-", word, 12, false}, {"xoxr-", word, 12, false}, {"xoxs-", word, 12, false},
+	{"xoxo-", word, 12, false}, {"xoxe-", word, 12, false}, {"xoxe.xox", dotted, 12, false}, {"xapp-", word, 16, false}, // Slack
+	{"sk_live_", alphanumeric, 10, false}, {"sk_test_", alphanumeric, 10, false}, {"sk_prod_", alphanumeric, 10, false}, {"rk_live_", alphanumeric, 10, false},
+	{"rk_test_", alphanumeric, 10, false}, {"rk_prod_", alphanumeric, 10, false}, {"whsec_", alphanumeric, 20, false}, // Stripe
+	{"sk-ant-", word, 20, false}, {"sk-proj-", word, 20, false}, {"sk-svcacct-", word, 20, false}, {"sk-admin-", word, 20, false}, {"sk-or-", word, 20, false},
+	{"sk-", alphanumeric, 20, false}, {"gsk_", alphanumeric, 30, false}, {"xai-", alphanumeric, 30, false}, {"pplx-", alphanumeric, 30, false},
+	{"hf_", alphanumeric, 30, false}, {"r8_", alphanumeric, 30, false}, // providers of models
+	{"AIza", word, 35, false}, {"GOCSPX-", word, 20, false}, {"ya29.", dotted, 20, false}, // Google
+	{"npm_", alphanumeric, 30, false}, {"pypi-AgE", word, 30, false}, {"rubygems_", alphanumeric, 40, false}, {"dckr_pat_", word, 20, false}, // registries
+	{"dop_v1_", alphanumeric, 40, false}, {"doo_v1_", alphanumeric, 40, false}, {"dor_v1_", alphanumeric, 40, false}, {"dapi", hexDigit, 32, false},
+	{"hvs.", word, 24, false}, {"hvb.", word, 24, false}, {"dp.pt.", alphanumeric, 40, false}, {"pul-", hexDigit, 40, false}, {"dt0c01.", dotted, 40, false},
+	{"SG.", dotted, 40, false}, {"xkeysib-", word, 40, false}, {"lin_api_", alphanumeric, 30, false}, {"ntn_", alphanumeric, 40, false}, {"figd_", word, 30, false},
+	{"shpat_", hexDigit, 32, false}, {"shpca_", hexDigit, 32, false}, {"shppa_", hexDigit, 32, false}, {"shpss_", hexDigit, 32, false}, {"sq0atp-", word, 20, false},
+	{"PMAK-", word, 40, false}, {"ATATT3", word, 60, false}, {"sntrys_", dotted, 40, false}, {"sntryu_", hexDigit, 40, false}, {"glsa_", word, 32, false},
+	{"tskey-", word, 20, false}, {"nvapi-", word, 40, false}, {"LTAI", alphanumeric, 20, false}, {"AGE-SECRET-KEY-1", upperDigit, 50, false}, // others
+}
+
+// byFirst holds the shapes by the first byte of their prefix.
+var byFirst = func() (table [256][]shape) {
+	for _, s := range shapes {
+		table[s.prefix[0]] = append(table[s.prefix[0]], s)
+	}
+	return table
+}()
+
+func upperDigit(c byte) bool { return 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
+func hexDigit(c byte) bool   { return unhex(c) < 16 }
+func word(c byte) bool       { return alphanumeric(c) || c == '_' || c == '-' }
+func dotted(c byte) bool     { return word(c) || c == '.' }
+
+// shortestShape is a length that no shape is below of.
+const shortestShape = 16
+
+// A run is a stretch of characters as secrets consist of. Most texts have none of shortestShape characters, and are passed in steps of
+// almost that many.
+var inRun = func() (table [256]bool) {
+	for c := range 256 {
+		table[c] = dotted(byte(c))
+	}
+	return table
+}()
+
+// nextRun returns the first run of at least shortestShape characters from i on; from is len(b) where there is none.
+func nextRun(b []byte, i int) (from, to int) {
+	for i+shortestShape <= len(b) {
+		last := i + shortestShape - 1
+		for last >= i && inRun[b[last]] {
+			last--
+		}
+		if last >= i {
+			i = last + 1
+			continue
+		}
+		to = i + shortestShape
+		for to < len(b) && inRun[b[to]] {
+			to++
+		}
+		return i, to
+	}
+	return len(b), len(b)
+}
+
+// findShapes adds the secrets that have a well-known form.
+func findShapes(b []byte, all spans) spans {
+	for from, to := nextRun(b, 0); from < len(b); from, to = nextRun(b, to) {
+		for i := from; i < to; i++ {
+			if i > from && alphanumeric(b[i-1]) && i != from+2 || byFirst[b[i]] == nil && b[i] != 'e' {
+				continue
+			}
+			if i == from+2 && alphanumeric(b[i-1]) && (from == 0 || b[from-1] != '%') {
+				continue // behind a percent sign the two first digits are those of an escape
+			}
+			if end := shapeEnd(b[:to], i); end > 0 {
+				all = append(all, span{i, end, Masked})
+				i = end
+			}
+		}
+	}
+	return all
+}
+
+// shapeEnd returns where the secret ends that begins at i, 0 if none does.
+func shapeEnd(b []byte, i int) int {
+	if end := jwtEnd(b, i); end > 0 {
+		return end
+	}
+	for k := range byFirst[b[i]] {
+		s := &byFirst[b[i]][k]
+		if !hasPrefix(b[i:], s.prefix) {
+			continue
+		}
+		end := i + len(s.prefix)
+		for end < len(b) && s.rest(b[end]) {
+			end++
+		}
+		if n := end - i - len(s.prefix); n == s.least || n > s.least && !s.exact {
+			return end
+		}
+	}
+	return 0
+}
+
+func hasPrefix(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+}
+
+// jwtEnd returns where the JSON Web Token ends that begins at i: {"..., a dot, and a claim set or an encrypted key.
+func jwtEnd(b []byte, i int) int {
+	if !bytes.HasPrefix(b[i:], []byte("eyJ")) {
+		return 0
+	}
+	dot := bytes.IndexByte(b[i:], '.')
+	if dot < 12 || len(b)-i-dot < 12 {
+		return 0
+	}
+	return len(b) // runs hold its characters and no others
+}

@@ -1,0 +1,83 @@
+package mask
+
+import (
+	"bytes"
+)
+
+// shortest is the length of a text from which on there may be a secret in it: "pwd=x".
+const shortest = 5
+
+// suspicious reports whether a text may hold a secret. It takes little time, and may be asked of a text with the escapes of JSON.
+func suspicious(b []byte) bool {
+	if bytes.IndexByte(b, ':') >= 0 || bytes.IndexByte(b, '=') >= 0 {
+		return true
+	}
+	from, _ := nextRun(b, 0)
+	return from < len(b)
+}
+
+// text masks a text.
+func (p *pass) text(b []byte) (masked []byte, changed bool) {
+	if p.rules == nil || len(b) < shortest || !suspicious(b) {
+		return b, false
+	}
+	p.b, p.all = b, nil
+	p.find()
+	if len(p.all) == 0 {
+		return b, false
+	}
+	for _, s := range p.all {
+		p.collectSpan(b[s.from:s.to], s)
+	}
+	return replace(b, p.all), true
+}
+
+// find finds what is to be masked in the text at hand.
+func (p *pass) find() {
+	p.findPEM()
+	for i := 0; i < len(p.b); {
+		n := bytes.IndexAny(p.b[i:], ":=")
+		if n < 0 {
+			break
+		}
+		i += n
+		if bytes.HasPrefix(p.b[i:], []byte("://")) {
+			i = p.url(i)
+			continue
+		}
+		i = p.assignment(i)
+	}
+	p.all = findShapes(p.b, p.all)
+	p.findCredentials()
+}
+
+var (
+	pemBegin = []byte("-----BEGIN ")
+	pemKind  = []byte("PRIVATE KEY")
+	pemEnd   = []byte("-----END ")
+	dashes   = []byte("-----")
+)
+
+// findPEM finds private keys; one that is cut goes on to the end.
+func (p *pass) findPEM() {
+	for i := 0; ; {
+		n := bytes.Index(p.b[i:], pemBegin)
+		if n < 0 {
+			return
+		}
+		from := i + n
+		i = from + len(pemBegin)
+		head := p.b[i:min(len(p.b), i+80)]
+		if end := bytes.Index(head, dashes); end < 0 || !bytes.Contains(head[:end], pemKind) {
+			continue
+		}
+		to := len(p.b)
+		if n := bytes.Index(p.b[i:], pemEnd); n >= 0 {
+			if m := bytes.Index(p.b[i+n+len(pemEnd):], dashes); m >= 0 {
+				to = i + n + len(pemEnd) + m + len(dashes)
+			}
+		}
+		p.all = append(p.all, span{from, to, Masked})
+		i = to
+	}
+}

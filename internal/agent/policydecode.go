@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
+)
+
+// DecodePolicy reads a policy. Names that it lacks, as policies of older versions do, have their defaults. Unknown names and values out of range are refused with a *PolicyError.
+func DecodePolicy(data []byte) (Policy, error) {
+	p := DefaultPolicy()
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return Policy{}, policyDecodeError(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return Policy{}, &PolicyError{"", "has more than one JSON value"}
+	}
+	p.Upgrade()
+	return p, p.Validate()
+}
+
+// Upgrade adds the patterns of secret names that are newer than the policy. Those that a person has removed stay removed.
+func (p *Policy) Upgrade() {
+	p.RedactKeys, p.RedactVersion = mask.Upgrade(p.RedactKeys, p.RedactVersion), max(p.RedactVersion, mask.Edition)
+}
+
+func policyDecodeError(err error) error {
+	var te *json.UnmarshalTypeError
+	if errors.As(err, &te) {
+		return &PolicyError{"/" + strings.ReplaceAll(te.Field, ".", "/"), "must be " + kindOfType(te.Type) + ", not " + strings.TrimPrefix(te.Value, "number ")}
+	}
+	if name, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
+		return &PolicyError{"/" + strings.TrimSuffix(name, `"`), "is not a known name; GET /v1/policy lists them"}
+	}
+	return &PolicyError{"", err.Error()}
+}
+
+// kindOfType names a Go type as JSON does.
+func kindOfType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list of texts"
+	case reflect.String:
+		return "a text"
+	}
+	return "an object"
+}
