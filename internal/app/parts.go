@@ -131,6 +131,7 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
+	ro.FetchMax = o.FetchMax.String()
 	run, err := newServices(ctx, ro, o, p.build, tick)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 
 // Version is the prompt's version, noted with each artifact. It is metadata: an artifact forged with another version is
 // as good as before.
-const Version = "2026-11-22.v4"
+const Version = "2026-11-22.v5"
 
 // KindRegenerate is a forge after programs that failed. Requests of it count as provider.KindForge.
 const KindRegenerate = "regenerate"
@@ -56,6 +56,7 @@ type Input struct {
 	KnownTools   []Tool            // best first
 	Patterns     []string          // capabilities that keep coming back
 	Dialect      string            // what the Go of programs may be: allow.Dialect()
+	FetchMax     string            // the largest body of a fetch, such as "16 MiB"; empty where it need not be said
 	ContextKeys  map[string]string // by key, what Shape says of its value
 	HistoryInput bool              // the call brought a history input
 
@@ -124,7 +125,8 @@ func Program(in Input) []provider.Message {
 		Depth        int
 		Dialect      string
 		HistoryInput bool
-	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput})}}
+		FetchMax     string
+	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput, in.FetchMax})}}
 	out = append(out, in.HistoryTurns...)
 	return append(out, provider.Message{Role: "user", Content: render("user", userText, fill(in))})
 }
