@@ -94,6 +94,7 @@ type Runtime interface {
 	DeleteSignature(ctx context.Context, name, actor string) error
 
 	Truth
+	Files
 	Ready() error
 	Settled() error
 	Version() operator.VersionInfo
@@ -154,6 +155,9 @@ func (o Options) validate() error {
 	return nil
 }
 
+// maxUploads is how many files may be on their way in at once.
+const maxUploads = 64
+
 // server answers requests. Its fields are set once by New.
 type server struct {
 	o        Options
@@ -165,6 +169,7 @@ type server struct {
 	fixed    fixedHeaders
 	replies  *replies
 	bodies   *semaphore.Weighted // of MaxBodies
+	uploads  *semaphore.Weighted // of files under way
 
 	docs       []byte // the reference page
 	docsPolicy string // its content security policy
@@ -194,7 +199,7 @@ func newServer(o Options) (*server, error) {
 		return nil, err
 	}
 	s := &server{o: o, run: o.Runtime, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
-		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), bodies: semaphore.NewWeighted(o.MaxBodies),
+		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), bodies: semaphore.NewWeighted(o.MaxBodies), uploads: semaphore.NewWeighted(maxUploads),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
 			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
 	var err error
@@ -288,6 +293,12 @@ func (s *server) router() *chi.Mux {
 	add("PUT", "/v1/signatures/{name}", s.putSignature, jsonBody)
 	add("DELETE", "/v1/signatures/{name}", s.deleteSignature)
 	add("POST", "/v1/signatures/{name}/predict", s.predict, jsonBody)
+
+	add("POST", "/v1/files", s.postFile, streaming)
+	add("GET", "/v1/files", s.listFiles)
+	add("GET", "/v1/files/{id}", s.getFile)
+	add("DELETE", "/v1/files/{id}", s.deleteFile)
+	add("GET", "/v1/files/{id}/content", s.getFileContent, streaming)
 
 	add("GET", "/v1/version", s.getVersion)
 	add("GET", "/healthz", s.healthz, open)

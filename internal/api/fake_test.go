@@ -21,6 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -434,3 +435,32 @@ func newTools(t testing.TB) *catalog.Catalog {
 }
 
 func (f *fake) NativeState(*agent.Artifact) tier.View { return tier.View{State: "idle"} }
+
+const knownFile = "file_06gzqwq081srb0e6zx42fm96t6"
+
+// aFile is the one file that there is.
+func aFile() agent.File {
+	return agent.File{ID: knownFile, Name: "sales.csv", MediaType: "text/csv", Bytes: 8, SHA256: strings.Repeat("ab", 32), Owner: "local", CreatedAt: at, ExpiresAt: at.Add(time.Hour)}
+}
+
+func (f *fake) Upload(_ context.Context, x agent.File, body io.Reader) (agent.File, error) {
+	data, err := io.ReadAll(body)
+	x.ID, x.SHA256, x.CreatedAt, x.Bytes = knownFile, aFile().SHA256, at, int64(len(data))
+	return x, errors.Join(err, f.note("Upload"))
+}
+
+func (f *fake) File(_ context.Context, _, id string) (agent.File, error) {
+	return aFile(), f.known("File", id, knownFile)
+}
+
+func (f *fake) OpenFile(_ context.Context, _, id string) (*files.Reader, error) {
+	return &files.Reader{File: aFile(), SectionReader: io.NewSectionReader(strings.NewReader("a,b\n1,2\n"), 0, 8), Closer: io.NopCloser(nil)}, f.known("OpenFile", id, knownFile)
+}
+
+func (f *fake) ListFiles(context.Context, string, string, int) ([]agent.File, error) {
+	return []agent.File{aFile(), aFile()}, f.note("ListFiles")
+}
+
+func (f *fake) DeleteFile(_ context.Context, _, id string) error {
+	return f.known("DeleteFile", id, knownFile)
+}

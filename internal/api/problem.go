@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -97,6 +98,7 @@ func problemOf(err error) *Problem {
 	var name *agent.NameError
 	var policy *agent.PolicyError
 	var unanswered *predict.Failure
+	var over *files.LimitError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -104,6 +106,8 @@ func problemOf(err error) *Problem {
 		return fault(codeMalformed, bad.Error(), "").in(bad.Pointer, bad.Reason)
 	case errors.As(err, &input):
 		return inputProblem(input)
+	case errors.As(err, &over):
+		return fileProblem(over)
 	case errors.As(err, &unanswered):
 		p := fault(unanswered.Code, unanswered.Detail, "")
 		p.Meta = map[string]any{"usage": unanswered.Usage}

@@ -52,6 +52,12 @@ const (
 	codeProvider        = "provider"
 	codeUnfitting       = "unfitting_reply"
 	codeTimedOut        = "timeout"
+	codeIdle            = "upload_idle"
+	codeFileTooLarge    = "file_too_large"
+	codeRange           = "range_not_satisfiable"
+	codeFileInvalid     = "file_invalid"
+	codeFileQuota       = "file_quota_exceeded"
+	codeFilesFull       = "files_full"
 )
 
 // problemKind is one row of the table of problems.
@@ -74,6 +80,7 @@ func problemKinds() []problemKind {
 		{codeNotFound, 404, "There is no such thing", "List what there is with the path without the last part.", ""},
 		{codeNoRoute, 404, "There is no such path", "GET /openapi.yaml lists all paths; names in a path are percent-encoded.", ""},
 		{codeMethod, 405, "The path does not have this method", "The Allow header lists the methods of the path.", ""},
+		{codeIdle, 408, "The upload came to a halt", "Send on within 30 seconds; nothing of it was kept.", ""},
 		{codeExists, 409, "It exists already", "Read it, and change it with If-Match, or choose another name.", ""},
 		{codeConflict, 409, "It was changed meanwhile", "Read it again, decide anew, and send the request again.", ""},
 		{codeCannotUndo, 409, "The operation cannot be undone", "GET /v1/maintenance/audit shows what was done since; undo the later operations first.", ""},
@@ -82,6 +89,8 @@ func problemKinds() []problemKind {
 		{codePrecondition, 412, "The revision is another one", "Read it again: the ETag header has its revision.", ""},
 		{codeBodyTooLarge, 413, "The body is too large", "Send less, or split it over several calls.", ""},
 		{codeTooLarge, 413, "A value is too large", "Keep less in it; docs/configuration.md lists the limits.", ""},
+		{codeFileTooLarge, 413, "The file is too large", "Split it; recurgentd serve --file-max sets the bound.", ""},
+		{codeRange, 416, "The file has no such bytes", "The header Content-Range says how many it has.", ""},
 		{codeMedia, 415, "The body is not JSON", "Send the header Content-Type: application/json.", ""},
 		{codeHost, 421, "The daemon answers for this machine only", "Speak to localhost or a loopback address, or configure access tokens.", ""},
 		{codeInvalid, 422, "The body is not valid", "Each entry of errors points at what is wrong; /openapi.yaml describes the whole.", ""},
@@ -96,6 +105,8 @@ func problemKinds() []problemKind {
 		{codeSetter, 422, "A setter takes exactly one argument", `Such as {"method": "name=", "args": ["the value"]}.`, ""},
 		{codeGeneration, 422, "There is no such generation to go to", "GET .../generations lists the kept ones.", ""},
 		{codeKeyReused, 422, "The Idempotency-Key was used with another request", "Use a new key for a new request.", ""},
+		{codeFileInvalid, 422, "The file cannot be taken", "Send a media type such as text/csv as Content-Type, or none.", ""},
+		{codeFileQuota, 429, "There are too many bytes of files", "Delete files, or let them expire; the policy's retention.session_file_mib sets the bound.", ""},
 		{codeQueueFull, 429, "Too many calls are waiting", "Try again later, with fewer calls at once.", "1"},
 		{codeInput, 422, "An input does not fit the signature", "inputs holds a value for each input field of the signature, and no others.", ""},
 		{codeNoProgram, 422, "No program answered that call", "Setters and predictions run no program; judge a call that a program answered.", ""},
@@ -106,6 +117,7 @@ func problemKinds() []problemKind {
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},
+		{codeFilesFull, 507, "There is no room for the file", "Delete files, or let them expire; recurgentd serve --files-max sets the bound, the disk another.", ""},
 		{codeTimedOut, 504, "It did not end in its time", "Try again later; calls and predictions of one session run in order.", "1"},
 		{codeBodiesFull, 503, "Too many large requests are under way", "Try again later, with fewer large requests at once.", "1"},
 		{codeRepliesFull, 503, "Too many large replies wait for their readers", "Read replies as they come; try again later.", "1"},

@@ -76,7 +76,7 @@ func New(o Options) (*Keeper, error) {
 	return &Keeper{o: o, store: held, room: room{taken: map[account]int64{}}}, nil
 }
 
-// Upload keeps the bytes of a client's file. Owner, SessionID, Name and MediaType of f count. What was read of a body that ends early, or
+// Upload keeps the bytes of a client's file. Owner, SessionID, Name and MediaType of f count, and Bytes is how many were announced, if any. What was read of a body that ends early, or
 // that is over a bound, leaves nothing. Errors: *agent.InputError, *LimitError, store.ErrNotFound for the session, the body's own.
 func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agent.File, error) {
 	if f.SessionID != "" {
@@ -88,6 +88,10 @@ func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agen
 			return agent.File{}, store.ErrNotFound
 		}
 	}
+	if f.Bytes > k.o.MaxFile {
+		return agent.File{}, &LimitError{LimitFile, k.o.MaxFile}
+	}
+	f.Bytes = 0
 	d, err := k.Begin(ctx, f)
 	if err != nil {
 		return agent.File{}, err

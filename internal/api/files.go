@@ -1,0 +1,208 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
+)
+
+// Files is what the interface asks about files.
+type Files interface {
+	Upload(ctx context.Context, f agent.File, body io.Reader) (agent.File, error)
+	File(ctx context.Context, owner, id string) (agent.File, error)
+	OpenFile(ctx context.Context, owner, id string) (*files.Reader, error)
+	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
+	DeleteFile(ctx context.Context, owner, id string) error
+}
+
+// fileView is a file as clients see it.
+type fileView struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	MediaType string     `json:"media_type"`
+	Bytes     int64      `json:"bytes"`
+	SHA256    string     `json:"sha256"`
+	SessionID *string    `json:"session_id"`
+	CallID    *string    `json:"call_id"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+}
+
+func viewFile(f agent.File) fileView {
+	v := fileView{ID: f.ID, Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes, SHA256: f.SHA256, CreatedAt: f.CreatedAt}
+	if f.SessionID != "" {
+		v.SessionID = &f.SessionID
+	}
+	if f.CallID != "" {
+		v.CallID = &f.CallID
+	}
+	if !f.ExpiresAt.IsZero() {
+		v.ExpiresAt = &f.ExpiresAt
+	}
+	return v
+}
+
+// curlsDefault is the type that curl gives a body when it is not told one: it says nothing of a file.
+const curlsDefault = "application/x-www-form-urlencoded"
+
+func (s *server) postFile(w *reply, r *http.Request) error {
+	q := readQuery(r)
+	f := agent.File{Owner: w.owner, Name: q.text("name"), SessionID: q.text("session_id"), MediaType: r.Header.Get("Content-Type"), Bytes: max(0, r.ContentLength)}
+	if err := q.err(); err != nil {
+		return err
+	}
+	if f.MediaType == curlsDefault {
+		f.MediaType = ""
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return fault(codeMedia, "the body is encoded as "+strconv.Quote(coding), "send it as it is, without Content-Encoding")
+	}
+	if !s.uploads.TryAcquire(1) {
+		return fault(codeBodiesFull, "", "")
+	}
+	defer s.uploads.Release(1)
+	body := &patient{body: r.Body, control: http.NewResponseController(w.ResponseWriter), idle: s.o.Stall}
+	f, err := s.run.Upload(r.Context(), f, body)
+	if body.err != nil && !errors.Is(body.err, io.EOF) { // whatever came of it, the body is the cause
+		return uploadProblem(body.err)
+	}
+	if err != nil {
+		return missing(err, "session of yours with that id")
+	}
+	w.Header().Set("Location", "/v1/files/"+f.ID)
+	return s.send(w, http.StatusCreated, viewFile(f))
+}
+
+// uploadProblem is the problem of a body that cannot be read to its end.
+func uploadProblem(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fault(codeIdle, "", "")
+	}
+	return fault(codeMalformed, "the body ended before it was complete", "Send the whole file; nothing of it was kept.")
+}
+
+// patient reads a body that may take any time, as long as something comes.
+type patient struct {
+	body    io.Reader
+	control *http.ResponseController
+	idle    time.Duration
+	err     error // of reading
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	_ = p.control.SetReadDeadline(time.Now().Add(p.idle)) // one that has none cannot be slow either
+	n, err := p.body.Read(b)
+	p.err = err
+	return n, err
+}
+
+func (s *server) listFiles(w *reply, r *http.Request) error {
+	q := readQuery(r)
+	limit, after := q.limit(), q.cursor("file_")
+	if err := q.err(); err != nil {
+		return err
+	}
+	list, err := s.run.ListFiles(r.Context(), w.owner, after, limit+1)
+	if err != nil {
+		return err
+	}
+	views := make([]fileView, len(list))
+	for i, f := range list {
+		views[i] = viewFile(f)
+	}
+	return s.send(w, http.StatusOK, page(views, limit, func(v fileView) string { return v.ID }))
+}
+
+func (s *server) getFile(w *reply, r *http.Request) error {
+	id, _ := idParam(r, "id")
+	f, err := s.run.File(r.Context(), w.owner, id)
+	if err != nil {
+		return missing(err, "file "+id)
+	}
+	return s.send(w, http.StatusOK, viewFile(f))
+}
+
+func (s *server) deleteFile(w *reply, r *http.Request) error {
+	id, _ := idParam(r, "id")
+	if err := s.run.DeleteFile(r.Context(), w.owner, id); err != nil {
+		return missing(err, "file "+id)
+	}
+	return s.noContent(w)
+}
+
+// getFileContent sends the bytes, or ranges of them. A browser saves them and runs nothing, whatever they are.
+func (s *server) getFileContent(w *reply, r *http.Request) error {
+	id, _ := idParam(r, "id")
+	f, err := s.run.OpenFile(r.Context(), w.owner, id)
+	if err != nil {
+		return missing(err, "file "+id)
+	}
+	defer f.Close()
+	if err := s.run.Settled(); err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.MediaType)
+	h.Set("Content-Disposition", disposition(f.File))
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("ETag", strconv.Quote(f.SHA256))
+	ranged := &rangeWriter{ResponseWriter: w}
+	http.ServeContent(ranged, r, "", f.CreatedAt, f.SectionReader)
+	if !ranged.refused {
+		return nil
+	}
+	for _, name := range []string{"Content-Disposition", "ETag", "Last-Modified"} {
+		h.Del(name)
+	}
+	return fault(codeRange, "", "")
+}
+
+// disposition has a browser save the file under its name, or its id where that cannot be written in a header.
+func disposition(f agent.File) string {
+	name := f.Name
+	if name == "" {
+		name = f.ID
+	}
+	if d := mime.FormatMediaType("attachment", map[string]string{"filename": name}); d != "" {
+		return d
+	}
+	return "attachment"
+}
+
+// rangeWriter holds back the plain text with which net/http refuses a range.
+type rangeWriter struct {
+	http.ResponseWriter
+	refused bool
+}
+
+func (w *rangeWriter) WriteHeader(status int) {
+	if w.refused = status == http.StatusRequestedRangeNotSatisfiable; !w.refused {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *rangeWriter) Write(b []byte) (int, error) {
+	if w.refused {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// fileProblem is the problem of a file over a bound.
+func fileProblem(e *files.LimitError) *Problem {
+	code := map[string]string{files.LimitFile: codeFileTooLarge, files.LimitSession: codeFileQuota, files.LimitDaemon: codeFilesFull}[e.Bound]
+	p := fault(code, e.Error(), "")
+	if e.Limit > 0 {
+		p.Meta = map[string]any{"limit": e.Limit}
+	}
+	return p
+}
