@@ -155,9 +155,6 @@ func (o Options) validate() error {
 	return nil
 }
 
-// maxUploads is how many files may be on their way in at once.
-const maxUploads = 64
-
 // server answers requests. Its fields are set once by New.
 type server struct {
 	o        Options
@@ -287,19 +284,8 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/v1/reports/history-usage", s.getHistoryUsage)
 	add("GET", "/v1/reports/trends", s.getTrends)
 
-	add("POST", "/v1/predict", s.predict, jsonBody)
-	add("GET", "/v1/signatures", s.listSignatures)
-	add("GET", "/v1/signatures/{name}", s.getSignature)
-	add("PUT", "/v1/signatures/{name}", s.putSignature, jsonBody)
-	add("DELETE", "/v1/signatures/{name}", s.deleteSignature)
-	add("POST", "/v1/signatures/{name}/predict", s.predict, jsonBody)
-
-	add("POST", "/v1/files", s.postFile, streaming)
-	add("GET", "/v1/files", s.listFiles)
-	add("GET", "/v1/files/{id}", s.getFile)
-	add("DELETE", "/v1/files/{id}", s.deleteFile)
-	add("GET", "/v1/files/{id}/content", s.getFileContent, streaming)
-
+	s.predictRoutes(add)
+	s.fileRoutes(add)
 	add("GET", "/v1/version", s.getVersion)
 	add("GET", "/healthz", s.healthz, open)
 	add("GET", "/readyz", s.readyz, open)

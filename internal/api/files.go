@@ -23,6 +23,18 @@ type Files interface {
 	DeleteFile(ctx context.Context, owner, id string) error
 }
 
+// maxUploads is how many uploads may be under way at once.
+const maxUploads = 64
+
+// fileRoutes lists the routes of files.
+func (s *server) fileRoutes(add adder) {
+	add("POST", "/v1/files", s.postFile, streaming)
+	add("GET", "/v1/files", s.listFiles)
+	add("GET", "/v1/files/{id}", s.getFile)
+	add("DELETE", "/v1/files/{id}", s.deleteFile)
+	add("GET", "/v1/files/{id}/content", s.getFileContent, streaming)
+}
+
 // fileView is a file as clients see it.
 type fileView struct {
 	ID        string     `json:"id"`
@@ -50,7 +62,7 @@ func viewFile(f agent.File) fileView {
 	return v
 }
 
-// curlsDefault is the type that curl gives a body when it is not told one: it says nothing of a file.
+// curlsDefault is the type of a body for which curl was given none: it says nothing of a file.
 const curlsDefault = "application/x-www-form-urlencoded"
 
 func (s *server) postFile(w *reply, r *http.Request) error {
