@@ -103,15 +103,11 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	memory, err := a.openStore(o)
-	if err != nil {
-		return err
-	}
 	model, err := a.openProvider(o)
 	if err != nil {
 		return err
 	}
-	box, err := a.openSandbox(o)
+	memory, box, err := a.openStoreAndSandbox(o)
 	if err != nil {
 		return err
 	}

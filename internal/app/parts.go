@@ -1,12 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,6 +63,27 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 	return tracer, nil
 }
 
+// openStoreAndSandbox opens both at once: the one replays its journal, while the other starts processes and observes them.
+func (a *App) openStoreAndSandbox(o Options) (memory store.Store, box *sandbox.Pool, err error) {
+	client, err := a.openFetch(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	so := o.SandboxOptions()
+	so.Fetch = client
+	tighten(o.DataDir, a.log)
+	_ = os.MkdirAll(o.DataDir, 0o700) // for the runners' program; the store reports what is wrong with it
+	var boxErr error
+	var opened sync.WaitGroup
+	opened.Go(func() { box, boxErr = sandbox.New(so) })
+	memory, err = a.openStore(o)
+	opened.Wait()
+	if boxErr == nil {
+		a.onStop("the sandbox", func(context.Context) error { return box.Close() })
+	}
+	return memory, box, cmp.Or(err, boxErr)
+}
+
 func (a *App) openStore(o Options) (store.Store, error) {
 	so := disk.DefaultOptions()
 	if o.Now != nil {
@@ -73,7 +97,6 @@ func (a *App) openStore(o Options) (store.Store, error) {
 	if so.Interval > 0 {
 		a.log.Warn().Str("durability", o.Durability).Msg("replies do not wait for the disk: a power cut takes the calls of the last interval; adoptions and operations of people are always synced")
 	}
-	tighten(o.DataDir, a.log)
 	s, err := disk.Open(o.DataDir, so)
 	if errors.Is(err, store.ErrInUse) {
 		return nil, fmt.Errorf("the data directory %s is in use by another recurgentd; stop it, or name another --data-dir", o.DataDir)
@@ -95,21 +118,6 @@ func (a *App) openProvider(o Options) (provider.Provider, error) {
 	if c, ok := p.(io.Closer); ok {
 		a.onStop("the recording", func(context.Context) error { return c.Close() })
 	}
-	return p, nil
-}
-
-func (a *App) openSandbox(o Options) (*sandbox.Pool, error) {
-	client, err := a.openFetch(o)
-	if err != nil {
-		return nil, err
-	}
-	so := o.SandboxOptions()
-	so.Fetch = client
-	p, err := sandbox.New(so)
-	if err != nil {
-		return nil, err
-	}
-	a.onStop("the sandbox", func(context.Context) error { return p.Close() })
 	return p, nil
 }
 

@@ -29,7 +29,7 @@ type flusher struct {
 	exporting  int       // exports under way: the journal and the segments stay; guarded by mu, as all below
 	checkpoint uint64    // lsn of the last checkpoint
 	forced     bool      // the next checkpoint writes in any case
-	behind     bool      // the files lack entries that the journal had at the start; they are written first
+	behind     bool      // the files lack entries that the journal had at the start; the first round writes them, when the daemon is ready as a rule
 	last       time.Time // when the last checkpoint was
 }
 
@@ -39,9 +39,6 @@ func (f *flusher) run(ctx context.Context) {
 	if f.o.Flush < 0 {
 		<-ctx.Done()
 		return
-	}
-	if f.behind {
-		f.round(true)
 	}
 	tick := time.NewTicker(f.o.Flush)
 	defer tick.Stop()

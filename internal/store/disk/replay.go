@@ -115,22 +115,28 @@ func (r *replay) readDeletions(seg wal.Segment) error {
 // segment replays one segment. A damaged one is moved aside.
 func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 	var damage error
-	next, gaps, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
-		if lsn <= r.checkpoint.LSN {
-			return nil
-		}
-		e, err := decodeEntry(text)
+	apply := func(c *encoded) error {
+		e, err := c.entry, c.err
 		if err == nil {
-			e.lsn = lsn
 			e.namespace, err = r.namespace(e.name())
 		}
 		if err != nil {
-			damage = fmt.Errorf("entry %d: %w", lsn, err)
+			damage = fmt.Errorf("entry %d: %w", c.lsn, err)
 			return nil
 		}
 		r.entries++
 		return r.entry(e)
+	}
+	ahead := decoder{r: r, apply: apply}
+	next, gaps, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
+		if lsn <= r.checkpoint.LSN {
+			return nil
+		}
+		return ahead.add(lsn, text)
 	})
+	if err == nil {
+		err = ahead.flush()
+	}
 	if err != nil {
 		return next, err
 	}
@@ -246,16 +252,15 @@ func (r *replay) create(e *entry) error {
 	if p.isErased(e.Session) {
 		return nil // the file, if there is one, is of the earlier session of that id
 	}
-	data, err := e.namespace.files.ReadFile(sessionFile(e.Session))
-	if vfs.NotExist(err) {
-		return nil // whatever else its directory has, also a history, comes again
-	}
-	if err == nil && holdsSession(data, e.Session) { // its history is looked at when somebody asks for it
+	if e.stored { // its history is looked at when somebody asks for it
 		e.Create = nil
 		p.count++
 		return nil
 	}
-	_, err = p.get(e.Session)
+	if _, err := e.namespace.files.Stat(sessionFile(e.Session)); vfs.NotExist(err) {
+		return nil // whatever else its directory has, also a history, comes again
+	}
+	_, err := p.get(e.Session)
 	if err == nil {
 		e.Create = nil
 		p.count++
