@@ -83,6 +83,7 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 				return fmt.Sprintf("%s.%s is not available to programs. %s", pkg, name, symbolHint(p.Path)), DependencyPolicy
 			}
 		}
+		return c.pageHint(pkg), InvalidCode
 	}
 	if strings.Contains(e.Msg, "need type assertion") || strings.Contains(e.Msg, "of interface type any") || strings.Contains(e.Msg, "mismatched types any") ||
 		strings.Contains(e.Msg, "(type any is interface with no methods)") {

@@ -29,6 +29,7 @@ func TestHints(t *testing.T) {
 		{"goquery", program("github.com/PuerkitoBio/goquery", "", ""), DependencyPolicy, `Import "recurgent/html"`},
 		{"the parser of x/net", program("golang.org/x/net/html", "", ""), DependencyPolicy, `Import "recurgent/html"`},
 		{"a method of goquery that is missing", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); doc.AddSelection(doc)"), InvalidCode, "A Selection has All, Attr, AttrOr, Children"},
+		{"a function of goquery that is missing", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); _ = html.NodeName(doc)"), InvalidCode, "The package has CheckSelector, Document, EscapeString"},
 		{"a selector that is none", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); const s = \"td:\"; doc.Find(s + \"first\")"), InvalidCode, "Write a CSS selector"},
 		{"arithmetic on any", program("", "", "return call.Args[0] + 1, nil"), InvalidCode, "assert it first"},
 		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), InvalidCode, "assert it first"},

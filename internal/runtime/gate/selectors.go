@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -13,7 +14,7 @@ import (
 )
 
 // takeSelectors are the methods of html.Selection whose arguments are selectors.
-var takeSelectors = []string{"Find", "Filter", "Not", "Has", "Is", "Children", "Closest", "Next", "Prev", "NextAll", "NextUntil", "Siblings"}
+var takeSelectors = []string{"Find", "Filter", "Not", "Has", "Is", "Children", "Closest", "Next", "Prev", "NextAll", "NextUntil", "Siblings", "Parents"}
 
 // selectorPolicy refuses selectors that are written in the program and are none: at run time they would end the run.
 func (c *check) selectorPolicy() (refused *Refusal) {
@@ -46,6 +47,18 @@ func (c *check) selectorPolicy() (refused *Refusal) {
 		return true
 	})
 	return refused
+}
+
+// pageHint lists what the package has, for a name that it lacks.
+func (c *check) pageHint(pkg string) string {
+	for _, spec := range c.file.Imports {
+		if path, _ := strconv.Unquote(spec.Path.Value); path == allow.Page && c.importName(spec) == pkg {
+			if page, err := c.gate.lib.load(allow.Page); err == nil {
+				return "The package has " + strings.Join(page.Scope().Names(), ", ") + ", and methods of a Selection."
+			}
+		}
+	}
+	return ""
 }
 
 // selectionHint lists what a selection has, for a method that it lacks.

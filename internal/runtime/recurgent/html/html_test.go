@@ -64,6 +64,11 @@ func TestFind(t *testing.T) {
 		"next all":               {doc.Find("h2").First().NextAll("p").Length(), 3},
 		"siblings":               {doc.Find("li").First().Siblings().Texts(), []string{"2", "3"}},
 		"has":                    {doc.Find("tr").Has("a").Length(), 2},
+		"filter function":        {doc.Find("li").FilterFunction(func(i int, s *html.Selection) bool { return i > 0 && s.Text() != "2" }).Text(), "3"},
+		"contents":               {doc.Find("h1 + p").Contents().Eq(0).Name() + doc.Find("h1 + p").Contents().Eq(1).Name(), "#textb"},
+		"text of contents":       {doc.Find("h1 + p").Contents().First().Text(), "All"},
+		"parents":                {doc.Find("tr#a a").Parents("tr, table").Length(), 2},
+		"remove":                 {parse(t, "<p>a<sup>1</sup>b<sup>2</sup>").Find("sup").Remove().Length(), 2},
 		"not":                    {doc.Find("li").Not(".one").Text(), "2"},
 		"is":                     {doc.Find("li").Last().Is("ul > .last"), true},
 		"contains":               {doc.Find(`tr:contains("Fig") td:nth-child(2)`).Text(), "2.50"},
@@ -85,6 +90,11 @@ func TestFind(t *testing.T) {
 	})
 	if want := []string{"1", "2", "3", "1", "2"}; !slices.Equal(walked, want) {
 		t.Errorf("Each and EachWithBreak saw %v, want %v", walked, want)
+	}
+	page := parse(t, "<p>a<sup>1</sup>b<sup>2</sup>")
+	gone := page.Find("sup").Remove()
+	if got := page.Text() + gone.Remove().Text() + page.Find("sup").Text(); got != "ab1 2" {
+		t.Errorf("text %q after a removal", got)
 	}
 	inner, err := doc.Find("tr#b td").Html()
 	outer, err2 := doc.Find("li").Eq(1).OuterHtml()

@@ -44,6 +44,38 @@ func (s *Selection) Not(selector string) *Selection {
 	return s.only(func(n *html.Node) bool { return !m.matches(n) })
 }
 
+// FilterFunction returns the elements for which keep returns true.
+func (s *Selection) FilterFunction(keep func(i int, one *Selection) bool) *Selection {
+	i := -1
+	return s.only(func(n *html.Node) bool {
+		i++
+		return keep(i, s.with(n))
+	})
+}
+
+// Remove takes the elements out of the page, for all selections of it, and returns them.
+func (s *Selection) Remove() *Selection {
+	for _, n := range s.nodes {
+		if n.Parent != nil {
+			n.Parent.RemoveChild(n)
+		}
+	}
+	return s
+}
+
+// Contents returns the elements' children with the texts between them, whose Name is "#text".
+func (s *Selection) Contents() *Selection {
+	var out []*html.Node
+	for _, n := range s.nodes {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			if c.Type == html.ElementNode || c.Type == html.TextNode {
+				out = append(out, c)
+			}
+		}
+	}
+	return s.with(out...)
+}
+
 // Has returns the elements that have a descendant which matches the selector.
 func (s *Selection) Has(selector string) *Selection {
 	found := map[*html.Node]bool{}
@@ -82,6 +114,15 @@ func (s *Selection) Parent() *Selection {
 	return s.move(nil, func(n *html.Node, add func(*html.Node)) {
 		if n.Parent != nil {
 			add(n.Parent)
+		}
+	})
+}
+
+// Parents returns the elements above, the nearest first, those that match a selector if there is one.
+func (s *Selection) Parents(selector ...string) *Selection {
+	return s.move(selector, func(n *html.Node, add func(*html.Node)) {
+		for n = n.Parent; n != nil; n = n.Parent {
+			add(n)
 		}
 	})
 }

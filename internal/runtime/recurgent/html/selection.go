@@ -111,10 +111,13 @@ func (s *Selection) HasClass(class string) bool {
 	})
 }
 
-// Name returns the first element's name in lower case, such as "div".
+// Name returns the first element's name in lower case, such as "div"; "#text" for a text.
 func (s *Selection) Name() string {
-	if len(s.nodes) == 0 || s.nodes[0].Type != html.ElementNode {
+	switch {
+	case len(s.nodes) == 0 || s.nodes[0].Type == html.DocumentNode:
 		return ""
+	case s.nodes[0].Type == html.TextNode:
+		return "#text"
 	}
 	return s.nodes[0].Data
 }
