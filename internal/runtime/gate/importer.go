@@ -74,7 +74,7 @@ func unbundle(bundle string, parts int) (map[string]string, error) {
 }
 
 // whole are generic packages that are checked whole and shared by all checks, because packages refer to them: to cmp generic ones only, to iter those
-// with export data, too.
+// with export data, too. That holds what it needs of iter, which is enough for programs that import no generic package; see withIter.
 var whole = []string{"cmp", "iter"}
 
 // unit returns one of whole.
@@ -89,8 +89,18 @@ func (l *library) unit(path string) (Unit, error) {
 	return u, err
 }
 
-// refersToIter reports whether the export data may refer to package iter. Names stand there with their length before them.
-func refersToIter(data string) bool { return strings.Contains(data, "\x04iter") }
+// withIter returns a library with the whole package iter: the same one, or a new one if export data has been read that brought its own part of it.
+func (l *library) withIter() (*library, error) {
+	if _, ok := l.units["iter"]; !ok && l.decoded["iter"] != nil {
+		fresh, err := newLibrary()
+		if err != nil {
+			return nil, err
+		}
+		l = fresh
+	}
+	_, err := l.unit("iter")
+	return l, err
+}
 
 // decls returns the declarations of a generic package.
 func (l *library) decls(path string) []genericDecl {
@@ -130,11 +140,6 @@ func (l *library) load(path string) (*types.Package, error) {
 	data, ok := l.data[path]
 	if !ok {
 		return nil, fmt.Errorf("package %s is not available to programs", path)
-	}
-	if refersToIter(data) {
-		if _, err := l.unit("iter"); err != nil {
-			return nil, err
-		}
 	}
 	all, err := gcexportdata.Read(strings.NewReader(data), l.fset, l.decoded, allow.TruePath(path))
 	if err != nil {

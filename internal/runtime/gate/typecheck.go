@@ -20,6 +20,9 @@ import (
 // check type-checks the program against the packages that it imports.
 func (c *check) check() *Refusal {
 	c.local = map[string]Unit{}
+	if r := c.generics(); r != nil {
+		return r
+	}
 	c.typeCheck()
 	if len(c.errs) == 0 && len(c.unused) > 0 && len(c.info.Instances) > 0 {
 		// Any error, even of an unused variable, keeps go/types from looking for generic functions that instantiate
@@ -40,6 +43,22 @@ func (c *check) check() *Refusal {
 		return nil
 	}
 	return c.reorder()
+}
+
+// generics has a library that suits the program if it imports packages that are compiled from source.
+func (c *check) generics() *Refusal {
+	for _, spec := range c.file.Imports {
+		if path, _ := strconv.Unquote(spec.Path.Value); !c.gate.lib.allowed[path].Source {
+			continue
+		}
+		lib, err := c.gate.lib.withIter()
+		if err != nil {
+			return &Refusal{Type: InvalidCode, Message: err.Error()}
+		}
+		c.gate.lib = lib
+		break
+	}
+	return nil
 }
 
 // reorder rewrites the program in the compiler's order of evaluation. It comes after the other checks, whose messages refer to the original text.

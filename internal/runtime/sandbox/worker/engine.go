@@ -3,7 +3,9 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
+	_ "unsafe" // for go:linkname
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
@@ -37,8 +39,15 @@ type compiled interface {
 	Reads() rt.Reads
 }
 
+// noLines guards the table of lines that the reader of export data makes for positions, half a megabyte at a process's first package. The gate's data has
+// no positions.
+//
+//go:linkname noLines golang.org/x/tools/internal/gcimporter.fakeLinesOnce
+var noLines sync.Once
+
 // NewEngine returns the default engine, package gate and its interpreters, under one of the settings of report.Engines.
 func NewEngine(setting string) (Engine, error) {
+	noLines.Do(func() {})
 	g, err := gate.New(gate.Options{})
 	if err != nil {
 		return nil, err

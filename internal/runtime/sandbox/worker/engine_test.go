@@ -1,6 +1,33 @@
 package worker
 
-import "testing"
+import (
+	"os"
+	"runtime"
+	"testing"
+)
+
+// firstEngine is how many bytes the first engine of the process allocates.
+var firstEngine uint64
+
+func TestMain(m *testing.M) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := NewEngine("auto"); err != nil {
+		panic(err)
+	}
+	runtime.ReadMemStats(&after)
+	firstEngine = after.TotalAlloc - before.TotalAlloc
+	os.Exit(m.Run())
+}
+
+// A runner starts without the table of lines that the reader of export data makes elsewhere.
+func TestNoTableOfLines(t *testing.T) {
+	const table = 64 << 10 * 8
+	if firstEngine > table*3/4 {
+		t.Errorf("an engine takes %d bytes; the table alone takes %d", firstEngine, table)
+	}
+	t.Logf("%d bytes", firstEngine)
+}
 
 // Both engines pass the test; every setting runs it.
 func TestSelfTest(t *testing.T) {
