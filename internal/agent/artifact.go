@@ -91,6 +91,7 @@ type Artifact struct {
 	Correction *Correction `json:"correction,omitempty"` // nil: nothing was ever corrected
 	Failures   []Failure   `json:"failures,omitempty"`   // evidence for the next program, newest first, at most 3
 	Drifts     []Drift     `json:"drifts,omitempty"`     // sources that changed, newest first, at most 16
+	Manifest   *Manifest   `json:"effects,omitempty"`    // what its programs may reach; nil before the first ok call
 
 	Revision int64 `json:"revision"`
 }
@@ -152,6 +153,7 @@ type Generation struct {
 	Shapes   map[string]string `json:"shapes,omitempty"`   // of fetched bodies at the last ok run, by URL without query
 	Outlines map[string]string `json:"outlines,omitempty"` // the same in words, for models
 	Fixtures []Fixture         `json:"fixtures,omitempty"`
+	Effects  *Effects          `json:"effects,omitempty"` // what it did in ok calls; nil before the first one
 }
 
 // Unproven reports whether the generation never answered with a value.

@@ -47,6 +47,11 @@ type ArtifactChange struct {
 	// Interface is that of the generation which ResultOf names (the current one when empty), where it has none yet.
 	Interface *Interface `json:"interface,omitempty"`
 
+	// Effects are what the run that Result counts did, where its generation was not known to; nil: nothing new. Grow lets the manifest
+	// of the method take them in, too.
+	Effects *Effects `json:"effects,omitempty"`
+	Grow    bool     `json:"grow,omitempty"`
+
 	// What people say of answers, and what follows from it.
 	Examples    *[]Example  `json:"examples,omitempty"` // from now on, instead of all there were
 	Example     *Example    `json:"example,omitempty"`  // one more; it replaces one for the same input
@@ -57,17 +62,18 @@ type ArtifactChange struct {
 	Failure     *Failure    `json:"failure,omitempty"`
 
 	// Operations of people.
-	Quarantine      *string `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
-	Release         bool    `json:"release,omitempty"`
-	Pin             *bool   `json:"pin,omitempty"`
-	Approve         *bool   `json:"approve,omitempty"` // the generation that ApproveOf names, the current one when empty
-	ApproveOf       string  `json:"approve_of,omitempty"`
-	ForceRegenerate *string `json:"force_regenerate,omitempty"`
-	ResetMetrics    bool    `json:"reset_metrics,omitempty"`
-	ResetRepairs    bool    `json:"reset_repairs,omitempty"`
-	Current         string  `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
-	ForgetSession   string  `json:"forget_session,omitempty"` // drop what fixtures keep of that session
-	Revert          *Revert `json:"revert,omitempty"`         // undo an operation
+	Quarantine      *string   `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
+	Release         bool      `json:"release,omitempty"`
+	Pin             *bool     `json:"pin,omitempty"`
+	Approve         *bool     `json:"approve,omitempty"` // the generation that ApproveOf names, the current one when empty
+	ApproveOf       string    `json:"approve_of,omitempty"`
+	ForceRegenerate *string   `json:"force_regenerate,omitempty"`
+	ResetMetrics    bool      `json:"reset_metrics,omitempty"`
+	ResetRepairs    bool      `json:"reset_repairs,omitempty"`
+	Current         string    `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
+	ForgetSession   string    `json:"forget_session,omitempty"` // drop what fixtures keep of that session
+	Revert          *Revert   `json:"revert,omitempty"`         // undo an operation
+	Manifest        *Manifest `json:"manifest,omitempty"`       // from now on; its revision is counted here
 }
 
 // Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it
@@ -198,6 +204,13 @@ func (a *Artifact) operate(c ArtifactChange) {
 		a.CurrentID = c.Current
 		a.ForceRegenerate = ""
 	}
+	if c.Manifest != nil {
+		m := *c.Manifest
+		if m.Revision = 1; a.Manifest != nil {
+			m.Revision = a.Manifest.Revision + 1
+		}
+		a.Manifest = &m
+	}
 	if c.ResetMetrics {
 		a.resetMetrics()
 	}
@@ -241,8 +254,8 @@ func (a *Artifact) flatten() {
 	}
 }
 
-// Creates reports whether the change can be made where there is no artifact yet: it brings a program, or examples, which
-// may stand before the first program.
+// Creates reports whether the change can be made where there is no artifact yet: it brings a program, or examples, or a
+// manifest, which may stand before the first program.
 func (c *ArtifactChange) Creates() bool {
-	return c.Generation != nil || c.Example != nil || c.Examples != nil && len(*c.Examples) > 0
+	return c.Generation != nil || c.Manifest != nil || c.Example != nil || c.Examples != nil && len(*c.Examples) > 0
 }

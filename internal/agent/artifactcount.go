@@ -31,6 +31,9 @@ func (a *Artifact) count(c ArtifactChange) {
 	if c.Shapes != nil {
 		g.Shapes, g.Outlines = c.Shapes, c.Outlines
 	}
+	if c.Effects != nil {
+		a.record(g, c.Effects, c.Grow)
+	}
 }
 
 // tally counts a result on the artifact and on the generation that gave it.

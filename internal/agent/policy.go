@@ -18,6 +18,7 @@ type Policy struct {
 	FixturesEnabled     bool     `json:"fixtures_enabled"`  // proof before serving
 	Correction          string   `json:"correction"`        // when a wrong verdict has a correction forged: background, next_call, manual
 	DriftAfter          int      `json:"drift_after"`       // failures in a row after good fetches that count as drift, 1 to 20
+	Effects             string   `json:"effects"`           // what a method's manifest means to its programs: observe, enforce
 	PredictBudget       int      `json:"predict_budget"`    // questions to the model that one run of a program may ask, 0 to 64
 
 	MaxGenerationAttempts   int `json:"max_generation_attempts"` // payloads asked again, 1 to 10
@@ -140,7 +141,7 @@ type NativePolicy struct {
 // DefaultPolicy returns the policy of a new daemon.
 func DefaultPolicy() Policy {
 	return Policy{
-		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true, Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4,
+		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true, Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4, Effects: EffectsObserve,
 		MaxGenerationAttempts: 2, GuardrailRecoveryBudget: 1, ExecutionRepairBudget: 1, OutcomeRepairBudget: 1,
 		MaxRepairsBeforeRegen: 3, DelegationDepth: 8, NestedCallBudget: 64, KnownToolsPromptLimit: 12, HistoryPreviewLimit: 3,
 		Backoff:         BackoffPolicy{BaseSeconds: 30, MaxSeconds: 3600},
@@ -175,6 +176,9 @@ func (p Policy) Validate() error {
 	}
 	if !slices.Contains([]string{CorrectBackground, CorrectNextCall, CorrectManual}, p.Correction) {
 		return &PolicyError{"/correction", "must be background, next_call or manual"}
+	}
+	if !slices.Contains([]string{EffectsObserve, EffectsEnforce}, p.Effects) {
+		return &PolicyError{"/effects", "must be observe or enforce"}
 	}
 	if err := p.validateShares(); err != nil {
 		return err

@@ -28,6 +28,7 @@ type Standing struct {
 	LastFailureReason     string    `json:"last_failure_reason,omitempty"`
 	LastFailureClass      Class     `json:"last_failure_class,omitempty"`
 	Scorecard             Scorecard `json:"scorecard"`
+	Manifest              *Manifest `json:"effects,omitempty"`
 	Counters
 	Generation GenerationCounters `json:"generation"` // of the current one
 }
@@ -63,7 +64,7 @@ func (a *Artifact) Standing() *Standing {
 	s := &Standing{Role: a.Role, MethodName: a.MethodName, Revision: a.Revision, CurrentID: a.CurrentID, Sequence: a.Sequence, CodeChecksum: a.CodeChecksum,
 		LifecycleState: a.LifecycleState, Quarantined: a.Quarantined, QuarantineReason: a.QuarantineReason, Pinned: a.Pinned, Approved: a.Approved,
 		ForceRegenerate: a.ForceRegenerate, RepairCountSinceRegen: a.RepairCountSinceRegen, LastFailureReason: a.LastFailureReason,
-		LastFailureClass: a.LastFailureClass, Scorecard: a.Scorecard,
+		LastFailureClass: a.LastFailureClass, Scorecard: a.Scorecard, Manifest: a.Manifest,
 		Counters: Counters{a.SuccessCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount}}
 	for _, g := range a.Generations {
 		if g.Approved {
@@ -95,6 +96,8 @@ func (r *Revert) Hinders(a *Artifact) string {
 		return "it was approved again, or has another program, since"
 	case from.CurrentID != to.CurrentID && a.CurrentID != from.CurrentID:
 		return "another program, " + a.CurrentID + ", has come since"
+	case !reflect.DeepEqual(from.Manifest, to.Manifest) && !reflect.DeepEqual(a.Manifest, from.Manifest):
+		return "its effects manifest was changed again since"
 	case r.moves(a) && !slices.ContainsFunc(a.Held(), func(g *Generation) bool { return g.ID == to.CurrentID }):
 		return to.CurrentID + " is not kept any more"
 	}
@@ -120,6 +123,9 @@ func (a *Artifact) revert(r *Revert) {
 	}
 	if a.ForceRegenerate == from.ForceRegenerate {
 		a.ForceRegenerate = to.ForceRegenerate
+	}
+	if !reflect.DeepEqual(from.Manifest, to.Manifest) {
+		a.Manifest = to.Manifest
 	}
 	if from.RepairCountSinceRegen != to.RepairCountSinceRegen {
 		a.RepairCountSinceRegen = max(0, a.RepairCountSinceRegen+to.RepairCountSinceRegen-from.RepairCountSinceRegen)

@@ -1,0 +1,221 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Effects are what programs reach outside themselves, and what they make. Each list is sorted, without duplicates, and has at most
+// MaxEffects members.
+type Effects struct {
+	Hosts   []string `json:"hosts"`   // with the port where it is not the scheme's own: api.example.org, localhost:8080
+	Methods []string `json:"methods"` // of HTTP, upper case
+	Tools   []string `json:"tools"`   // role.method
+	Files   []string `json:"files"`   // media types of the files made
+}
+
+// MaxEffects bounds each list of Effects. A generation that does more is recorded up to there.
+const MaxEffects = 64
+
+// A Manifest says what the programs of a method may do under the policy effects: enforce. The first ok call of the method writes it. Under
+// observe it grows with what ok calls do, until a person approves one.
+type Manifest struct {
+	Effects
+	Revision   int64      `json:"revision"` // counts its changes
+	ApprovedBy string     `json:"approved_by,omitempty"`
+	ApprovedAt *time.Time `json:"approved_at,omitempty"`
+}
+
+// Values of Policy.Effects.
+const (
+	EffectsObserve = "observe" // reaching beyond the manifest is counted and logged
+	EffectsEnforce = "enforce" // it is denied
+)
+
+// anyEffect in a list of a manifest allows everything of the kind.
+const anyEffect = "*"
+
+// AllowsHost reports whether the manifest has the host, by its name, by *.domain or by *.
+func (m *Manifest) AllowsHost(host string) bool {
+	return slices.ContainsFunc(m.Hosts, func(h string) bool {
+		domain, wild := strings.CutPrefix(h, "*.")
+		return h == anyEffect || h == host || wild && strings.HasSuffix(host, "."+domain)
+	})
+}
+
+// AllowsMethod reports whether the manifest has the HTTP method.
+func (m *Manifest) AllowsMethod(method string) bool { return allows(m.Methods, method) }
+
+// AllowsTool reports whether the manifest has the tool's method.
+func (m *Manifest) AllowsTool(role, method string) bool { return allows(m.Tools, role+"."+method) }
+
+func allows(list []string, name string) bool {
+	return slices.Contains(list, name) || slices.Contains(list, anyEffect)
+}
+
+// Lacks returns what of the effects the manifest does not allow. What was made as files is no matter of it.
+func (m *Manifest) Lacks(e Effects) Effects {
+	var out Effects
+	for _, h := range e.Hosts {
+		if !m.AllowsHost(h) {
+			out.Hosts = append(out.Hosts, h)
+		}
+	}
+	for _, x := range e.Methods {
+		if !m.AllowsMethod(x) {
+			out.Methods = append(out.Methods, x)
+		}
+	}
+	for _, t := range e.Tools {
+		if !allows(m.Tools, t) {
+			out.Tools = append(out.Tools, t)
+		}
+	}
+	return out
+}
+
+// Empty reports whether nothing is reached and nothing made.
+func (e *Effects) Empty() bool {
+	return len(e.Hosts)+len(e.Methods)+len(e.Tools)+len(e.Files) == 0
+}
+
+// Covers reports whether all of o is among e.
+func (e *Effects) Covers(o *Effects) bool {
+	return covers(e.Hosts, o.Hosts) && covers(e.Methods, o.Methods) && covers(e.Tools, o.Tools) && covers(e.Files, o.Files)
+}
+
+func covers(all, some []string) bool {
+	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
+}
+
+// With returns the effects of both, each list cut to MaxEffects. Lists of the result are never nil.
+func (e *Effects) With(o *Effects) Effects {
+	return Effects{union(e.Hosts, o.Hosts), union(e.Methods, o.Methods), union(e.Tools, o.Tools), union(e.Files, o.Files)}
+}
+
+// union keeps what a has and adds of b what fits.
+func union(a, b []string) []string {
+	out := append(make([]string, 0, len(a)+len(b)), a...)
+	for _, s := range b {
+		if !slices.Contains(out, s) && len(out) < MaxEffects {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// httpMethods are those of programs' requests.
+var httpMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"}
+
+// CheckEffects returns an *InputError when a manifest of a person's cannot be meant, else the effects as they are stored.
+func CheckEffects(e Effects) (Effects, error) {
+	for i, m := range e.Methods {
+		e.Methods[i] = strings.ToUpper(m)
+	}
+	for i, h := range e.Hosts {
+		e.Hosts[i] = strings.TrimSuffix(strings.ToLower(h), ".")
+	}
+	for _, l := range []struct {
+		at, hint string
+		list     []string
+		good     func(string) bool
+	}{
+		{"/hosts", `such as "api.example.org", "localhost:8080", "*.example.org" or "*"`, e.Hosts, goodHost},
+		{"/methods", "one of " + strings.Join(httpMethods, ", ") + `, or "*"`, e.Methods, func(s string) bool { return slices.Contains(httpMethods, s) }},
+		{"/tools", `role.method, such as "tax.rate", or "*"`, e.Tools, goodTool},
+		{"/files", `a media type, such as "text/csv", or "*"`, e.Files, func(s string) bool { return len(s) <= 200 && strings.Contains(s, "/") }},
+	} {
+		if len(l.list) > MaxEffects {
+			return e, &InputError{Code: "invalid_effects", Pointer: l.at, Detail: fmt.Sprintf("%d entries, at most %d", len(l.list), MaxEffects), Hint: `["*"] allows everything`}
+		}
+		for i, s := range l.list {
+			if s != anyEffect && !l.good(s) {
+				return e, &InputError{Code: "invalid_effects", Pointer: fmt.Sprintf("%s/%d", l.at, i), Detail: fmt.Sprintf("%.80q is not allowed here", s), Hint: l.hint}
+			}
+		}
+	}
+	return (&Effects{}).With(&e), nil
+}
+
+func goodHost(h string) bool {
+	h = strings.TrimPrefix(h, "*.")
+	u, err := url.Parse("//" + h)
+	return err == nil && u.Host == h && u.Hostname() != "" && len(h) <= 300 && !strings.ContainsAny(h, "*@ ")
+}
+
+func goodTool(t string) bool {
+	return len(t) <= 500 && strings.Contains(strings.Trim(t, "."), ".")
+}
+
+// record adds what an ok run of the generation was seen to do for the first time. The manifest of the method begins with it, and grows by
+// it where the policy only observes and no person has approved one.
+func (a *Artifact) record(g *Generation, did *Effects, grow bool) {
+	known := g.Effects
+	if known == nil {
+		known = &Effects{}
+	}
+	all := known.With(did)
+	g.Effects = &all
+	switch m := a.Manifest; {
+	case m == nil:
+		a.Manifest = &Manifest{Effects: all, Revision: 1}
+	case grow && m.ApprovedBy == "" && !m.Covers(&all):
+		a.Manifest = &Manifest{Effects: m.With(&all), Revision: m.Revision + 1}
+	}
+}
+
+// NamedHosts returns the hosts of the addresses that stand in the program's text, whether it has run or not: at most MaxEffects, sorted.
+// An address that is put together at run time is not among them.
+func (g *Generation) NamedHosts() []string {
+	var facts struct {
+		Literals []string `json:"literals"`
+	}
+	if json.Unmarshal(g.Facts, &facts) != nil {
+		return nil
+	}
+	var hosts []string
+	for _, l := range facts.Literals {
+		var address string
+		if json.Unmarshal([]byte(l), &address) != nil || !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://") {
+			continue
+		}
+		if u, err := url.Parse(address); err == nil && goodHost(u.Host) && !strings.ContainsAny(u.Host, "%{}") {
+			hosts = append(hosts, HostOf(u))
+		}
+	}
+	return union(nil, hosts)
+}
+
+// HostOf returns the host of an address as Effects have it.
+func HostOf(u *url.URL) string {
+	host, port := strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), u.Port()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port == "" || port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
+		return host
+	}
+	return host + ":" + port
+}
+
+// reaches are the hosts that the generation has reached or names.
+func (g *Generation) reaches() []string {
+	if g.Effects == nil {
+		return g.NamedHosts()
+	}
+	return union(g.Effects.Hosts, g.NamedHosts())
+}
+
+// NewHosts returns the hosts that the generation reaches, or names in its text, and its parent does not; none without a kept parent.
+func (a *Artifact) NewHosts(g *Generation) []string {
+	if g.ParentID == nil || a.Find(*g.ParentID) == nil {
+		return nil
+	}
+	before := a.Find(*g.ParentID).reaches()
+	return slices.DeleteFunc(g.reaches(), func(h string) bool { return slices.Contains(before, h) })
+}
