@@ -28,6 +28,7 @@ const (
 	ErrResourceExhausted      = "resource_exhausted"
 	ErrRunnerCrash            = "runner_crash"
 	ErrDenied                 = "denied"
+	ErrUnknownOutcome         = "unknown_outcome"
 	ErrContractViolation      = "contract_violation"
 	ErrLowUtility             = "low_utility"
 	ErrWrongToolBoundary      = "wrong_tool_boundary"
@@ -46,7 +47,7 @@ const (
 // ErrorTypes lists the runtime's error types.
 func ErrorTypes() []string {
 	return []string{ErrProvider, ErrInvalidCode, ErrExecution, ErrTool, ErrInvalidInput, ErrTimeout, ErrCanceled,
-		ErrBudgetExceeded, ErrResourceExhausted, ErrRunnerCrash, ErrDenied, ErrContractViolation, ErrLowUtility,
+		ErrBudgetExceeded, ErrResourceExhausted, ErrRunnerCrash, ErrDenied, ErrUnknownOutcome, ErrContractViolation, ErrLowUtility,
 		ErrWrongToolBoundary, ErrUnsupportedCapability, ErrParseFailed, ErrNonSerializable, ErrDependencyPolicy,
 		ErrToolRegistry, ErrGuardrailExhausted, ErrOutcomeRepairExhausted, ErrInvalidHistoryValue, ErrInvalidHistoryElement, ErrFileNotFound}
 }

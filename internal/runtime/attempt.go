@@ -56,8 +56,9 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		Args: args, Kwargs: kwargs, Context: s.contextFor(ctx, g, h), InputHistory: s.inputHistory,
 		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout,
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
-		Native: native.Executable(),
+		Native: native.Executable(), Writes: &s.tree.writes,
 	}
+	s.tree.writes.Return(s.begins)
 	a.result = s.r.box.Run(ctx, q, h)
 	s.slept.Add(int64(a.result.Effects.Slept))
 	if native != nil {

@@ -27,6 +27,9 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 		h.excuse(done.outcome.ErrorType, class)
 	}
 	o = n.commitNested(done)
+	if !o.OK() {
+		n.tree.writes.Return(n.begins) // a second try of the program is the same call again
+	}
 	h.call.weakBelow.Add(n.weakBelow.Load())
 	if done.weak {
 		h.call.weakBelow.Add(1)
@@ -73,7 +76,7 @@ func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.R
 	c := h.call
 	n := &opened{r: c.r, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
 		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree}
+		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place()}
 	n.init()
 	return n
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -54,6 +55,7 @@ type opened struct {
 	masked       bool // something was masked: the call cannot be replayed and makes no fixture
 
 	tree      *tree
+	begins    fetch.Place  // of the tree's ledger: where the call's programs begin
 	slept     atomic.Int64 // by its programs, in nanoseconds
 	weakBelow atomic.Int32 // weak successes among the calls below it
 	deadline  time.Time    // of the whole call; zero for none
@@ -70,6 +72,7 @@ type tree struct {
 	made    atomic.Int32 // nested calls
 	refused atomic.Bool  // one refusal is on record
 	usage   agent.Usage  // of the nested calls; written by the goroutine that runs the tree
+	writes  fetch.Ledger // of all of them; used by that goroutine
 }
 
 // open checks the request and registers the call as running. A request whose idempotency key was answered before returns
@@ -145,6 +148,10 @@ func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 	}
 	if c.owner == "" {
 		c.owner = "local"
+	}
+	c.tree.writes.Call = c.id
+	if q.IdempotencyKey != "" { // a client that repeats its call after a crash of the daemon means the same writes
+		c.tree.writes.Call = "key " + q.IdempotencyKey + " " + q.BodyHash
 	}
 	c.init()
 	return c

@@ -9,10 +9,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -80,11 +82,22 @@ func (a *Answer) Release() {
 	}
 }
 
-// Do performs the request, and performs it again where it was answered 429 or 503 and the program asks for that.
+// Do performs the request, and performs it again where it was answered 429 or 503 and the program asks for that. A writing one goes
+// through the caller's ledger.
 func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer {
+	if Writes(q.Method) {
+		return who.Writes.do(&q, func(key string) Answer { return c.do(ctx, who, q, key) })
+	}
+	return c.do(ctx, who, q, "")
+}
+
+// do performs the request until it need not be sent again. A write has the idempotency key.
+func (c *Client) do(ctx context.Context, who Caller, q recurgent.Request, key string) Answer {
+	sent := false
 	for retries := 0; ; retries++ {
-		a := c.once(ctx, who, q)
-		a.Note.Retries = retries
+		a := c.once(ctx, who, q, key)
+		sent = sent || a.Note.Sent
+		a.Note.Retries, a.Note.Sent = retries, sent
 		wait, again := c.retry(&a, who, q, retries)
 		if !again || c.sleep(ctx, wait) != nil {
 			return a
@@ -94,10 +107,10 @@ func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer
 }
 
 // once performs the request.
-func (c *Client) once(ctx context.Context, who Caller, q recurgent.Request) Answer {
+func (c *Client) once(ctx context.Context, who Caller, q recurgent.Request, key string) Answer {
 	a := Answer{Note: Note{Asked: SafeURL(q.URL), Mode: ModeLive}, large: &hold{places: c.large}}
 	a.Note.URL = a.Note.Asked
-	response, err := c.attempt(ctx, who, q, &a)
+	response, err := c.attempt(ctx, q, &hops{client: c, who: who, body: q.Body, key: key, note: &a.Note}, &a)
 	a.Note.FetchedAt = c.now().UTC().Format(time.RFC3339Nano)
 	if err != nil {
 		r := refusalOf(err)
@@ -111,8 +124,7 @@ func (c *Client) once(ctx context.Context, who Caller, q recurgent.Request) Answ
 	return a
 }
 
-func (c *Client) attempt(ctx context.Context, who Caller, q recurgent.Request, a *Answer) (*recurgent.Response, error) {
-	h := hops{client: c, who: who, body: q.Body}
+func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *Answer) (*recurgent.Response, error) {
 	var err error
 	if h.method, h.header, err = checkRequest(&q); err != nil {
 		return nil, err
@@ -149,6 +161,8 @@ func (c *Client) attempt(ctx context.Context, who Caller, q recurgent.Request, a
 type hops struct {
 	client *Client
 	who    Caller
+	key    string // idempotency key of a write
+	note   *Note
 
 	method, body string
 	header       http.Header
@@ -199,6 +213,9 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 	if c := h.client.opts.Connector; c != nil {
 		h.connection = c.Connect(h.who, h.method, h.at)
 	}
+	if err := h.allowed(); err != nil {
+		return nil, err
+	}
 	for again := false; ; again = true {
 		answer, err := h.sendOnce(ctx)
 		if err != nil || answer.StatusCode != http.StatusUnauthorized || h.connection == nil {
@@ -223,13 +240,23 @@ func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
 		return nil, Deny("the request is malformed")
 	}
 	request.Header = h.header.Clone()
+	if name := h.idempotencyHeader(); name != "" {
+		request.Header.Set(name, h.key)
+	}
 	if h.connection != nil {
 		h.used = append(h.used, h.connection)
 		if err := h.connection.Sign(ctx, request); err != nil {
 			return nil, err
 		}
 	}
-	return h.client.transport.RoundTrip(request)
+	if Writes(h.method) {
+		request = request.WithContext(httptrace.WithClientTrace(ctx, h.traced()))
+	}
+	answer, err := h.client.transport.RoundTrip(request)
+	if err == nil {
+		h.note.Reached = append(h.note.Reached, Reached{h.method, agent.HostOf(h.at)})
+	}
+	return answer, err
 }
 
 // redirect prepares the next hop.

@@ -32,9 +32,11 @@ type Connection interface {
 	IdempotencyHeader() string
 }
 
-// A Caller is whose program asks for a fetch.
+// A Caller is whose program asks for a fetch, and what it may do.
 type Caller struct {
 	Owner, Role, Method, CallID string
 
-	End time.Time // of the call: a retry that could not begin before it is not waited for; zero for none
+	End    time.Time // of the call: a retry that could not begin before it is not waited for; zero for none
+	Guard  Guard     // nil: the policy alone decides
+	Writes *Ledger   // of the client's call; nil: nothing may be written
 }

@@ -19,6 +19,11 @@ type Note struct {
 
 	Asked string `json:"-"` // the URL that the program asked for, where redirects led to another one
 
+	Reached []Reached `json:"-"` // what answered, hop by hop
+	Write   bool      `json:"-"` // the program asked for a writing request
+	Sent    bool      `json:"-"` // it left the daemon, of a write only
+	Missing *Approval `json:"-"` // it was denied for want of a person's approval
+
 	// Evidence for the model, never sent anywhere else.
 	Outline     string `json:"-"` // the shape in words
 	ContentType string `json:"-"`

@@ -42,6 +42,8 @@ type Request struct {
 	Seed         uint64                     // of the program's randomness
 	Timeout      time.Duration              // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
 	NoFetch      bool                       // fetches are denied
+	Guard        fetch.Guard                // what else the run may not reach; nil: nothing else
+	Writes       *fetch.Ledger              // of the client's call; nil: the run may not write
 	Sleep        time.Duration              // how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
 	End          time.Time                  // of the whole call: a sleep beyond it ends the run at once; zero for none
 	Recorded     json.RawMessage            // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones

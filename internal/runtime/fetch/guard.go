@@ -1,0 +1,57 @@
+package fetch
+
+import (
+	"net/http/httptrace"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// A Guard decides what a run may reach beyond what the daemon's policy says. It is asked before each request of a fetch, redirects included.
+type Guard interface {
+	// Permit returns nil, or why the program may not send a request of that method to that host (as agent.HostOf has it), and the request
+	// by which a person can allow it.
+	Permit(method, host string) *Approval
+}
+
+// An Approval is what a person has to allow before a request can be sent.
+type Approval struct {
+	Message string         // for the program and its caller
+	Request string         // the request by which a person allows it
+	Details map[string]any // of what was asked for; may be nil
+}
+
+// A Reached is one request of a fetch that was answered.
+type Reached struct{ Method, Host string }
+
+// allowed returns a *Refusal for a hop that the run's guard or a missing grant forbids.
+func (h *hops) allowed() error {
+	host := agent.HostOf(h.at)
+	var missing *Approval
+	if h.who.Guard != nil {
+		missing = h.who.Guard.Permit(h.method, host)
+	}
+	if missing == nil && Writes(h.method) && (h.connection == nil || !h.connection.Grants(h.method)) {
+		missing = &Approval{Message: h.method + " to " + host + " needs a connection that grants " + h.method + " there to the role " + h.who.Role +
+			". A person can make one or widen one: recurgentd connections set, or PUT /v1/connections/{name}.",
+			Request: "PUT /v1/connections/{name}", Details: map[string]any{"host": host, "method": h.method, "role": h.who.Role}}
+	}
+	if missing == nil {
+		return nil
+	}
+	h.note.Missing = missing
+	return Deny("%s", missing.Message)
+}
+
+// traced notes that a writing request has left: from a connection on, the host may have got it.
+func (h *hops) traced() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { h.note.Sent = true }}
+}
+
+// key returns the header that makes the hop's write recognisable, "" where the connection asks for none.
+func (h *hops) idempotencyHeader() string {
+	if h.connection == nil || !Writes(h.method) || h.key == "" {
+		return ""
+	}
+	return strings.TrimSpace(h.connection.IdempotencyHeader())
+}
