@@ -147,6 +147,8 @@ type LogEntry struct {
 
 	Verdict string `json:"verdict,omitempty"` // what a person said of the answer, right or wrong; put in when the entry is read
 
+	BeyondManifest *Effects `json:"beyond_manifest,omitempty"` // what its programs reached, or were denied, that the manifest of the method lacks
+
 	Usage            Usage           `json:"usage"`
 	SandboxLevel     string          `json:"sandbox_level"`
 	Replayable       bool            `json:"replayable"`

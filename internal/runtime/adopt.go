@@ -50,7 +50,8 @@ func (rec *recovery) held() bool {
 // artifact or the attempt shows nothing of its worth.
 func (rec *recovery) adoptOrDrop(cand *candidate, j judged) agent.Outcome {
 	proven := len(cand.proof.kept) > 0
-	worth := j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
+	waits := j.unallowed && cand.predecessor == nil // it is as good as any: a person has to allow what it needs
+	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	if worth && !rec.held() {
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
 	}
@@ -117,6 +118,10 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines}
 	if a.outcome.OK() {
 		change.Fixture, change.Answered = a.fixture(&a.adopting.candidate.generation, *j), a.answeredInput(*j)
+		if j.outcome.OK() {
+			change.Effects = j.firstSeen(nil)
+		}
+		change.Grow = a.policy.Effects == agent.EffectsObserve
 	} else {
 		change.ErrorType, change.Reason = a.outcome.ErrorType, Clip(a.outcome.ErrorMessage, 400)
 	}

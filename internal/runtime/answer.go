@@ -33,8 +33,9 @@ type answered struct {
 	stages    telemetry.Stages
 	leaves    []func() // flights to leave after the commit
 
-	adaptive bool     // the stored program failed because an external response changed shape
-	drifted  []string // the sources that changed
+	beyond   *agent.Effects // what its programs reached, or tried to, beyond the manifest; nil for nothing
+	adaptive bool           // the stored program failed because an external response changed shape
+	drifted  []string       // the sources that changed
 }
 
 // A trail is what was tried for a call.

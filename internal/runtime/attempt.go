@@ -29,6 +29,8 @@ type attempted struct {
 	warnings []string
 	takes    *agent.Interface // what the program reads; nil where that is not known
 	unknown  []string         // keywords of the call that it does not read
+	tools    []string         // role.method of the nested calls
+	guard    *manifestGuard   // nil: nothing was enforced
 
 	args   []json.RawMessage // in the form in which the program read them, where that is another than the caller's
 	kwargs json.RawMessage
@@ -43,7 +45,7 @@ const maxSleep = 30 * time.Second
 
 // run runs the generation, a stored one or a candidate's, for the call.
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation) attempted {
-	h := &host{call: s.opened, attempt: attemptID}
+	h := &host{call: s.opened, attempt: attemptID, guard: s.guard()}
 	a := attempted{id: attemptID, program: g}
 	args, kwargs := g.Interface.Arrange(s.args, s.kwargs)
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
@@ -56,7 +58,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		Args: args, Kwargs: kwargs, Context: s.contextFor(ctx, g, h), InputHistory: s.inputHistory,
 		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout,
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
-		Native: native.Executable(), Writes: &s.tree.writes,
+		Native: native.Executable(), Guard: h.guard.ofFetch(), Writes: &s.tree.writes,
 	}
 	s.tree.writes.Return(s.begins)
 	a.result = s.r.box.Run(ctx, q, h)
@@ -70,7 +72,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	a.takes = interfaceOf(g, a.result.Facts)
 	s.drafts = append(s.drafts, h.drafts...)
 	a.result.Context = withoutHistory(a.result.Context)
-	a.nested, a.failed, a.warnings = h.shapes, h.failed, h.warnings
+	a.nested, a.failed, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.warnings, h.tools, h.guard
 	a.predicted, a.modelFailed, a.overasked = h.predicted, h.modelFailed, h.overasked
 	return a
 }

@@ -29,6 +29,7 @@ type backoff struct {
 	message   string // of the last failure; never shown to callers, since it may contain another caller's text
 
 	candidate *candidate // gave only an honest error, and runs until the delay is over; nil if there is none
+	waits     bool       // the candidate needs a person's approval: it runs, and nothing is forged, until it serves or a person operates on the method
 }
 
 // maxBackoffs bounds the remembered methods; beyond it those whose delay is over are dropped. maxHeld bounds the held
@@ -48,19 +49,19 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 	}
 	if len(b.all) >= maxBackoffs {
 		for old, f := range b.all {
-			if now.After(f.until) {
+			if !f.delays(now) {
 				delete(b.all, old)
 			}
 		}
 	}
 	f := b.all[k]
-	if now.Before(f.until) && (f.candidate == nil || f.candidate == cand) {
+	if f.delays(now) && (f.candidate == nil || f.candidate == cand) {
 		return f.until
 	}
 	if cand != nil && b.holding(now) >= maxHeld {
 		return now // no room to hold it: each call forges, rather than get the error of another input
 	}
-	f.candidate = cand
+	f.candidate, f.waits = cand, cand != nil && cand.unallowed.Load()
 	f.until, f.errorType, f.message = now.Add(delayOf(f.failures, p)), o.ErrorType, o.ErrorMessage
 	f.failures++
 	if len(b.all) < maxBackoffs || f.failures > 1 {
@@ -96,7 +97,7 @@ func (b *backoffs) holding(now time.Time) (n int) {
 	for k, f := range b.all {
 		switch {
 		case f.candidate == nil:
-		case now.Before(f.until):
+		case f.delays(now):
 			n++
 		default:
 			f.candidate = nil
@@ -125,8 +126,11 @@ func (b *backoffs) waiting(k backoffKey, now time.Time) (backoff, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f, known := b.all[k]
-	return f, known && now.Before(f.until)
+	return f, known && f.delays(now)
 }
+
+// delays reports whether the delay is not over yet.
+func (f *backoff) delays(now time.Time) bool { return f.waits || now.Before(f.until) }
 
 // last returns the last failure, whether its delay is over or not.
 func (b *backoffs) last(k backoffKey) (backoff, bool) {

@@ -216,6 +216,9 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		}
 		broken := rec.prove(ctx, cand, false, true)
 		if broken == nil {
+			broken = rec.namesUnapproved(&cand.generation)
+		}
+		if broken == nil {
 			rec.repairEnded(true)
 			cand.generation.ForgeUsage = rec.trail.usage
 			return cand, nil

@@ -29,7 +29,7 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	a = &judged{attempted: attempted{id: d.id, program: g}, stage: stageProof}
 	a.result = c.r.box.Run(ctx, q, h)
 	discard(h.drafts)
-	a.denied = h.refused
+	a.denied, a.guard = h.refused, h.guard
 	switch res := a.result; {
 	case ctx.Err() != nil && res.Value == nil:
 		a.outcome, a.class = interrupt.Outcome(ctx)
@@ -43,6 +43,9 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 		a.outcome.Authored = true
 	default:
 		a.outcome, a.class = agent.Outcome{Status: agent.StatusOK, Value: res.Value}, agent.ClassOK
+	}
+	if missing := a.missing(); missing != nil && !a.outcome.OK() && a.class != agent.ClassNone {
+		a.unapproved(missing)
 	}
 	return a, true
 }
@@ -59,11 +62,11 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		memory = given.Context
 	}
 	args, kwargs := g.Interface.Arrange(d.args, d.kwargs)
-	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied}
+	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied, guard: c.guard()}
 	return sandbox.Request{
 		Program: programOf(g), Owner: c.owner, Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
 		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
-		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied,
+		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Guard: h.guard.ofFetch(),
 	}, h, true
 }
 

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -16,6 +17,8 @@ type candidate struct {
 	leader      string          // the call that asked for it
 	existing    *agent.Artifact // instead of all this, when another call had stored one meanwhile
 	proof       proof
+
+	unallowed atomic.Bool // a run failed for want of a person's approval
 
 	mu      sync.Mutex
 	adopted string      // the ID of the generation it became; guarded by mu

@@ -28,10 +28,10 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 
 // updateBackoff records how forging ended. A success clears earlier failures, a failure delays the next attempt. A candidate
 // that only gave an honest error is neither: it is held, not adopted, and runs in the calls of the delay. The first call that
-// it answers with a value adopts it.
+// it answers with a value adopts it. One that needs a person's approval is held until it has it.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
-	honest := rec.fresh != nil && rec.class == agent.ClassAuthored
+	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
 	switch {
 	case rec.alone(), rec.policy.ForceGeneration, rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
@@ -39,6 +39,9 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	case !forged || o.OK():
 	case honest && rec.adopting == nil && rec.fresh.generation.Cacheable:
 		rec.fresh.charge(rec.trail.usage)
+		if rec.last.unallowed {
+			rec.fresh.unallowed.Store(true)
+		}
 		rec.forgeFailed(o, rec.fresh)
 	case honest && rec.fresh.predecessor == nil && rec.adopting == nil: // the program cannot answer other inputs, so each call forges
 	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:

@@ -37,6 +37,9 @@ type host struct {
 	delegated map[string]*agent.Contract // by role
 	warnings  []string
 
+	tools []string       // role.method of the calls that were made, each once
+	guard *manifestGuard // of the run; nil: nothing is enforced
+
 	modelFailed bool // the model gave no answer, or none that fits
 	asked       int  // questions to the model
 	overasked   bool // one was refused: too many, or too large
@@ -55,6 +58,13 @@ func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
 func (h *host) Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
 	if h.recorded {
 		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
+	}
+	if missing := h.guard.permitTool(role, method); missing != nil {
+		h.refused = true
+		return agent.Failed(agent.ErrDenied, missing.Message)
+	}
+	if name := role + "." + method; !slices.Contains(h.tools, name) && len(h.tools) < agent.MaxEffects {
+		h.tools = append(h.tools, name)
 	}
 	if h.dry {
 		return h.dryCall(ctx, role, method, args, kwargs)

@@ -26,6 +26,7 @@ type judged struct {
 	hint      string              // a correction for the model
 	drifting  bool                // it may come of a source that changed
 	denied    bool                // of a dry run: a nested call was denied
+	unallowed bool                // it failed for want of a person's approval
 	passedOn  bool                // the program returned the failure of a nested call for which it is not to blame
 }
 
@@ -64,6 +65,10 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	s.explain(&j)
 	if j.outcome.OK() {
 		j.class, j.shapes, j.outlines = agent.ClassOK, shapesOf(res.Effects.Fetches, a.nested), outlinesOf(res.Effects.Fetches)
+		return j
+	}
+	if missing := a.missing(); missing != nil && !e.Interrupted {
+		j.unapproved(missing)
 		return j
 	}
 	e.ErrorType = j.outcome.ErrorType

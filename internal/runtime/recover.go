@@ -75,8 +75,8 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	}
 	j := rec.try(ctx, g)
 	rec.count(g, j)
-	if rec.adopting == nil && rec.class == agent.ClassAuthored && !j.outcome.OK() {
-		return o // the error of the candidate is as honest as any; where the old program has a value, the new one is no better
+	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.unallowed) && !j.outcome.OK() {
+		return o // the error of the candidate is as honest as any, or says what a person can do; where the old program has a value, the new one is no better
 	}
 	rec.ran(agent.SourcePersisted, g, j)
 	if !j.served() {
@@ -101,6 +101,7 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation) judged {
 	ended := rec.r.o.Now()
 	rec.stages.Judge += ended.Sub(began)
 	rec.traceAttempt(&a, began, ended)
+	rec.noteReach(&j)
 	return j
 }
 
@@ -177,6 +178,7 @@ func (rec *recovery) count(g *agent.Generation, j judged) {
 	if j.outcome.OK() {
 		change.Answered = rec.answeredInput(j)
 		change.Fixture = rec.fixture(g, j)
+		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.policy.Effects == agent.EffectsObserve
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
 			change.Shapes, change.Outlines = j.shapes, j.outlines
 		}

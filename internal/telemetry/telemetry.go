@@ -43,6 +43,7 @@ type Metrics struct {
 
 	engineRuns    set
 	native        nativeMetrics
+	effects       effectMetrics
 	repairs       set
 	regenerations prometheus.Counter
 	guardrails    set
@@ -119,7 +120,7 @@ func (m *Metrics) newCalls(f factory) {
 		m.stages[i] = stages.WithLabelValues(stage).(prometheus.Histogram)
 	}
 	m.engineRuns = f.set("recurgent_engine_runs_total", "Runs of programs for calls, by the engine that ran them.", "engine", engines)
-	m.native = newNative(f)
+	m.native, m.effects = newNative(f), newEffects(f)
 	m.depth = f.histogram("recurgent_call_depth", "Delegation depth of calls; 0 is a client's.", []float64{0, 1, 2, 3, 4, 6, 8})
 	m.errors = f.set("recurgent_call_errors_total", "Error outcomes by type; types that only programs use are other.", "error_type", append(agent.ErrorTypes(), other))
 }

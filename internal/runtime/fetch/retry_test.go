@@ -81,7 +81,7 @@ func TestRetry(t *testing.T) {
 			o.Connector = &fakeConnection{host: strings.TrimPrefix(server.URL, "http://"), methods: []string{"GET", "POST", "PUT"}}
 			client := clientWith(t, o, strings.TrimPrefix(server.URL, "http://"))
 			waits := clocked(client)
-			var who Caller
+			who := Caller{Writes: &Ledger{}}
 			if c.end > 0 {
 				who.End = client.now().Add(c.end)
 			}
