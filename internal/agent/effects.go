@@ -131,11 +131,11 @@ func CheckEffects(e Effects) (Effects, error) {
 		{"/files", `a media type, such as "text/csv", or "*"`, e.Files, func(s string) bool { return len(s) <= 200 && strings.Contains(s, "/") }},
 	} {
 		if len(l.list) > MaxEffects {
-			return e, &InputError{Code: "invalid_effects", Pointer: l.at, Detail: fmt.Sprintf("%d entries, at most %d", len(l.list), MaxEffects), Hint: `["*"] allows everything`}
+			return e, &InputError{Code: "validation_failed", Pointer: l.at, Detail: fmt.Sprintf("%d entries, at most %d", len(l.list), MaxEffects), Hint: `["*"] allows everything`}
 		}
 		for i, s := range l.list {
 			if s != anyEffect && !l.good(s) {
-				return e, &InputError{Code: "invalid_effects", Pointer: fmt.Sprintf("%s/%d", l.at, i), Detail: fmt.Sprintf("%.80q is not allowed here", s), Hint: l.hint}
+				return e, &InputError{Code: "validation_failed", Pointer: fmt.Sprintf("%s/%d", l.at, i), Detail: fmt.Sprintf("%.80q is not allowed here", s), Hint: l.hint}
 			}
 		}
 	}

@@ -267,6 +267,8 @@ func (s *server) router() *chi.Mux {
 	add("POST", "/v1/tools/{role}/methods/{method}/examples/{id}/accept", s.decideExample(true), optionalBody)
 	add("POST", "/v1/tools/{role}/methods/{method}/examples/{id}/reject", s.decideExample(false), optionalBody)
 	add("POST", "/v1/tools/{role}/methods/{method}/try", s.try, jsonBody)
+	add("GET", "/v1/tools/{role}/methods/{method}/effects", s.getEffects)
+	add("PUT", "/v1/tools/{role}/methods/{method}/effects", s.putEffects, jsonBody)
 
 	add("GET", "/v1/maintenance/stale", s.getStale)
 	add("POST", "/v1/maintenance/prune", s.prune, jsonBody)

@@ -80,14 +80,15 @@ type generationView struct {
 	*agent.Generation
 	Fixtures     *struct{} `json:"fixtures,omitempty"` // hides the generation's own
 	FixtureCount int       `json:"fixture_count"`
-	Answered     *struct{} `json:"answered,omitempty"` // hides hashes of inputs
-	Outlines     *struct{} `json:"outlines,omitempty"` // and what is for models only
+	NewHosts     []string  `json:"new_hosts,omitempty"` // that its parent neither reached nor names
+	Answered     *struct{} `json:"answered,omitempty"`  // hides hashes of inputs
+	Outlines     *struct{} `json:"outlines,omitempty"`  // and what is for models only
 }
 
 func generationViews(a *agent.Artifact) []generationView {
 	views := make([]generationView, len(a.Generations))
 	for i, g := range a.Generations {
-		views[i] = generationView{Generation: g, FixtureCount: len(g.Fixtures)}
+		views[i] = generationView{Generation: g, FixtureCount: len(g.Fixtures), NewHosts: a.NewHosts(g)}
 	}
 	return views
 }

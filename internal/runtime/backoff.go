@@ -49,7 +49,7 @@ func (b *backoffs) failed(k backoffKey, o agent.Outcome, cand *candidate, now ti
 	}
 	if len(b.all) >= maxBackoffs {
 		for old, f := range b.all {
-			if !f.delays(now) {
+			if now.After(f.until) && !f.waits {
 				delete(b.all, old)
 			}
 		}

@@ -21,6 +21,7 @@ const (
 	opToolArchive = "tool.archive"
 	opArchive     = "artifact.archive"
 	opPut         = "artifact.put"
+	opEffects     = "artifact.effects"
 	opUndo        = "artifact.undo" // of any operation on one artifact
 	opPrune       = "maintenance.prune"
 	opRestore     = "maintenance.restore"

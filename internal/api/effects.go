@@ -1,0 +1,91 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Effects is what the interface asks of what programs may reach.
+type Effects interface {
+	Effects(ctx context.Context, role, method string) (operator.MethodEffects, error)
+	PutEffects(ctx context.Context, q operator.EffectsPut) (operator.MethodEffects, error)
+}
+
+func (s *server) getEffects(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	v, err := s.run.Effects(r.Context(), role, method)
+	if err != nil {
+		return noArtifact(err, role, method)
+	}
+	return s.sendRevision(w, http.StatusOK, v.Revision, v)
+}
+
+func (s *server) putEffects(w *reply, r *http.Request) error {
+	role, method, err := target(r)
+	if err != nil {
+		return err
+	}
+	revision, err := wantedRevision(r)
+	if err != nil {
+		return err
+	}
+	q := operator.EffectsPut{Role: role, Method: method, Actor: w.owner}
+	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
+		switch string(name) {
+		case "hosts":
+			q.Hosts = f.names("/hosts", v)
+		case "methods":
+			q.Methods = f.names("/methods", v)
+		case "tools":
+			q.Tools = f.names("/tools", v)
+		case "files":
+			q.Files = f.names("/files", v)
+		case "reason":
+			f.short("/reason", v, &q.Reason, maxReason)
+		case "role", "method_name", "origin", "policy", "revision", "approved_by", "approved_at", "generations": // as GET shows them; the daemon's own
+		default:
+			f.unknown("", name, "hosts, methods, tools, files, reason")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if q.Hosts == nil && q.Methods == nil && q.Tools == nil && q.Files == nil {
+		return required("hosts", `such as {"hosts": ["api.example.org"], "methods": ["GET"]}`)
+	}
+	if revision == mustExist {
+		switch v, err := s.run.Effects(r.Context(), role, method); {
+		case errors.Is(err, store.ErrNotFound), err == nil && v.Revision == 0:
+			return fault(codePrecondition, "the method has no effects manifest yet", "leave If-Match out to write one")
+		case err != nil:
+			return err
+		}
+		revision = store.AnyRevision
+	}
+	q.Revision = revision
+	v, err := s.run.PutEffects(r.Context(), q)
+	if err != nil {
+		return preconditionOf(err, revision)
+	}
+	return s.sendRevision(w, http.StatusOK, v.Revision, v)
+}
+
+// names reads a list of texts; nil for null.
+func (f *fields) names(at string, v []byte) []string {
+	if isNull(v) {
+		return nil
+	}
+	all := []string{}
+	if json.Unmarshal(v, &all) != nil {
+		f.wrongKind(at, "an array of texts", v)
+	}
+	return all
+}
