@@ -37,6 +37,7 @@ type fake struct {
 	asked []string // names of the methods, in order; guarded by mu
 	err   error    // what every method returns, when set
 
+	effects   operator.EffectsPut
 	call      runtime.CallRequest
 	result    runtime.CallResult
 	done      chan runtime.CallResult // of Start
@@ -377,6 +378,23 @@ func (f *fake) Verdict(_ context.Context, id string) (operator.JudgedCall, error
 
 func (f *fake) DropVerdict(_ context.Context, id, _ string, _ bool) error {
 	return f.known("DropVerdict", id, knownCall)
+}
+
+func (f *fake) Effects(context.Context, string, string) (operator.MethodEffects, error) {
+	return knownEffects(), f.note("Effects")
+}
+
+func (f *fake) PutEffects(_ context.Context, q operator.EffectsPut) (operator.MethodEffects, error) {
+	f.mu.Lock()
+	f.effects = q
+	f.mu.Unlock()
+	return knownEffects(), f.note("PutEffects")
+}
+
+func knownEffects() operator.MethodEffects {
+	did := agent.Effects{Hosts: []string{"api.example.org"}, Methods: []string{"GET"}, Tools: []string{}, Files: []string{}}
+	return operator.MethodEffects{Role: "calculator", MethodName: "add", Manifest: agent.Manifest{Effects: did, Revision: 3}, Origin: "observed", Policy: "observe",
+		Generations: []operator.GenerationEffects{{ID: "gen-1", Current: true, Did: &did, NamedHosts: []string{}, NewHosts: []string{}, Lacks: agent.Effects{Hosts: []string{}, Methods: []string{}, Tools: []string{}, Files: []string{}}}}}
 }
 
 func (f *fake) Examples(context.Context, string, string) ([]agent.Example, error) {

@@ -542,6 +542,45 @@ func (e LogEntryVerdict) Valid() bool {
 	}
 }
 
+// Defines values for MethodEffectsOrigin.
+const (
+	MethodEffectsOriginApproved MethodEffectsOrigin = "approved"
+	MethodEffectsOriginNone     MethodEffectsOrigin = "none"
+	MethodEffectsOriginObserved MethodEffectsOrigin = "observed"
+)
+
+// Valid indicates whether the value is a known member of the MethodEffectsOrigin enum.
+func (e MethodEffectsOrigin) Valid() bool {
+	switch e {
+	case MethodEffectsOriginApproved:
+		return true
+	case MethodEffectsOriginNone:
+		return true
+	case MethodEffectsOriginObserved:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MethodEffectsPolicy.
+const (
+	MethodEffectsPolicyEnforce MethodEffectsPolicy = "enforce"
+	MethodEffectsPolicyObserve MethodEffectsPolicy = "observe"
+)
+
+// Valid indicates whether the value is a known member of the MethodEffectsPolicy enum.
+func (e MethodEffectsPolicy) Valid() bool {
+	switch e {
+	case MethodEffectsPolicyEnforce:
+		return true
+	case MethodEffectsPolicyObserve:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for NamedPredictRequestAdapter.
 const (
 	NamedPredictRequestAdapterEmpty       NamedPredictRequestAdapter = ""
@@ -734,6 +773,24 @@ func (e PolicyCorrection) Valid() bool {
 	}
 }
 
+// Defines values for PolicyEffects.
+const (
+	PolicyEffectsEnforce PolicyEffects = "enforce"
+	PolicyEffectsObserve PolicyEffects = "observe"
+)
+
+// Valid indicates whether the value is a known member of the PolicyEffects enum.
+func (e PolicyEffects) Valid() bool {
+	switch e {
+	case PolicyEffectsEnforce:
+		return true
+	case PolicyEffectsObserve:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PolicyMaintenanceMode.
 const (
 	PolicyMaintenanceModeArchive PolicyMaintenanceMode = "archive"
@@ -791,6 +848,27 @@ func (e PolicyPatchCorrection) Valid() bool {
 	case PolicyPatchCorrectionManual:
 		return true
 	case PolicyPatchCorrectionNextCall:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyPatchEffects.
+const (
+	PolicyPatchEffectsEnforce     PolicyPatchEffects = "enforce"
+	PolicyPatchEffectsLessThanNil PolicyPatchEffects = "<nil>"
+	PolicyPatchEffectsObserve     PolicyPatchEffects = "observe"
+)
+
+// Valid indicates whether the value is a known member of the PolicyPatchEffects enum.
+func (e PolicyPatchEffects) Valid() bool {
+	switch e {
+	case PolicyPatchEffectsEnforce:
+		return true
+	case PolicyPatchEffectsLessThanNil:
+		return true
+	case PolicyPatchEffectsObserve:
 		return true
 	default:
 		return false
@@ -1658,6 +1736,21 @@ func (e PutToolParamsIfNoneMatch) Valid() bool {
 	}
 }
 
+// Defines values for PutEffectsParamsIfNoneMatch.
+const (
+	PutEffectsParamsIfNoneMatchAsterisk PutEffectsParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the PutEffectsParamsIfNoneMatch enum.
+func (e PutEffectsParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case PutEffectsParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Accepted A call that goes on.
 type Accepted struct {
 	CallID    string         `json:"call_id"`
@@ -1695,8 +1788,11 @@ type Artifact struct {
 	Dependencies      *[]string   `json:"dependencies"`
 
 	// Doubted A person called an answer of the current program wrong.
-	Doubted               *bool `json:"doubted,omitempty"`
-	ExtrinsicFailureCount int   `json:"extrinsic_failure_count"`
+	Doubted *bool `json:"doubted,omitempty"`
+
+	// Effects What the programs of a method may reach.
+	Effects               *Manifest `json:"effects,omitempty"`
+	ExtrinsicFailureCount int       `json:"extrinsic_failure_count"`
 
 	// FailureCount Intrinsic, adaptive and extrinsic ones.
 	FailureCount int `json:"failure_count"`
@@ -1841,10 +1937,13 @@ type Call struct {
 	AttemptFailures      []AttemptFailure `json:"attempt_failures"`
 	AttemptID            string           `json:"attempt_id"`
 	AttemptStage         string           `json:"attempt_stage"`
-	CacheabilityReason   string           `json:"cacheability_reason"`
-	Cacheable            bool             `json:"cacheable"`
-	CallID               string           `json:"call_id"`
-	CapabilityPatterns   []string         `json:"capability_patterns"`
+
+	// BeyondManifest What programs reach outside themselves, and what they make.
+	BeyondManifest     *Effects `json:"beyond_manifest,omitempty"`
+	CacheabilityReason string   `json:"cacheability_reason"`
+	Cacheable          bool     `json:"cacheable"`
+	CallID             string   `json:"call_id"`
+	CapabilityPatterns []string `json:"capability_patterns"`
 
 	// Code Of the program that ran last.
 	Code         *string `json:"code,omitempty"`
@@ -2125,6 +2224,38 @@ type Delegation struct {
 	WithAccess int `json:"with_access"`
 }
 
+// Effects What programs reach outside themselves, and what they make.
+type Effects struct {
+	// Files Media types of the files made.
+	Files []string `json:"files"`
+
+	// Hosts With the port where it is not the scheme's own; in a manifest also `*.example.org` and `*`.
+	Hosts []string `json:"hosts"`
+
+	// Methods Of HTTP, upper case.
+	Methods []string `json:"methods"`
+
+	// Tools role.method
+	Tools []string `json:"tools"`
+}
+
+// EffectsPut The manifest that a person approves, as far as it changes. The other members of a manifest that was read are ignored.
+type EffectsPut struct {
+	ApprovedAt  *string                   `json:"approved_at,omitempty"`
+	ApprovedBy  *string                   `json:"approved_by,omitempty"`
+	Files       *[]string                 `json:"files,omitempty"`
+	Generations *[]map[string]interface{} `json:"generations,omitempty"`
+	Hosts       *[]string                 `json:"hosts,omitempty"`
+	MethodName  *string                   `json:"method_name,omitempty"`
+	Methods     *[]string                 `json:"methods,omitempty"`
+	Origin      *string                   `json:"origin,omitempty"`
+	Policy      *string                   `json:"policy,omitempty"`
+	Reason      *string                   `json:"reason,omitempty"`
+	Revision    *int                      `json:"revision,omitempty"`
+	Role        *string                   `json:"role,omitempty"`
+	Tools       *[]string                 `json:"tools,omitempty"`
+}
+
 // ErrorOutcome The call ended with an error.
 type ErrorOutcome struct {
 	// Authored The program itself returned the error.
@@ -2361,8 +2492,11 @@ type Generation struct {
 	Dependencies        *[]string `json:"dependencies"`
 
 	// DriftStreak Results in a row that may come of a changed source.
-	DriftStreak           *int `json:"drift_streak,omitempty"`
-	ExtrinsicFailureCount int  `json:"extrinsic_failure_count"`
+	DriftStreak *int `json:"drift_streak,omitempty"`
+
+	// Effects What programs reach outside themselves, and what they make.
+	Effects               *Effects `json:"effects,omitempty"`
+	ExtrinsicFailureCount int      `json:"extrinsic_failure_count"`
 
 	// Facts What the gate found out about the code.
 	Facts interface{} `json:"facts,omitempty"`
@@ -2382,9 +2516,12 @@ type Generation struct {
 	// LifecycleState Where this version stands; absent where nothing was decided about it.
 	LifecycleState *GenerationLifecycleState `json:"lifecycle_state,omitempty"`
 	Model          string                    `json:"model"`
-	ParentID       *string                   `json:"parent_id"`
-	PromptVersion  string                    `json:"prompt_version"`
-	RuntimeVersion string                    `json:"runtime_version"`
+
+	// NewHosts Hosts that it reaches or names, and its parent does not.
+	NewHosts       *[]string `json:"new_hosts,omitempty"`
+	ParentID       *string   `json:"parent_id"`
+	PromptVersion  string    `json:"prompt_version"`
+	RuntimeVersion string    `json:"runtime_version"`
 
 	// Shapes Of fetched bodies at the last ok run.
 	Shapes *map[string]string `json:"shapes,omitempty"`
@@ -2577,10 +2714,13 @@ type LogEntry struct {
 	AttemptFailures      []AttemptFailure `json:"attempt_failures"`
 	AttemptID            string           `json:"attempt_id"`
 	AttemptStage         string           `json:"attempt_stage"`
-	CacheabilityReason   string           `json:"cacheability_reason"`
-	Cacheable            bool             `json:"cacheable"`
-	CallID               string           `json:"call_id"`
-	CapabilityPatterns   []string         `json:"capability_patterns"`
+
+	// BeyondManifest What programs reach outside themselves, and what they make.
+	BeyondManifest     *Effects `json:"beyond_manifest,omitempty"`
+	CacheabilityReason string   `json:"cacheability_reason"`
+	Cacheable          bool     `json:"cacheable"`
+	CallID             string   `json:"call_id"`
+	CapabilityPatterns []string `json:"capability_patterns"`
 
 	// Code Of the program that ran last.
 	Code         *string `json:"code,omitempty"`
@@ -2750,6 +2890,60 @@ type MCPToolList struct {
 	NextCursor *string   `json:"next_cursor"`
 	Tools      []MCPTool `json:"tools"`
 }
+
+// Manifest What the programs of a method may reach.
+type Manifest struct {
+	ApprovedAt *time.Time `json:"approved_at,omitempty"`
+	ApprovedBy *string    `json:"approved_by,omitempty"`
+	Files      []string   `json:"files"`
+	Hosts      []string   `json:"hosts"`
+	Methods    []string   `json:"methods"`
+	Revision   int        `json:"revision"`
+	Tools      []string   `json:"tools"`
+}
+
+// MethodEffects The effects manifest of a method, and what each of its generations did.
+type MethodEffects struct {
+	ApprovedAt *time.Time `json:"approved_at,omitempty"`
+
+	// ApprovedBy The person; absent where ok calls wrote it.
+	ApprovedBy *string  `json:"approved_by,omitempty"`
+	Files      []string `json:"files"`
+
+	// Generations Newest first.
+	Generations []struct {
+		Current bool `json:"current"`
+
+		// Did In ok calls; null before the first one.
+		Did *Effects `json:"did"`
+		ID  string   `json:"id"`
+
+		// Lacks Of all these, what the manifest lacks.
+		Lacks Effects `json:"lacks"`
+
+		// NamedHosts Of the addresses in its text, whether it ran or not.
+		NamedHosts []string `json:"named_hosts"`
+
+		// NewHosts That its parent neither reached nor names.
+		NewHosts []string `json:"new_hosts"`
+	} `json:"generations"`
+	Hosts      []string            `json:"hosts"`
+	MethodName string              `json:"method_name"`
+	Methods    []string            `json:"methods"`
+	Origin     MethodEffectsOrigin `json:"origin"`
+	Policy     MethodEffectsPolicy `json:"policy"`
+
+	// Revision Counts its changes; 0 before the first.
+	Revision int      `json:"revision"`
+	Role     string   `json:"role"`
+	Tools    []string `json:"tools"`
+}
+
+// MethodEffectsOrigin defines model for MethodEffects.Origin.
+type MethodEffectsOrigin string
+
+// MethodEffectsPolicy defines model for MethodEffects.Policy.
+type MethodEffectsPolicy string
 
 // Name A role or a method. No slashes, no control characters, none that are invisible (bidirectional, zero-width), not "." or "..".
 type Name = string
@@ -2974,8 +3168,11 @@ type Policy struct {
 	DispatchMethods []string `json:"dispatch_methods"`
 
 	// DriftAfter Failures in a row after good fetches that count as drift.
-	DriftAfter            int `json:"drift_after"`
-	ExecutionRepairBudget int `json:"execution_repair_budget"`
+	DriftAfter int `json:"drift_after"`
+
+	// Effects What a method's effects manifest means: reaching beyond it is counted and logged, or denied.
+	Effects               PolicyEffects `json:"effects"`
+	ExecutionRepairBudget int           `json:"execution_repair_budget"`
 
 	// FixturesEnabled Proof before serving.
 	FixturesEnabled bool `json:"fixtures_enabled"`
@@ -3063,6 +3260,9 @@ type Policy struct {
 // PolicyCorrection When a wrong verdict has a correction forged.
 type PolicyCorrection string
 
+// PolicyEffects What a method's effects manifest means: reaching beyond it is counted and logged, or denied.
+type PolicyEffects string
+
 // PolicyMaintenanceMode defines model for Policy.Maintenance.Mode.
 type PolicyMaintenanceMode string
 
@@ -3099,8 +3299,11 @@ type PolicyPatch struct {
 	DispatchMethods *[]string `json:"dispatch_methods,omitempty"`
 
 	// DriftAfter Failures in a row after good fetches that count as drift.
-	DriftAfter            *int `json:"drift_after,omitempty"`
-	ExecutionRepairBudget *int `json:"execution_repair_budget,omitempty"`
+	DriftAfter *int `json:"drift_after,omitempty"`
+
+	// Effects What a method's effects manifest means: reaching beyond it is counted and logged, or denied.
+	Effects               *PolicyPatchEffects `json:"effects,omitempty"`
+	ExecutionRepairBudget *int                `json:"execution_repair_budget,omitempty"`
 
 	// FixturesEnabled Proof before serving.
 	FixturesEnabled *bool `json:"fixtures_enabled,omitempty"`
@@ -3184,6 +3387,9 @@ type PolicyPatch struct {
 
 // PolicyPatchCorrection When a wrong verdict has a correction forged.
 type PolicyPatchCorrection string
+
+// PolicyPatchEffects What a method's effects manifest means: reaching beyond it is counted and logged, or denied.
+type PolicyPatchEffects string
 
 // PolicyPatchMaintenanceMode defines model for PolicyPatch.Maintenance.Mode.
 type PolicyPatchMaintenanceMode string
@@ -4232,6 +4438,18 @@ type DeleteArtifactParams struct {
 	Reason *Reason `form:"reason,omitempty" json:"reason,omitempty"`
 }
 
+// PutEffectsParams defines parameters for PutEffects.
+type PutEffectsParams struct {
+	// IfMatch The ETag that the tool must have; a star: it must be there.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch A star: the tool must be new.
+	IfNoneMatch *PutEffectsParamsIfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// PutEffectsParamsIfNoneMatch defines parameters for PutEffects.
+type PutEffectsParamsIfNoneMatch string
+
 // CancelCallJSONRequestBody defines body for CancelCall for application/json ContentType.
 type CancelCallJSONRequestBody = Nothing
 
@@ -4294,6 +4512,9 @@ type PutProgramJSONRequestBody = ProgramRequest
 
 // ApproveArtifactJSONRequestBody defines body for ApproveArtifact for application/json ContentType.
 type ApproveArtifactJSONRequestBody = OperationRequest
+
+// PutEffectsJSONRequestBody defines body for PutEffects for application/json ContentType.
+type PutEffectsJSONRequestBody = EffectsPut
 
 // PutExamplesJSONRequestBody defines body for PutExamples for application/json ContentType.
 type PutExamplesJSONRequestBody = Examples
@@ -5190,6 +5411,31 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/tools/{role}/methods/{method}/approve (the `ApproveArtifact` operationId).
 	ApproveArtifact(ctx context.Context, role Role, method Method, body ApproveArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetEffects Get the effects manifest
+	//
+	// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one.
+	//
+	// Corresponds with GET /v1/tools/{role}/methods/{method}/effects (the `GetEffects` operationId).
+	GetEffects(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutEffectsWithBody Approve an effects manifest
+	//
+	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/tools/{role}/methods/{method}/effects (the `PutEffects` operationId).
+	PutEffectsWithBody(ctx context.Context, role Role, method Method, params *PutEffectsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutEffects Approve an effects manifest
+	//
+	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/tools/{role}/methods/{method}/effects (the `PutEffects` operationId).
+	PutEffects(ctx context.Context, role Role, method Method, params *PutEffectsParams, body PutEffectsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListExamples List examples
 	//
@@ -6852,6 +7098,61 @@ func (c *Client) ApproveArtifactWithBody(ctx context.Context, role Role, method 
 // Corresponds with POST /v1/tools/{role}/methods/{method}/approve (the `ApproveArtifact` operationId).
 func (c *Client) ApproveArtifact(ctx context.Context, role Role, method Method, body ApproveArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewApproveArtifactRequest(c.Server, role, method, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetEffects Get the effects manifest
+//
+// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one.
+//
+// Corresponds with GET /v1/tools/{role}/methods/{method}/effects (the `GetEffects` operationId).
+func (c *Client) GetEffects(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetEffectsRequest(c.Server, role, method)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutEffectsWithBody Approve an effects manifest
+//
+// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/tools/{role}/methods/{method}/effects (the `PutEffects` operationId).
+func (c *Client) PutEffectsWithBody(ctx context.Context, role Role, method Method, params *PutEffectsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutEffectsRequestWithBody(c.Server, role, method, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutEffects Approve an effects manifest
+//
+// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/tools/{role}/methods/{method}/effects (the `PutEffects` operationId).
+func (c *Client) PutEffects(ctx context.Context, role Role, method Method, params *PutEffectsParams, body PutEffectsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutEffectsRequest(c.Server, role, method, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -10494,6 +10795,127 @@ func NewApproveArtifactRequestWithBody(server string, role Role, method Method, 
 	return req, nil
 }
 
+// NewGetEffectsRequest constructs an http.Request for the GetEffects method
+func NewGetEffectsRequest(server string, role Role, method Method) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "role", role, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "method", method, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tools/%s/methods/%s/effects", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutEffectsRequest calls the generic PutEffects builder with application/json body
+func NewPutEffectsRequest(server string, role Role, method Method, params *PutEffectsParams, body PutEffectsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutEffectsRequestWithBody(server, role, method, params, "application/json", bodyReader)
+}
+
+// NewPutEffectsRequestWithBody constructs an http.Request for the PutEffects method, with any body, and a specified content type
+func NewPutEffectsRequestWithBody(server string, role Role, method Method, params *PutEffectsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "role", role, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "method", method, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tools/%s/methods/%s/effects", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListExamplesRequest constructs an http.Request for the ListExamples method
 func NewListExamplesRequest(server string, role Role, method Method) (*http.Request, error) {
 	var err error
@@ -12061,6 +12483,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/tools/{role}/methods/{method}/approve (the `ApproveArtifact` operationId).
 	ApproveArtifactWithResponse(ctx context.Context, role Role, method Method, body ApproveArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveArtifactResponse, error)
+
+	// GetEffectsWithResponse Get the effects manifest
+	//
+	// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/tools/{role}/methods/{method}/effects (the `GetEffects` operationId).
+	GetEffectsWithResponse(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*GetEffectsResponse, error)
+
+	// PutEffectsWithBodyWithResponse Approve an effects manifest
+	//
+	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/tools/{role}/methods/{method}/effects (the `PutEffects` operationId).
+	PutEffectsWithBodyWithResponse(ctx context.Context, role Role, method Method, params *PutEffectsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutEffectsResponse, error)
+
+	// PutEffectsWithResponse Approve an effects manifest
+	//
+	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/tools/{role}/methods/{method}/effects (the `PutEffects` operationId).
+	PutEffectsWithResponse(ctx context.Context, role Role, method Method, params *PutEffectsParams, body PutEffectsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutEffectsResponse, error)
 
 	// ListExamplesWithResponse List examples
 	//
@@ -15960,6 +16409,134 @@ func (r ApproveArtifactResponse) ContentType() string {
 	return ""
 }
 
+// GetEffectsResponse200Headers the declared response headers of an HTTP 200 response for GetEffects
+type GetEffectsResponse200Headers struct {
+	ETag       *string
+	XRequestID string
+}
+
+// GetEffectsResponseDefaultHeaders the declared response headers of an HTTP default response for GetEffects
+type GetEffectsResponseDefaultHeaders struct {
+	RetryAfter *string
+	XRequestID string
+}
+
+type GetEffectsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MethodEffects
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetEffectsResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetEffectsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetEffectsResponse) GetJSON200() *MethodEffects {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetEffectsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetEffectsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetEffectsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetEffectsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetEffectsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PutEffectsResponse200Headers the declared response headers of an HTTP 200 response for PutEffects
+type PutEffectsResponse200Headers struct {
+	ETag       *string
+	XRequestID string
+}
+
+// PutEffectsResponseDefaultHeaders the declared response headers of an HTTP default response for PutEffects
+type PutEffectsResponseDefaultHeaders struct {
+	RetryAfter *string
+	XRequestID string
+}
+
+type PutEffectsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MethodEffects
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PutEffectsResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PutEffectsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutEffectsResponse) GetJSON200() *MethodEffects {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PutEffectsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PutEffectsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutEffectsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutEffectsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutEffectsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListExamplesResponse200Headers the declared response headers of an HTTP 200 response for ListExamples
 type ListExamplesResponse200Headers struct {
 	XRequestID string
@@ -18159,6 +18736,51 @@ func (c *ClientWithResponses) ApproveArtifactWithResponse(ctx context.Context, r
 		return nil, err
 	}
 	return ParseApproveArtifactResponse(rsp)
+}
+
+// GetEffectsWithResponse Get the effects manifest
+//
+// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/tools/{role}/methods/{method}/effects (the `GetEffects` operationId).
+func (c *ClientWithResponses) GetEffectsWithResponse(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*GetEffectsResponse, error) {
+	rsp, err := c.GetEffects(ctx, role, method, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetEffectsResponse(rsp)
+}
+
+// PutEffectsWithBodyWithResponse Approve an effects manifest
+//
+// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/tools/{role}/methods/{method}/effects (the `PutEffects` operationId).
+func (c *ClientWithResponses) PutEffectsWithBodyWithResponse(ctx context.Context, role Role, method Method, params *PutEffectsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutEffectsResponse, error) {
+	rsp, err := c.PutEffectsWithBody(ctx, role, method, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutEffectsResponse(rsp)
+}
+
+// PutEffectsWithResponse Approve an effects manifest
+//
+// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/tools/{role}/methods/{method}/effects (the `PutEffects` operationId).
+func (c *ClientWithResponses) PutEffectsWithResponse(ctx context.Context, role Role, method Method, params *PutEffectsParams, body PutEffectsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutEffectsResponse, error) {
+	rsp, err := c.PutEffects(ctx, role, method, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutEffectsResponse(rsp)
 }
 
 // ListExamplesWithResponse List examples
@@ -22365,6 +22987,146 @@ func ParseApproveArtifactResponse(rsp *http.Response) (*ApproveArtifactResponse,
 		response.Headers200 = &headers
 	case true:
 		var headers ApproveArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetEffectsResponse parses an HTTP response from a GetEffectsWithResponse call
+func ParseGetEffectsResponse(rsp *http.Response) (*GetEffectsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetEffectsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MethodEffects
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetEffectsResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers GetEffectsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePutEffectsResponse parses an HTTP response from a PutEffectsWithResponse call
+func ParsePutEffectsResponse(rsp *http.Response) (*PutEffectsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutEffectsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MethodEffects
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PutEffectsResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers PutEffectsResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+	"github.com/rs/zerolog"
+)
+
+// A Token is an access token, known by its digest only.
+type Token struct {
+	Name   string // who it is: the owner of sessions, the actor of audit entries
+	SHA256 [32]byte
+}
+
+// Options configures the interface. Start from DefaultOptions.
+type Options struct {
+	Runtime  Runtime             // required
+	Metrics  *telemetry.Metrics  // required
+	Registry prometheus.Gatherer // required: what /metrics shows
+	Logger   zerolog.Logger
+
+	// Tokens are who may use the interface. Without any, everyone on this machine may, and requests must name it as
+	// their host: localhost, a loopback address, or one of Hosts.
+	Tokens []Token
+	Hosts  []string // more host names, without port: that of the listen address
+
+	Tools *catalog.Catalog // what agents see; required
+	MCP   http.Handler     // serves them at /mcp, to the owner that mcp.WithOwner has put into the context; nil: not found
+
+	OpenAPI []byte // served at /openapi.yaml
+	MaxBody int64  // bytes of a request's body; of a refused one up to four times as much is read and thrown away
+
+	MaxBodies  int64         // bytes of bodies over 64 KiB being read, or with calls under way, at once
+	MaxReplies int64         // bytes of large replies being written at once; as many may wait for their turn
+	Stall      time.Duration // a client that does not take 64 KiB of a reply in that time is cut off
+}
+
+// DefaultOptions returns the defaults of everything that is not required.
+func DefaultOptions() Options {
+	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, MaxBodies: 64 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second}
+}
+
+func (o Options) validate() error {
+	switch {
+	case o.Runtime == nil || o.Metrics == nil || o.Registry == nil || o.Tools == nil:
+		return errors.New("api: Runtime, Metrics, Registry and Tools are required")
+	case o.MaxBody < 1:
+		return errors.New("api: MaxBody must be at least 1")
+	case o.MaxBodies < o.MaxBody+smallBody:
+		return errors.New("api: MaxBodies must hold one body, and 65536 bytes more")
+	case o.MaxReplies < largeReply || o.Stall <= 0:
+		return errors.New("api: MaxReplies must be at least 65536, and Stall be set")
+	case len(o.OpenAPI) == 0:
+		return errors.New("api: OpenAPI is required")
+	}
+	for i, t := range o.Tokens {
+		if t.Name == "" {
+			return fmt.Errorf("api: Tokens[%d] has no name", i)
+		}
+	}
+	return nil
+}
