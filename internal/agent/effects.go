@@ -203,12 +203,21 @@ func HostOf(u *url.URL) string {
 	return host + ":" + port
 }
 
-// reaches are the hosts that the generation has reached or names.
-func (g *Generation) reaches() []string {
-	if g.Effects == nil {
-		return g.NamedHosts()
+// Reach is what the generation did in ok calls, and the hosts that its text names.
+func (g *Generation) Reach() *Effects {
+	all := (&Effects{}).With(&Effects{Hosts: g.NamedHosts()})
+	if g.Effects != nil {
+		all = g.Effects.With(&all)
 	}
-	return union(g.Effects.Hosts, g.NamedHosts())
+	return &all
+}
+
+// Without returns what of the effects is not among o.
+func (e *Effects) Without(o *Effects) Effects {
+	less := func(a, b []string) []string {
+		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+	}
+	return Effects{less(e.Hosts, o.Hosts), less(e.Methods, o.Methods), less(e.Tools, o.Tools), less(e.Files, o.Files)}
 }
 
 // NewHosts returns the hosts that the generation reaches, or names in its text, and its parent does not; none without a kept parent.
@@ -216,6 +225,5 @@ func (a *Artifact) NewHosts(g *Generation) []string {
 	if g.ParentID == nil || a.Find(*g.ParentID) == nil {
 		return nil
 	}
-	before := a.Find(*g.ParentID).reaches()
-	return slices.DeleteFunc(g.reaches(), func(h string) bool { return slices.Contains(before, h) })
+	return g.Reach().Without(a.Find(*g.ParentID).Reach()).Hosts
 }

@@ -38,7 +38,7 @@ func (t *errand) diff() error {
 	changed := all.changed(from, to)
 	lines := diffLines(strings.Split(text.Printable(from.Code), "\n"), strings.Split(text.Printable(to.Code), "\n"))
 	if !t.out.human() {
-		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines, "changed_answers": changed})
+		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines, "changed_answers": changed, "effects": map[string]any{"gone": from.Reach().Without(to.Reach()), "new": to.Reach().Without(from.Reach())}})
 	}
 	colours := t.out.colours()
 	for i, l := range lines {
@@ -50,8 +50,16 @@ func (t *errand) diff() error {
 		}
 	}
 	err := t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, text.Cell(from.Trigger), to.ID, text.Cell(to.Trigger), strings.Join(lines, "\n"))
-	if err != nil || len(changed) == 0 {
+	if err != nil {
 		return err
+	}
+	if reach := effectsDiff(from, to); len(reach) > 0 {
+		if err := t.out.line("\neffects that changed with it:\n%s", strings.Join(reach, "\n")); err != nil {
+			return err
+		}
+	}
+	if len(changed) == 0 {
+		return nil
 	}
 	fmt.Fprintln(t.sh.Stdout, "\nanswers that changed with it:")
 	var rows [][]string

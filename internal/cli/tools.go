@@ -36,6 +36,7 @@ byte.
 	}
 	root.AddCommand(lookCommands(sh)...)
 	root.AddCommand(actCommands(sh)...)
+	root.AddCommand(effectsCommands(sh)...)
 	root.AddCommand(keepCommands(sh)...)
 	root.AddCommand(examplesCommand(sh), tryCommand(sh))
 	root.AddCommand(moveCommands(sh)...)
@@ -220,8 +221,18 @@ func (t *errand) operate(method, path string, body map[string]any) error {
 	if err := t.read(path, data, &a); err != nil {
 		return err
 	}
-	if err := t.out.line("%s.%s: %s", text.Cell(a.Role), text.Cell(a.MethodName), a.standing()); err != nil || len(a.BrokenExamples) == 0 {
+	if err := t.out.line("%s.%s: %s", text.Cell(a.Role), text.Cell(a.MethodName), a.standing()); err != nil {
 		return err
+	}
+	if g := a.Artifact.Find(a.Current); g != nil && (method == http.MethodPut || strings.HasSuffix(path, "/approve")) {
+		if hosts := a.NewHosts(g); len(hosts) > 0 {
+			if err := t.out.line("it reaches or names hosts that its predecessor does not: %s", listOr(hosts, "")); err != nil {
+				return err
+			}
+		}
+	}
+	if len(a.BrokenExamples) == 0 {
+		return nil
 	}
 	return t.out.line("it does not hold these examples: %s", text.Clean(strings.Join(a.BrokenExamples, " "), 400))
 }

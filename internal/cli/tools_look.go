@@ -111,12 +111,13 @@ ok %d, failed %d (intrinsic %d, adaptive %d, extrinsic %d), authored errors %d, 
 repairs since the last regeneration %d; contract %s; %s; forged by %s
 last used %s, last failure %s%s
 runs on: %s
+may reach: %s
 %s
 
 %s
 `, text.Cell(a.Role), text.Cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
 		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, text.Cell(a.ContractFingerprint), text.Cell(a.CacheabilityReason), text.Cell(a.Model), day(a.LastUsedAt),
-		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), a.takes(), text.Printable(a.Code))
+		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), manifestLine(a.Manifest), a.takes(), text.Printable(a.Code))
 	return err
 }
 

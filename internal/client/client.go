@@ -130,6 +130,19 @@ func (c *Client) Do(ctx context.Context, method, path string, body any) ([]byte,
 	return c.read(resp, method+" "+path)
 }
 
+// DoIf is Do on the condition that the resource has that ETag, in quotes; "" sets none.
+func (c *Client) DoIf(ctx context.Context, method, path, etag string, body any) ([]byte, error) {
+	header := http.Header{}
+	if etag != "" {
+		header.Set("If-Match", etag)
+	}
+	resp, err := c.send(ctx, method, path, header, body)
+	if err != nil {
+		return nil, err
+	}
+	return c.read(resp, method+" "+path)
+}
+
 // read reads the body to its end and closes it.
 func (c *Client) read(resp *http.Response, what string) ([]byte, error) {
 	defer resp.Body.Close()
