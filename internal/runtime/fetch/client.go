@@ -9,12 +9,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -232,31 +229,6 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 // program does would change it.
 func (h *hops) rejected() error {
 	return &Refusal{KindConnection, fmt.Sprintf("%s answered 401: it does not accept the secret of the connection %q", h.at.Host, h.connection.Name())}
-}
-
-func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, h.method, h.at.String(), strings.NewReader(h.body))
-	if err != nil {
-		return nil, Deny("the request is malformed")
-	}
-	request.Header = h.header.Clone()
-	if name := h.idempotencyHeader(); name != "" {
-		request.Header.Set(name, h.key)
-	}
-	if h.connection != nil {
-		h.used = append(h.used, h.connection)
-		if err := h.connection.Sign(ctx, request); err != nil {
-			return nil, err
-		}
-	}
-	if Writes(h.method) {
-		request = request.WithContext(httptrace.WithClientTrace(ctx, h.traced()))
-	}
-	answer, err := h.client.transport.RoundTrip(request)
-	if err == nil {
-		h.note.Reached = append(h.note.Reached, Reached{h.method, agent.HostOf(h.at)})
-	}
-	return answer, err
 }
 
 // redirect prepares the next hop.

@@ -1,6 +1,8 @@
 package fetch
 
 import (
+	"context"
+	"net/http"
 	"net/http/httptrace"
 	"strings"
 
@@ -54,4 +56,30 @@ func (h *hops) idempotencyHeader() string {
 		return ""
 	}
 	return strings.TrimSpace(h.connection.IdempotencyHeader())
+}
+
+// sendOnce signs and sends the request of the hop, and notes that it left and that it was answered.
+func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, h.method, h.at.String(), strings.NewReader(h.body))
+	if err != nil {
+		return nil, Deny("the request is malformed")
+	}
+	request.Header = h.header.Clone()
+	if name := h.idempotencyHeader(); name != "" {
+		request.Header.Set(name, h.key)
+	}
+	if h.connection != nil {
+		h.used = append(h.used, h.connection)
+		if err := h.connection.Sign(ctx, request); err != nil {
+			return nil, err
+		}
+	}
+	if Writes(h.method) {
+		request = request.WithContext(httptrace.WithClientTrace(ctx, h.traced()))
+	}
+	answer, err := h.client.transport.RoundTrip(request)
+	if err == nil {
+		h.note.Reached = append(h.note.Reached, Reached{h.method, agent.HostOf(h.at)})
+	}
+	return answer, err
 }
