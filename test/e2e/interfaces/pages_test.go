@@ -1,6 +1,8 @@
 package interfaces
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -66,15 +68,90 @@ func site(t *testing.T) *httptest.Server {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := site(t)
-	data, err := os.ReadFile("testdata/page-tasks.json")
+	list := blindTasks(t, "page", "{site}", s.URL)
+	d := rig.Start(t, blindModel(t, "pages", list), "--fetch-allow", strings.TrimPrefix(s.URL, "http://"))
+	for i := range list {
+		for _, w := range perform(d, &list[i]) {
+			t.Error(w)
+		}
+	}
+}
+
+// TestFiles does so with programs that read and make files.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	model := blindModel(t, "files", blindTasks(t, "file"))
+	d := rig.Start(t, model)
+	archive, err := txtar.ParseFile("testdata/uploads.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	upload := func(name string, data []byte) {
+		f := d.Send(http.MethodPost, "/v1/files?name="+name, data, map[string]string{"Content-Type": "application/octet-stream"}).Object(t)
+		ids = append(ids, "{file:"+name+"}", f["id"].(string))
+	}
+	for _, f := range archive.Files {
+		upload(f.Name, f.Data)
+		if f.Name == "log.jsonl" {
+			var packed bytes.Buffer
+			w := gzip.NewWriter(&packed)
+			if _, err := w.Write(f.Data); err != nil || w.Close() != nil {
+				t.Fatal(err)
+			}
+			upload("log.jsonl.gz", packed.Bytes())
+		}
+	}
+	list := blindTasks(t, "file", ids...)
+	for i := range list {
+		k := &list[i]
+		s := d.Session(k.Role, map[string]any{"contract": map[string]any{"purpose": k.Purpose}})
+		for n, c := range k.Calls {
+			got := d.Invoke(s, map[string]any{"method": k.Method, "args": c.Args})
+			if c.Error != got.Outcome.ErrorType || c.Error == "" && !rig.Equal(c.Expect, opened(d, got.Outcome.Value)) {
+				t.Errorf("%s call %d: got %v (%s: %s), want %v %s", k.ID, n+1, opened(d, got.Outcome.Value), got.Outcome.ErrorType, got.Outcome.ErrorMessage, c.Expect, c.Error)
+			}
+		}
+	}
+}
+
+// opened puts the content of files in their place.
+func opened(d *rig.Daemon, v any) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	if id, ok := m["$file"].(string); ok {
+		return string(d.Send(http.MethodGet, "/v1/files/"+id+"/content", nil, nil).Body)
+	}
+	out := map[string]any{}
+	for k, v := range m {
+		out[k] = opened(d, v)
+	}
+	return out
+}
+
+// blindTasks reads testdata/KIND-tasks.json, with each text of replace in the place of the one before it.
+func blindTasks(t *testing.T, kind string, replace ...string) []task {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + kind + "-tasks.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list []task
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(data), "{site}", s.URL)), &list); err != nil {
+	if err := json.Unmarshal([]byte(strings.NewReplacer(replace...).Replace(string(data))), &list); err != nil {
 		t.Fatal(err)
 	}
-	archive, err := txtar.ParseFile("testdata/answers-pages.txtar")
+	for i := range list {
+		list[i].Deliverable, list[i].Context = json.RawMessage("null"), json.RawMessage("{}")
+	}
+	return list
+}
+
+// blindModel answers with testdata/answers-NAME.txtar, one answer a task.
+func blindModel(t *testing.T, name string, list []task) *rig.Model {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/answers-" + name + ".txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,18 +160,11 @@ func TestPages(t *testing.T) {
 		answers[f.Name] = string(f.Data)
 	}
 	script := rig.Script{}
-	for i := range list {
-		k := &list[i]
-		k.Deliverable, k.Context = json.RawMessage("null"), json.RawMessage("{}")
+	for _, k := range list {
 		script[k.Role+"."+k.Method] = []any{openaitest.Reply{Content: answers[k.ID]}}
 	}
-	d := rig.Start(t, rig.NewModel(t, script), "--fetch-allow", strings.TrimPrefix(s.URL, "http://"))
-	for i := range list {
-		for _, w := range perform(d, &list[i]) {
-			t.Error(w)
-		}
+	if len(list) < 5 || len(answers) != len(list) {
+		t.Fatalf("%d answers to %d tasks", len(answers), len(list))
 	}
-	if len(list) < 15 || len(answers) != len(list) {
-		t.Errorf("%d answers to %d tasks", len(answers), len(list))
-	}
+	return rig.NewModel(t, script)
 }
