@@ -22,7 +22,8 @@ func callCommand(sh Shell) *cobra.Command {
 		Short: "Make one call and print its value",
 		Long: `Make one call and print its value on stdout. Arguments and keyword arguments are JSON where they
 parse as JSON, else text. Without --session the call gets a session of its own, whose id is printed
-on stderr, with the id of the call, for recurgentd wrong. On a terminal, stderr shows the progress
+on stderr, with the id of the call, for recurgentd wrong. --file NAME=FILE uploads a file of any size
+and refers to it in the keyword argument NAME; --out DIR downloads the files that the value refers to. On a terminal, stderr shows the progress
 of the call (queued, forging, the gate, running, repairing) in one line, and after 10 s in the same
 stage what the call waits for. With --stream it does so in a pipe, too, one line per stage;
 --stream=false switches it off.
@@ -32,6 +33,7 @@ answers or it refuses the request.`,
 		Example: `  recurgentd call calculator add 2 3
   recurgentd call calculator increment --kwargs amount=5 --session SESSION
   recurgentd call text_tools slugify "Crème Brûlée" --output json
+  recurgentd call sales total --file sales=sales.csv --out reports
   recurgentd call calculator solve "2x + 5 = 17" --stream`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -55,6 +57,9 @@ answers or it refuses the request.`,
 		},
 	}
 	c.Flags().StringArrayVar(&kwargs, "kwargs", nil, "keyword argument NAME=VALUE, or a JSON object; may be repeated")
+	c.Flags().StringArrayVar(&errand.files, "file", nil, "file to upload, NAME=FILE; the keyword argument NAME refers to it; may be repeated")
+	c.Flags().StringVar(&errand.download.dir, "out", "", "directory for the files that the value refers to; it is made if it is missing")
+	c.Flags().BoolVar(&errand.download.overwrite, "overwrite", false, "let --out replace files that exist")
 	c.Flags().StringVar(&errand.session, "session", "", "id of the session to call in")
 	c.Flags().BoolVar(&errand.stream, "stream", false, "show on stderr what happens while the call runs (default on a terminal)")
 	errand.out = addOutput(c, sh)
@@ -68,6 +73,9 @@ type callErrand struct {
 	out     *output
 	session string
 	stream  bool
+
+	files    []string // NAME=FILE
+	download download
 }
 
 func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallRequest) error {
@@ -80,6 +88,10 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 		t.session = id
 		fmt.Fprintf(t.sh.Stderr, "session %s\n", text.Clean(id, 0))
 	}
+	var err error
+	if r.Kwargs, err = t.upload(ctx, c, r.Kwargs); err != nil {
+		return err
+	}
 	reply, raw, err := t.make(ctx, c, r)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -90,7 +102,10 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 	if _, terminal := t.sh.terminal(t.sh.Stderr); own && (terminal || !t.stream) { // the lines of a stream have it already
 		fmt.Fprintf(t.sh.Stderr, "call %s\n", text.Clean(reply.CallID, 0))
 	}
-	return t.print(reply, raw)
+	if err := t.print(reply, raw); err != nil || t.download.dir == "" {
+		return err
+	}
+	return exitWith(ExitFailed, t.download.all(ctx, c, t.sh.Stderr, reply.Outcome.Value))
 }
 
 func (t *callErrand) make(ctx context.Context, c *client.Client, r client.CallRequest) (runtime.Reply, []byte, error) {

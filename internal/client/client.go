@@ -80,6 +80,11 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	if err != nil {
 		return nil, err
 	}
+	return c.do(r)
+}
+
+// do sends the request, as send does.
+func (c *Client) do(r *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(r)
 	if err != nil {
 		return nil, c.unreachable(err)

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+	"github.com/recurgentd/recurgentd/internal/client"
+)
+
+// upload uploads the files of --file into the call's session and adds references to the keyword arguments.
+func (t *callErrand) upload(ctx context.Context, c *client.Client, kwargs json.RawMessage) (json.RawMessage, error) {
+	if len(t.files) == 0 {
+		return kwargs, nil
+	}
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(kwargs, &all); err != nil {
+		return nil, exitWith(ExitUsage, err)
+	}
+	for _, item := range t.files {
+		name, file, ok := strings.Cut(item, "=")
+		if !ok || name == "" || file == "" {
+			return nil, exitWith(ExitUsage, fmt.Errorf("--file: %q is not NAME=FILE", item))
+		}
+		f, err := uploadFile(ctx, c, file, t.session)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(t.sh.Stderr, "file %s %s (%d bytes)\n", text.Clean(name, 0), text.Clean(f.ID, 0), f.Bytes)
+		all[name] = agent.FileRef(f.ID)
+	}
+	return json.Marshal(all)
+}
+
+// uploadFile uploads a file of this machine.
+func uploadFile(ctx context.Context, c *client.Client, name, session string) (agent.File, error) {
+	r, err := os.Open(name)
+	if err != nil {
+		return agent.File{}, exitWith(ExitUsage, err)
+	}
+	defer r.Close()
+	info, err := r.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		return agent.File{}, exitWith(ExitUsage, err)
+	}
+	f, err := c.Upload(ctx, agent.File{Name: filepath.Base(name), MediaType: typeOf(name), SessionID: session}, r, info.Size())
+	return f, exitWith(ExitUnreachable, err)
+}
+
+// typeOf guesses a file's media type from its name.
+func typeOf(name string) string {
+	switch ext := strings.ToLower(filepath.Ext(name)); ext {
+	case ".csv":
+		return "text/csv"
+	case ".txt", ".log":
+		return "text/plain"
+	case ".jsonl", ".ndjson":
+		return "application/jsonl"
+	default:
+		if t := mime.TypeByExtension(ext); t != "" {
+			return t
+		}
+	}
+	return "application/octet-stream"
+}
+
+// A download says where files go.
+type download struct {
+	dir       string
+	overwrite bool
+}
+
+// all downloads the files that the value refers to, and writes a line on each.
+func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, value json.RawMessage) error {
+	ids := agent.FileRefs(value)
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(d.dir, 0o777); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(d.dir) // whatever the daemon calls a file, nothing outside is touched
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	taken := map[string]bool{}
+	for _, id := range ids {
+		var f agent.File
+		if err := c.Get(ctx, client.FilePath(id), &f); err != nil {
+			return err
+		}
+		name := safeName(f)
+		if taken[strings.ToLower(name)] {
+			name = safeName(agent.File{Name: safeID(f.ID) + "-" + name})
+		}
+		taken[strings.ToLower(name)] = true
+		if err := d.one(ctx, c, root, name, f); err != nil {
+			return err
+		}
+		fmt.Fprintf(say, "saved %s (%d bytes)\n", text.Clean(filepath.Join(d.dir, name), 400), f.Bytes)
+	}
+	return nil
+}
+
+// one downloads a file and checks its bytes. What fails leaves nothing, and what was there stays.
+func (d *download) one(ctx context.Context, c *client.Client, root *os.Root, name string, f agent.File) error {
+	if _, err := root.Lstat(name); err == nil && !d.overwrite {
+		return fmt.Errorf("%s exists; --overwrite replaces it", filepath.Join(d.dir, name))
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	part := "." + safeID(f.ID) + ".part"
+	w, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	err = c.Download(ctx, client.FilePath(f.ID)+"/content", io.MultiWriter(w, sum))
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
+		err = fmt.Errorf("%s came with other bytes than the daemon has", name)
+	}
+	if err = errors.Join(err, w.Close()); err == nil {
+		err = root.Rename(part, name)
+	}
+	if err != nil {
+		_ = root.Remove(part) // what it came from is the error that counts
+	}
+	return err
+}
+
+// safeName is a name in a directory of this machine for a file whose name comes from elsewhere.
+func safeName(f agent.File) string {
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case !unicode.IsPrint(c):
+			return -1
+		case strings.ContainsRune(`/\:*?"<>|`, c):
+			return '_'
+		}
+		return c
+	}, strings.ToValidUTF8(f.Name, "_"))
+	const longest = 200
+	for len(name) > longest {
+		name = strings.ToValidUTF8(name[:longest], "")
+	}
+	name = strings.TrimRight(strings.TrimSpace(name), ". ")
+	if strings.HasPrefix(name, ".") {
+		name = "_" + name[1:]
+	}
+	if name == "" {
+		return safeID(f.ID)
+	}
+	return name
+}
+
+// safeID is an id as a file's name.
+func safeID(id string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' {
+			return c
+		}
+		return '_'
+	}, id)
+}
