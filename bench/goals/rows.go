@@ -7,8 +7,11 @@ import (
 )
 
 // programOf returns what the model answers: method leaf returns a value that depends on the role, so that each role has a program of its own. Method
-// deepN calls deepN-1, and deep1 calls leaf.
+// deepN calls deepN-1, and deep1 calls leaf. Method same returns its argument.
 func programOf(role, method string) string {
+	if method == "same" {
+		return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) { return call.Arg(0, \"x\"), nil }\n"
+	}
 	body := "\tx, _ := call.Arg(0, \"x\").(float64)\n\treturn x + " + digits(role) + ", nil"
 	if level, ok := strings.CutPrefix(method, "deep"); ok {
 		next := "leaf"

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
@@ -165,7 +167,25 @@ func (c *opened) init() {
 	if len(c.kwargs) == 0 {
 		c.kwargs = json.RawMessage("{}")
 	}
+	c.compact()
 	c.maskedArgs, c.maskedKwargs, c.masked = maskCall(c.rules, c.args, c.kwargs)
+}
+
+// compact drops the whitespace between the values, once: what a call brings is checked and copied for its run, the journal, the history and
+// the log.
+func (c *opened) compact() {
+	shared := true
+	for i, a := range c.args {
+		text := jsonenc.Compact(a)
+		if len(text) == len(a) {
+			continue
+		}
+		if shared {
+			c.args, shared = slices.Clone(c.args), false
+		}
+		c.args[i] = text
+	}
+	c.kwargs, c.inputHistory = jsonenc.Compact(c.kwargs), jsonenc.Compact(c.inputHistory)
 }
 
 func (r *Runtime) checkCall(q *CallRequest) error {

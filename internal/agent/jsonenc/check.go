@@ -1,7 +1,5 @@
 package jsonenc
 
-import "unicode/utf8"
-
 // maxClean is the depth of nesting from which a value is left to encoding/json.
 const maxClean = 200
 
@@ -107,7 +105,7 @@ func (c *checker) text() bool {
 			}
 			i += n
 		case 0xE2: // U+2028 and U+2029 are escaped
-			if r, _ := utf8.DecodeRune(v[i:]); r == '\u2028' || r == '\u2029' {
+			if isSeparator(v[i:]) {
 				return false
 			}
 			i++

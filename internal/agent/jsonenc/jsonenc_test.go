@@ -58,7 +58,7 @@ func raws() []json.RawMessage {
 	out := []json.RawMessage{nil, long, bytes.Repeat([]byte("["), 300)}
 	out[2] = append(out[2], bytes.Repeat([]byte("]"), 300)...)
 	for _, s := range []string{`null`, `true`, `false`, `0`, `-1.5e+10`, `1E-5`, `"x"`, `"\u00e4\n\/ <&> "`, "\"\u2028 ü \xff\"", `[]`, `{}`, `{"a":[1,{"b":null}],"c":"<"}`,
-		` { "a" : 1 } `, "[1,\n2]", `{"a":1}`} {
+		` { "a" : 1 } `, "[1,\n2]", `{"a":1}`, `"<a href=\"x\">&amp;\\ \u003c"`, "[\"\u2027\u2028\u2029\u202a < \xe2\",\t\" \\\" \" ]"} {
 		out = append(out, json.RawMessage(s))
 	}
 	return out
@@ -150,6 +150,10 @@ func FuzzJSON(f *testing.F) {
 		w.JSON(raw)
 		if (w.Err != nil) != (wantErr != nil) || wantErr == nil && string(w.Buf) != compact.String() {
 			t.Fatalf("%q with HTML kept: got %q, %v, want %q, %v", raw, w.Buf, w.Err, compact.Bytes(), wantErr)
+		}
+		given := bytes.Clone(raw)
+		if got := Compact(raw); wantErr == nil && string(got) != compact.String() || !bytes.Equal(raw, given) {
+			t.Fatalf("Compact(%q): got %q and left %q, want %q", given, got, raw, compact.Bytes())
 		}
 	})
 }

@@ -136,6 +136,10 @@ func (w *Writer) known(v []byte) bool {
 
 // rewrite appends JSON without insignificant whitespace, and escaped unless KeepHTML is set.
 func (w *Writer) rewrite(v json.RawMessage) {
+	if !w.KeepHTML && clean(v, true) {
+		w.Buf = appendEscaped(w.Buf, v)
+		return
+	}
 	if !w.KeepHTML {
 		w.marshal(v)
 		return
