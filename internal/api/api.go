@@ -92,6 +92,7 @@ type Runtime interface {
 	Truth
 	Files
 	Effects
+	Connections
 	Ready() error
 	Settled() error
 	Version() operator.VersionInfo
@@ -220,6 +221,11 @@ func (s *server) router() *chi.Mux {
 	add("GET", "/v1/maintenance/export", s.export, streaming)
 	add("GET", "/v1/policy", s.getPolicy)
 	add("PATCH", "/v1/policy", s.patchPolicy, patchBody)
+
+	add("GET", "/v1/connections", s.listConnections)
+	add("GET", "/v1/connections/{name}", s.getConnection)
+	add("PUT", "/v1/connections/{name}", s.putConnection, jsonBody)
+	add("DELETE", "/v1/connections/{name}", s.deleteConnection)
 
 	add("GET", "/v1/recommendations", s.listRecommendations)
 	add("POST", "/v1/recommendations/{id}/apply", s.decide(s.run.ApplyRecommendation), optionalBody)

@@ -51,6 +51,7 @@ type fake struct {
 	program   string
 	operation operator.Operation
 	pruned    operator.PruneRequest
+	connected operator.ConnectionPut
 	ready     error
 	unsettled error
 	panics    bool

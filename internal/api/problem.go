@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -123,7 +124,7 @@ func problemOf(err error) *Problem {
 	}{
 		{runtime.ErrDraining, codeDraining}, {runtime.ErrQueueFull, codeQueueFull}, {runtime.ErrKeyReused, codeKeyReused}, {runtime.ErrKeyInUse, codeKeyInUse},
 		{store.ErrNotFound, codeNotFound}, {store.ErrExists, codeExists}, {store.ErrConflict, codeConflict}, {store.ErrInUse, codeConflict},
-		{store.ErrReadOnly, codeReadOnly}, {store.ErrGone, codeGone},
+		{store.ErrReadOnly, codeReadOnly}, {store.ErrGone, codeGone}, {store.ErrTooMany, codeTooMany}, {operator.ErrNoSeal, codeSecrets},
 	} {
 		if errors.Is(err, k.err) {
 			p := fault(k.code, "", "")

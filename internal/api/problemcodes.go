@@ -42,6 +42,8 @@ const (
 	codeVerdict         = "invalid_verdict"
 	codeExample         = "invalid_example"
 	codeExampleConflict = "example_conflict"
+	codeTooMany         = "too_many"
+	codeSecrets         = "secrets_unavailable"
 	codeQueueFull       = "queue_full"
 	codeInternal        = "internal"
 	codeBodiesFull      = "bodies_full"
@@ -84,6 +86,7 @@ func problemKinds() []problemKind {
 		{codeExists, 409, "It exists already", "Read it, and change it with If-Match, or choose another name.", ""},
 		{codeConflict, 409, "It was changed meanwhile", "Read it again, decide anew, and send the request again.", ""},
 		{codeCannotUndo, 409, "The operation cannot be undone", "GET /v1/maintenance/audit shows what was done since; undo the later operations first.", ""},
+		{codeTooMany, 409, "There are as many as there can be", "Delete one that is not used any more.", ""},
 		{codeKeyInUse, 409, "A call with this Idempotency-Key is still running", "Wait for it, or ask for it again later with the same key.", "1"},
 		{codeGone, 410, "It was deleted or has expired", "Nothing can bring it back over this interface.", ""},
 		{codePrecondition, 412, "The revision is another one", "Read it again: the ETag header has its revision.", ""},
@@ -123,6 +126,7 @@ func problemKinds() []problemKind {
 		{codeRepliesFull, 503, "Too many large replies wait for their readers", "Read replies as they come; try again later.", "1"},
 		{codeDraining, 503, "The daemon is shutting down", "Try again once it has started anew.", "5"},
 		{codeReadOnly, 503, "The daemon cannot write now", "Its disk is full or has failed; reading still works.", "10"},
+		{codeSecrets, 503, "The secret cannot be sealed", "recurgentd doctor says what is wrong with --secrets-key-file; nothing was kept.", ""},
 		{codeNotReady, 503, "The daemon is not ready", "Try again soon; /readyz turns 200 when it is.", "1"},
 	}
 }

@@ -107,12 +107,12 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	memory, box, err := a.openStoreAndSandbox(o)
+	memory, box, secrets, err := a.openStoreAndSandbox(o)
 	if err != nil {
 		return err
 	}
 	a.makeServer(o.H2C)
-	p := parts{memory, box, model, metrics, tracer, build, nil}
+	p := parts{memory, box, model, metrics, tracer, build, nil, secrets}
 	if p.native, err = a.openNative(o, p, box); err != nil {
 		return err
 	}

@@ -1,28 +1,83 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/connections"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// openFetch returns what performs the fetches of programs.
-func (a *App) openFetch(o Options) (*fetch.Client, error) {
+// openFetch returns what performs the fetches of programs, and what puts the credentials of connections into them.
+func (a *App) openFetch(o Options) (*fetch.Client, *connections.Service, error) {
 	fo := fetch.DefaultOptions()
 	fo.MaxBody = int(o.FetchMax)
 	t, err := fetch.NewTransport(fetch.TransportOptions{Allow: o.FetchAllow, Timeout: fo.Timeout})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a.onStop("the fetches", func(context.Context) error {
 		t.Close()
 		return nil
 	})
-	return fetch.New(t, fo), nil
+	secrets, err := openConnections(o, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	fo.Connector = secrets
+	return fetch.New(t, fo), secrets, nil
+}
+
+func openConnections(o Options, t *fetch.Transport) (*connections.Service, error) {
+	env := o.Env
+	if env == nil {
+		env = func(string) (string, bool) { return "", false }
+	}
+	return connections.New(connections.Options{Namespace: agent.DefaultNamespace, Transport: t, KeyFile: o.SecretsKey(), SecretsDir: o.SecretsDir, Env: env})
+}
+
+// SecretsKey is the path of the key file.
+func (o *Options) SecretsKey() string {
+	return cmp.Or(o.SecretsKeyFile, filepath.Join(o.DataDir, store.SecretsKeyFile))
+}
+
+// checkSecrets refuses to keep secrets where an export would find them: it holds every file of the data directory but the default key
+// file.
+func (o *Options) checkSecrets() error {
+	if file := o.SecretsKey(); within(o.DataDir, file) && file != filepath.Join(o.DataDir, store.SecretsKeyFile) {
+		return refuse("secrets-key-file", "must not be in the data directory, whose exports would hold it; leave it out for %s there, which no export holds", store.SecretsKeyFile)
+	}
+	if o.SecretsDir == "" {
+		return nil
+	}
+	if within(o.DataDir, o.SecretsDir) {
+		return refuse("secrets-dir", "must not be in the data directory, whose exports would hold it")
+	}
+	if info, err := os.Stat(o.SecretsDir); err != nil {
+		return refuse("secrets-dir", "%s", err)
+	} else if !info.IsDir() {
+		return refuse("secrets-dir", "%s is not a directory", o.SecretsDir)
+	}
+	return nil
+}
+
+// within reports whether the path is the directory or below it.
+func within(dir, path string) bool {
+	d, errDir := filepath.Abs(dir)
+	p, errPath := filepath.Abs(path)
+	if errDir != nil || errPath != nil {
+		return true
+	}
+	rel, err := filepath.Rel(d, p)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // hostPattern reports whether the text is host, host:port or *.domain.

@@ -72,6 +72,10 @@ type Options struct {
 	FileMax Bytes `name:"file-max" env:"RECURGENT_FILE_MAX" value:"BYTES" default:"256MiB" help:"bytes of one file that a client uploads or a program makes"`
 	// FilesMax is how many bytes all files may have together, at least FileMax.
 	FilesMax Bytes `name:"files-max" env:"RECURGENT_FILES_MAX" value:"BYTES" default:"10GiB" help:"bytes of all files together; more are refused until some expire or are deleted"`
+	// SecretsKeyFile holds the age identity that stored secrets of connections are sealed to; "" is secrets.key in DataDir.
+	SecretsKeyFile string `name:"secrets-key-file" env:"RECURGENT_SECRETS_KEY_FILE" value:"FILE" default:"secrets.key in the data directory" help:"identity (age) that stored secrets of connections are sealed to; made with the first one, mode 0600"`
+	// SecretsDir holds the files that connections may name as their secrets; "": they may name none.
+	SecretsDir string `name:"secrets-dir" env:"RECURGENT_SECRETS_DIR" value:"DIR" default:"none" help:"directory of the files that connections may name as their secrets; links in it are not followed"`
 	// SandboxRequire is the confinement below which New fails: auto, full, reduced or process.
 	SandboxRequire string `name:"sandbox-require" env:"RECURGENT_SANDBOX_REQUIRE" value:"auto|full|reduced|process" help:"do not start below this confinement; auto is reduced on Linux, process elsewhere"`
 	// Isolation is what a runner is kept for: program (and owner) or call.
@@ -89,11 +93,12 @@ type Options struct {
 	// space. It overrides changes made while the daemon ran.
 	Policy string `name:"policy" env:"RECURGENT_POLICY" value:"NAME=VALUE..." default:"as it was left" help:"switches and thresholds set at each start, before anything is served, as recurgentd policy set takes them: artifact_read_enabled=false repair_enabled=false, or a JSON object"`
 
-	Tokens        []api.Token             // who may send requests; none: everybody on this machine
-	Traces        *telemetry.TraceOptions // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
-	Logger        zerolog.Logger          // of the daemon
-	NativeBuilder tier.Builder            // compiles programs instead of the toolchain, for tests; nil: the toolchain
-	Now           func() time.Time        // clock of records, windows and maintenance, for tests; nil: the machine's
+	Tokens        []api.Token                      // who may send requests; none: everybody on this machine
+	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
+	Logger        zerolog.Logger                   // of the daemon
+	NativeBuilder tier.Builder                     // compiles programs instead of the toolchain, for tests; nil: the toolchain
+	Env           func(name string) (string, bool) // where connections find RECURGENT_SECRET_*; nil: there are none
+	Now           func() time.Time                 // clock of records, windows and maintenance, for tests; nil: the machine's
 }
 
 // DefaultOptions returns the defaults of everything but DataDir.
@@ -123,7 +128,7 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy} {
+	for _, check := range []func() error{o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/connections"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -36,6 +37,7 @@ type parts struct {
 	tracer  *telemetry.Tracer
 	build   Build
 	native  *tier.Tier
+	secrets *connections.Service
 }
 
 // flushTime bounds how long spans that wait hold up a stop: a collector that does not answer holds nothing up.
@@ -64,10 +66,10 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 }
 
 // openStoreAndSandbox opens both at once: the one replays its journal, while the other starts processes and observes them.
-func (a *App) openStoreAndSandbox(o Options) (memory store.Store, box *sandbox.Pool, err error) {
-	client, err := a.openFetch(o)
+func (a *App) openStoreAndSandbox(o Options) (memory store.Store, box *sandbox.Pool, secrets *connections.Service, err error) {
+	client, secrets, err := a.openFetch(o)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	so := o.SandboxOptions()
 	so.Fetch = client
@@ -81,7 +83,12 @@ func (a *App) openStoreAndSandbox(o Options) (memory store.Store, box *sandbox.P
 	if boxErr == nil {
 		a.onStop("the sandbox", func(context.Context) error { return box.Close() })
 	}
-	return memory, box, cmp.Or(err, boxErr)
+	if err = cmp.Or(err, boxErr); err != nil {
+		return memory, box, secrets, err
+	}
+	held, err := memory.Namespace(agent.DefaultNamespace)
+	secrets.Use(held)
+	return memory, box, secrets, err
 }
 
 func (a *App) openStore(o Options) (store.Store, error) {
@@ -140,7 +147,7 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
 	ro.FetchMax = o.FetchMax.String()
-	run, err := newServices(ctx, ro, o, p.build, tick)
+	run, err := newServices(ctx, ro, o, p, tick)
 	if err != nil {
 		return err
 	}

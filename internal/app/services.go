@@ -30,7 +30,8 @@ type services struct {
 }
 
 // newServices wires the services around one runtime. Begin starts maintenance, which checks every tick whether it is due.
-func newServices(ctx context.Context, ro runtime.Options, o Options, b Build, tick time.Duration) (*services, error) {
+func newServices(ctx context.Context, ro runtime.Options, o Options, p parts, tick time.Duration) (*services, error) {
+	b := p.build
 	var run *runtime.Runtime
 	fo := files.DefaultOptions()
 	fo.Store, fo.Now, fo.Policy = ro.Store, ro.Now, func() *agent.Policy { return run.PolicyInForce() }
@@ -43,7 +44,7 @@ func newServices(ctx context.Context, ro runtime.Options, o Options, b Build, ti
 	if run, err = runtime.New(ctx, ro); err != nil {
 		return nil, err
 	}
-	op, err := operator.New(operator.Options{Store: ro.Store, Sandbox: ro.Sandbox, Calls: run, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
+	op, err := operator.New(operator.Options{Store: ro.Store, Sandbox: ro.Sandbox, Calls: run, Secrets: p.secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
 		Model: ro.Model, Engine: o.Engine, Durability: o.Durability, Version: b.Version, Revision: b.Revision, MaintenanceTick: tick})
 	if err != nil {
 		return nil, err

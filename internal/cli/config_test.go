@@ -96,7 +96,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"allowed-hosts": {"a", "b", "c,d"}, "h2c": {"true", "true", "true"}, "provider": {"replay", "replay", "replay"}, "model": {"a", "b", "c"},
 		"openai-api-key": {"a", "b", ""}, "openai-api-key-file": {key, key, key}, "openai-base-url": {"http://a/v1", "http://b/v1", "http://c/v1"},
 		"recording": {recording, recording, recording}, "provider-timeout": {"1s", "2s", "3s"},
-		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "public,*.c.example,10.0.0.1"}, "fetch-max": {"1KiB", "4MiB", "64MiB"},
+		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "public,*.c.example,10.0.0.1"}, "fetch-max": {"1KiB", "4MiB", "64MiB"}, "file-max": {"1MiB", "2MiB", "3MiB"}, "files-max": {"1GiB", "2GiB", "3GiB"}, "secrets-key-file": {"/k/a", "/k/b", "/k/c"}, "secrets-dir": {t.TempDir(), t.TempDir(), t.TempDir()},
 		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "native": {"off", "/usr/local/go", "auto"}, "durability": {"interval:5ms", "always", "interval:1s"}, "policy": {"repair_enabled=false", `{"repair_enabled": false}`, "degraded.rate=0.5 repair_enabled=true"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
 	}
@@ -200,6 +200,9 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, nil, map[string]string{"OPENAI_API_KEY": "a b"}, []string{"openai-api-key", "OPENAI_API_KEY"}},
 		{ServeScope, []string{"--recording", filepath.Join(dir, "none")}, nil, []string{"recording", "none"}},
 		{ServeScope, []string{"--recording", dir}, nil, []string{"recording", "directory"}},
+		{ServeScope, []string{"--data-dir", dir, "--secrets-key-file", filepath.Join(dir, "deep", "key")}, nil, []string{"secrets-key-file", "exports"}},
+		{ServeScope, []string{"--data-dir", dir, "--secrets-dir", filepath.Join(dir, "secrets")}, nil, []string{"secrets-dir", "exports"}},
+		{ServeScope, []string{"--secrets-dir", filepath.Join(dir, "none")}, nil, []string{"secrets-dir", "none"}},
 		{ServeScope, []string{"--runners", "0"}, nil, []string{"runners", "1 to 1024"}},
 		{ServeScope, []string{"--runners", "many"}, nil, []string{"runners", "whole number"}},
 		{ServeScope, []string{"--runner-memory", "much"}, nil, []string{"runner-memory", "2GiB"}},

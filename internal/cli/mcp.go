@@ -83,7 +83,7 @@ func daemonAt(ctx context.Context, url string) bool {
 func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 	token := rand.Text()
 	o.Listen, o.Tokens = "127.0.0.1:0", []api.Token{{Name: "local", SHA256: sha256.Sum256([]byte(token))}}
-	o.Logger, o.Now = newLogger(o, sh), sh.Clock
+	o.Logger, o.Now, o.Env = newLogger(o, sh), sh.Clock, sh.Env
 	d, err := app.New(ctx, o.Options)
 	if err != nil {
 		return exitWith(ExitFailed, fmt.Errorf("cannot start: %w", err))

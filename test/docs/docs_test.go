@@ -101,22 +101,30 @@ func goesOn(command string) bool {
 	return strings.HasSuffix(command, "\\") || strings.Count(command, "'")%2 == 1
 }
 
-// The daemons that documents speak to. Each document gets one of its own.
-func documentDaemon(t *testing.T, kind string) *rig.Daemon {
+// The daemons that documents speak to. Each document gets one of its own. instead maps addresses of the document to those of the test.
+func documentDaemon(t *testing.T, kind string) (d *rig.Daemon, instead map[string]string) {
+	t.Helper()
+	d, api := daemonOf(t, kind)
+	return d, map[string]string{"http://127.0.0.1:8420": d.URL, exampleAPI: api}
+}
+
+func daemonOf(t *testing.T, kind string) (d *rig.Daemon, api string) {
 	t.Helper()
 	switch kind {
+	case "api":
+		return connectedDaemon(t)
 	case "tokens":
-		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice  alices-secret-token-1\nbob    bobs-secret-token-22\n"))
+		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice  alices-secret-token-1\nbob    bobs-secret-token-22\n")), ""
 	case "model":
 		m := rig.NewModel(t, rig.Script{})
 		m.Answer("", "", rig.Text("Answer: Paris"))
-		return rig.Start(t, m)
+		return rig.Start(t, m), ""
 	}
-	return rig.Start(t, nil)
+	return rig.Start(t, nil), ""
 }
 
 // daemonKinds are the words that may stand behind console.
-func daemonKinds() []string { return []string{"", "tokens", "model"} }
+func daemonKinds() []string { return []string{"", "tokens", "model", "api"} }
 
 const stepMark = "=== next step ==="
 
@@ -132,7 +140,8 @@ func TestDocumentsAreTrue(t *testing.T) {
 			}
 			t.Run(strings.TrimSpace(filepath.Base(path)+" "+kind), func(t *testing.T) {
 				t.Parallel()
-				outputs := runSteps(t, documentDaemon(t, kind), list)
+				d, instead := documentDaemon(t, kind)
+				outputs := runSteps(t, d, list, instead)
 				for i, s := range list {
 					want := strings.TrimSpace(strings.Join(s.Want, "\n"))
 					if !matches(want, strings.TrimSpace(outputs[i])) {
@@ -144,7 +153,7 @@ func TestDocumentsAreTrue(t *testing.T) {
 	}
 }
 
-func runSteps(t *testing.T, d *rig.Daemon, list []step) []string {
+func runSteps(t *testing.T, d *rig.Daemon, list []step, instead map[string]string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")             // as in a checkout in which make run was said
@@ -165,14 +174,22 @@ func runSteps(t *testing.T, d *rig.Daemon, list []step) []string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*rig.Patience) // a whole document
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(script.String(), "http://127.0.0.1:8420", d.URL))
+	text := script.String()
+	for from, to := range instead {
+		text = strings.ReplaceAll(text, from, to)
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", text)
 	cmd.Dir, cmd.WaitDelay = dir, rig.Patience // what a failed step left in the background must not hold the test
 	cmd.Env = append(rig.Environment(cmd.Dir), "RECURGENT_URL="+d.URL, "PATH="+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	outputs := strings.Split(string(out), stepMark+"\n")
+	printed := string(out)
+	if api := instead[exampleAPI]; api != "" {
+		printed = strings.ReplaceAll(printed, api, exampleAPI)
+	}
+	outputs := strings.Split(printed, stepMark+"\n")
 	if len(outputs) != len(list)+1 {
 		t.Fatalf("%d outputs of %d steps:\n%s", len(outputs)-1, len(list), out)
 	}

@@ -182,6 +182,90 @@ func (e CallVerdict) Valid() bool {
 	}
 }
 
+// Defines values for ConnectionAuthType.
+const (
+	ConnectionAuthTypeBasic  ConnectionAuthType = "basic"
+	ConnectionAuthTypeBearer ConnectionAuthType = "bearer"
+	ConnectionAuthTypeHeader ConnectionAuthType = "header"
+	ConnectionAuthTypeOauth2 ConnectionAuthType = "oauth2"
+	ConnectionAuthTypeQuery  ConnectionAuthType = "query"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionAuthType enum.
+func (e ConnectionAuthType) Valid() bool {
+	switch e {
+	case ConnectionAuthTypeBasic:
+		return true
+	case ConnectionAuthTypeBearer:
+		return true
+	case ConnectionAuthTypeHeader:
+		return true
+	case ConnectionAuthTypeOauth2:
+		return true
+	case ConnectionAuthTypeQuery:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConnectionAuthRequestType.
+const (
+	ConnectionAuthRequestTypeBasic  ConnectionAuthRequestType = "basic"
+	ConnectionAuthRequestTypeBearer ConnectionAuthRequestType = "bearer"
+	ConnectionAuthRequestTypeHeader ConnectionAuthRequestType = "header"
+	ConnectionAuthRequestTypeOauth2 ConnectionAuthRequestType = "oauth2"
+	ConnectionAuthRequestTypeQuery  ConnectionAuthRequestType = "query"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionAuthRequestType enum.
+func (e ConnectionAuthRequestType) Valid() bool {
+	switch e {
+	case ConnectionAuthRequestTypeBasic:
+		return true
+	case ConnectionAuthRequestTypeBearer:
+		return true
+	case ConnectionAuthRequestTypeHeader:
+		return true
+	case ConnectionAuthRequestTypeOauth2:
+		return true
+	case ConnectionAuthRequestTypeQuery:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConnectionRequestMethods.
+const (
+	ConnectionRequestMethodsDELETE ConnectionRequestMethods = "DELETE"
+	ConnectionRequestMethodsGET    ConnectionRequestMethods = "GET"
+	ConnectionRequestMethodsHEAD   ConnectionRequestMethods = "HEAD"
+	ConnectionRequestMethodsPATCH  ConnectionRequestMethods = "PATCH"
+	ConnectionRequestMethodsPOST   ConnectionRequestMethods = "POST"
+	ConnectionRequestMethodsPUT    ConnectionRequestMethods = "PUT"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionRequestMethods enum.
+func (e ConnectionRequestMethods) Valid() bool {
+	switch e {
+	case ConnectionRequestMethodsDELETE:
+		return true
+	case ConnectionRequestMethodsGET:
+		return true
+	case ConnectionRequestMethodsHEAD:
+		return true
+	case ConnectionRequestMethodsPATCH:
+		return true
+	case ConnectionRequestMethodsPOST:
+		return true
+	case ConnectionRequestMethodsPUT:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CorrectionState.
 const (
 	CorrectionStateAdopted          CorrectionState = "adopted"
@@ -1009,8 +1093,10 @@ const (
 	ProblemCodeRangeNotSatisfiable   ProblemCode = "range_not_satisfiable"
 	ProblemCodeReadOnly              ProblemCode = "read_only"
 	ProblemCodeRepliesFull           ProblemCode = "replies_full"
+	ProblemCodeSecretsUnavailable    ProblemCode = "secrets_unavailable"
 	ProblemCodeTimeout               ProblemCode = "timeout"
 	ProblemCodeTooLarge              ProblemCode = "too_large"
+	ProblemCodeTooMany               ProblemCode = "too_many"
 	ProblemCodeUnauthenticated       ProblemCode = "unauthenticated"
 	ProblemCodeUnfittingReply        ProblemCode = "unfitting_reply"
 	ProblemCodeUnsupportedMediaType  ProblemCode = "unsupported_media_type"
@@ -1111,9 +1197,13 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeRepliesFull:
 		return true
+	case ProblemCodeSecretsUnavailable:
+		return true
 	case ProblemCodeTimeout:
 		return true
 	case ProblemCodeTooLarge:
+		return true
+	case ProblemCodeTooMany:
 		return true
 	case ProblemCodeUnauthenticated:
 		return true
@@ -1646,6 +1736,21 @@ func (e ListCallsParamsSource) Valid() bool {
 	}
 }
 
+// Defines values for PutConnectionParamsIfNoneMatch.
+const (
+	PutConnectionParamsIfNoneMatchAsterisk PutConnectionParamsIfNoneMatch = "*"
+)
+
+// Valid indicates whether the value is a known member of the PutConnectionParamsIfNoneMatch enum.
+func (e PutConnectionParamsIfNoneMatch) Valid() bool {
+	switch e {
+	case PutConnectionParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListRecommendationsParamsStatus.
 const (
 	ListRecommendationsParamsStatusApplied   ListRecommendationsParamsStatus = "applied"
@@ -2160,6 +2265,106 @@ type ChangedAnswer struct {
 	// Was Any JSON value, null too.
 	Was AnyOrNull `json:"was"`
 }
+
+// Connection A connection, without its secret.
+type Connection struct {
+	Auth              ConnectionAuth `json:"auth"`
+	CreatedAt         time.Time      `json:"created_at"`
+	Description       string         `json:"description"`
+	Hosts             []string       `json:"hosts"`
+	IdempotencyHeader *string        `json:"idempotency_header,omitempty"`
+	Methods           []string       `json:"methods"`
+	Name              string         `json:"name"`
+
+	// Problem Why the secret cannot be had now; absent when it can.
+	Problem  *string  `json:"problem,omitempty"`
+	Revision int      `json:"revision"`
+	Roles    []string `json:"roles"`
+
+	// SecretSet A secret, or where it is read, is known.
+	SecretSet bool      `json:"secret_set"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// ConnectionAuth defines model for ConnectionAuth.
+type ConnectionAuth struct {
+	ClientID *string   `json:"client_id,omitempty"`
+	Name     *string   `json:"name,omitempty"`
+	Scopes   *[]string `json:"scopes,omitempty"`
+
+	// Secret One of the two.
+	Secret   *SecretSource      `json:"secret,omitempty"`
+	TokenURL *string            `json:"token_url,omitempty"`
+	Type     ConnectionAuthType `json:"type"`
+	Username *string            `json:"username,omitempty"`
+}
+
+// ConnectionAuthType defines model for ConnectionAuth.Type.
+type ConnectionAuthType string
+
+// ConnectionAuthRequest defines model for ConnectionAuthRequest.
+type ConnectionAuthRequest struct {
+	// ClientID Of oauth2.
+	ClientID *string `json:"client_id,omitempty"`
+
+	// Name The header, or the query parameter, that holds the secret.
+	Name *string `json:"name,omitempty"`
+
+	// Scopes Of oauth2.
+	Scopes *[]string `json:"scopes,omitempty"`
+
+	// Secret The secret, which is sealed; or where it is read at each use. Absent: the one that the connection has.
+	Secret *ConnectionAuthRequest_Secret `json:"secret,omitempty"`
+
+	// TokenURL Of oauth2; fetched under the policy of fetches.
+	TokenURL *string `json:"token_url,omitempty"`
+
+	// Type oauth2 is the client credentials grant.
+	Type ConnectionAuthRequestType `json:"type"`
+
+	// Username Of basic.
+	Username *string `json:"username,omitempty"`
+}
+
+// ConnectionAuthRequestSecret0 defines model for ConnectionAuthRequest.Secret.0.
+type ConnectionAuthRequestSecret0 = string
+
+// ConnectionAuthRequest_Secret The secret, which is sealed; or where it is read at each use. Absent: the one that the connection has.
+type ConnectionAuthRequest_Secret struct {
+	union json.RawMessage
+}
+
+// ConnectionAuthRequestType oauth2 is the client credentials grant.
+type ConnectionAuthRequestType string
+
+// ConnectionList defines model for ConnectionList.
+type ConnectionList struct {
+	Data       []Connection `json:"data"`
+	NextCursor *string      `json:"next_cursor"`
+}
+
+// ConnectionRequest What a connection shall be.
+type ConnectionRequest struct {
+	Auth ConnectionAuthRequest `json:"auth"`
+
+	// Description What the API is for, on one line; the model reads it.
+	Description *string `json:"description,omitempty"`
+
+	// Hosts host, host:port or *.domain. Of several connections that match a request the one with the most specific host counts, then the first by name.
+	Hosts []string `json:"hosts"`
+
+	// IdempotencyHeader The header that carries a key for each write.
+	IdempotencyHeader *string `json:"idempotency_header,omitempty"`
+
+	// Methods GET grants HEAD too.
+	Methods []ConnectionRequestMethods `json:"methods"`
+
+	// Roles Roles whose programs may use it; a star is every role.
+	Roles []string `json:"roles"`
+}
+
+// ConnectionRequestMethods defines model for ConnectionRequest.Methods.
+type ConnectionRequestMethods string
 
 // Context A session's context, by top-level key.
 type Context = map[string]json.RawMessage
@@ -3673,6 +3878,15 @@ type Scorecard struct {
 	WrongToolBoundary      int       `json:"wrong_tool_boundary"`
 }
 
+// SecretSource One of the two.
+type SecretSource struct {
+	// Env A variable of the daemon's environment.
+	Env *string `json:"env,omitempty"`
+
+	// File A file in --secrets-dir; links are not followed.
+	File *string `json:"file,omitempty"`
+}
+
 // Selection What was decided for a call, and why.
 type Selection struct {
 	// Decision run, repair, forge, refuse or none; empty while the call waits.
@@ -4226,6 +4440,36 @@ type GetCallEventsParams struct {
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
 
+// ListConnectionsParams defines parameters for ListConnections.
+type ListConnectionsParams struct {
+	// Limit How many entries a page has at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// After The name to go on after.
+	After *string `form:"after,omitempty" json:"after,omitempty"`
+}
+
+// DeleteConnectionParams defines parameters for DeleteConnection.
+type DeleteConnectionParams struct {
+	// Reason Why, for the audit trail.
+	Reason *string `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// IfMatch The ETag that the tool must have; a star: it must be there.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// PutConnectionParams defines parameters for PutConnection.
+type PutConnectionParams struct {
+	// IfMatch The ETag that the tool must have; a star: it must be there.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch A star: the tool must be new.
+	IfNoneMatch *PutConnectionParamsIfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// PutConnectionParamsIfNoneMatch defines parameters for PutConnection.
+type PutConnectionParamsIfNoneMatch string
+
 // GetEventsParams defines parameters for GetEvents.
 type GetEventsParams struct {
 	// After The next_cursor of the page before; what cannot be one of this list is refused where the list has ids.
@@ -4459,6 +4703,9 @@ type ReplayCallJSONRequestBody = Nothing
 // JudgeCallJSONRequestBody defines body for JudgeCall for application/json ContentType.
 type JudgeCallJSONRequestBody = VerdictRequest
 
+// PutConnectionJSONRequestBody defines body for PutConnection for application/json ContentType.
+type PutConnectionJSONRequestBody = ConnectionRequest
+
 // CallFunctionJSONRequestBody defines body for CallFunction for application/json ContentType.
 type CallFunctionJSONRequestBody = FunctionCall
 
@@ -4551,6 +4798,68 @@ type TryProgramJSONRequestBody = TryRequest
 
 // UnpinArtifactJSONRequestBody defines body for UnpinArtifact for application/json ContentType.
 type UnpinArtifactJSONRequestBody = OperationRequest
+
+// AsConnectionAuthRequestSecret0 returns the union data inside the ConnectionAuthRequest_Secret as a ConnectionAuthRequestSecret0
+func (t ConnectionAuthRequest_Secret) AsConnectionAuthRequestSecret0() (ConnectionAuthRequestSecret0, error) {
+	var body ConnectionAuthRequestSecret0
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromConnectionAuthRequestSecret0 overwrites any union data inside the ConnectionAuthRequest_Secret as the provided ConnectionAuthRequestSecret0
+func (t *ConnectionAuthRequest_Secret) FromConnectionAuthRequestSecret0(v ConnectionAuthRequestSecret0) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeConnectionAuthRequestSecret0 performs a merge with any union data inside the ConnectionAuthRequest_Secret, using the provided ConnectionAuthRequestSecret0
+func (t *ConnectionAuthRequest_Secret) MergeConnectionAuthRequestSecret0(v ConnectionAuthRequestSecret0) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsSecretSource returns the union data inside the ConnectionAuthRequest_Secret as a SecretSource
+func (t ConnectionAuthRequest_Secret) AsSecretSource() (SecretSource, error) {
+	var body SecretSource
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromSecretSource overwrites any union data inside the ConnectionAuthRequest_Secret as the provided SecretSource
+func (t *ConnectionAuthRequest_Secret) FromSecretSource(v SecretSource) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeSecretSource performs a merge with any union data inside the ConnectionAuthRequest_Secret, using the provided SecretSource
+func (t *ConnectionAuthRequest_Secret) MergeSecretSource(v SecretSource) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t ConnectionAuthRequest_Secret) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *ConnectionAuthRequest_Secret) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
 
 // AsOkOutcome returns the union data inside the Outcome as a OkOutcome
 func (t Outcome) AsOkOutcome() (OkOutcome, error) {
@@ -4899,6 +5208,45 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/calls/{call_id}/verdict (the `JudgeCall` operationId).
 	JudgeCall(ctx context.Context, callID CallID, body JudgeCallJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListConnections List connections
+	//
+	// By name, without their secrets.
+	//
+	// Corresponds with GET /v1/connections (the `ListConnections` operationId).
+	ListConnections(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteConnection Delete a connection
+	//
+	// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on.
+	//
+	// Corresponds with DELETE /v1/connections/{name} (the `DeleteConnection` operationId).
+	DeleteConnection(ctx context.Context, name string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetConnection Get a connection
+	//
+	// Without its secret. problem says why the secret cannot be had now.
+	//
+	// Corresponds with GET /v1/connections/{name} (the `GetConnection` operationId).
+	GetConnection(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutConnectionWithBody Make or change a connection
+	//
+	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/connections/{name} (the `PutConnection` operationId).
+	PutConnectionWithBody(ctx context.Context, name string, params *PutConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutConnection Make or change a connection
+	//
+	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/connections/{name} (the `PutConnection` operationId).
+	PutConnection(ctx context.Context, name string, params *PutConnectionParams, body PutConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetEvents Follow all calls
 	//
@@ -5956,6 +6304,95 @@ func (c *Client) JudgeCallWithBody(ctx context.Context, callID CallID, contentTy
 // Corresponds with POST /v1/calls/{call_id}/verdict (the `JudgeCall` operationId).
 func (c *Client) JudgeCall(ctx context.Context, callID CallID, body JudgeCallJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewJudgeCallRequest(c.Server, callID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListConnections List connections
+//
+// By name, without their secrets.
+//
+// Corresponds with GET /v1/connections (the `ListConnections` operationId).
+func (c *Client) ListConnections(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListConnectionsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteConnection Delete a connection
+//
+// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on.
+//
+// Corresponds with DELETE /v1/connections/{name} (the `DeleteConnection` operationId).
+func (c *Client) DeleteConnection(ctx context.Context, name string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteConnectionRequest(c.Server, name, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetConnection Get a connection
+//
+// Without its secret. problem says why the secret cannot be had now.
+//
+// Corresponds with GET /v1/connections/{name} (the `GetConnection` operationId).
+func (c *Client) GetConnection(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetConnectionRequest(c.Server, name)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutConnectionWithBody Make or change a connection
+//
+// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/connections/{name} (the `PutConnection` operationId).
+func (c *Client) PutConnectionWithBody(ctx context.Context, name string, params *PutConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutConnectionRequestWithBody(c.Server, name, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutConnection Make or change a connection
+//
+// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/connections/{name} (the `PutConnection` operationId).
+func (c *Client) PutConnection(ctx context.Context, name string, params *PutConnectionParams, body PutConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutConnectionRequest(c.Server, name, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8354,6 +8791,255 @@ func NewJudgeCallRequestWithBody(server string, callID CallID, contentType strin
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListConnectionsRequest constructs an http.Request for the ListConnections method
+func NewListConnectionsRequest(server string, params *ListConnectionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/connections")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeleteConnectionRequest constructs an http.Request for the DeleteConnection method
+func NewDeleteConnectionRequest(server string, name string, params *DeleteConnectionParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/connections/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Reason != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "reason", *params.Reason, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetConnectionRequest constructs an http.Request for the GetConnection method
+func NewGetConnectionRequest(server string, name string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/connections/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutConnectionRequest calls the generic PutConnection builder with application/json body
+func NewPutConnectionRequest(server string, name string, params *PutConnectionParams, body PutConnectionJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutConnectionRequestWithBody(server, name, params, "application/json", bodyReader)
+}
+
+// NewPutConnectionRequestWithBody constructs an http.Request for the PutConnection method, with any body, and a specified content type
+func NewPutConnectionRequestWithBody(server string, name string, params *PutConnectionParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/connections/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
+		}
+
+	}
 
 	return req, nil
 }
@@ -11916,6 +12602,51 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/calls/{call_id}/verdict (the `JudgeCall` operationId).
 	JudgeCallWithResponse(ctx context.Context, callID CallID, body JudgeCallJSONRequestBody, reqEditors ...RequestEditorFn) (*JudgeCallResponse, error)
 
+	// ListConnectionsWithResponse List connections
+	//
+	// By name, without their secrets.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/connections (the `ListConnections` operationId).
+	ListConnectionsWithResponse(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*ListConnectionsResponse, error)
+
+	// DeleteConnectionWithResponse Delete a connection
+	//
+	// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/connections/{name} (the `DeleteConnection` operationId).
+	DeleteConnectionWithResponse(ctx context.Context, name string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*DeleteConnectionResponse, error)
+
+	// GetConnectionWithResponse Get a connection
+	//
+	// Without its secret. problem says why the secret cannot be had now.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/connections/{name} (the `GetConnection` operationId).
+	GetConnectionWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*GetConnectionResponse, error)
+
+	// PutConnectionWithBodyWithResponse Make or change a connection
+	//
+	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/connections/{name} (the `PutConnection` operationId).
+	PutConnectionWithBodyWithResponse(ctx context.Context, name string, params *PutConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutConnectionResponse, error)
+
+	// PutConnectionWithResponse Make or change a connection
+	//
+	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/connections/{name} (the `PutConnection` operationId).
+	PutConnectionWithResponse(ctx context.Context, name string, params *PutConnectionParams, body PutConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*PutConnectionResponse, error)
+
 	// GetEventsWithResponse Follow all calls
 	//
 	// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too.
@@ -13535,6 +14266,269 @@ func (r JudgeCallResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r JudgeCallResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListConnectionsResponse200Headers the declared response headers of an HTTP 200 response for ListConnections
+type ListConnectionsResponse200Headers struct {
+	XRequestID string
+}
+
+// ListConnectionsResponseDefaultHeaders the declared response headers of an HTTP default response for ListConnections
+type ListConnectionsResponseDefaultHeaders struct {
+	RetryAfter *string
+	XRequestID string
+}
+
+type ListConnectionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ConnectionList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListConnectionsResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListConnectionsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListConnectionsResponse) GetJSON200() *ConnectionList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListConnectionsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListConnectionsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListConnectionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListConnectionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListConnectionsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// DeleteConnectionResponse204Headers the declared response headers of an HTTP 204 response for DeleteConnection
+type DeleteConnectionResponse204Headers struct {
+	XRequestID string
+}
+
+// DeleteConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteConnection
+type DeleteConnectionResponseDefaultHeaders struct {
+	RetryAfter *string
+	XRequestID string
+}
+
+type DeleteConnectionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers204 the parsed response headers for an HTTP 204 response
+	Headers204 *DeleteConnectionResponse204Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *DeleteConnectionResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteConnectionResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteConnectionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteConnectionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteConnectionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteConnectionResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetConnectionResponse200Headers the declared response headers of an HTTP 200 response for GetConnection
+type GetConnectionResponse200Headers struct {
+	ETag       *string
+	XRequestID string
+}
+
+// GetConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for GetConnection
+type GetConnectionResponseDefaultHeaders struct {
+	RetryAfter *string
+	XRequestID string
+}
+
+type GetConnectionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Connection
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetConnectionResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetConnectionResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetConnectionResponse) GetJSON200() *Connection {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetConnectionResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetConnectionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetConnectionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetConnectionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetConnectionResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PutConnectionResponse200Headers the declared response headers of an HTTP 200 response for PutConnection
+type PutConnectionResponse200Headers struct {
+	ETag       *string
+	XRequestID string
+}
+
+// PutConnectionResponse201Headers the declared response headers of an HTTP 201 response for PutConnection
+type PutConnectionResponse201Headers struct {
+	ETag       *string
+	Location   *string
+	XRequestID string
+}
+
+// PutConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for PutConnection
+type PutConnectionResponseDefaultHeaders struct {
+	RetryAfter *string
+	XRequestID string
+}
+
+type PutConnectionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Connection
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Connection
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PutConnectionResponse200Headers
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *PutConnectionResponse201Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PutConnectionResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutConnectionResponse) GetJSON200() *Connection {
+	return r.JSON200
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r PutConnectionResponse) GetJSON201() *Connection {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PutConnectionResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PutConnectionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutConnectionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutConnectionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutConnectionResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -17792,6 +18786,81 @@ func (c *ClientWithResponses) JudgeCallWithResponse(ctx context.Context, callID 
 	return ParseJudgeCallResponse(rsp)
 }
 
+// ListConnectionsWithResponse List connections
+//
+// By name, without their secrets.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/connections (the `ListConnections` operationId).
+func (c *ClientWithResponses) ListConnectionsWithResponse(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*ListConnectionsResponse, error) {
+	rsp, err := c.ListConnections(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListConnectionsResponse(rsp)
+}
+
+// DeleteConnectionWithResponse Delete a connection
+//
+// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/connections/{name} (the `DeleteConnection` operationId).
+func (c *ClientWithResponses) DeleteConnectionWithResponse(ctx context.Context, name string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*DeleteConnectionResponse, error) {
+	rsp, err := c.DeleteConnection(ctx, name, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteConnectionResponse(rsp)
+}
+
+// GetConnectionWithResponse Get a connection
+//
+// Without its secret. problem says why the secret cannot be had now.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/connections/{name} (the `GetConnection` operationId).
+func (c *ClientWithResponses) GetConnectionWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*GetConnectionResponse, error) {
+	rsp, err := c.GetConnection(ctx, name, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetConnectionResponse(rsp)
+}
+
+// PutConnectionWithBodyWithResponse Make or change a connection
+//
+// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/connections/{name} (the `PutConnection` operationId).
+func (c *ClientWithResponses) PutConnectionWithBodyWithResponse(ctx context.Context, name string, params *PutConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutConnectionResponse, error) {
+	rsp, err := c.PutConnectionWithBody(ctx, name, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutConnectionResponse(rsp)
+}
+
+// PutConnectionWithResponse Make or change a connection
+//
+// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/connections/{name} (the `PutConnection` operationId).
+func (c *ClientWithResponses) PutConnectionWithResponse(ctx context.Context, name string, params *PutConnectionParams, body PutConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*PutConnectionResponse, error) {
+	rsp, err := c.PutConnection(ctx, name, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutConnectionResponse(rsp)
+}
+
 // GetEventsWithResponse Follow all calls
 //
 // Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too.
@@ -19966,6 +21035,299 @@ func ParseJudgeCallResponse(rsp *http.Response) (*JudgeCallResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers JudgeCallResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListConnectionsResponse parses an HTTP response from a ListConnectionsWithResponse call
+func ParseListConnectionsResponse(rsp *http.Response) (*ListConnectionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListConnectionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ConnectionList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListConnectionsResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers ListConnectionsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseDeleteConnectionResponse parses an HTTP response from a DeleteConnectionWithResponse call
+func ParseDeleteConnectionResponse(rsp *http.Response) (*DeleteConnectionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteConnectionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		var headers DeleteConnectionResponse204Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers204 = &headers
+	case true:
+		var headers DeleteConnectionResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetConnectionResponse parses an HTTP response from a GetConnectionWithResponse call
+func ParseGetConnectionResponse(rsp *http.Response) (*GetConnectionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetConnectionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Connection
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetConnectionResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers GetConnectionResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePutConnectionResponse parses an HTTP response from a PutConnectionWithResponse call
+func ParsePutConnectionResponse(rsp *http.Response) (*PutConnectionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutConnectionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Connection
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Connection
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PutConnectionResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 201:
+		var headers PutConnectionResponse201Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers201 = &headers
+	case true:
+		var headers PutConnectionResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

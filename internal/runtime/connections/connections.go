@@ -18,10 +18,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
-// Options configures a Service. Store, Transport, KeyFile and Env are required.
+// Options configures a Service. Transport, KeyFile and Env are required.
 type Options struct {
-	Store      Store
-	Namespace  agent.Namespace                  // that Store holds
+	Namespace  agent.Namespace                  // whose connections they are
 	Transport  http.RoundTripper                // carries token requests, under the policy of fetches; follows no redirect
 	KeyFile    string                           // the identity that opens sealed secrets; made at the first one
 	SecretsDir string                           // holds the secrets that connections name by file; "": none may
@@ -37,6 +36,7 @@ type Store interface {
 type Service struct {
 	o     Options
 	vault *vault
+	store Store // set once by Use
 
 	mu     sync.Mutex
 	tokens map[string]*source // by connection; guarded by mu
@@ -44,11 +44,14 @@ type Service struct {
 
 // New returns a service.
 func New(o Options) (*Service, error) {
-	if o.Store == nil || o.Transport == nil || o.KeyFile == "" || o.Env == nil {
-		return nil, errors.New("connections: Store, Transport, KeyFile and Env are required")
+	if o.Transport == nil || o.KeyFile == "" || o.Env == nil {
+		return nil, errors.New("connections: Transport, KeyFile and Env are required")
 	}
 	return &Service{o: o, vault: &vault{path: o.KeyFile}, tokens: map[string]*source{}}, nil
 }
+
+// Use has the connections come from the store. It is called once, before anything fetches.
+func (s *Service) Use(store Store) { s.store = store }
 
 // Seal encrypts a secret for the connection of that name. The errors are ErrBadKey and those of the file system.
 func (s *Service) Seal(connection, secret string) ([]byte, error) {
@@ -65,7 +68,7 @@ func (s *Service) Problem(c *agent.Connection) string {
 
 // Connect is part of fetch.Connector: of the connections that match the one with the most specific host, then the first by name.
 func (s *Service) Connect(who fetch.Caller, method string, at *url.URL) fetch.Connection {
-	all, err := s.o.Store.ListConnections(context.Background())
+	all, err := s.store.ListConnections(context.Background())
 	if err != nil {
 		return &use{service: s, c: agent.Connection{Name: "?", Methods: []string{method}}, err: errors.New("the connections cannot be read")}
 	}

@@ -60,11 +60,12 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.s, err = New(Options{Store: b.store, Namespace: agent.DefaultNamespace, Transport: transport, KeyFile: filepath.Join(t.TempDir(), "secrets.key"), SecretsDir: b.dir,
+	b.s, err = New(Options{Namespace: agent.DefaultNamespace, Transport: transport, KeyFile: filepath.Join(t.TempDir(), "secrets.key"), SecretsDir: b.dir,
 		Env: func(name string) (string, bool) { v, ok := b.env[name]; return v, ok }})
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.s.Use(b.store)
 	fo := fetch.DefaultOptions()
 	fo.Connector = b.s
 	b.client = fetch.New(transport, fo)

@@ -39,7 +39,7 @@ func CheckName(name string) error {
 }
 
 func invalid(pointer, detail, hint string) *agent.InputError {
-	return &agent.InputError{Code: "validation_failed", Pointer: pointer, Detail: detail, Hint: hint}
+	return &agent.InputError{Code: "validation_failed", Pointer: pointer, Detail: strings.TrimSpace(strings.TrimPrefix(pointer, "/") + " " + detail), Hint: hint}
 }
 
 // Normalise checks a connection, without its secret, and writes hosts in lower case and methods in upper case. The error is an

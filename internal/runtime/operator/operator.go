@@ -26,11 +26,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Options configures an Operator. Store, Sandbox, Calls and Metrics are required.
+// Options configures an Operator. Store, Sandbox, Calls, Secrets and Metrics are required.
 type Options struct {
 	Store   store.Store
 	Sandbox sandbox.Sandbox  // checks and replays programs
 	Calls   *runtime.Runtime // whose calls these are
+	Secrets Secrets          // of connections
 	Metrics *telemetry.Metrics
 	Logger  zerolog.Logger
 	Now     func() time.Time // nil: time.Now
@@ -60,8 +61,8 @@ type Operator struct {
 
 // New wires an Operator. Maintain has to run beside it.
 func New(o Options) (*Operator, error) {
-	if o.Store == nil || o.Sandbox == nil || o.Calls == nil || o.Metrics == nil {
-		return nil, errors.New("operator: Store, Sandbox, Calls and Metrics are required")
+	if o.Store == nil || o.Sandbox == nil || o.Calls == nil || o.Secrets == nil || o.Metrics == nil {
+		return nil, errors.New("operator: Store, Sandbox, Calls, Secrets and Metrics are required")
 	}
 	if o.MaintenanceTick < 0 {
 		return nil, errors.New("operator: MaintenanceTick must not be negative")

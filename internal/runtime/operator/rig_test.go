@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -29,6 +30,8 @@ type rig struct {
 	*runtime.Runtime
 	op    *operator.Operator
 	model *runtimetest.Model
+
+	memory store.Namespace
 }
 
 func newRig(t *testing.T, programs map[string][]string) *rig {
@@ -42,12 +45,15 @@ func newRig(t *testing.T, programs map[string][]string) *rig {
 	g := &rig{model: &runtimetest.Model{Programs: programs}}
 	o := runtime.DefaultOptions()
 	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, g.model
+	if g.memory, err = o.Store.Namespace(agent.DefaultNamespace); err != nil {
+		t.Fatal(err)
+	}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
 	if g.Runtime, err = runtime.New(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if g.op, err = operator.New(operator.Options{Store: o.Store, Sandbox: box, Calls: g.Runtime, Metrics: o.Metrics}); err != nil {
+	if g.op, err = operator.New(operator.Options{Store: o.Store, Sandbox: box, Calls: g.Runtime, Secrets: fakeSecrets{}, Metrics: o.Metrics}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

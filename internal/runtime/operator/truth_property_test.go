@@ -222,7 +222,7 @@ func (w *world) start() {
 	if w.calls, err = runtime.New(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.op, err = operator.New(operator.Options{Store: w.store, Sandbox: w.box, Calls: w.calls, Metrics: o.Metrics, Now: o.Now}); err != nil {
+	if w.op, err = operator.New(operator.Options{Store: w.store, Sandbox: w.box, Calls: w.calls, Secrets: fakeSecrets{}, Metrics: o.Metrics, Now: o.Now}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -36,7 +36,7 @@ const (
 
 // undoable reports whether Undo knows operations of that kind.
 func undoable(action string) bool {
-	return slices.Contains([]string{opPolicy, opToolPut, opToolArchive, opPrune, opRestore}, action) || strings.HasPrefix(action, onArtifacts)
+	return slices.Contains([]string{opPolicy, opToolPut, opToolArchive, opPrune, opRestore, opConnectionPut, opConnectionDelete}, action) || strings.HasPrefix(action, onArtifacts)
 }
 
 // irreversible begins the undo field of an entry that cannot be undone.
@@ -71,6 +71,8 @@ func (o *Operator) Undo(ctx context.Context, auditID, reason, actor string) (age
 		err = o.undoArchive(ctx, was, &entry)
 	case was.Action == opRestore:
 		err = o.undoRestore(ctx, was, &entry)
+	case was.Action == opConnectionPut, was.Action == opConnectionDelete:
+		err = o.undoConnection(ctx, was, &entry)
 	case strings.HasPrefix(was.Action, onArtifacts):
 		err = o.undoOperation(ctx, was, &entry)
 	default:

@@ -1,0 +1,177 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/connections"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+const (
+	opConnectionPut    = "connection.put"
+	opConnectionDelete = "connection.delete"
+)
+
+// Secrets seals the secrets of connections, and knows whether they can be had.
+type Secrets interface {
+	Seal(connection, secret string) ([]byte, error)
+	Problem(c *agent.Connection) string
+}
+
+// A ConnectionView is a connection as people see it and as the audit trail keeps it: without a stored secret.
+type ConnectionView struct {
+	agent.Connection
+	Auth          ConnectionAuth `json:"auth"` // in the place of the connection's
+	SecretSet     bool           `json:"secret_set"`
+	SecretChanged bool           `json:"secret_changed,omitempty"` // in the audit trail: the operation brought another one
+	Problem       string         `json:"problem,omitempty"`        // why the secret cannot be had now; "" when it can
+}
+
+// ConnectionAuth is how a connection proves itself, and where its secret is when it is not stored.
+type ConnectionAuth struct {
+	agent.ConnectionAuth
+	Secret *SecretSource `json:"secret,omitempty"`
+}
+
+// A SecretSource names where a secret is read at each use. One of the two is set.
+type SecretSource struct {
+	Env  string `json:"env,omitempty"`
+	File string `json:"file,omitempty"`
+}
+
+func viewOf(c *agent.Connection) ConnectionView {
+	v := ConnectionView{Connection: c.WithoutSecret(), SecretSet: c.Auth.HasSecret()}
+	v.Auth.ConnectionAuth = v.Connection.Auth
+	if c.Auth.Env != "" || c.Auth.File != "" {
+		v.Auth.Secret = &SecretSource{c.Auth.Env, c.Auth.File}
+	}
+	return v
+}
+
+// ListConnections returns connections by name, after the name after.
+func (o *Operator) ListConnections(ctx context.Context, after string, limit int) ([]ConnectionView, error) {
+	all, err := o.store.ListConnections(ctx)
+	out := []ConnectionView{}
+	for i := range all {
+		if all[i].Name > after && len(out) < limit {
+			out = append(out, o.shown(&all[i]))
+		}
+	}
+	return out, err
+}
+
+func (o *Operator) shown(c *agent.Connection) ConnectionView {
+	v := viewOf(c)
+	v.Problem = o.o.Secrets.Problem(c)
+	return v
+}
+
+// Connection returns the connection of that name, store.ErrNotFound where there is none.
+func (o *Operator) Connection(ctx context.Context, name string) (ConnectionView, error) {
+	c, err := o.connection(ctx, name)
+	if err != nil {
+		return ConnectionView{}, err
+	}
+	return o.shown(&c), nil
+}
+
+func (o *Operator) connection(ctx context.Context, name string) (agent.Connection, error) {
+	all, err := o.store.ListConnections(ctx)
+	if err != nil {
+		return agent.Connection{}, err
+	}
+	i := slices.IndexFunc(all, func(c agent.Connection) bool { return c.Name == name })
+	if i < 0 {
+		return agent.Connection{}, store.ErrNotFound
+	}
+	return all[i], nil
+}
+
+// A ConnectionPut is what a connection shall be.
+type ConnectionPut struct {
+	Connection agent.Connection // without a secret
+	Secret     *string          // in clear, to be sealed; nil: not given
+	Source     SecretSource     // where it is read; zero: not given
+	Revision   int64            // that the connection must have; store.AnyRevision, or 0 for none yet
+	Actor      string
+}
+
+// PutConnection makes the connection or changes it; created says which. Without a secret it keeps the one it has, unless it reaches
+// further than before. Errors are *agent.InputError, which never hold the secret, and the store's.
+func (o *Operator) PutConnection(ctx context.Context, q ConnectionPut) (v ConnectionView, created bool, err error) {
+	c := q.Connection.WithoutSecret()
+	if err := connections.Normalise(&c); err != nil {
+		return v, false, err
+	}
+	old, err := o.connection(ctx, c.Name)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return v, false, err
+	}
+	created = err != nil
+	if q.Revision != store.AnyRevision && q.Revision != old.Revision {
+		return v, false, store.ErrConflict
+	}
+	given, err := o.secretOf(&c, &old, q)
+	if err != nil {
+		return v, false, err
+	}
+	entry := o.audit(q.Actor, opConnectionPut, c.Name, "")
+	if !created {
+		entry.Before = agent.Encoded(viewOf(&old))
+	}
+	after := viewOf(&c)
+	after.SecretChanged = given
+	entry.After = agent.Encoded(after)
+	c, err = o.store.PutConnection(ctx, c, old.Revision, &entry) // the revision that was looked at: nobody widened it meanwhile
+	return o.shown(&c), created, err
+}
+
+// secretOf puts the secret into c: the one that is given, or else the one that the connection has.
+func (o *Operator) secretOf(c, old *agent.Connection, q ConnectionPut) (given bool, err error) {
+	switch {
+	case q.Secret != nil:
+		if err := connections.CheckSecret(*q.Secret); err != nil {
+			return false, err
+		}
+		if c.Auth.Sealed, err = o.o.Secrets.Seal(c.Name, *q.Secret); err != nil {
+			return false, fmt.Errorf("%w: %w", ErrNoSeal, err)
+		}
+		return true, nil
+	case q.Source != (SecretSource{}):
+		c.Auth.Env, c.Auth.File = q.Source.Env, q.Source.File
+		return true, connections.CheckSource(q.Source.Env, q.Source.File)
+	case !old.Auth.HasSecret():
+		return false, secretMissing("the connection has no secret yet")
+	}
+	if what := c.Exceeds(old); what != "" {
+		return false, secretMissing(what + " would let the stored secret go further than it was given for")
+	}
+	c.Auth.Sealed, c.Auth.Env, c.Auth.File = old.Auth.Sealed, old.Auth.Env, old.Auth.File
+	return false, nil
+}
+
+func secretMissing(detail string) error {
+	return &agent.InputError{Code: "validation_failed", Pointer: "/auth/secret", Detail: "auth/secret is required: " + detail,
+		Hint: `a string, {"env": "RECURGENT_SECRET_..."} or {"file": "..."}`}
+}
+
+// ErrNoSeal means that a secret cannot be sealed, because the key file cannot be used.
+var ErrNoSeal = errors.New("the secret cannot be sealed")
+
+// DeleteConnection deletes the connection and its secret.
+func (o *Operator) DeleteConnection(ctx context.Context, name string, revision int64, reason, actor string) error {
+	old, err := o.connection(ctx, name)
+	if err != nil {
+		return err
+	}
+	if revision != store.AnyRevision && revision != old.Revision {
+		return store.ErrConflict
+	}
+	entry := o.audit(actor, opConnectionDelete, name, reason)
+	entry.Before = agent.Encoded(viewOf(&old))
+	return o.store.DeleteConnection(ctx, name, old.Revision, &entry)
+}
