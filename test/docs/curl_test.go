@@ -40,6 +40,13 @@ func actAsCurl(args []string) int {
 			header.Set(name, strings.TrimSpace(text))
 		case "-d":
 			body = value()
+		case "--data-binary":
+			text, err := os.ReadFile(strings.TrimPrefix(value(), "@"))
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 26
+			}
+			body = string(text)
 		case "--json":
 			body = value()
 			header.Set("Content-Type", "application/json")
