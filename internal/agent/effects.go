@@ -118,7 +118,9 @@ func CheckEffects(e Effects) (Effects, error) {
 		e.Methods[i] = strings.ToUpper(m)
 	}
 	for i, h := range e.Hosts {
-		e.Hosts[i] = strings.TrimSuffix(strings.ToLower(h), ".")
+		if e.Hosts[i] = strings.ToLower(h); !strings.HasPrefix(h, anyEffect) { // "*." is no star
+			e.Hosts[i] = strings.TrimSuffix(e.Hosts[i], ".")
+		}
 	}
 	for _, l := range []struct {
 		at, hint string
@@ -145,7 +147,7 @@ func CheckEffects(e Effects) (Effects, error) {
 func goodHost(h string) bool {
 	h = strings.TrimPrefix(h, "*.")
 	u, err := url.Parse("//" + h)
-	return err == nil && u.Host == h && u.Hostname() != "" && len(h) <= 300 && !strings.ContainsAny(h, "*@ ")
+	return err == nil && u.Host == h && u.Hostname() != "" && len(h) <= 300 && !strings.ContainsAny(h, "*@ ") && (strings.Count(h, ":") < 2 || h[0] == '[')
 }
 
 func goodTool(t string) bool {

@@ -25,6 +25,9 @@ func TestUndoIsByteIdentical(t *testing.T) {
 		{"regenerate", func(*Artifact) ArtifactChange { return ArtifactChange{ForceRegenerate: &reason, ResetRepairs: true} }},
 		{"promote", func(*Artifact) ArtifactChange { return ArtifactChange{State: StateDurable} }},
 		{"promote with reset", func(*Artifact) ArtifactChange { return ArtifactChange{State: StateDurable, ResetMetrics: true} }},
+		{"effects", func(*Artifact) ArtifactChange {
+			return ArtifactChange{Manifest: &Manifest{Effects: Effects{Hosts: []string{"*"}}, ApprovedBy: "op"}}
+		}},
 		{"rollback", func(a *Artifact) ArtifactChange {
 			return ArtifactChange{Current: a.Generations[len(a.Generations)-1].ID}
 		}},
@@ -132,6 +135,7 @@ func lived(random *rand.Rand) *Artifact {
 			c := ArtifactChange{Role: "r", MethodName: "m", At: at, Result: class, Reason: "because", SessionID: fmt.Sprint("s", random.IntN(9)), Checked: true, CheckPassed: class == ClassOK}
 			if class == ClassOK {
 				c.Fixture = &Fixture{CallID: "c", SessionID: c.SessionID, Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}"), Value: json.RawMessage("1")}
+				c.Effects, c.Grow = &Effects{Hosts: []string{fmt.Sprint("h", random.IntN(9))}}, random.IntN(2) == 0
 			}
 			a = a.Apply(c)
 		}

@@ -30,6 +30,7 @@ type attempted struct {
 	takes    *agent.Interface // what the program reads; nil where that is not known
 	unknown  []string         // keywords of the call that it does not read
 	tools    []string         // role.method of the nested calls
+	made     []string         // media types of the files that it made
 	guard    *manifestGuard   // nil: nothing was enforced
 
 	args   []json.RawMessage // in the form in which the program read them, where that is another than the caller's
@@ -71,6 +72,9 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	}
 	a.takes = interfaceOf(g, a.result.Facts)
 	s.drafts = append(s.drafts, h.drafts...)
+	for _, d := range h.drafts {
+		a.made = append(a.made, d.MediaType())
+	}
 	a.result.Context = withoutHistory(a.result.Context)
 	a.nested, a.failed, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.warnings, h.tools, h.guard
 	a.predicted, a.modelFailed, a.overasked = h.predicted, h.modelFailed, h.overasked

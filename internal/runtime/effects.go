@@ -94,7 +94,7 @@ func shellWord(s string) string {
 
 // effectsOfRun sums up what the run reached.
 func (a *attempted) effectsOfRun() agent.Effects {
-	did := agent.Effects{Tools: a.tools}
+	did := agent.Effects{Tools: a.tools, Files: a.made}
 	for _, f := range a.result.Effects.Fetches {
 		for _, hop := range f.Reached {
 			did.Hosts, did.Methods = append(did.Hosts, hop.Host), append(did.Methods, hop.Method)
@@ -105,7 +105,7 @@ func (a *attempted) effectsOfRun() agent.Effects {
 
 // touched reports whether the run reached anything, or tried to.
 func (a *attempted) touched() bool {
-	return len(a.result.Effects.Fetches)+len(a.tools) > 0 || a.guard != nil && a.guard.missing != nil
+	return len(a.result.Effects.Fetches)+len(a.tools)+len(a.made) > 0 || a.guard != nil && a.guard.missing != nil
 }
 
 // firstSeen returns what the run did and its generation was not known to do, nil for nothing new. Of a generation that has answered a call

@@ -47,6 +47,12 @@ func (k *Keeper) Begin(ctx context.Context, f agent.File) (*Draft, error) {
 // ID is the file's id from the start.
 func (d *Draft) ID() string { return d.file.ID }
 
+// MediaType is the file's media type, without parameters.
+func (d *Draft) MediaType() string {
+	media, _, _ := strings.Cut(d.file.MediaType, ";")
+	return media
+}
+
 // Write adds bytes. After an error the draft is good for nothing but Discard. *LimitError.
 func (d *Draft) Write(p []byte) (int, error) {
 	if err := context.Cause(d.ctx); err != nil {

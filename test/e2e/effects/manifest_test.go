@@ -1,0 +1,139 @@
+package effects
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// A method's first ok call writes its manifest; under enforce another host is denied, in words and with a request that a person can follow, until
+// a person has; the approval is audited, survives a restart and can be undone.
+func TestAManifestIsEnforced(t *testing.T) {
+	t.Parallel()
+	own, other := newUpstream(t), newUpstream(t)
+	m := rig.NewModel(t, rig.Script{"shop.rate": {fetches("GET url")}, "shop.above": {rig.Program("\tout := call.Tool(\"shop\").Call(\"rate\", call.Arg(0, \"url\"))\n\tif !out.OK() {\n\t\treturn nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)\n\t}\n\treturn out.Value, nil")}})
+	d := rig.Start(t, m, "--fetch-allow", own.host()+","+other.host())
+	s := d.Session("shop")
+	const path, request = "/v1/tools/shop/methods/rate/effects", "PUT /v1/tools/shop/methods/rate/effects"
+	rig.CheckProblem(t, "before the first call", d.Do(http.StatusNotFound, http.MethodGet, path, nil))
+	d.WantValue(d.Call(s, "rate", own.URL+"/a"), "answer 1", "generated")
+	d.WantValue(d.Call(s, "above", own.URL+"/a"), "answer 2", "generated")
+	if e := effectsOf(d, "shop", "rate"); !rig.Equal([]any{own.host()}, e["hosts"]) || !rig.Equal([]any{"GET"}, e["methods"]) || e["origin"] != "observed" || e["revision"] != 1.0 {
+		t.Errorf("the manifest of the first call: %v", e)
+	}
+	if e := effectsOf(d, "shop", "above"); !rig.Equal([]any{"shop.rate"}, e["tools"]) || !rig.Equal([]any{}, e["hosts"]) {
+		t.Errorf("the manifest of the caller: %v", e)
+	}
+
+	d.Policy(object{"effects": "enforce"})
+	for range 3 {
+		deniedFor(d, d.Call(s, "rate", other.URL+"/b"), request, "recurgentd tools allow shop rate --host "+other.host())
+		deniedFor(d, d.Call(s, "rate", own.URL+"/to?u="+other.URL+"/b"), request, other.host())
+		d.WantError(d.Call(s, "above", other.URL+"/b"), "denied")
+	}
+	d.WantValue(d.Call(s, "rate", own.URL+"/a"), "answer 6", "persisted")
+	if got := other.requests(); len(got) > 0 {
+		t.Errorf("the other host got %q", got)
+	}
+	for _, method := range []string{"rate", "above"} {
+		if a := d.Artifact("shop", method); m.Count("shop", method) != 1 || a["intrinsic_failure_count"] != 0.0 || a["extrinsic_failure_count"].(float64) < 3 {
+			t.Errorf("%s: %d requests to the model, %v", method, m.Count("shop", method), a)
+		}
+	}
+	if n := d.Metric(`recurgent_effects_beyond_manifest_total{kind="host",result="denied"}`); n < 6 {
+		t.Errorf("the metric counts %v", n)
+	}
+	if !strings.Contains(d.Output.String(), "a program reached beyond its effects manifest") {
+		t.Error("the log does not mention it")
+	}
+
+	body := object{"hosts": []string{own.host(), other.host()}, "reason": "the new source"}
+	stale := d.Send(http.MethodPut, path, rig.Encode(t, body), map[string]string{"If-Match": `"7"`})
+	rig.CheckProblem(t, "another revision", stale)
+	if stale.Status != http.StatusPreconditionFailed {
+		t.Errorf("another revision: %d", stale.Status)
+	}
+	if e := allow(d, "shop", "rate", body); e["origin"] != "approved" || e["approved_by"] != "local" || e["revision"] != 2.0 || !rig.Equal([]any{"GET"}, e["methods"]) {
+		t.Errorf("approved: %v", e)
+	}
+	d.WantValue(d.Call(s, "rate", other.URL+"/b"), "answer 1", "persisted")
+	d.Restart()
+	d.WantValue(d.Call(s, "rate", other.URL+"/b"), "answer 2", "persisted")
+
+	entry := d.List("/v1/maintenance/audit")[0]
+	if entry["action"] != "artifact.effects" || entry["reason"] != "the new source" || entry["target"] != "shop.rate" {
+		t.Errorf("the audit trail: %v", entry)
+	}
+	d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/audit/"+entry["id"].(string)+"/undo", nil)
+	deniedFor(d, d.Call(s, "rate", other.URL+"/b"), request, other.host())
+	if e := effectsOf(d, "shop", "rate"); e["origin"] != "observed" || e["revision"] != 1.0 {
+		t.Errorf("undone: %v", e)
+	}
+}
+
+// A person may approve before the method exists; what cannot be meant is refused.
+func TestAManifestBeforeTheMethod(t *testing.T) {
+	t.Parallel()
+	own := newUpstream(t)
+	m := rig.NewModel(t, rig.Script{"shop.rate": {fetches("GET url")}})
+	d := rig.Start(t, m, "--fetch-allow", own.host())
+	d.Policy(object{"effects": "enforce"})
+	for _, bad := range []object{{"hosts": []string{"https://a.example/"}}, {"methods": []string{"FETCH"}}, {"tools": []string{"rate"}}, {"hosts": "*"}, {"host": []string{"*"}}, {}} {
+		got := d.Send(http.MethodPut, rig.MethodPath("shop", "rate")+"/effects", rig.Encode(t, bad), nil)
+		rig.CheckProblem(t, "a manifest that cannot be meant", got)
+		if got.Status != http.StatusUnprocessableEntity {
+			t.Errorf("%v: %d", bad, got.Status)
+		}
+	}
+	allow(d, "shop", "rate", object{"hosts": []string{"api.example.org"}, "methods": []string{"GET"}})
+	s := d.Session("shop")
+	deniedFor(d, d.Call(s, "rate", own.URL+"/a"), "PUT /v1/tools/shop/methods/rate/effects", own.host())
+	allow(d, "shop", "rate", object{"hosts": []string{"*"}})
+	d.WantValue(d.Call(s, "rate", own.URL+"/a"), "answer 1", "persisted")
+	if n := m.Count("shop", "rate"); n != 1 {
+		t.Errorf("%d requests to the model", n)
+	}
+}
+
+// A successor's new host shows before a person approves the successor: in the reply, in tools approve, in tools effects and in tools diff.
+func TestANewHostShowsInASuccessor(t *testing.T) {
+	t.Parallel()
+	own, other := newUpstream(t), newUpstream(t)
+	m := rig.NewModel(t, rig.Script{"shop.rate": {fetches("GET " + own.URL + "/a"), fetches("GET " + other.URL + "/b")}})
+	d := rig.Start(t, m, "--fetch-allow", own.host()+","+other.host())
+	s := d.Session("shop")
+	d.WantValue(d.Call(s, "rate"), "answer 1", "generated")
+	d.Policy(object{"approval_required": true, "effects": "enforce"})
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "rate")+"/approve", nil)
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "rate")+"/regenerate", object{"reason": "another source"})
+	d.WantValue(d.Call(s, "rate"), "answer 2", "persisted")
+	said := func(want []string, args ...string) {
+		t.Helper()
+		out, errors, code := d.Client(args...)
+		for _, w := range want {
+			if code != 0 || !strings.Contains(out, w) {
+				t.Errorf("%q: exit %d, %s%s, want %q", args, code, out, errors, w)
+			}
+		}
+	}
+	e := effectsOf(d, "shop", "rate")
+	newest, _ := e["generations"].([]any)[0].(object)
+	lacks, _ := newest["lacks"].(object)
+	if newest["id"] != "gen-2" || newest["did"] != nil || !rig.Equal([]any{other.host()}, newest["new_hosts"]) || !rig.Equal([]any{other.host()}, lacks["hosts"]) {
+		t.Errorf("the successor: %v", newest)
+	}
+	said([]string{"may reach: hosts " + own.host() + ", methods GET, as its calls did", "policy effects: enforce", "no ok call yet; its text names " + other.host()}, "tools", "effects", "shop", "rate")
+	said([]string{"effects that changed with it:\n-reaches " + own.host() + "\n-sends GET\n+reaches " + other.host()}, "tools", "diff", "shop", "rate", "gen-1", "gen-2")
+	said([]string{`"new":{"hosts":["` + other.host() + `"]`}, "tools", "diff", "shop", "rate", "gen-1", "gen-2", "--output", "json")
+	said([]string{"it reaches or names hosts that its predecessor does not: " + other.host()}, "tools", "approve", "shop", "rate")
+	deniedFor(d, d.Call(s, "rate"), "PUT /v1/tools/shop/methods/rate/effects", other.host())
+	if _, _, code := d.Client("tools", "allow", "shop", "rate"); code == 0 {
+		t.Error("allowing nothing is no error")
+	}
+	said([]string{"may reach: hosts " + own.host() + ", " + other.host(), "as local approved"}, "tools", "allow", "shop", "rate", "--host", other.host(), "--reason", "it moved")
+	d.WantValue(d.Call(s, "rate"), "answer 1", "persisted")
+	said([]string{"may reach: hosts " + other.host() + ", methods GET, as local approved"}, "tools", "allow", "shop", "rate", "--only", "--host", other.host())
+	said([]string{"may reach: hosts " + other.host()}, "tools", "show", "shop", "rate")
+}
