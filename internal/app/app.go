@@ -107,7 +107,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	memory, box, secrets, err := a.openStoreAndSandbox(o)
+	memory, box, secrets, err := a.openStoreAndSandbox(o, metrics)
 	if err != nil {
 		return err
 	}

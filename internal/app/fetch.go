@@ -14,12 +14,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/connections"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // openFetch returns what performs the fetches of programs, and what puts the credentials of connections into them.
-func (a *App) openFetch(o Options) (*fetch.Client, *connections.Service, error) {
+func (a *App) openFetch(o Options, metrics *telemetry.Metrics) (*fetch.Client, *connections.Service, error) {
 	fo := fetch.DefaultOptions()
-	fo.MaxBody = int(o.FetchMax)
+	fo.MaxBody, fo.OnResult = int(o.FetchMax), metrics.Fetch
 	t, err := fetch.NewTransport(fetch.TransportOptions{Allow: o.FetchAllow, Timeout: fo.Timeout})
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +34,8 @@ func (a *App) openFetch(o Options) (*fetch.Client, *connections.Service, error) 
 		return nil, nil, err
 	}
 	fo.Connector = secrets
-	return fetch.New(t, fo), secrets, nil
+	client, err := fetch.New(t, fo)
+	return client, secrets, err
 }
 
 func openConnections(o Options, t *fetch.Transport) (*connections.Service, error) {

@@ -66,8 +66,8 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 }
 
 // openStoreAndSandbox opens both at once: the one replays its journal, while the other starts processes and observes them.
-func (a *App) openStoreAndSandbox(o Options) (memory store.Store, box *sandbox.Pool, secrets *connections.Service, err error) {
-	client, secrets, err := a.openFetch(o)
+func (a *App) openStoreAndSandbox(o Options, metrics *telemetry.Metrics) (memory store.Store, box *sandbox.Pool, secrets *connections.Service, err error) {
+	client, secrets, err := a.openFetch(o, metrics)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -47,7 +47,9 @@ func newOutside(t *testing.T, granted ...string) *outside {
 	t.Cleanup(transport.Close)
 	o := fetch.DefaultOptions()
 	o.Connector = x
-	x.client = fetch.New(transport, o)
+	if x.client, err = fetch.New(transport, o); err != nil {
+		t.Fatal(err)
+	}
 	return x
 }
 

@@ -39,6 +39,9 @@ var (
 	nativeFaults = []string{"busy", "missing", "broken"}
 	nativeStates = []string{"idle", "building", "checking", "native", "off"}
 
+	fetchResults = []string{"live", "cached", "revalidated", "stale", "recorded", "dns", "refused", "timeout", "denied", "redirect_denied", "redirects", "too_large", "incomplete", "encoding", "network",
+		"connection", other}
+
 	spanResults = []string{"sent", "failed", "dropped"}
 
 	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}

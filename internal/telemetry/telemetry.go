@@ -48,6 +48,7 @@ type Metrics struct {
 	regenerations prometheus.Counter
 	guardrails    set
 	verdicts      set
+	fetches       set
 
 	contractChecks set
 	mismatches     set
@@ -136,6 +137,7 @@ func (m *Metrics) newModel(f factory) {
 	m.repairs = f.set("recurgent_repairs_total", "Repairs by the model, by whether the repaired program answered.", "result", results)
 	m.regenerations = f.counter("recurgent_regenerations_total", "Programs forged anew over an earlier generation.")
 	m.verdicts = f.set("recurgent_verdicts_total", "What people said of calls, by verdict.", "verdict", verdictKinds)
+	m.fetches = f.set("recurgent_fetches_total", "Fetches of programs, by where the answer came from (live, or of the answers that are kept), or by what went wrong.", "result", fetchResults)
 	m.guardrails = f.set("recurgent_guardrails_total", "Programs refused by a guardrail, by type.", "type", guardrailTypes)
 }
 
@@ -270,6 +272,9 @@ func (m *Metrics) Verdict(verdict string) {
 		m.corrections.inc(signalVerdict)
 	}
 }
+
+// Fetch counts a fetch of a program, by its result.
+func (m *Metrics) Fetch(result string) { m.fetches.inc(result) }
 
 // Guardrail counts a program that a guardrail refused.
 func (m *Metrics) Guardrail(kind string) { m.guardrails.inc(kind) }

@@ -167,6 +167,7 @@ func limits() [][3]string {
 		{"fetches of one call", fmt.Sprintf("%d, each at most %s", box.MaxFetches, fetches.Timeout), "an error that the program sees"},
 		{"body of a fetch, unpacked and as UTF-8", "`--fetch-max`", "`resource_exhausted`; the program sees it"},
 		{"fetched bodies over 1 MiB in the daemon's memory at once", "64 MiB, at least one", "they wait"},
+		{"kept answers of fetches that accept them", fmt.Sprintf("%s together, %s each, in memory", size(int(fetches.CacheBytes)), size(int(fetches.CacheBytes/8))), "the least useful ones go; a larger one is not kept"},
 		{"fetches at once in the daemon", fmt.Sprint(fetches.Parallel), "they wait"},
 		{"a file; the files of a session, or of an owner outside of sessions; all files", fmt.Sprintf("`--file-max`; %s (policy); `--files-max`", size(policy.Retention.SessionFileMiB<<20)), "413 `file_too_large`; 429 `file_quota_exceeded`; 507 `files_full`"},
 		{"files that a program has open at once", "16", "an error that the program sees"},

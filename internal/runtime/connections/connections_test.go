@@ -68,7 +68,9 @@ func newBench(t *testing.T) *bench {
 	b.s.Use(b.store)
 	fo := fetch.DefaultOptions()
 	fo.Connector = b.s
-	b.client = fetch.New(transport, fo)
+	if b.client, err = fetch.New(transport, fo); err != nil {
+		t.Fatal(err)
+	}
 	return b
 }
 

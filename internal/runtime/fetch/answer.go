@@ -33,6 +33,7 @@ func (b bodyReader) read(answer *http.Response) ([]byte, error) {
 	if err != nil {
 		return nil, raw.explain(err)
 	}
+	_, _ = io.CopyN(io.Discard, raw, 1) // brotli ends before its source does
 	text, contentType, err := toText(body, answer.Header.Get("Content-Type"), b.most)
 	if err != nil {
 		return nil, err

@@ -103,7 +103,11 @@ func clientWith(t *testing.T, o Options, allow ...string) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(transport.Close)
-	return New(transport, o)
+	c, err := New(transport, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // TestFetchPolicy: by default any public https address, no other; the address counts, not the name that leads there.

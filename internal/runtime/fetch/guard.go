@@ -77,7 +77,7 @@ func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
 	if Writes(h.method) {
 		request = request.WithContext(httptrace.WithClientTrace(ctx, h.traced()))
 	}
-	answer, err := h.client.transport.RoundTrip(request)
+	answer, err := h.exchange(request)
 	if err == nil {
 		h.note.Reached = append(h.note.Reached, Reached{h.method, agent.HostOf(h.at)})
 	}

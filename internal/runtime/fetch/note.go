@@ -3,6 +3,7 @@ package fetch
 import (
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch/httpcache"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
@@ -13,7 +14,7 @@ type Note struct {
 	ErrorKind  string `json:"error_kind,omitempty"` // one of the kinds; "" when there was an answer
 	FetchedAt  string `json:"fetched_at"`
 	Shape      string `json:"shape,omitempty"`      // a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
-	Mode       string `json:"mode"`                 // live or recorded
+	Mode       string `json:"mode"`                 // live, recorded, or where a kept answer came from: cached, revalidated, stale
 	Connection string `json:"connection,omitempty"` // whose credential the last hop carried
 	Retries    int    `json:"retries,omitempty"`    // how often the request was sent again after 429 or 503
 
@@ -33,9 +34,15 @@ type Note struct {
 
 // Values of Note.Mode.
 const (
-	ModeLive     = "live"
+	ModeLive     = httpcache.Live
 	ModeRecorded = "recorded"
 )
+
+// Results are all that a fetch can come to: where its answer came from (a write that was sent before has a recorded one), or the kind of what went wrong.
+func Results() []string {
+	return []string{httpcache.Live, httpcache.Cached, httpcache.Revalidated, httpcache.Stale, ModeRecorded, KindDNS, KindRefused, KindTimeout, KindDenied, KindRedirectDenied, KindRedirects,
+		KindTooLarge, KindIncomplete, KindEncoding, KindNetwork, KindConnection}
+}
 
 // maxSample bounds Note.Sample.
 const maxSample = 2 << 10

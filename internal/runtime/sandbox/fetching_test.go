@@ -23,7 +23,11 @@ func fetchClient(t testing.TB, allow ...string) *fetch.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(transport.Close)
-	return fetch.New(transport, fetch.DefaultOptions())
+	c, err := fetch.New(transport, fetch.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // A fetch from a program: the answer, the note, and the journal that serves it again.

@@ -1,0 +1,169 @@
+package httpcache
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// times are when a request was sent and when its answer came.
+type times struct{ asked, received time.Time }
+
+// An entry is a kept answer. It is not changed.
+type entry struct {
+	address string
+	status  int
+	header  http.Header
+	body    []byte
+
+	private  bool
+	at       times
+	age      time.Duration // at the time that it came: RFC 9111's corrected_initial_age
+	lifetime time.Duration
+}
+
+func (e *entry) size() int {
+	n := perEntry + len(e.address) + len(e.body)
+	for name, values := range e.header {
+		for _, v := range values {
+			n += len(name) + len(v) + 64
+		}
+	}
+	return n
+}
+
+// storable returns the entry for an answer, without its body, nil when it must not be kept (RFC 9111, section 3) or no later request could use it.
+func storable(r *http.Request, answer *http.Response, private bool, at times) *entry {
+	d := directivesOf(answer.Header)
+	switch answer.StatusCode {
+	case http.StatusOK, http.StatusNonAuthoritativeInfo, http.StatusNoContent, http.StatusNotFound, http.StatusGone:
+	default:
+		return nil
+	}
+	switch {
+	case d.has("no-store"), slices.Contains(fields(answer.Header["Vary"]), "*"):
+		return nil
+	case !private && (d.has("private") || len(answer.Header["Set-Cookie"]) > 0):
+		return nil
+	case !private && (len(r.Header["Authorization"]) > 0 || len(r.Header["Cookie"]) > 0) && !d.has("public") && !d.has("s-maxage") && !d.has("must-revalidate"):
+		return nil // section 3.5
+	}
+	e := newEntry(address(r), answer.StatusCode, kept(answer.Header), private, at)
+	if e.lifetime <= 0 && e.header.Get("Etag") == "" && e.header.Get("Last-Modified") == "" {
+		return nil
+	}
+	return e
+}
+
+func newEntry(address string, status int, header http.Header, private bool, at times) *entry {
+	e := &entry{address: address, status: status, header: header, private: private, at: at}
+	e.age, e.lifetime = initialAge(header, at), lifetime(header, private, at.received)
+	return e
+}
+
+// kept drops the fields that are about one connection only (RFC 9111, section 3.1).
+func kept(h http.Header) http.Header {
+	h = h.Clone()
+	for _, name := range append(fields(h["Connection"]), "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "upgrade", "trailer",
+		"proxy-authenticate", "proxy-authentication-info", "proxy-authorization") {
+		h.Del(name)
+	}
+	return h
+}
+
+// lifetime is how long an answer is fresh (RFC 9111, section 4.2.1). Without a word of the host, and where its words contradict each other, it is zero.
+func lifetime(h http.Header, private bool, received time.Time) time.Duration {
+	d := directivesOf(h)
+	if seconds, ok := d.seconds("s-maxage"); ok && !private {
+		return seconds
+	}
+	if seconds, ok := d.seconds("max-age"); ok {
+		return seconds
+	}
+	expires := h["Expires"]
+	if len(expires) != 1 {
+		return 0
+	}
+	end, err := http.ParseTime(expires[0])
+	if err != nil {
+		return 0 // section 5.3: such as "0", which is in the past
+	}
+	return min(end.Sub(dateOf(h, received)), longest)
+}
+
+// initialAge is the age of an answer when it came (RFC 9111, section 4.2.3).
+func initialAge(h http.Header, at times) time.Duration {
+	apparent := max(0, at.received.Sub(dateOf(h, at.received)))
+	said := time.Duration(0)
+	if fields := h["Age"]; len(fields) > 0 {
+		said, _ = deltaSeconds(strings.TrimSpace(fields[0]))
+	}
+	return min(max(apparent, said+max(0, at.received.Sub(at.asked))), longest)
+}
+
+func dateOf(h http.Header, received time.Time) time.Time {
+	if at, err := http.ParseTime(h.Get("Date")); err == nil {
+		return at
+	}
+	return received
+}
+
+func (e *entry) currentAge(now time.Time) time.Duration {
+	return e.age + min(max(0, now.Sub(e.at.received)), longest)
+}
+
+func (e *entry) fresh(now time.Time) bool {
+	return !directivesOf(e.header).has("no-cache") && e.currentAge(now) < e.lifetime
+}
+
+// standsIn reports whether the answer may be used although it is stale and could not be validated: the host allowed that for a time (RFC 5861,
+// section 4), and did not forbid it (RFC 9111, section 4.2.4).
+func (e *entry) standsIn(now time.Time) bool {
+	d := directivesOf(e.header)
+	if d.has("no-cache") || d.has("must-revalidate") || !e.private && (d.has("proxy-revalidate") || d.has("s-maxage")) {
+		return false
+	}
+	more, ok := d.seconds("stale-if-error")
+	return ok && e.currentAge(now)-max(0, e.lifetime) <= more
+}
+
+// conditions asks the host whether the answer has changed (RFC 9111, section 4.3.1).
+func (e *entry) conditions(h http.Header) {
+	if tag := e.header.Get("Etag"); tag != "" {
+		h.Set("If-None-Match", tag)
+	}
+	if at := e.header.Get("Last-Modified"); at != "" {
+		h.Set("If-Modified-Since", at)
+	}
+}
+
+// freshened is the entry with what an answer of 304 says (RFC 9111, sections 3.2 and 4.3.4), nil when that answer is about another one.
+func (e *entry) freshened(h http.Header, asked, received time.Time) *entry {
+	if tag := h.Get("Etag"); tag != "" && strings.TrimPrefix(tag, "W/") != strings.TrimPrefix(e.header.Get("Etag"), "W/") {
+		return nil
+	}
+	header := maps.Clone(e.header)
+	header.Del("Age")
+	header.Del("Date")
+	for name, values := range kept(h) {
+		if !strings.HasPrefix(name, "Content-") {
+			header[name] = values
+		}
+	}
+	updated := newEntry(e.address, e.status, header, e.private, times{asked, received})
+	updated.body = e.body
+	return updated
+}
+
+// response is the entry as an answer to the request, with its age (RFC 9111, section 5.1).
+func (e *entry) response(r *http.Request, now time.Time) *http.Response {
+	header := e.header.Clone()
+	header.Set("Age", strconv.FormatInt(int64(e.currentAge(now)/time.Second), 10))
+	return &http.Response{Status: strconv.Itoa(e.status) + " " + http.StatusText(e.status), StatusCode: e.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(e.body)), ContentLength: int64(len(e.body)), Request: r}
+}
