@@ -22,13 +22,13 @@ type Pool struct {
 	image        *image   // of these the one that they are started from; set once by the canary
 	admission    *admission
 	status       Status
-	killing      bool              // forbidden system calls kill (tests)
 	namespaces   map[string]string // the daemon's own
 	readyTimeout time.Duration
-	layers       []string                          // what the canary had and every runner must have
-	confinement  func() (*wire.Confinement, error) // for native executables
-	most         int                               // processes at once
-	tasks        string                            // the same in words, for the status
+	layers       []string          // what the canary had and every runner must have
+	confinement  *wire.Confinement // of runners; nil where the system has neither of its layers
+	probed       *wire.Confinement // of the canary, which must outlive what it tries
+	most         int               // processes at once
+	tasks        string            // the same in words, for the status
 
 	stop context.Context // ends with Close
 	end  context.CancelCauseFunc
@@ -80,8 +80,10 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	// Where the system allows few processes, half of them are for nested calls, which never wait.
 	waiting := min(o.Waiting, most/2)
 	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
-	p.namespaces, p.killing, p.readyTimeout = wire.Namespaces(), h.kill, readyTimeout
-	p.confinement = sync.OnceValues(func() (*wire.Confinement, error) { return policy.Confinement(h.kill) })
+	p.namespaces, p.readyTimeout = wire.Namespaces(), readyTimeout
+	if err := p.makeConfinement(h.kill); err != nil {
+		return nil, err
+	}
 	if h.ready > 0 {
 		p.readyTimeout = h.ready
 	}
@@ -247,6 +249,17 @@ func (p *Pool) noteFault(f *Failure, checksum string) {
 	p.faults++
 	p.mu.Unlock()
 	p.opts.Log.Error().Str("checksum", checksum).Str("error", f.Message).Msg("the engine failed")
+}
+
+// makeConfinement prepares what runners put on themselves. Tests have forbidden system calls kill.
+func (p *Pool) makeConfinement(kill bool) (err error) {
+	if p.confinement, err = policy.Confinement(kill); err == nil {
+		p.probed, err = policy.Confinement(false)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // Status states the confinement as the canary observed it.

@@ -48,12 +48,6 @@ func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 
 func (p *Pool) spawnOnce(from *image) (*runner, error) {
 	cfg := p.childConfig(false)
-	if from != p.image { // a native executable
-		var err error
-		if cfg.Confine, err = p.confinement(); err != nil {
-			return nil, err
-		}
-	}
 	r, err := p.start(from)
 	if err != nil {
 		return nil, err

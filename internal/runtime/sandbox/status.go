@@ -102,8 +102,12 @@ func (p *Pool) canary() (*wire.Ready, error) {
 }
 
 func (p *Pool) childConfig(probe bool) wire.Config {
+	confinement := p.confinement
+	if probe {
+		confinement = p.probed
+	}
 	return wire.Config{Memory: p.opts.Memory, CPUSeconds: int64(p.opts.RunnerCPU.Seconds()), MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
-		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Probe: probe, Kill: p.killing && !probe, Parent: os.Getpid(), Namespaces: p.namespaces}
+		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Probe: probe, Confine: confinement, Parent: os.Getpid(), Namespaces: p.namespaces}
 }
 
 // adoptStatus derives status and required layers from the canary's report.

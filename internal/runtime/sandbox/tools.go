@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -63,6 +64,10 @@ func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 		return nil, err
 	}
 	t.Reads = len(t.Read)
+	var err error
+	if t.Filter, err = policy.Tools(); err != nil {
+		return nil, err
+	}
 	r, err := p.start(with)
 	if err != nil {
 		return nil, err

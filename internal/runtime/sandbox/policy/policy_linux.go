@@ -1,13 +1,16 @@
-// Package policy says what confined processes may ask of the kernel. It is the one list for runners and native executables.
+// Package policy says what confined processes may ask of the kernel. The daemon sends it to runners, native executables and tools, which have no code
+// to make it.
 package policy
 
 import (
+	"encoding/binary"
 	"runtime"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/landlock"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -57,22 +60,33 @@ func syscalls(otherwise seccomp.Action, pid uint64) seccomp.Policy {
 	}
 }
 
-// Seccomp returns the filter for a process that loads it itself: what is not allowed fails with EPERM, or kills the process.
-func Seccomp(kill bool, pid int) seccomp.Filter {
+// markedPID is no number that a process can have: the kernel's are below 2^22.
+const markedPID = 0x7fc0ffee
+
+// Confinement returns what a runner or a native executable must put on itself. System calls that are not allowed fail with EPERM, or kill the process.
+func Confinement(kill bool) (*wire.Confinement, error) {
 	action := seccomp.ActionErrno
 	if kill {
 		action = seccomp.ActionKillProcess
 	}
-	return seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: syscalls(action, uint64(pid))}
+	filter, err := assemble(syscalls(action, markedPID))
+	if err != nil {
+		return nil, err
+	}
+	c := &wire.Confinement{Filter: filter, PID: markedPID}
+	abi, off := landlock.Supported()
+	if off != "" {
+		c.Off = off
+		return c, nil
+	}
+	attr := landlock.Everything(abi)
+	c.Landlock = &wire.Ruleset{ABI: abi, FS: attr.HandledAccessFS, Net: attr.HandledAccessNet, Scoped: attr.Scoped}
+	return c, nil
 }
 
-// markedPID is no number that a process can have: the kernel's are below 2^22.
-const markedPID = 0x7fc0ffee
-
-// Confinement returns what a native executable must put on itself.
-func Confinement(kill bool) (*wire.Confinement, error) {
-	filter := Seccomp(kill, markedPID)
-	program, err := filter.Policy.Assemble()
+// assemble returns the filter as the kernel takes it.
+func assemble(p seccomp.Policy) ([]byte, error) {
+	program, err := p.Assemble()
 	if err != nil {
 		return nil, err
 	}
@@ -80,24 +94,18 @@ func Confinement(kill bool) (*wire.Confinement, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &wire.Confinement{PID: markedPID}
+	var filter []byte
 	for _, in := range raw {
-		c.Filter = append(c.Filter, wire.Instruction{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K})
+		filter = append(binary.NativeEndian.AppendUint16(filter, in.Op), in.Jt, in.Jf)
+		filter = binary.NativeEndian.AppendUint32(filter, in.K)
 	}
-	abi, off := LandlockSupported()
-	if off != "" {
-		c.Off = off
-		return c, nil
-	}
-	attr := LandlockEverything(abi)
-	c.Landlock = &wire.Ruleset{ABI: abi, FS: attr.HandledAccessFS, Net: attr.HandledAccessNet, Scoped: attr.Scoped}
-	return c, nil
+	return filter, nil
 }
 
 // Tools returns the filter for a compiler or linker: it may use files and memory and start threads, and has no sockets, no other processes, and
 // nothing of the machine. It is loaded on one thread.
-func Tools() seccomp.Filter {
-	return seccomp.Filter{NoNewPrivs: true, Policy: seccomp.Policy{
+func Tools() ([]byte, error) {
+	return assemble(seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
 		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno, Names: []string{
 			"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "recvfrom", "recvmsg", "io_uring_setup", "io_uring_enter", "io_uring_register",
@@ -108,5 +116,5 @@ func Tools() seccomp.Filter {
 			"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "capset", "personality", "reboot", "swapon", "swapoff", "syslog",
 			"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday", "sethostname", "setdomainname", "quotactl", "acct",
 		}}},
-	}}
+	})
 }

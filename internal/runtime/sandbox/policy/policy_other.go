@@ -8,5 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Confinement fails: there are no native executables on this system.
+// Confinement fails: this system has neither of the layers.
 func Confinement(bool) (*wire.Confinement, error) { return nil, errors.ErrUnsupported }
+
+// Tools fails, too.
+func Tools() ([]byte, error) { return nil, errors.ErrUnsupported }

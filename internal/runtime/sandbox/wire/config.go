@@ -17,11 +17,10 @@ type Config struct {
 	MaxDepth   int               `json:"max_depth"`
 	Engine     string            `json:"engine"`
 	Probe      bool              `json:"probe,omitempty"` // canary: probe and end
-	Kill       bool              `json:"kill,omitempty"`  // forbidden system calls end the runner instead of failing
 	Parent     int               `json:"parent,omitempty"`
 	Namespaces map[string]string `json:"namespaces,omitempty"` // the daemon's own, for comparison: what Namespaces returns there
-	Confine    *Confinement      `json:"confine,omitempty"`    // for native executables
-	Port       int               `json:"port,omitempty"`       // of a listener of the daemon's, for the canary to try to reach
+	Confine    *Confinement      `json:"confine,omitempty"`
+	Port       int               `json:"port,omitempty"` // of a listener of the daemon's, for the canary to try to reach
 }
 
 // Limits are the bounds of an answer that the configuration sets.

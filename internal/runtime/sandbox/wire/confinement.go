@@ -1,19 +1,12 @@
 package wire
 
-// A Confinement is what a native executable puts on itself: made by the daemon, since an executable has no code to make it.
+// A Confinement is what a runner or a native executable puts on itself: made by the daemon, since making it takes code and time that each process would
+// have to have.
 type Confinement struct {
-	Filter   []Instruction `json:"filter"` // of seccomp
-	PID      uint32        `json:"pid"`    // stands in Filter for the process's own number
-	Landlock *Ruleset      `json:"landlock,omitempty"`
-	Off      string        `json:"off,omitempty"` // why there is no Landlock
-}
-
-// An Instruction is one of a classic BPF program.
-type Instruction struct {
-	Code uint16 `json:"c"`
-	Jt   uint8  `json:"t,omitempty"`
-	Jf   uint8  `json:"f,omitempty"`
-	K    uint32 `json:"k,omitempty"`
+	Filter   []byte   `json:"filter"` // of seccomp, instructions as the kernel takes them, 8 bytes each
+	PID      uint32   `json:"pid"`    // stands in Filter for the process's own number
+	Landlock *Ruleset `json:"landlock,omitempty"`
+	Off      string   `json:"off,omitempty"` // why there is no Landlock
 }
 
 // A Ruleset is all that the kernel's landlock can forbid.

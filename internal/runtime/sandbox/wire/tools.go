@@ -27,7 +27,8 @@ type Tools struct {
 	File   int64      `json:"file"`   // bytes of a file that they write
 	Steps  []ToolStep `json:"steps"`
 
-	Reads int `json:"reads"` // how many directories Read has; the sandbox sets it
+	Reads  int    `json:"reads"`  // how many directories Read has; the sandbox sets it
+	Filter []byte `json:"filter"` // of seccomp, as in Confinement; the sandbox sets it
 }
 
 // ToolsDone says how tools ended.

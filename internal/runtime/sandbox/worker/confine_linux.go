@@ -2,13 +2,10 @@ package worker
 
 import (
 	"maps"
-	"os"
 	"runtime"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/probe"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
@@ -27,24 +24,16 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	if cfg.Probe && ready.Layers["netns"] == "on" && cfg.Port != 0 {
 		probe.Network(cfg.Port, ready.Probes)
 	}
-	ready.Layers["landlock"] = landlockLayer(inherited == 1)
+	ready.Layers["landlock"] = landlockLayer(cfg.Confine, inherited == 1)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if cfg.Probe && isOn(ready.Layers["landlock"]) {
 		probe.Landlock(ready.Probes)
 	}
 	threads.Reserve(serve.Threads) // under landlock already, and before seccomp, which allows no more
-	ready.Layers["seccomp"] = seccompLayer(cfg.Kill)
+	ready.Layers["seccomp"] = serve.LoadFilter(cfg.Confine, serve.AllThreads)
 	if cfg.Probe {
 		data, mapped := serve.MemoryLimits(cfg)
 		maps.Copy(ready.Probes, probe.All(probe.Bounds{Parent: cfg.Parent, Data: uintptr(data), Mapped: uintptr(mapped)}))
 	}
-}
-
-// seccompLayer allows the system calls that the Go runtime needs to compute, and no other, on every thread.
-func seccompLayer(kill bool) string {
-	if err := seccomp.LoadFilter(policy.Seccomp(kill, os.Getpid())); err != nil {
-		return "off (" + err.Error() + ")"
-	}
-	return "on"
 }

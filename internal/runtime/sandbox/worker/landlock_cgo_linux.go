@@ -12,7 +12,7 @@ import (
 	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/landlock"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -42,11 +42,11 @@ func landlockFirst() {
 }
 
 func restrictThread() error {
-	abi, off := policy.LandlockSupported()
+	abi, off := landlock.Supported()
 	if off != "" {
 		return fmt.Errorf("landlock is %s", off)
 	}
-	attr := policy.LandlockEverything(abi)
+	attr := landlock.Everything(abi)
 	fd, err := landsys.LandlockCreateRuleset(&attr, 0)
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func restrictThread() error {
 }
 
 // landlockLayer looks whether landlock came with the start: then a directory cannot be listed.
-func landlockLayer(bool) string {
-	abi, off := policy.LandlockSupported()
+func landlockLayer(_ *wire.Confinement, _ bool) string {
+	abi, off := landlock.Supported()
 	if off != "" {
 		return off
 	}

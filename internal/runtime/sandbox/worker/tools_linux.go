@@ -9,11 +9,10 @@ import (
 	"runtime"
 	"syscall"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
 	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/policy"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/landlock"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -93,8 +92,8 @@ func confineTools(t *wire.Tools) error {
 	if err := landlockTools(t); err != nil {
 		return fmt.Errorf("landlock: %w", err)
 	}
-	if err := seccomp.LoadFilter(policy.Tools()); err != nil {
-		return fmt.Errorf("seccomp: %w", err)
+	if state := serve.LoadFilter(&wire.Confinement{Filter: t.Filter}, 0); state != "on" {
+		return fmt.Errorf("seccomp is %s", state)
 	}
 	return nil
 }
@@ -102,11 +101,11 @@ func confineTools(t *wire.Tools) error {
 // landlockTools leaves the directories of the tools and /dev/null. Where the kernel has no landlock, the sandbox is at level reduced: then the filter of
 // system calls, the user and the namespaces remain, as for runners.
 func landlockTools(t *wire.Tools) error {
-	abi, off := policy.LandlockSupported()
+	abi, off := landlock.Supported()
 	if off != "" {
 		return nil
 	}
-	attr := policy.LandlockEverything(abi)
+	attr := landlock.Everything(abi)
 	rules, err := landsys.LandlockCreateRuleset(&attr, 0)
 	if err != nil {
 		return err
