@@ -1,7 +1,7 @@
 // Command copy writes the packages below recurgent/html/internal from the modules that go.mod names: golang.org/x/net/html and
-// github.com/andybalholm/cascadia, with their licences. One thing differs: tables that the originals make when a process starts are made when they are first
-// used, because every runner starts with them and few programs read a page (docs/decisions/0022-pages.md). Run go generate in package html after an
-// update; a test compares.
+// github.com/andybalholm/cascadia, with their licences. Two things differ: tables that the originals make when a process starts are made when they are first
+// used, because every runner starts with them and few programs read a page; and the parser gives up on pages that make it work too much for their size
+// (docs/decisions/0022-pages.md). Run go generate in package html after an update; a test compares.
 package main
 
 import (
@@ -35,11 +35,39 @@ var sources = []source{
 // ourPath is where the copies are imported from.
 const ourPath = "github.com/recurgentd/recurgentd/internal/runtime/recurgent/html/internal/"
 
-// byHand are the changes that delayTables does not see: a table that an init function makes.
+// byHand are the changes beside those of delayTables.
 var byHand = []struct{ old, new string }{
+	// A table that an init function makes.
 	{"var specialCharReplacer *strings.Replacer\n\nfunc init() {", "var specialCharReplacer = sync.OnceValue(func() *strings.Replacer {"},
 	{"	specialCharReplacer = strings.NewReplacer(pairs...)\n}", "	return strings.NewReplacer(pairs...)\n})"},
 	{"specialCharReplacer.Replace(s)", "specialCharReplacer().Replace(s)"},
+	// The work of the parser.
+	{"	textNodes map[*Node][]byte\n", "	textNodes map[*Node][]byte\n	// work bounds what is looked at and made; see spend.\n	work int\n"},
+	{"func (p *parser) addChild(n *Node) {\n", `// maxWork and nodeWork bound pages that have the parser look through its stacks, or repeat formatting elements, again and again.
+const maxWork, nodeWork = 1 << 27, 32
+
+// spend ends parsing when there was too much work.
+func (p *parser) spend(n int) {
+	if p.work += n; p.work > maxWork {
+		panic("html: too much work for a page of this size")
+	}
+}
+
+// tokenWork is what a token may cost. A second html or body element compares its attributes with those of the first.
+func (p *parser) tokenWork() int {
+	n := 1 + len(p.oe) + len(p.afe)
+	if p.tok.DataAtom == a.Html || p.tok.DataAtom == a.Body {
+		for _, open := range p.oe[:min(2, len(p.oe))] {
+			n += 8 * len(open.Attr)
+		}
+	}
+	return n
+}
+
+func (p *parser) addChild(n *Node) {
+	p.spend(nodeWork)
+`},
+	{"		p.parseCurrentToken()\n	}\n	for n, b", "		p.spend(p.tokenWork())\n		p.parseCurrentToken()\n	}\n	for n, b"},
 }
 
 func main() {

@@ -58,6 +58,8 @@ type parser struct {
 	// textNodes holds buffers for TextNodes that have had multiple text
 	// tokens coalesced into them.
 	textNodes map[*Node][]byte
+	// work bounds what is looked at and made; see spend.
+	work int
 }
 
 func (p *parser) top() *Node {
@@ -229,7 +231,29 @@ loop:
 
 // addChild adds a child node n to the top element, and pushes n onto the stack
 // of open elements if it is an element node.
+// maxWork and nodeWork bound pages that have the parser look through its stacks, or repeat formatting elements, again and again.
+const maxWork, nodeWork = 1 << 27, 32
+
+// spend ends parsing when there was too much work.
+func (p *parser) spend(n int) {
+	if p.work += n; p.work > maxWork {
+		panic("html: too much work for a page of this size")
+	}
+}
+
+// tokenWork is what a token may cost. A second html or body element compares its attributes with those of the first.
+func (p *parser) tokenWork() int {
+	n := 1 + len(p.oe) + len(p.afe)
+	if p.tok.DataAtom == a.Html || p.tok.DataAtom == a.Body {
+		for _, open := range p.oe[:min(2, len(p.oe))] {
+			n += 8 * len(open.Attr)
+		}
+	}
+	return n
+}
+
 func (p *parser) addChild(n *Node) {
+	p.spend(nodeWork)
 	if p.shouldFosterParent() {
 		p.fosterParent(n)
 	} else {
@@ -2261,6 +2285,7 @@ func (p *parser) parse() (err error) {
 				return err
 			}
 		}
+		p.spend(p.tokenWork())
 		p.parseCurrentToken()
 	}
 	for n, b := range p.textNodes {
