@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/connections"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -44,6 +45,23 @@ func openConnections(o Options, t *fetch.Transport) (*connections.Service, error
 		env = func(string) (string, bool) { return "", false }
 	}
 	return connections.New(connections.Options{Namespace: agent.DefaultNamespace, Transport: t, KeyFile: o.SecretsKey(), SecretsDir: o.SecretsDir, Env: env})
+}
+
+// StoredConnections returns the connections in the data directory, and a function that says why the secret of one cannot be had, "" where it
+// can. The daemon may be running.
+func StoredConnections(o Options) (all []agent.Connection, problem func(*agent.Connection) string, err error) {
+	if all, err = disk.StoredConnections(o.DataDir); err != nil {
+		return nil, nil, err
+	}
+	t, err := fetch.NewTransport(fetch.TransportOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	secrets, err := openConnections(o, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	return all, secrets.Problem, nil
 }
 
 // SecretsKey is the path of the key file.

@@ -50,7 +50,7 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
 				if sh.Clock != nil {
 					now = sh.Clock
 				}
-				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o), checkClock(now(), newestFile(o.DataDir)))
+				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o), checkConnections(o), checkClock(now(), newestFile(o.DataDir)))
 			}
 			return printFindings(out, findings)
 		},

@@ -17,7 +17,7 @@ import (
 // history) is left out: a poorer prompt is better than no program.
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
 	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
-		KnownTools: c.knownTools(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ContextKeys: contextShapes(c.memory),
+		KnownTools: c.knownTools(ctx), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.wish(), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {
@@ -112,6 +112,21 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 			t.Value, _ = c.rules.JSON(was.Outcome.Value)
 		}
 		out = append(out, t)
+	}
+	return out
+}
+
+// connections are those that programs of the role may use.
+func (c *selected) connections(ctx context.Context) []prompt.Connection {
+	all, err := c.r.store.ListConnections(ctx)
+	if err != nil {
+		return nil
+	}
+	var out []prompt.Connection
+	for _, x := range all {
+		if x.Grants(c.role) {
+			out = append(out, prompt.Connection{Name: x.Name, Description: x.Description, Hosts: x.Hosts, Methods: x.Methods})
+		}
 	}
 	return out
 }

@@ -19,6 +19,7 @@ type filled struct {
 	Kind, Role, Method, Args, Kwargs, Note string
 	Contract                               *filledContract
 	KnownTools                             []filledTool
+	Connections                            []string
 	Patterns                               []string
 	HistoryCount                           int
 	HistoryLatest                          []string
@@ -65,6 +66,9 @@ func fill(in Input) filled {
 			known = filledTool{Role: known.Role, Own: ", your own role", Methods: known.Methods}
 		}
 		f.KnownTools = append(f.KnownTools, known)
+	}
+	for _, c := range in.Connections[:min(len(in.Connections), maxConnected)] {
+		f.Connections = append(f.Connections, fillConnection(c))
 	}
 	for _, p := range in.Patterns[:min(len(in.Patterns), maxPatterns)] {
 		f.Patterns = append(f.Patterns, plain(p, 200))

@@ -37,6 +37,7 @@ const (
 	maxContract   = 16 << 10 // of each JSON part
 	maxMessage    = 4 << 10
 	maxPatterns   = 4
+	maxConnected  = 24 // connections
 	maxFeedback   = 8
 	maxKeys       = 40
 	maxShape      = 300 // of a context key
@@ -54,6 +55,7 @@ type Input struct {
 	Depth        int
 	Contract     *agent.Contract   // nil for none
 	KnownTools   []Tool            // best first
+	Connections  []Connection      // that programs of the role may use
 	Patterns     []string          // capabilities that keep coming back
 	Dialect      string            // what the Go of programs may be: allow.Dialect()
 	FetchMax     string            // the largest body of a fetch, such as "16 MiB"; empty where it need not be said
@@ -92,6 +94,12 @@ type Tool struct {
 	Purpose     string
 	Methods     []string // names, or signatures with a summary
 	Deliverable json.RawMessage
+}
+
+// Connection is an external API for which the daemon holds a credential.
+type Connection struct {
+	Name, Description string
+	Hosts, Methods    []string
 }
 
 // HistoryRecord is the summary of a record: never its arguments or value.

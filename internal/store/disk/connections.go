@@ -2,7 +2,11 @@ package disk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -39,6 +43,23 @@ func (p *connections) load() (corrupt bool, err error) {
 	}
 	p.doc.lsn = doc.LSN
 	return corrupt, err
+}
+
+// StoredConnections returns the connections that the files of the directory hold, which may be a second behind. It opens no store, so that
+// a daemon may hold the directory.
+func StoredConnections(dir string) ([]agent.Connection, error) {
+	data, err := os.ReadFile(filepath.Join(dir, connectionsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var doc connectionsDoc
+	if err == nil {
+		err = json.Unmarshal(data, &doc)
+	}
+	if err == nil {
+		err = checkConnections(&doc)
+	}
+	return doc.Connections, err
 }
 
 func checkConnections(doc *connectionsDoc) error {

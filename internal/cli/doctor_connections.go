@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/cli/text"
+)
+
+// checkConnections reports the key file, and connections whose secrets cannot be had. It reads what the store has written to its files, which
+// a running daemon may hold.
+func checkConnections(o Options) finding {
+	f := finding{Check: "secrets", Result: checkOK, Detail: "no connections"}
+	all, problem, err := app.StoredConnections(o.Options)
+	if err != nil {
+		return finding{Check: "secrets", Result: checkFail, Detail: err.Error(), Fix: "recurgentd store verify says what is damaged"}
+	}
+	if key, err := os.Stat(o.SecretsKey()); err == nil && key.Mode()&fs.FileMode(0o077) != 0 {
+		return finding{Check: "secrets", Result: checkWarn, Detail: o.SecretsKey() + " can be read by other users of this machine", Fix: "chmod 0600 " + o.SecretsKey()}
+	}
+	if len(all) == 0 {
+		return f
+	}
+	var unusable []string
+	for i := range all {
+		if all[i].Auth.Env != "" {
+			continue // the daemon's environment is another one
+		}
+		if why := problem(&all[i]); why != "" {
+			unusable = append(unusable, all[i].Name+": "+why)
+		}
+	}
+	if f.Detail = text.Plural(len(all), "connection") + ", whose secrets can be had"; len(unusable) > 0 {
+		f.Result, f.Detail = checkWarn, fmt.Sprintf("%d of %s cannot be used: %s", len(unusable), text.Plural(len(all), "connection"), strings.Join(unusable, "; "))
+		f.Fix = "see docs/connections.md; recurgentd connections set NAME gives a new secret"
+	}
+	return f
+}

@@ -1,0 +1,12 @@
+package prompt
+
+import "strings"
+
+// fillConnection renders a connection in one line.
+func fillConnection(c Connection) string {
+	line := plain(c.Name, 100) + ": " + plain(strings.Join(c.Methods, ", "), 100) + " of " + plain(strings.Join(c.Hosts, ", "), 600)
+	if c.Description != "" {
+		line += ": " + plain(c.Description, 600)
+	}
+	return line
+}
