@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,25 +12,70 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// An answer beyond the size limit of fetches is nobody's authored error, even where the program passes it on: it is
-// resource_exhausted, counts as the source's failure, and asks no model.
-func TestFetchOverItsLimitIsNotAuthored(t *testing.T) {
+// What a host does wrong is nobody's authored error, even where the program passes it on: it has a type and a plain text, counts as
+// the source's failure, and asks no model. Afterwards the program serves as before.
+func TestFaultsOfHostsAreNobodysFault(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, "small")
-	m := rig.NewModel(t, rig.Script{"page.size": {rig.Program("\tr, err := call.Fetch(\"" + source.URL + "\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil")}})
-	d := rig.Start(t, m, "--fetch-allow", source.Host())
+	m := rig.NewModel(t, rig.Script{"page.size": {rig.Program("\tr, err := call.FetchWith(recurgent.Request{URL: \"" + source.URL + "\", Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Status >= 400 {\n\t\treturn nil, recurgent.Fail(\"fetch_failed\", r.Body)\n\t}\n\treturn len(r.Body), nil")}})
+	d := rig.Start(t, m, "--fetch-allow", "public,"+source.Host(), "--fetch-max", "1MiB")
 	s := d.Session("page")
 	d.WantValue(d.Call(s, "size"), 5.0, "generated")
-	source.Answer(func(w http.ResponseWriter) { fmt.Fprint(w, strings.Repeat("x", 1<<20+1)) })
-	got := d.Call(s, "size")
-	d.WantError(got, "resource_exhausted")
-	if line := d.LogOf(got); got.Outcome.Authored || line["failure_class"] != "extrinsic" || line["outcome_authored"] == true || !strings.Contains(got.Outcome.ErrorMessage, "1048576 bytes") {
-		t.Errorf("the outcome is %+v of class %v", got.Outcome, line["failure_class"])
+	header := func(name, value string, then func(http.ResponseWriter)) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set(name, value)
+			then(w)
+		}
 	}
-	source.Body("small")
+	write := func(body string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { fmt.Fprint(w, body) }
+	}
+	status := func(code int) func(http.ResponseWriter) { return func(w http.ResponseWriter) { w.WriteHeader(code) } }
+	var bomb strings.Builder
+	z := gzip.NewWriter(&bomb)
+	fmt.Fprint(z, strings.Repeat("x", 1<<20+1))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, errorType, says string
+		answer                func(http.ResponseWriter)
+	}{
+		{"too large", "resource_exhausted", "1048576 bytes", write(strings.Repeat("x", 1<<20+1))},
+		{"a bomb", "resource_exhausted", "1048576 bytes", header("Content-Encoding", "gzip", write(bomb.String()))},
+		{"cut", "fetch_failed", "cut off", header("Content-Length", "99", write("short"))},
+		{"not gzip", "fetch_failed", "cannot be unpacked", header("Content-Encoding", "gzip", write("this is no gzip at all"))},
+		{"unknown characters", "fetch_failed", "klingon", header("Content-Type", "text/plain; charset=klingon", write("\xff"))},
+		{"a circle", "fetch_failed", "redirects", header("Location", source.URL, status(http.StatusFound))},
+		{"a redirect to a private host", "denied", "the host redirects", header("Location", "https://127.0.0.1:1/", status(http.StatusFound))},
+		{"429 without end", "fetch_failed", "", header("Retry-After", "0", status(http.StatusTooManyRequests))},
+	} {
+		source.Answer(c.answer)
+		got := d.Call(s, "size")
+		d.WantError(got, c.errorType)
+		if line := d.LogOf(got); line["failure_class"] != "extrinsic" || !strings.Contains(got.Outcome.ErrorMessage, c.says) {
+			t.Errorf("%s: the outcome is %+v of class %v", c.name, got.Outcome, line["failure_class"])
+		}
+		if c.errorType == "resource_exhausted" && got.Outcome.Authored {
+			t.Errorf("%s: a limit of the daemon counts as the program's own error", c.name)
+		}
+	}
+	before := source.Requests()
+	source.Answer(func(w http.ResponseWriter) {
+		if source.Requests() == before+1 {
+			header("Retry-After", "0", status(http.StatusServiceUnavailable))(w)
+			return
+		}
+		fmt.Fprint(w, "small")
+	})
 	d.WantValue(d.Call(s, "size"), 5.0, "persisted")
 	if n := m.Count("page", "size"); n != 1 {
 		t.Errorf("the model was asked %d times, want once", n)
+	}
+	for result, want := range map[string]float64{"redirect_denied": 1, "encoding": 2, "too_large": 2, "live": 3} {
+		if got := d.Metric(`recurgent_fetches_total{result="` + result + `"}`); got != want {
+			t.Errorf("%v fetches ended %s, want %v", got, result, want)
+		}
 	}
 }
 
