@@ -34,15 +34,20 @@ func (h *hops) allowed() error {
 		missing = h.who.Guard.Permit(h.method, host)
 	}
 	if missing == nil && Writes(h.method) && (h.connection == nil || !h.connection.Grants(h.method)) {
-		missing = &Approval{Message: h.method + " to " + host + " needs a connection that grants " + h.method + " there to the role " + h.who.Role +
-			". A person can make one or widen one: recurgentd connections set, or PUT /v1/connections/{name}.",
-			Request: "PUT /v1/connections/{name}", Details: map[string]any{"host": host, "method": h.method, "role": h.who.Role}}
+		missing = h.ungranted(host)
 	}
 	if missing == nil {
 		return nil
 	}
 	h.note.Missing = missing
 	return Deny("%s", missing.Message)
+}
+
+// ungranted is what a person has to allow for a write to the host.
+func (h *hops) ungranted(host string) *Approval {
+	return &Approval{Request: "PUT /v1/connections/{name}", Details: map[string]any{"host": host, "method": h.method, "role": h.who.Role},
+		Message: h.method + " to " + host + " needs a connection that grants " + h.method + " there to the role " + h.who.Role +
+			". A person can make one: recurgentd connections set NAME --host " + host + " --method " + h.method}
 }
 
 // traced notes that a writing request has left: from a connection on, the host may have got it.

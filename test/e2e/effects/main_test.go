@@ -42,6 +42,7 @@ type upstream struct {
 	keys []string      // Idempotency-Key; guarded by mu
 	auth []string      // Authorization; guarded by mu
 	hold chan struct{} // what /hold waits for
+	once sync.Once
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -72,9 +73,12 @@ func newUpstream(t *testing.T) *upstream {
 		fmt.Fprintf(w, "answer %d", n)
 	}))
 	t.Cleanup(u.Close)
-	t.Cleanup(func() { close(u.hold) })
+	t.Cleanup(u.release)
 	return u
 }
+
+// release lets /hold answer.
+func (u *upstream) release() { u.once.Do(func() { close(u.hold) }) }
 
 func (u *upstream) host() string { return strings.TrimPrefix(u.URL, "http://") }
 
