@@ -128,7 +128,7 @@ func TestDryRunsWriteNothing(t *testing.T) {
 }
 
 // A call that ends while its write is under way sends it no second time. A client that repeats a call under its Idempotency-Key after the daemon
-// has died means the same write: the host can tell by the key. Another call is another write.
+// has died means the same write, which the host recognizes by its key. Another call is another write.
 func TestWritesOverCancellationAndCrash(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
