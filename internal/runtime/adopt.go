@@ -14,6 +14,7 @@ type adoption struct {
 	candidate *candidate
 	result    agent.Class
 	attempt   judged
+	fixture   *agent.Fixture // of the call; nil for none
 }
 
 // keepUnapproved stores the candidate: a person has to approve it before it answers calls. Until then what ran before
@@ -48,12 +49,15 @@ func (rec *recovery) held() bool {
 
 // adoptOrDrop answers the call with a candidate that served, and has the candidate adopted unless a person holds the
 // artifact or the attempt shows nothing of its worth.
-func (rec *recovery) adoptOrDrop(cand *candidate, j judged) agent.Outcome {
+func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged) agent.Outcome {
 	proven := len(cand.proof.kept) > 0
 	waits := j.unallowed && cand.predecessor == nil // it is as good as any: a person has to allow what it needs
 	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	if worth && !rec.held() {
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
+		if j.outcome.OK() {
+			rec.adopting.fixture = rec.provenFixture(ctx, &cand.generation, j)
+		}
 	}
 	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic { // which say nothing of the repair
 		rec.repairEnded(j.class == agent.ClassOK || rec.adopting != nil)
@@ -117,13 +121,13 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
 		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines}
 	if a.outcome.OK() {
-		change.Fixture, change.Answered = a.fixture(&a.adopting.candidate.generation, *j), a.answeredInput(*j)
+		change.Fixture, change.Answered = a.adopting.fixture, a.answeredInput(*j)
 		if j.outcome.OK() {
 			change.Effects = j.firstSeen(nil)
 		}
 		change.Grow = a.policy.Effects == agent.EffectsObserve
 	} else {
-		change.ErrorType, change.Reason = a.outcome.ErrorType, Clip(a.outcome.ErrorMessage, 400)
+		change.ErrorType, change.Reason = a.outcome.ErrorType, Clip(a.mask(a.outcome.ErrorMessage), 400)
 	}
 	return change
 }

@@ -61,7 +61,7 @@ func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sa
 	if q.Signature, err = contract.ParseSignature(signature); err != nil {
 		return q, &sandbox.AuthoredError{Type: errSignature, Message: err.Error()}
 	}
-	masked, _ := c.rules.JSON(inputs)
+	masked, _ := c.maskJSON(inputs)
 	if err := json.Unmarshal(masked, &q.Inputs); err != nil {
 		return q, &sandbox.AuthoredError{Type: errSignature, Message: "the inputs are no object: " + err.Error()}
 	}

@@ -46,6 +46,7 @@ const maxSleep = 30 * time.Second
 
 // run runs the generation, a stored one or a candidate's, for the call.
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation) attempted {
+	s.reveal(g.Interface) // before its program makes calls with what it was given
 	h := &host{call: s.opened, attempt: attemptID, guard: s.guard()}
 	a := attempted{id: attemptID, program: g}
 	args, kwargs := g.Interface.Arrange(s.args, s.kwargs)
@@ -71,6 +72,8 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		s.r.metrics.Run(engine, tier)
 	}
 	a.takes = interfaceOf(g, a.result.Facts)
+	s.reveal(a.takes)
+	s.maskFetches(a.result.Effects.Fetches)
 	s.drafts = append(s.drafts, h.drafts...)
 	for _, d := range h.drafts {
 		a.made = append(a.made, d.MediaType())

@@ -39,6 +39,7 @@ func (c *opened) choose(ctx context.Context) (selected, error) {
 		return s, err
 	}
 	s = s.of(a)
+	s.reveal(a.Takes())
 	ended := c.r.o.Now()
 	s.took = ended.Sub(began)
 	c.span.Stage("select", began, ended)

@@ -59,10 +59,10 @@ func (a *answered) persist() (CallResult, error) {
 		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.id, err)
 	}
 	commit := store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
-		Tools: a.toolChanges(), Outcome: a.outcome, Key: a.key, Ordered: a.leaveTurn}
+		Tools: a.toolChanges(), Outcome: a.keptOutcome(), Key: a.key, Ordered: a.leaveTurn}
 	commit.Pattern = a.pattern(n, commit.Record.Timestamp)
 	if a.kept {
-		commit.Effects = a.last.result.Effects.Journal
+		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
 	}
 	commit.Log = a.logEntry(n, &commit.Record)
 	if a.key != nil {
@@ -142,10 +142,10 @@ func (a *answered) reply(took float64) Reply {
 func (a *answered) record(took float64) agent.Record {
 	o := a.outcome
 	rec := agent.Record{CallID: a.id, Timestamp: agent.FormatTime(a.started), Speaker: a.speaker, Role: a.role, MethodName: a.method,
-		Args: a.maskedArgs, Kwargs: a.maskedKwargs, OutcomeSummary: agent.Summarize(o), TraceID: a.traceID, ParentCallID: a.parent,
+		Args: a.shown().args, Kwargs: a.shown().kwargs, OutcomeSummary: agent.Summarize(o), TraceID: a.traceID, ParentCallID: a.parent,
 		AttemptID: a.parentAttempt, Depth: a.depth, DurationMs: took, ProgramSource: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted}
 	if !o.OK() {
-		rec.ErrorType, rec.ErrorMessage = o.ErrorType, o.ErrorMessage
+		rec.ErrorType, rec.ErrorMessage = o.ErrorType, a.mask(o.ErrorMessage)
 		return rec
 	}
 	if fetches := a.last.result.Effects.Fetches; a.kept && len(fetches) > 0 {
@@ -158,7 +158,7 @@ func (a *answered) record(took float64) agent.Record {
 
 // keepContent stores the result of a client's call for follow-ups, under a reference that its record holds.
 func (a *answered) keepContent(commit *store.CallCommit) {
-	value := a.outcome.Value
+	value := commit.Outcome.Value
 	if a.depth > 0 || !a.outcome.OK() || a.programSource() == agent.SourceNone || a.policy.Retention.ContentEntries == 0 || len(value) > a.policy.Retention.ContentBytes {
 		return
 	}

@@ -25,7 +25,7 @@ func (r *Runtime) ToolsChanged() { r.o.Native.ChangedAll() }
 
 // noteNative counts a live run and, where the tier asks for it, hands it over to be repeated on the compiled program.
 func (s *selected) noteNative(p *tier.Program, q *sandbox.Request, res *sandbox.Result) {
-	if !p.Ran(res, s.policy.Native) || s.masked || !tier.Repeatable(res) {
+	if !p.Ran(res, s.policy.Native) || s.shown().masked || !tier.Repeatable(res) {
 		return
 	}
 	p.Offer(tier.Sample{Origin: "call " + s.id, Request: *q, Result: *res, Host: s.r.RecordedHost(s.session)})

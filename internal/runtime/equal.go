@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -91,4 +92,21 @@ func integersWithin(x, y json.Number, tolerance float64) bool {
 	}
 	apart := new(big.Float).SetInt(i.Sub(i, k))
 	return apart.Abs(apart).Cmp(big.NewFloat(tolerance)) <= 0
+}
+
+// sameExact compares JSON values exactly.
+func sameExact(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := decodeExact(a)
+	y, errY := decodeExact(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+func decodeExact(raw json.RawMessage) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
 }

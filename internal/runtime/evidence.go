@@ -17,15 +17,15 @@ const maxSources = 4
 // no samples.
 func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class, ErrorType: j.outcome.ErrorType,
-		Message: Clip(j.outcome.ErrorMessage, 400), Unknown: j.unknown}
+		Message: Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.unknown}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
-		s := agent.Source{URL: c.mask(got.URL), Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: orElse(got.Outline, got.Shape)}
+		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: orElse(got.Outline, got.Shape)}
 		key := shapeKey(got)
 		if was, known := g.Shapes[key]; known && (was != got.Shape || g.Outlines[key] != "" && g.Outlines[key] != got.Outline) {
 			s.WasShape = orElse(g.Outlines[key], was)
 		}
-		if !c.masked {
-			s.Sample = c.mask(got.Sample)
+		if !c.shown().masked || c.shown().known != nil {
+			s.Sample = got.Sample
 		}
 		f.Sources = append(f.Sources, s)
 	}
@@ -149,11 +149,10 @@ func (e *evidenceText) failure(what string, f *agent.Failure, sample int) {
 }
 
 func (e *evidenceText) verdict(v *agent.Verdict) {
-	e.add("a person called an answer wrong: args %s kwargs %s were answered with %s", Clip(string(rawArray(v.Args)), 300), Clip(string(v.Kwargs), 300),
-		Clip(answerText(v.Got, v.GotErrorType), 300))
+	e.add("a person called an answer wrong: args %s kwargs %s were answered with %s", e.c.clip(string(rawArray(v.Args))), e.c.clip(string(v.Kwargs)), e.c.clip(answerText(v.Got, v.GotErrorType)))
 	switch {
 	case v.Expected != nil:
-		e.add("  the right answer is %s", Clip(string(v.Expected), 300))
+		e.add("  the right answer is %s", e.c.clip(string(v.Expected)))
 	case v.ExpectedErrorType != "":
 		e.add("  the right answer is an error of the type %s", v.ExpectedErrorType)
 	}

@@ -136,16 +136,13 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 		if r.Result == ExamplePassed || r.Result == ExampleFailed && r.attempt.result.Failure != nil {
 			got := answerOf(r.attempt)
 			a := c.brokenExample(r.attempt, &x)
-			a.hint = c.mask(fmt.Sprintf("for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
-				Clip(string(rawArray(v.Args)), 300), Clip(string(v.Kwargs), 300), Clip(got, 300), Clip(x.Expect.String(), 300), v.Note))
+			a.hint = fmt.Sprintf("for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
+				c.clip(string(rawArray(v.Args))), c.clip(string(v.Kwargs)), c.clip(got), c.clip(x.Expect.String()), c.mask(v.Note))
 			return a
 		}
 	}
 	return nil
 }
-
-// mask hides secrets in text for a model.
-func (c *opened) mask(text string) string { return c.rules.Text(text) }
 
 // answerOf is what an attempt answered, in words.
 func answerOf(a *judged) string {
@@ -161,11 +158,10 @@ func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
 	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"), agent.ClassIntrinsic
 	a.outcome.Metadata = map[string]any{"example": x.ID}
 	a.hint = fmt.Sprintf("for args %s kwargs %s the answer must be %s, it is %s",
-		Clip(string(rawArray(x.Args)), 300), Clip(string(x.Kwargs), 300), Clip(x.Expect.String(), 300), Clip(got, 300))
+		c.clip(string(rawArray(x.Args))), c.clip(string(x.Kwargs)), c.clip(x.Expect.String()), c.clip(got))
 	if x.Note != "" {
-		a.hint += ". " + x.Note
+		a.hint += ". " + c.mask(x.Note)
 	}
-	a.hint = c.mask(a.hint)
 	return a
 }
 

@@ -70,7 +70,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	}
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
 	if j.served() {
-		return rec.adoptRepair(cand, j)
+		return rec.adoptRepair(ctx, cand, j)
 	}
 	rec.note(j)
 	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
@@ -80,8 +80,8 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 // adoptRepair keeps a successful repair. An authored error of a program that reproduced no fixture does not show that the
 // fault is repaired: then the predecessor stays, and the repair counts against the budget, which bounds the chain. An
 // outage or an interruption teaches nothing.
-func (rec *recovery) adoptRepair(cand *candidate, j judged) agent.Outcome {
-	o := rec.adoptOrDrop(cand, j)
+func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judged) agent.Outcome {
+	o := rec.adoptOrDrop(ctx, cand, j)
 	if rec.adopting == nil && j.class == agent.ClassAuthored && !rec.reused {
 		rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
 	}
@@ -125,8 +125,8 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 // rejection is what an artifact keeps of the program. Only models see the hint, which may hold what other sessions said.
 func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
 	o := r.attempt.outcome
-	return &agent.Rejection{At: at, CallID: c.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(o.ErrorType+": "+o.ErrorMessage, 400),
-		Hint: Clip(r.attempt.hint, 1200), Fixture: brokenFixture(r.attempt)}
+	return &agent.Rejection{At: at, CallID: c.id, Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(c.mask(o.ErrorType+": "+o.ErrorMessage), 400),
+		Hint: Clip(c.mask(r.attempt.hint), 1200), Fixture: brokenFixture(r.attempt)}
 }
 
 func (rec *recovery) repairFailed(r rejected) { rec.reject(r, true) }
@@ -157,7 +157,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		rec.ranCandidate(agent.SourceGenerated, cand, j)
 		if j.served() {
-			return rec.adoptOrDrop(cand, j)
+			return rec.adoptOrDrop(ctx, cand, j)
 		}
 		rec.note(j)
 		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)

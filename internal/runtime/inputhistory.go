@@ -98,11 +98,11 @@ func (c *opened) historyMessages() []provider.Message {
 // messages.
 func (c *opened) shownKwargs() json.RawMessage {
 	if c.historyArgument == "" {
-		return c.maskedKwargs
+		return c.shown().kwargs
 	}
 	var all map[string]json.RawMessage
-	if json.Unmarshal(c.maskedKwargs, &all) != nil {
-		return c.maskedKwargs
+	if json.Unmarshal(c.shown().kwargs, &all) != nil {
+		return c.shown().kwargs
 	}
 	delete(all, c.historyArgument)
 	return agent.Encoded(all)

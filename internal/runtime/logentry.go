@@ -12,7 +12,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	o, t := a.outcome, &a.trail
 	e := agent.LogEntry{
 		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
-		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.maskedArgs, Kwargs: a.maskedKwargs,
+		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.shown().args, Kwargs: a.shown().kwargs,
 		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored,
 		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
@@ -39,6 +39,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	if a.session.Debug {
 		a.debug(&e)
 	}
+	a.maskEntry(&e)
 	return e
 }
 
@@ -51,7 +52,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 			e.Code = g.Code
 		}
 	}
-	if !a.masked { // a secret's keyword may be gone from the program's form
+	if !a.shown().masked { // a secret's keyword may be gone from the program's form
 		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
 	}
 	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
@@ -83,8 +84,10 @@ func (a *answered) replayable(e *agent.LogEntry) {
 	switch {
 	case a.programSource() == agent.SourceNone:
 		e.ReplayableReason = "no program ran"
-	case a.masked:
+	case a.shown().masked:
 		e.ReplayableReason = ReasonMasked
+	case a.hidden:
+		e.ReplayableReason = "effects were masked"
 	case namesHistory(a.facts):
 		e.ReplayableReason = "the history came in by the context"
 	case a.kept && a.last.result.Effects.Truncated:

@@ -1,12 +1,221 @@
 package runtime
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"slices"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-func maskCall(rules *mask.Rules, args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage, bool) {
-	c := rules.Call(args, kwargs, nil, nil)
-	return c.Args, c.Kwargs, c.Changed
+// A shownInput is a call's input as it is stored and shown: with its secrets masked.
+type shownInput struct {
+	args    []json.RawMessage
+	kwargs  json.RawMessage
+	masked  bool
+	takes   *agent.Interface // whose names of parameters are considered; nil for none
+	secrets []string         // of the input and of the calls above
+	known   *mask.Known      // these
+}
+
+// maskInput masks the input by what is known of the method's parameters. It is done again when more is known.
+func (c *opened) maskInput(takes *agent.Interface) {
+	in := &c.first
+	if c.input.Load() != nil {
+		in = &shownInput{}
+	}
+	named := takes
+	if !c.namesSecret(takes) {
+		named = nil
+	}
+	m := c.rules.Call(c.args, c.kwargs, c.positionalNames(named), c.keywordNames(named))
+	in.args, in.kwargs, in.masked, in.takes = m.Args, m.Kwargs, m.Changed, takes
+	in.secrets = append(slices.Clip(c.inherited), m.Secrets...)
+	in.known = mask.NewKnown(in.secrets...)
+	if len(c.inherited) > 0 {
+		in.args = slices.Clone(in.args)
+		for i := range in.args {
+			var found bool
+			in.args[i], found = in.known.JSON(in.args[i])
+			in.masked = in.masked || found
+		}
+		var found bool
+		in.kwargs, found = in.known.JSON(in.kwargs)
+		in.masked = in.masked || found
+	}
+	c.input.Store(in)
+}
+
+// shown is the call's input as it may be seen.
+func (c *opened) shown() *shownInput {
+	if in := c.input.Load(); in != nil {
+		return in
+	}
+	return &shownInput{args: c.args, kwargs: c.kwargs}
+}
+
+// reveal masks the input again where an interface says of an argument that it is a secret.
+func (c *opened) reveal(takes *agent.Interface) {
+	if takes != c.shown().takes && c.namesSecret(takes) {
+		c.maskInput(takes)
+	}
+}
+
+// namesSecret reports whether some parameter may be a secret.
+func (c *opened) namesSecret(takes *agent.Interface) bool {
+	if takes == nil {
+		return false
+	}
+	for i := range takes.Parameters {
+		if c.rules.Names(c.secretName(&takes.Parameters[i])) {
+			return true
+		}
+	}
+	return false
+}
+
+// storedInterface is that of the method's current program, which is needed only where an argument without a name may be a secret.
+func (c *opened) storedInterface() *agent.Interface {
+	if !slices.ContainsFunc(c.args, func(arg json.RawMessage) bool { return len(arg) > 0 && bytes.IndexByte([]byte(`"[{`), arg[0]) >= 0 }) {
+		return nil
+	}
+	a, err := c.r.store.Artifact(context.Background(), c.role, c.method)
+	if err != nil {
+		return nil
+	}
+	return a.Takes()
+}
+
+// positionalNames are the names of the parameters that the positional arguments are for.
+func (c *opened) positionalNames(takes *agent.Interface) []string {
+	if key := setterKey(c.method); key != "" {
+		return []string{key}
+	}
+	if takes == nil || len(c.args) == 0 {
+		return nil
+	}
+	var names []string
+	for i := 0; len(names) < len(c.args) && len(takes.Parameters) > 0; i++ {
+		p := &takes.Parameters[min(i, len(takes.Parameters)-1)]
+		if i >= len(takes.Parameters) && !p.Variadic {
+			break
+		}
+		names = append(names, c.secretName(p))
+	}
+	return names
+}
+
+// keywordNames returns what gives a keyword the name of its parameter; nil where keywords say enough.
+func (c *opened) keywordNames(takes *agent.Interface) func(string) string {
+	if takes == nil || len(c.kwargs) <= len("{}") {
+		return nil
+	}
+	return func(keyword string) string {
+		p, _ := takes.Parameter(keyword)
+		if p == nil {
+			return ""
+		}
+		return c.secretName(p)
+	}
+}
+
+// secretName is the name of the parameter that says most of its secrecy: its own, an alias, or password where its schema says so.
+func (c *opened) secretName(p *agent.Parameter) string {
+	var schema struct {
+		Format    string `json:"format"`
+		WriteOnly bool   `json:"writeOnly"`
+	}
+	if len(p.Schema) > 0 && json.Unmarshal(p.Schema, &schema) == nil && (schema.Format == "password" || schema.WriteOnly) {
+		return "password"
+	}
+	for _, alias := range p.Aliases {
+		if c.rules.Names(alias) && !c.rules.Names(p.Name) {
+			return alias
+		}
+	}
+	return p.Name
+}
+
+// mask hides secrets in text that is stored or shown to a model.
+func (c *opened) mask(text string) string { return c.shown().known.String(c.rules.Text(text)) }
+
+// clip is a value for a model, secrets masked before it is cut.
+func (c *opened) clip(value string) string { return Clip(c.mask(value), 300) }
+
+// maskJSON hides secrets in a value that is stored or shown to a model.
+func (c *opened) maskJSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
+	masked, byRules := c.rules.JSON(raw)
+	masked, known := c.shown().known.JSON(masked)
+	return masked, byRules || known
+}
+
+// maskData is maskJSON of data that becomes JSON; what cannot is dropped.
+func (c *opened) maskData(data map[string]any) map[string]any {
+	if len(data) == 0 {
+		return data
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil
+	}
+	masked, changed := c.maskJSON(raw)
+	if !changed {
+		return data
+	}
+	var out map[string]any
+	if json.Unmarshal(masked, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// maskFetches hides secrets in what is kept of fetches: addresses and the beginnings of bodies.
+func (c *opened) maskFetches(all []sandbox.Fetch) {
+	for i := range all {
+		f := &all[i]
+		f.URL, f.Asked, f.Sample = c.mask(f.URL), c.mask(f.Asked), c.mask(f.Sample)
+	}
+}
+
+// maskEntry hides secrets in what a log entry holds beside arguments.
+func (c *opened) maskEntry(e *agent.LogEntry) {
+	e.OutcomeErrorMessage, e.ContractValidationMismatch = c.mask(e.OutcomeErrorMessage), c.mask(e.ContractValidationMismatch)
+	e.OutcomeErrorMetadata = c.maskData(e.OutcomeErrorMetadata)
+	for i, w := range e.Warnings {
+		e.Warnings[i] = c.mask(w)
+	}
+	known := c.shown().known // of prompts: what an interface showed to be a secret since they were sent
+	e.SystemPrompt, e.UserPrompt = known.String(e.SystemPrompt), known.String(e.UserPrompt)
+	e.Context, _ = c.maskJSON(e.Context)
+}
+
+// keptOutcome is the outcome as it is stored. A value is the caller's and stays as it is, but for the secrets that the caller gave.
+func (a *answered) keptOutcome() agent.Outcome {
+	o := a.outcome
+	o.Value, _ = a.shown().known.JSON(o.Value)
+	if !o.OK() {
+		o.ErrorMessage, o.Metadata = a.mask(o.ErrorMessage), a.maskData(o.Metadata)
+	}
+	return o
+}
+
+// maskItself finds the mask in the ways in which a program writes it that was given it in the place of a secret.
+var maskItself = mask.NewKnown(mask.Masked)
+
+// Canonical returns what a program asks for in the form in which a journal with masked secrets holds it.
+func Canonical(rules *mask.Rules) func(json.RawMessage) json.RawMessage {
+	return func(asked json.RawMessage) json.RawMessage {
+		masked, _ := rules.JSON(asked)
+		masked, _ = maskItself.JSON(masked)
+		return masked
+	}
+}
+
+// sameShown compares a value with one that was stored masked.
+func (c *opened) sameShown(now, stored json.RawMessage) bool {
+	form := Canonical(c.rules)
+	return sameExact(form(now), form(stored))
 }

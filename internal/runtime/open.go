@@ -52,9 +52,9 @@ type opened struct {
 	started         time.Time
 	key             *store.Idempotent // nil without
 
-	maskedArgs   []json.RawMessage
-	maskedKwargs json.RawMessage
-	masked       bool // something was masked: the call cannot be replayed and makes no fixture
+	inherited []string                   // secrets of the calls above
+	input     atomic.Pointer[shownInput] // args and kwargs as they may be seen
+	first     shownInput                 // what input is at first
 
 	tree      *tree
 	begins    fetch.Place  // of the tree's ledger: where the call's programs begin
@@ -168,7 +168,7 @@ func (c *opened) init() {
 		c.kwargs = json.RawMessage("{}")
 	}
 	c.compact()
-	c.maskedArgs, c.maskedKwargs, c.masked = maskCall(c.rules, c.args, c.kwargs)
+	c.maskInput(c.storedInterface())
 }
 
 // compact drops the whitespace between the values, once: what a call brings is checked and copied for its run, the journal, the history and

@@ -16,9 +16,9 @@ import (
 // prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
 // history) is left out: a poorer prompt is better than no program.
 func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) []provider.Message {
-	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.maskedArgs, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
+	in := prompt.Input{Kind: o.kind, Role: c.role, Method: c.method, Args: c.shown().args, Kwargs: c.shownKwargs(), Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, ContextKeys: contextShapes(c.memory),
-		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.wish(), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
+		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)
@@ -28,17 +28,21 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.
 		in.Earlier = g.Code // it will be held to answers that it cannot know
 	}
 	if o.kind == provider.KindRepair {
-		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, o.basis.text()
-		in.FailureMetadata = o.basis.attempt.outcome.Metadata
+		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, c.mask(o.basis.text())
+		in.FailureMetadata = c.maskData(o.basis.attempt.outcome.Metadata)
 	}
 	for _, f := range failures {
 		text := f.Stage + ": " + f.ErrorType + ": " + f.ErrorMessage
 		if f.Hint != "" {
 			text += ": " + f.Hint
 		}
-		in.Feedback = append(in.Feedback, text)
+		in.Feedback = append(in.Feedback, c.mask(text))
 	}
-	return prompt.Program(in)
+	messages := prompt.Program(in)
+	for i := range messages {
+		messages[i].Content = c.shown().known.String(messages[i].Content)
+	}
+	return messages
 }
 
 func contextShapes(memory map[string]json.RawMessage) map[string]string {
@@ -104,10 +108,10 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 		if json.Unmarshal(raw, &rec) != nil {
 			continue
 		}
-		args, kwargs, _ := maskCall(c.rules, rec.Args, rec.Kwargs)
+		args, kwargs := c.shownArgs(rec.Args, rec.Kwargs)
 		t := prompt.Turn{Method: rec.MethodName, Args: rawArray(args), Kwargs: kwargs}
 		if !rec.OutcomeSummary.OK {
-			t.Failure = rec.ErrorType + ": " + rec.ErrorMessage
+			t.Failure = c.mask(rec.ErrorType + ": " + rec.ErrorMessage)
 		} else if was, err := c.r.store.Call(ctx, rec.CallID); err == nil && was.Outcome != nil {
 			t.Value, _ = c.rules.JSON(was.Outcome.Value)
 		}
@@ -169,7 +173,7 @@ func (c *selected) shownExamples() []prompt.Example {
 		if c.outdated(&x, false) {
 			continue // what it rests on is not there any more
 		}
-		args, kwargs, _ := maskCall(c.rules, x.Args, x.Kwargs)
+		args, kwargs := c.shownArgs(x.Args, x.Kwargs)
 		expect, _ := c.rules.JSON(agent.Encoded(x.Expect))
 		memory, _ := c.rules.JSON(x.Context)
 		out = append(out, prompt.Example{Args: rawArray(args), Kwargs: kwargs, Context: memory, Expect: expect, Note: c.mask(x.Note)})

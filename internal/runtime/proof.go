@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -30,32 +30,37 @@ type proof struct {
 }
 
 // fixture makes a proof for successors of an ok call, or nil: when there are enough, when it is like one that is
-// there, when its inputs were masked, or when more than arguments, context and effects went in.
-func (c *selected) fixture(g *agent.Generation, a judged) *agent.Fixture {
-	if !c.policy.FixturesEnabled || c.masked || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
-		return nil
+// there, or when more than arguments, context and effects went in. Of a call with secrets the proof holds masks in their place; masked
+// says that it has to be shown that they serve.
+func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
+	in := c.shown()
+	if !c.policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
+		return nil, false
 	}
 	facts := a.result.Facts
-	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(a.takes, g.Fixtures, c.args, c.kwargs) ||
-		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(c.args, c.kwargs) {
-		return nil
+	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(a.takes, g.Fixtures, in.args, in.kwargs) ||
+		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.args, in.kwargs) {
+		return nil, false
 	}
-	f := &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Args: c.args, Kwargs: c.kwargs, Value: a.outcome.Value, Effects: a.result.Effects.Journal}
+	f = &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Args: in.args, Kwargs: in.kwargs}
+	var ofValue, ofEffects, ofContext bool
+	f.Value, ofValue = c.maskJSON(a.outcome.Value)
+	f.Effects, ofEffects = c.maskJSON(a.result.Effects.Journal)
 	size := len(f.Kwargs) + len(f.Value) + len(f.Effects)
-	for _, arg := range c.args {
+	for _, arg := range f.Args {
 		size += len(arg)
 	}
 	if size > agent.MaxFixtureBytes {
-		return nil
+		return nil, false
 	}
 	if len(facts.ContextReads)+len(facts.ContextWrites) > 0 && len(c.memory) > 0 {
 		raw, err := json.Marshal(c.memory)
 		if err != nil || size+len(raw) > agent.MaxFixtureBytes {
-			return nil
+			return nil, false
 		}
-		f.Context = raw
+		f.Context, ofContext = c.maskJSON(raw)
 	}
-	return f
+	return f, in.masked || ofValue || ofEffects || ofContext
 }
 
 // hasInput reports whether a fixture is of that input, in whatever form the caller gave it.
@@ -243,7 +248,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, 
 		got = res.Failure.Type + ": " + res.Failure.Message
 	case res.Authored != nil:
 		got = res.Authored.Type + ": " + res.Authored.Message
-	case sameExact(res.Value, f.Value):
+	case sameExact(res.Value, f.Value), bytes.Contains(f.Value, []byte(mask.Masked)) && c.sameShown(res.Value, f.Value):
 		return nil, true
 	default:
 		got = string(res.Value)
@@ -252,7 +257,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, 
 	a.outcome.Metadata = map[string]any{"fixture": f.CallID}
 	// For the model only: the fixture may be another session's, whose arguments and values this call's record must not keep.
 	a.hint = fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
-		Clip(string(rawArray(f.Args)), 300), Clip(string(f.Kwargs), 300), Clip(string(f.Value), 300), Clip(got, 300))
+		c.clip(string(rawArray(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got))
 	return a, false
 }
 
@@ -264,23 +269,6 @@ func diverged(res *sandbox.Result) bool {
 func brokenFixture(a judged) string {
 	id, _ := a.outcome.Metadata["fixture"].(string)
 	return id
-}
-
-// sameExact compares JSON values exactly.
-func sameExact(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	x, errX := decodeExact(a)
-	y, errY := decodeExact(b)
-	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
-}
-
-func decodeExact(raw json.RawMessage) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	err = d.Decode(&v)
-	return v, err
 }
 
 // rawArray joins values to a JSON array.

@@ -29,7 +29,6 @@ func TestFixture(t *testing.T) {
 	}{
 		{"nothing", func(*call) {}, true},
 		{"fixtures off", func(c *call) { c.p.FixturesEnabled = false }, false},
-		{"masked inputs", func(c *call) { c.s.masked = true }, false},
 		{"one fixture fewer than the most", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures-1) }, true},
 		{"the most fixtures", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures) }, false},
 		{"effects cut", func(c *call) { c.attempt.result.Effects.Truncated = true }, false},
@@ -54,23 +53,23 @@ func TestFixture(t *testing.T) {
 	for _, tt := range tests {
 		c := make1()
 		tt.spoil(c)
-		if got := c.s.fixture(c.g, c.attempt); (got != nil) != tt.want {
+		if got, _ := c.s.fixture(c.g, c.attempt); (got != nil) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
 	c := make1()
 	c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
-	if f := c.s.fixture(c.g, c.attempt); f.Context != nil || string(f.Value) != "14" || string(f.Effects) != `["e"]` || f.CallID != "call_1" {
+	if f, _ := c.s.fixture(c.g, c.attempt); f.Context != nil || string(f.Value) != "14" || string(f.Effects) != `["e"]` || f.CallID != "call_1" {
 		t.Errorf("a program that does not look at the context: %+v", f)
 	}
 	for _, facts := range []report.Facts{{ContextReads: []string{"k"}}, {ContextWrites: []string{"k"}}} {
 		c.attempt.result.Facts = &facts
-		if f := c.s.fixture(c.g, c.attempt); string(f.Context) != `{"k":1}` {
+		if f, _ := c.s.fixture(c.g, c.attempt); string(f.Context) != `{"k":1}` {
 			t.Errorf("a program that looks at the context: %+v", f)
 		}
 	}
 	c.s.memory = nil
-	if f := c.s.fixture(c.g, c.attempt); f.Context != nil {
+	if f, _ := c.s.fixture(c.g, c.attempt); f.Context != nil {
 		t.Errorf("an empty context: %s", f.Context)
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
@@ -81,14 +80,14 @@ func TestFixture(t *testing.T) {
 	for _, more := range []int{0, 1} {
 		c := make1()
 		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
-		if f := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
+		if f, _ := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes: %v", size(c, 0), f != nil)
 		}
 		c = make1()
 		c.attempt.result.Facts.ContextReads = []string{"k"}
 		c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
 		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
-		if f := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
+		if f, _ := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes with the context: %v", size(c, len(`{"k":1}`)), f != nil)
 		}
 	}

@@ -55,7 +55,7 @@ func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	}
 	o := c.outcome
 	key := recentKey{c.session.ID, c.role, c.method}
-	now := recentCall{id: c.id, at: c.started, args: c.maskedArgs, kwargs: c.maskedKwargs, troubled: !o.OK() || len(weak) > 0 || c.weakBelow.Load() > 0}
+	now := recentCall{id: c.id, at: c.started, args: c.shown().args, kwargs: c.shown().kwargs, troubled: !o.OK() || len(weak) > 0 || c.weakBelow.Load() > 0}
 	now.args, now.kwargs = rc.remembered(now.args, now.kwargs)
 	before, known, since := rc.swap(key, now)
 	p := c.policy.UserCorrection

@@ -74,7 +74,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 		return o
 	}
 	j := rec.try(ctx, g)
-	rec.count(g, j)
+	rec.count(ctx, g, j)
 	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.unallowed) && !j.outcome.OK() {
 		return o // the error of the candidate is as honest as any, or says what a person can do; where the old program has a value, the new one is no better
 	}
@@ -109,7 +109,7 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation) judged {
 func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.Outcome {
 	j := rec.try(ctx, g)
 	rec.ran(agent.SourcePersisted, g, j)
-	rec.count(g, j)
+	rec.count(ctx, g, j)
 	if rec.widens(g, j) {
 		return rec.updateBackoff(rec.widen(ctx, g, j))
 	}
@@ -166,7 +166,7 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 }
 
 // count adds the result of a stored generation's run to its artifact. An interrupted run does not count.
-func (rec *recovery) count(g *agent.Generation, j judged) {
+func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 	if j.class == agent.ClassNone {
 		return
 	}
@@ -177,13 +177,13 @@ func (rec *recovery) count(g *agent.Generation, j judged) {
 	}
 	if j.outcome.OK() {
 		change.Answered = rec.answeredInput(j)
-		change.Fixture = rec.fixture(g, j)
+		change.Fixture = rec.provenFixture(ctx, g, j)
 		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.policy.Effects == agent.EffectsObserve
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
 			change.Shapes, change.Outlines = j.shapes, j.outlines
 		}
 	} else {
-		change.ErrorType, change.Reason = j.outcome.ErrorType, Clip(j.outcome.ErrorMessage, 400)
+		change.ErrorType, change.Reason = j.outcome.ErrorType, Clip(rec.mask(j.outcome.ErrorMessage), 400)
 		change.Failure = rec.failureOf(g, j)
 	}
 	rec.changes = append(rec.changes, change)
@@ -195,11 +195,11 @@ func (rec *recovery) note(j judged) {
 	if len(rec.trail.failures) >= maxAttemptFailures {
 		return
 	}
-	message := Clip(j.outcome.ErrorMessage, 400)
+	message := Clip(rec.mask(j.outcome.ErrorMessage), 400)
 	rec.progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage, "error_type": j.outcome.ErrorType,
 		"error_message": message, "failure_class": j.class})
 	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage,
-		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class, Metadata: j.outcome.Metadata, Hint: j.hint})
+		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class, Metadata: rec.maskData(j.outcome.Metadata), Hint: rec.mask(j.hint)})
 	if j.stage == stageExecution || j.stage == stageOutcome {
 		rec.trail.rolledBack = true
 	}

@@ -45,9 +45,12 @@ type Runtime struct {
 	compiled compiledContracts
 	facts    factsCache
 	intact   intactCache
-	commits  sharedDeadline
-	recent   recentCalls
-	feed     progress.Feed
+
+	irreproducible failedProofs // of calls with secrets
+
+	commits sharedDeadline
+	recent  recentCalls
+	feed    progress.Feed
 
 	life context.Context         // of what outlives a client: asynchronous calls and flights
 	end  context.CancelCauseFunc // of life

@@ -53,7 +53,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) a
 		return rec.keepUnapproved(cand, j)
 	case next.outcome.OK():
 		rec.ranCandidate(agent.SourceRepaired, cand, next)
-		return rec.adoptRepair(cand, next)
+		return rec.adoptRepair(ctx, cand, next)
 	}
 	rec.note(next)
 	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, next})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
@@ -36,17 +37,17 @@ type needle struct {
 
 // NewKnown returns a Known of the secrets. Those that are shorter than MinKnown are left out; of none it returns nil.
 func NewKnown(secrets ...string) *Known {
-	k := &Known{}
+	var all []secret
 	for _, s := range secrets {
-		if len(s) < MinKnown || slices.ContainsFunc(k.secrets, func(have secret) bool { return string(have.plain) == s }) {
+		if len(s) < MinKnown || slices.ContainsFunc(all, func(have secret) bool { return string(have.plain) == s }) {
 			continue
 		}
-		k.secrets = append(k.secrets, newSecret([]byte(s)))
+		all = append(all, newSecret([]byte(s)))
 	}
-	if len(k.secrets) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
-	return k
+	return &Known{all}
 }
 
 func newSecret(plain []byte) secret {
@@ -107,6 +108,51 @@ func (k *Known) Bytes(b []byte) (masked []byte, found bool) {
 		return b, false
 	}
 	return replace(b, all), true
+}
+
+// JSON is Bytes of a value, which stays one: of a number that is a secret, a text is left.
+func (k *Known) JSON(raw json.RawMessage) (masked json.RawMessage, found bool) {
+	if k == nil {
+		return raw, false
+	}
+	out, found := k.Bytes(raw)
+	if !found || json.Valid(out) {
+		return out, found
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return quotedMask, true
+	}
+	out, err := json.Marshal(k.value(v))
+	if err != nil {
+		return quotedMask, true
+	}
+	return out, true
+}
+
+// value masks the texts and numbers of a decoded value.
+func (k *Known) value(v any) any {
+	switch v := v.(type) {
+	case string:
+		return k.String(v)
+	case json.Number:
+		if text := k.String(v.String()); text != v.String() {
+			return text
+		}
+	case []any:
+		for i := range v {
+			v[i] = k.value(v[i])
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, member := range v {
+			out[k.String(name)] = k.value(member)
+		}
+		return out
+	}
+	return v
 }
 
 // String is Bytes of a text.

@@ -59,6 +59,9 @@ func (r *Rules) Text(text string) string {
 // Secret reports whether what has this name is masked for it, whatever it looks like.
 func (r *Rules) Secret(name string) bool { return r.match([]byte(name)) == always }
 
+// Names reports whether what has this name may be masked for it.
+func (r *Rules) Names(name string) bool { return r.match([]byte(name)) != never }
+
 // A Call is the input of a call with its secrets masked.
 type Call struct {
 	Args    []json.RawMessage
@@ -246,13 +249,13 @@ func (p *pass) leaves(raw []byte) {
 	}
 }
 
-// collect keeps a secret, and the parts of one that has a scheme or a user before it.
+// collect keeps a secret, and the parts of one that has a scheme or a user before it, or several lines.
 func (p *pass) collect(secret []byte) {
 	if !p.keep || len(secret) < MinKnown {
 		return
 	}
 	p.secrets = append(p.secrets, string(secret))
-	for _, part := range bytes.FieldsFunc(secret, func(r rune) bool { return r == ' ' || r == ':' || r == ';' || r == '=' }) {
+	for _, part := range bytes.FieldsFunc(secret, func(r rune) bool { return r <= ' ' || r == ':' || r == ';' || r == '=' }) {
 		if len(part) >= 2*MinKnown && len(part) < len(secret) {
 			p.secrets = append(p.secrets, string(part))
 		}

@@ -94,6 +94,7 @@ func (o *Operator) takes(ctx context.Context, role, method string) *agent.Interf
 
 // completed is the example as it is stored.
 func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) agent.Example {
+	x.Note = o.mask(x.Note)
 	if a != nil && x.ID != "" {
 		if old := a.Example(x.ID); old != nil && a.SameInput(old.Args, old.Kwargs, x.Args, x.Kwargs) {
 			x.CallID, x.SessionID, x.Effects, x.TakenAt, x.CreatedAt, x.By = old.CallID, old.SessionID, old.Effects, old.TakenAt, old.CreatedAt, old.By

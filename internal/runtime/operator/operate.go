@@ -85,6 +85,7 @@ type Operation struct {
 func (o *Operator) Operate(ctx context.Context, role, method string, op Operation) (*agent.Artifact, error) {
 	unlock := o.calls.HoldAdoption(role, method) // no candidate is adopted between the decision and the change
 	defer unlock()
+	op.Reason = o.mask(op.Reason)
 	entry := o.audit(op.Actor, onArtifacts+op.Action, role+"."+method, op.Reason)
 	o.calls.ForgetFailures(role, method)
 	a, err := o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {

@@ -63,10 +63,13 @@ func patchedPolicy(now agent.Policy, patch json.RawMessage) (agent.Policy, error
 	return agent.DecodePolicy(after)
 }
 
+// mask hides secrets in what a person wrote to be kept.
+func (o *Operator) mask(text string) string { return o.calls.Rules().Text(text) }
+
 // audit begins an audit entry, with the request that undoes the operation; operations that are undone another way, or not
 // at all, set Undo themselves.
 func (o *Operator) audit(actor, action, target, reason string) agent.AuditEntry {
-	e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(o.o.Now()), Actor: actor, Action: action, Target: target, Reason: reason}
+	e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(o.o.Now()), Actor: actor, Action: action, Target: target, Reason: o.mask(reason)}
 	if undoable(action) {
 		e.Undo = undoPath(e.ID)
 	}

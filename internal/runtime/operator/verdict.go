@@ -52,6 +52,7 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	if err := j.validate(); err != nil {
 		return JudgedCall{}, nil, err
 	}
+	j.Note = o.mask(j.Note)
 	call, err := o.judged(ctx, callID, j.Verdict)
 	if err != nil {
 		return JudgedCall{}, nil, err

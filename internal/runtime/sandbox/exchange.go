@@ -114,6 +114,9 @@ func (x *exchange) give(q *wire.Question, g given) {
 func (x *exchange) recorded(ctx context.Context, q *wire.Question) (reply, *Failure) {
 	e := x.journal.find(q.Op, q.Params)
 	if e == nil {
+		e = x.journal.findCanonical(q.Op, q.Params, x.req.Canonical)
+	}
+	if e == nil {
 		return reply{}, diverged("the program asked for " + q.Op + ", which the recorded call did not")
 	}
 	switch q.Op {

@@ -28,6 +28,8 @@ type journal struct {
 
 	served *journalForm // what to serve; nil when effects are real
 	used   []bool
+
+	forms []json.RawMessage // of the params of the served asks, once they are needed: canonical
 }
 
 // journalForm is the stored form of a journal. It is opaque to others and its version is V.
@@ -198,6 +200,28 @@ func (j *journal) find(op string, params json.RawMessage) *journalEntry {
 			j.used[i] = true
 			return e
 		}
+	}
+	return nil
+}
+
+// findCanonical is find in the canonical form: with the mask in the place of a secret, the program may write it otherwise.
+func (j *journal) findCanonical(op string, params json.RawMessage, canonical func(json.RawMessage) json.RawMessage) *journalEntry {
+	if canonical == nil {
+		return nil
+	}
+	if j.forms == nil {
+		for i := range j.served.Asks {
+			j.forms = append(j.forms, canonical(j.served.Asks[i].Params))
+		}
+	}
+	form := canonical(params)
+	for i := range j.served.Asks {
+		e := &j.served.Asks[i]
+		if j.used[i] || e.Op != op || e.Same || !bytes.Equal(j.forms[i], form) && (op != wire.OpFetch || fetchKey(j.forms[i]) != fetchKey(form)) {
+			continue
+		}
+		j.used[i] = true
+		return e
 	}
 	return nil
 }

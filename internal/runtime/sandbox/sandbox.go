@@ -35,19 +35,20 @@ type Request struct {
 
 	Depth        int
 	Args         []json.RawMessage
-	Kwargs       json.RawMessage            // an object or nothing
-	Context      map[string]json.RawMessage // by top-level key
-	InputHistory json.RawMessage            // {"messages": [...]} or nothing
-	Now          time.Time                  // the program's clock at its start
-	Seed         uint64                     // of the program's randomness
-	Timeout      time.Duration              // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
-	NoFetch      bool                       // fetches are denied
-	Guard        fetch.Guard                // what else the run may not reach; nil: nothing else
-	Writes       *fetch.Ledger              // of the client's call; nil: the run may not write
-	Sleep        time.Duration              // how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
-	End          time.Time                  // of the whole call: a sleep beyond it ends the run at once; zero for none
-	Recorded     json.RawMessage            // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
-	Native       *Executable                // the program compiled to a binary, which then runs instead of the engine; nil for the engine
+	Kwargs       json.RawMessage                       // an object or nothing
+	Context      map[string]json.RawMessage            // by top-level key
+	InputHistory json.RawMessage                       // {"messages": [...]} or nothing
+	Now          time.Time                             // the program's clock at its start
+	Seed         uint64                                // of the program's randomness
+	Timeout      time.Duration                         // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
+	NoFetch      bool                                  // fetches are denied
+	Guard        fetch.Guard                           // what else the run may not reach; nil: nothing else
+	Writes       *fetch.Ledger                         // of the client's call; nil: the run may not write
+	Sleep        time.Duration                         // how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
+	End          time.Time                             // of the whole call: a sleep beyond it ends the run at once; zero for none
+	Recorded     json.RawMessage                       // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
+	Canonical    func(json.RawMessage) json.RawMessage // the form in which what is asked for is compared with Recorded, where it is not the same; nil for none
+	Native       *Executable                           // the program compiled to a binary, which then runs instead of the engine; nil for the engine
 }
 
 // Result is how a run ended: exactly one of Value, Authored and Failure is set.

@@ -1,0 +1,58 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// provenFixture is the call's proof for successors. With masks in the place of secrets it is one only if the program reproduces its
+// value on it.
+func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a judged) *agent.Fixture {
+	f, masked := c.fixture(g, a)
+	if f == nil || !masked {
+		return f
+	}
+	key := c.role + "." + c.method + " " + g.CodeChecksum + " " + inputHash(f.Args, f.Kwargs)
+	if c.r.irreproducible.has(key) {
+		return nil
+	}
+	if _, reproduced := c.rerun(ctx, &candidate{generation: *g}, *f, 0); reproduced {
+		return f
+	}
+	if ctx.Err() == nil {
+		c.r.irreproducible.add(key)
+	}
+	return nil
+}
+
+// shownArgs masks the arguments of another call.
+func (c *opened) shownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
+	m := c.rules.Call(args, kwargs, nil, nil)
+	return m.Args, m.Kwargs
+}
+
+// failedProofs remembers inputs with which no proof could be made, so that not every call tries. The zero value is ready.
+type failedProofs struct {
+	mu   sync.Mutex
+	keys map[string]bool // guarded by mu
+}
+
+const maxFailedProofs = 4096
+
+func (p *failedProofs) has(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keys[key]
+}
+
+func (p *failedProofs) add(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keys == nil || len(p.keys) >= maxFailedProofs {
+		p.keys = map[string]bool{}
+	}
+	p.keys[key] = true
+}
