@@ -8,7 +8,7 @@ import (
 
 // File describes stored bytes, which a client uploaded or a program made. The bytes themselves travel as streams.
 type File struct {
-	ID        string    `json:"id"`             // file_ and 26 characters
+	ID        string    `json:"id"`             // file_, or part_ where Internal, and 26 characters
 	Name      string    `json:"name,omitempty"` // what its maker called it: text for people, never a path
 	MediaType string    `json:"media_type"`
 	Bytes     int64     `json:"bytes"`
@@ -16,6 +16,7 @@ type File struct {
 	Owner     string    `json:"owner"`                // as Session.Owner
 	SessionID string    `json:"session_id,omitempty"` // that it is erased with
 	CallID    string    `json:"call_id,omitempty"`    // of the call that made it
+	Internal  bool      `json:"internal,omitempty"`   // a large part of that call
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
 }

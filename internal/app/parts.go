@@ -19,6 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/connections"
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -112,7 +113,7 @@ func (a *App) openStore(o Options) (store.Store, error) {
 		return nil, fmt.Errorf("cannot open the data directory %s: %w", o.DataDir, err)
 	}
 	a.onStop("the store", s.Close)
-	return s, nil
+	return files.Inside(s), nil
 }
 
 func (a *App) openProvider(o Options) (provider.Provider, error) {

@@ -18,9 +18,9 @@ type Files interface {
 	File(ctx context.Context, id string) (agent.File, error)
 	// OpenFile opens its bytes. They can be read to the end even when the file is deleted meanwhile. ErrNotFound.
 	OpenFile(ctx context.Context, id string) (FileReader, error)
-	// ListFiles returns an owner's files by id, which is by age, newest first, after the id after ("" for the start).
+	// ListFiles returns an owner's files, but internal ones, by id, which is by age, newest first, after the id after ("" for the start).
 	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
-	// FileBytes sums the bytes of the files of a session or, where session is "", of those of the owner that belong to none; and of all files.
+	// FileBytes sums the bytes of the files of a session or, where session is "", of those of the owner that belong to none; and of all files. Internal ones count only for all.
 	FileBytes(ctx context.Context, owner, session string) (own, all int64, err error)
 	// DeleteFile erases the file. ErrNotFound.
 	DeleteFile(ctx context.Context, id string) error

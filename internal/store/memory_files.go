@@ -122,13 +122,13 @@ func (n *memoryNamespace) forgetFiles(drop func(*agent.File) bool) {
 
 // Holds reports whether the file counts for the session or, where session is "", for what the owner has outside of sessions.
 func Holds(f *agent.File, owner, session string) bool {
-	return f.SessionID == session && (session != "" || f.Owner == owner)
+	return !f.Internal && f.SessionID == session && (session != "" || f.Owner == owner)
 }
 
 // PageFiles selects a page for ListFiles.
 func PageFiles(all []agent.File, now time.Time, owner, after string, limit int) []agent.File {
 	out := slices.DeleteFunc(all, func(f agent.File) bool {
-		return f.Owner != owner || f.Expired(now) || after != "" && f.ID >= after
+		return f.Owner != owner || f.Internal || f.Expired(now) || after != "" && f.ID >= after
 	})
 	slices.SortFunc(out, func(a, b agent.File) int { return strings.Compare(b.ID, a.ID) })
 	return out[:min(len(out), limit)]

@@ -1,0 +1,195 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// LargeValue is how many bytes an argument, a value or a reply may have to stand in the journal and the logs itself. A larger one is kept as a
+// file of its call, to which they refer.
+const LargeValue = 256 << 10
+
+// partPrefix begins the ids of such files: no client can refer to one before it is there.
+const partPrefix = "part"
+
+// Inside returns the store with large arguments and values of calls kept as files. What it returns of a call is as it was committed, except that
+// lists of calls show the references. Arguments are kept as long as their session, values as long as the policy says.
+func Inside(s store.Store) store.Store {
+	if x, ok := s.(store.Exporter); ok {
+		return &exportingInside{inside{s}, x}
+	}
+	return &inside{s}
+}
+
+type inside struct{ store.Store }
+
+type exportingInside struct {
+	inside
+	store.Exporter
+}
+
+func (s *inside) Namespace(name agent.Namespace) (store.Namespace, error) {
+	n, err := s.Store.Namespace(name)
+	if err != nil {
+		return nil, err
+	}
+	return &insideNamespace{n}, nil
+}
+
+type insideNamespace struct{ store.Namespace }
+
+// large reports whether something in the commit is.
+func large(c *store.CallCommit) bool {
+	if len(c.Outcome.Value) > LargeValue || len(c.Reply) > LargeValue || len(c.Record.Kwargs) > LargeValue || len(c.Log.Kwargs) > LargeValue {
+		return true
+	}
+	for _, a := range c.Record.Args {
+		if len(a) > LargeValue {
+			return true
+		}
+	}
+	return false
+}
+
+// CommitCall is part of store.Namespace.
+func (n *insideNamespace) CommitCall(ctx context.Context, c *store.CallCommit) error {
+	if c.SessionID == "" || !large(c) {
+		return n.Namespace.CommitCall(ctx, c)
+	}
+	m, err := n.mover(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer m.discard()
+	short, err := m.short(c)
+	if err != nil {
+		return err
+	}
+	if err := n.Namespace.CommitCall(ctx, short); err != nil {
+		return err
+	}
+	args, kwargs := c.Log.Args, c.Log.Kwargs
+	c.Record.Seq, c.Log = short.Record.Seq, short.Log
+	c.Log.Args, c.Log.Kwargs = args, kwargs
+	return nil
+}
+
+// A mover moves large parts of one commit into files.
+type mover struct {
+	n     store.Namespace
+	file  agent.File // what the files have in common
+	files []store.NewFile
+	moved map[string]json.RawMessage // references by content: record and log entry share files
+}
+
+func (n *insideNamespace) mover(ctx context.Context, c *store.CallCommit) (*mover, error) {
+	s, err := n.Session(ctx, c.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	file := agent.File{Internal: true, MediaType: "application/json", Owner: s.Owner, SessionID: c.SessionID, CallID: c.Log.CallID, CreatedAt: ids.Time(c.Log.CallID)}
+	return &mover{n: n.Namespace, file: file, moved: map[string]json.RawMessage{}}, nil
+}
+
+// short returns the commit with references, and with the files.
+func (m *mover) short(c *store.CallCommit) (*store.CallCommit, error) {
+	s := *c
+	p, err := m.n.Policy(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range []*[]json.RawMessage{&s.Record.Args, &s.Log.Args} {
+		if *list, err = m.list(*list); err != nil {
+			return nil, err
+		}
+	}
+	for _, object := range []*json.RawMessage{&s.Record.Kwargs, &s.Log.Kwargs} {
+		if *object, err = m.members(*object); err != nil {
+			return nil, err
+		}
+	}
+	if hours := p.Retention.ValueHours; hours > 0 {
+		m.file.ExpiresAt = m.file.CreatedAt.Add(max(time.Duration(hours)*time.Hour, store.KeyLife) + time.Hour) // an hour for the call itself
+		clear(m.moved)
+	}
+	values := []*json.RawMessage{&s.Outcome.Value, &s.Reply}
+	if c.Content != nil {
+		kept := *c.Content
+		s.Content = &kept
+		values = append(values, &kept.Value)
+	}
+	for _, value := range values {
+		if *value, err = m.move(*value); err != nil {
+			return nil, err
+		}
+	}
+	s.Files = append(append([]store.NewFile{}, c.Files...), m.files...)
+	return &s, nil
+}
+
+func (m *mover) list(values []json.RawMessage) (out []json.RawMessage, err error) {
+	for _, v := range values {
+		if v, err = m.move(v); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func (m *mover) members(object json.RawMessage) (json.RawMessage, error) {
+	if len(object) <= LargeValue {
+		return object, nil
+	}
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(object, &all); err != nil {
+		return nil, err
+	}
+	for name, v := range all {
+		ref, err := m.move(v)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = ref
+	}
+	return json.Marshal(all)
+}
+
+// move writes a large value into a file and returns its reference; any other value it returns as it is.
+func (m *mover) move(value json.RawMessage) (json.RawMessage, error) {
+	if len(value) <= LargeValue {
+		return value, nil
+	}
+	if ref, ok := m.moved[string(value)]; ok {
+		return ref, nil
+	}
+	d, err := m.n.NewDraft()
+	if err != nil {
+		return nil, err
+	}
+	f := m.file
+	sum := sha256.Sum256(value)
+	f.ID, f.Bytes, f.SHA256 = ids.New(partPrefix), int64(len(value)), hex.EncodeToString(sum[:])
+	m.files = append(m.files, store.NewFile{File: f, Draft: d})
+	if _, err := d.Write(value); err != nil {
+		return nil, fmt.Errorf("keep a large value of call %s: %w", f.CallID, err)
+	}
+	ref := agent.FileRef(f.ID)
+	m.moved[string(value)] = ref
+	return ref, nil
+}
+
+// discard removes what the store has not kept.
+func (m *mover) discard() {
+	for _, f := range m.files {
+		f.Draft.Discard()
+	}
+}
