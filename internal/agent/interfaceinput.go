@@ -25,7 +25,7 @@ func (f *Interface) Unknown(kwargs json.RawMessage) []string {
 // becomes positional, and a positional argument that it reads by name only becomes a keyword. What the program can
 // read as it came, and what does not fit the interface, stays as it is.
 func (f *Interface) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
-	if f == nil || !f.picky() || len(args) == 0 && len(kwargs) <= len("{}") {
+	if f == nil || !f.picky() || len(args) == 0 && len(kwargs) <= len("{}") || len(kwargs) <= len("{}") && !f.namesLast(args) {
 		return args, kwargs
 	}
 	named := keywords(kwargs)
@@ -49,6 +49,12 @@ func (f *Interface) picky() bool {
 		}
 	}
 	return false
+}
+
+// namesLast reports whether the last argument is one that is read by name only.
+func (f *Interface) namesLast(args []json.RawMessage) bool {
+	last := len(args) - 1
+	return last < len(f.Parameters) && f.Parameters[last].ReadBy == ReadByName
 }
 
 // rename gives aliases the parameter's name: a program may have been replaced by one that no longer reads the alias.

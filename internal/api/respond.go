@@ -62,7 +62,8 @@ func (s *server) sendBytes(w *reply, status int, parts ...[]byte) error {
 	defer done()
 	h := w.Header()
 	h["Content-Type"] = s.fixed.json
-	h["Content-Length"] = []string{strconv.Itoa(size)}
+	w.length[0] = strconv.Itoa(size)
+	h["Content-Length"] = w.length[:]
 	w.WriteHeader(status)
 	for _, p := range parts {
 		_, _ = w.Write(p) // the client is gone: there is nobody to send it to

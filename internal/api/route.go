@@ -101,7 +101,8 @@ func (s *server) identify(w *reply, r *http.Request) {
 		w.requestID, h["X-Request-Id"] = given[0], given
 	} else {
 		w.requestID = s.requestPrefix + strconv.FormatUint(s.requests.Add(1), 36)
-		h["X-Request-Id"] = []string{w.requestID}
+		w.id[0] = w.requestID
+		h["X-Request-Id"] = w.id[:]
 	}
 	h["Cache-Control"] = s.fixed.noStore
 	h["X-Content-Type-Options"] = s.fixed.noSniff

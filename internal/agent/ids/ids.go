@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
-	"fmt"
+	"encoding/hex"
 	"strings"
 	"time"
 
@@ -57,6 +57,8 @@ func Time(id string) time.Time {
 // NewTrace returns a W3C trace id: 32 lower-case hexadecimal digits.
 func NewTrace() string {
 	var b [16]byte
+	var text [32]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return fmt.Sprintf("%x", b)
+	hex.Encode(text[:], b[:])
+	return string(text[:])
 }

@@ -37,10 +37,17 @@ func (e *Encoder[T]) Append(w *Writer, v *T) {
 
 // Marshal returns the value's JSON. size is the capacity to begin with.
 func (e *Encoder[T]) Marshal(v *T, size int) ([]byte, error) {
-	w := Writer{Buf: make([]byte, 0, size)}
-	e.Append(&w, v)
-	return w.Buf, w.Err
+	w := writers.Get().(*Writer)
+	w.Buf = make([]byte, 0, size)
+	e.Append(w, v)
+	text, err := w.Buf, w.Err
+	*w = Writer{}
+	writers.Put(w)
+	return text, err
 }
+
+// writers are for Marshal. They hold nothing.
+var writers = sync.Pool{New: func() any { return new(Writer) }}
 
 // put appends the value at an address.
 type put func(w *Writer, p unsafe.Pointer)

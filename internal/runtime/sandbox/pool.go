@@ -113,7 +113,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 }
 
 // prepare returns a runner that has compiled the program, and how long starting and gating took.
-func (p *Pool) prepare(ctx context.Context, prog Program, owner string, deadline func() time.Time) (*runner, Timing, *Failure) {
+func (p *Pool) prepare(ctx context.Context, prog Program, owner string, l *limit) (*runner, Timing, *Failure) {
 	var t Timing
 	if len(prog.Source) > p.opts.MaxSource {
 		return nil, t, &Failure{Type: agent.ErrInvalidCode, Message: fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(prog.Source), p.opts.MaxSource),
@@ -130,7 +130,7 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner string, deadline
 	}
 	began = time.Now()
 	stop := context.AfterFunc(ctx, r.interrupt)
-	failure = r.load(ctx, prog, owner, deadline())
+	failure = r.load(ctx, prog, owner, l.start())
 	if !stop() && failure == nil {
 		failure = interrupted(ctx)
 	}
@@ -154,7 +154,7 @@ func (p *Pool) Load(ctx context.Context, prog Program, owner string) (*report.Fa
 		return nil, interrupted(ctx)
 	}
 	defer p.admission.leave(req)
-	r, _, failure := p.prepare(ctx, prog, owner, func() time.Time { return time.Now().Add(loadTimeout) })
+	r, _, failure := p.prepare(ctx, prog, owner, &limit{length: loadTimeout})
 	if failure != nil {
 		return nil, failure
 	}
@@ -198,32 +198,23 @@ func (p *Pool) runEngine(ctx context.Context, req *Request, h Host) Result {
 	if err := x.journal.open(req.Recorded, p.opts.MaxJournal); err != nil {
 		return Result{Failure: diverged("the recorded effects cannot be read: " + err.Error())}
 	}
-	var deadline time.Time // of gate, compilation and run together; the start of a process is not the program's
-	start := func() time.Time {
-		if deadline.IsZero() {
-			deadline = time.Now().Add(req.Timeout)
-		}
-		return deadline
-	}
-	r, timing, failure := p.prepare(ctx, req.Program, req.Owner, start)
+	limit := limit{length: req.Timeout}
+	r, timing, failure := p.prepare(ctx, req.Program, req.Owner, &limit)
 	if failure != nil {
 		return Result{Failure: failure, Timing: timing}
 	}
-	res := p.use(ctx, r, &x, start())
+	res := p.use(ctx, r, &x, limit.start())
 	res.Timing.Spawn, res.Timing.Gate, res.Tier = timing.Spawn, timing.Gate, TierEngine
 	return res
 }
 
 // use has the runner run its program for the request, and keeps the runner or ends it.
 func (p *Pool) use(ctx context.Context, r *runner, x *exchange, deadline time.Time) Result {
-	stop := context.AfterFunc(ctx, r.interrupt)
 	running := time.Now()
 	res := r.runOnce(ctx, x.req, deadline, x)
 	x.files.closeAll()
 	ended := time.Now()
-	if !stop() {
-		r.kill("canceled") // interrupt may be running still
-	}
+	r.unwatched()
 	res.Facts = r.facts
 	x.journal.reads = len(r.facts.ContextReads)+len(r.facts.ContextWrites) > 0
 	res.Effects = x.effects(x.req)

@@ -46,6 +46,8 @@ type runner struct {
 
 	diary stderrDiary
 
+	unwatch func() bool // ends the watch over a run's context; nil while there is none
+
 	killOnce sync.Once
 	reason   atomic.Pointer[string] // why the daemon killed it; nil when it did not
 	gone     chan struct{}          // closed when it has been reaped
@@ -120,22 +122,6 @@ func (r *runner) setDeadline(t time.Time) {
 	r.out.SetReadDeadline(t)
 }
 
-// interrupt makes a pending read or write return. It may be called from any goroutine.
-func (r *runner) interrupt() {
-	past := time.Unix(1, 0)
-	r.in.SetWriteDeadline(past)
-	r.out.SetReadDeadline(past)
-}
-
-// arm sets the deadline, unless ctx has ended already: then pending and coming reads fail at once. The order
-// matters: interrupt may have run before.
-func (r *runner) arm(ctx context.Context, t time.Time) {
-	r.setDeadline(t)
-	if ctx.Err() != nil {
-		r.interrupt()
-	}
-}
-
 // quiet reports whether the process lives and has said nothing since its last answer.
 func (r *runner) quiet() bool {
 	if r.rd.Buffered() || r.reason.Load() != nil {
@@ -176,13 +162,12 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 	request := wire.Run{Nonce: nonce, Now: now, Seed: seed, Depth: req.Depth, Role: req.Role, Method: req.Method, CallID: req.CallID, TraceID: req.TraceID,
 		Args: req.Args, Kwargs: req.Kwargs, Context: req.Context, InputHistory: req.InputHistory}
 	request.Put(&r.wr)
-	r.arm(ctx, deadline)
-	if _, err := r.in.Write(r.wr.Finish()); err != nil {
+	if err := r.send(ctx, r.wr.Finish(), deadline); err != nil {
 		return Result{Failure: r.fault(ctx, err, "")}
 	}
 	r.wr.Shrink()
 	for {
-		kind, payload, err := r.rd.Next(r.opts.frameBound())
+		kind, payload, err := r.next(ctx, deadline)
 		if err != nil {
 			return Result{Failure: r.fault(ctx, err, "")}
 		}
@@ -239,6 +224,7 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 		f.Waiting = true
 		return f
 	}
+	r.watch(ctx)
 	r.arm(ctx, *deadline)
 	reply := wire.Reply{Nonce: nonce, ID: q.ID, Holds: wire.ReplyBody, Body: a.body}
 	switch {

@@ -39,8 +39,13 @@ var (
 // of w's memory but Record, which is read before the commit returns. It fails, before anything is changed, when something in c is not
 // JSON.
 func encodeCall(w *jsonenc.Writer, name agent.Namespace, c *store.CallCommit, now time.Time) (*entry, error) {
-	e := &entry{NS: journalName(name), At: now.UnixMilli(), Session: c.SessionID, Context: c.Context, Artifacts: c.Artifacts, Tools: c.Tools,
-		Pattern: c.Pattern, Content: c.Content, Files: filesOf(c.Files), planned: &planned{}}
+	both := &struct {
+		entry
+		planned
+	}{}
+	e := &both.entry
+	*e = entry{NS: journalName(name), At: now.UnixMilli(), Session: c.SessionID, Context: c.Context, Artifacts: c.Artifacts, Tools: c.Tools,
+		Pattern: c.Pattern, Content: c.Content, Files: filesOf(c.Files), planned: &both.planned}
 	if c.Context.Empty() {
 		e.Context = nil
 	}
