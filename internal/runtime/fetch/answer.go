@@ -41,7 +41,7 @@ func (b bodyReader) read(answer *http.Response) ([]byte, error) {
 	if coded {
 		answer.Header.Del("Content-Encoding")
 	}
-	if coded || contentType != answer.Header.Get("Content-Type") {
+	if coded || len(text) != len(body) || contentType != answer.Header.Get("Content-Type") {
 		answer.Header.Del("Content-Length")
 	}
 	if contentType != "" {

@@ -49,6 +49,10 @@ func (f *fakeConnection) IdempotencyHeader() string { return "" }
 func connected(t *testing.T) (*httptest.Server, *httptest.Server, *fakeConnection, *Client) {
 	t.Helper()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if to := r.URL.Query().Get("lead"); to != "" {
+			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+			return
+		}
 		fmt.Fprintf(w, "other auth=%q url=%s", r.Header.Get("Authorization"), r.URL)
 	}))
 	t.Cleanup(other.Close)
@@ -97,6 +101,19 @@ func TestConnectionSignsAndMasks(t *testing.T) {
 	_, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/leak"})
 	if failure == nil || failure.Type != "denied" || strings.Contains(fmt.Sprint(note, failure), "secret-") {
 		t.Errorf("a redirect that carries the credential away: got %+v, %+v, want denied", failure, note)
+	}
+}
+
+// A host that no connection names cannot have the daemon send signed requests: not by a redirect to a host that has one, and not by one back.
+func TestRedirectsAreNotSigned(t *testing.T) {
+	t.Parallel()
+	api, other, _, c := connected(t)
+	lead := other.URL + "/?lead=" + url.QueryEscape(api.URL+"/echo")
+	for name, at := range map[string]string{"to the connection's host": lead, "away and back": api.URL + "/away?to=" + url.QueryEscape("/?lead="+url.QueryEscape(api.URL+"/echo"))} {
+		r, note, failure := do(t.Context(), c, recurgent.Request{URL: at})
+		if failure != nil || r.Body != "key= url=/echo" || note.Connection != "" {
+			t.Errorf("%s: got %+v, %+v, %+v, want an answer without a credential", name, failure, r, note)
+		}
 	}
 }
 

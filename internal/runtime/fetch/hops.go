@@ -26,6 +26,10 @@ type hops struct {
 	kept         *httpcache.Answer // of this hop, where they are; nil otherwise
 	connection   Connection        // of this hop; nil for none
 	used         []Connection      // that signed a request: their credentials may be echoed from now on
+
+	home    *url.URL // the address that the program named
+	asked   string   // the name of its connection; "" for none
+	strayed bool     // a redirect led to another host
 }
 
 // follow sends the request and follows redirects.
@@ -66,7 +70,7 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 	}
 	h.connection = nil
 	if c := h.client.opts.Connector; c != nil {
-		h.connection = c.Connect(h.who, h.method, h.at)
+		h.connection = h.own(c.Connect(h.who, h.method, h.at))
 	}
 	if err := h.allowed(); err != nil {
 		return nil, err
@@ -81,6 +85,23 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 			return nil, h.rejected()
 		}
 	}
+}
+
+// own returns the hop's connection as long as the request is the program's own: on the host that the program named, or where the same connection names both
+// hosts. After a redirect to any other host nothing is signed, there or later: that host could have the daemon send signed requests to addresses that it chooses.
+func (h *hops) own(c Connection) Connection {
+	name := ""
+	if c != nil {
+		name = c.Name()
+	}
+	if h.hop == 0 {
+		h.home, h.asked = h.at, name
+	}
+	same := h.at.Scheme == h.home.Scheme && h.at.Host == h.home.Host
+	if h.strayed = h.strayed || !same && (c == nil || name != h.asked); h.strayed {
+		return nil
+	}
+	return c
 }
 
 // rejected is the refusal of a host that does not accept the connection's secret. It is not an answer to the program: nothing that a

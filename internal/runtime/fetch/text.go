@@ -94,6 +94,9 @@ func encodingOf(body []byte, media, label string) (from encoding.Encoding, name 
 	}
 	if label == "" {
 		label = xmlEncoding(body)
+		if strings.HasPrefix(strings.ToLower(label), "utf-16") {
+			label = "" // a declaration that was read byte by byte is not in UTF-16, whatever it says
+		}
 	}
 	if label == "" && strings.Contains(media, "html") {
 		// It looks at the first bytes only, and falls back to windows-1252: text that is valid as a whole is no accident.

@@ -92,6 +92,7 @@ func TestBodiesAreUnpackedAndDecoded(t *testing.T) {
 		"meta of seven bits":     {served: served{"", "text/html", "<meta charset=iso-2022-jp>\x1b$B$\"\x1b(B", 0}, want: "<meta charset=iso-2022-jp>あ", contentType: "text/html; charset=utf-8"},
 		"UTF-8 after much ASCII": {served: served{"", "text/html", late, 0}, want: late, contentType: "text/html"},
 		"mark":                   {served: served{"", "text/plain; charset=latin1", "\xef\xbb\xbf" + umlauts, 0}, want: umlauts, contentType: "text/plain; charset=utf-8"},
+		"XML that says UTF-16":   {served: served{"", "text/xml", `<?xml version="1.0" encoding="utf-16"?><a>ö</a>`, 0}, want: `<?xml version="1.0" encoding="UTF-8"?><a>ö</a>`, contentType: "text/xml"},
 		"UTF-16":                 {served: served{"", "application/json", "\xff\xfe{\x00}\x00", 0}, want: "{}", contentType: "application/json; charset=utf-8"},
 		"shift jis":              {served: served{"", "text/html; charset=shift_jis", "\x83e\x83X\x83g", 0}, want: "テスト", contentType: "text/html; charset=utf-8"},
 		"XML":                    {served: served{"", "application/rss+xml", `<?xml version="1.0" encoding="ISO-8859-1"?><a>` + latin, 0}, want: `<?xml version="1.0" encoding="UTF-8"?><a>` + umlauts, contentType: "application/rss+xml; charset=utf-8"},
