@@ -31,12 +31,13 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 	if a.Failure != nil {
 		return nil, a.Failure
 	}
-	return plain(encode(a.Response))
+	return plain(encode(a.Response, len(a.Response.Body)))
 }
 
-// encode is json.Marshal without escapes for HTML, which make pages much larger.
-func encode(v any) ([]byte, error) {
+// encode is json.Marshal without escapes for HTML, which make pages much larger, of a value of roughly that size.
+func encode(v any, size int) ([]byte, error) {
 	var b bytes.Buffer
+	b.Grow(size + size/16 + 1<<10) // growing by doubling would hold three times the size
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {

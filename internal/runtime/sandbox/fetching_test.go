@@ -100,3 +100,28 @@ func TestRetryFromProgram(t *testing.T) {
 		}
 	}
 }
+
+// A program that accepts kept answers gets one, which its journal holds like any other.
+func TestKeptAnswerReachesTheProgram(t *testing.T) {
+	var asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=600")
+		fmt.Fprint(w, asked.Add(1))
+	}))
+	t.Cleanup(s.Close)
+	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	source := program(fmt.Sprintf("out := \"\"\n\tfor _, keep := range []bool{true, true, false} {\n\t\tr, err := call.FetchWith(recurgent.Request{URL: %q, Cache: keep})\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout += r.Body\n\t}\n\treturn out, nil", s.URL))
+	got := p.Run(t.Context(), request(source), &fakeHost{})
+	var modes []string
+	for _, f := range got.Effects.Fetches {
+		modes = append(modes, f.Mode)
+	}
+	if said(got) != `value "112"` || strings.Join(modes, " ") != "live cached live" {
+		t.Errorf("got %s, %q, want the first answer twice and then a new one", said(got), modes)
+	}
+	s.Close()
+	rec := Recording{Request: request(source), Journal: got.Effects.Journal, Value: got.Value}
+	if c, err := Replay(t.Context(), p, rec, &fakeHost{}); err != nil || !c.Equal {
+		t.Errorf("replayed %q (%s), recorded %q, %v", c.Replayed, c.Diverged, c.Recorded, err)
+	}
+}
