@@ -69,38 +69,39 @@ func (p Package) Shows(name string) bool {
 // nothing that reaches files, sockets, processes, other goroutines or raw memory.
 func Packages() []Package { return packages }
 
-// packages is computed once, because each warm call asks whether its program's imports are allowed.
-var packages = list()
-
-func list() []Package {
-	list := []Package{
-		{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure", "Finish", "Streams"}},
-		{Path: Page},
-		// Timers run code of their own or send the real time.
-		{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},
-		{Path: "math/rand", Hidden: []string{"Seed"}},
-		{Path: "crypto/rand", Only: []string{"Int", "Read", "Reader", "Text"}},
-		// Options of encoding/json/v2, which programs cannot import; Go 1.27 has them.
-		{Path: "encoding/json", Useless: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1", "FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
-			"FormatDurationAsNano", "MatchCaseSensitiveDelimiter", "MergeWithLegacySemantics", "OmitEmptyWithLegacySemantics", "Options",
-			"ParseBytesWithLooseRFC4648", "ParseTimeWithLooseRFC3339", "ReportErrorsWithLegacySemantics", "StringifyWithLegacySemantics",
-			"UnmarshalArrayFromAnyLength"}},
-		{Path: "reflect", Only: []string{"DeepEqual"}},
-		{Path: "slices", Source: true}, {Path: "maps", Source: true}, {Path: "cmp", Source: true},
-		{Path: "iter", Source: true}, {Path: "hash/maphash", Source: true},
-		// A pipe needs two goroutines.
-		{Path: "io", Hidden: []string{"Pipe", "PipeReader", "PipeWriter"}},
-	}
-	for _, path := range strings.Fields(`bufio bytes compress/gzip container/heap container/list container/ring
-		crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 crypto/sha512 crypto/subtle
-		encoding encoding/ascii85 encoding/base32 encoding/base64 encoding/binary encoding/csv encoding/hex
-		encoding/pem encoding/xml errors fmt hash hash/adler32 hash/crc32 hash/crc64 hash/fnv html index/suffixarray
-		math math/big math/bits math/cmplx math/rand/v2 mime/quotedprintable net/netip net/url path regexp regexp/syntax
-		sort strconv strings text/scanner text/tabwriter unicode unicode/utf8 unicode/utf16`) {
-		list = append(list, Package{Path: path})
-	}
-	slices.SortFunc(list, func(a, b Package) int { return strings.Compare(a.Path, b.Path) })
-	return list
+// packages is data without code to make it: each runner starts with it. It is sorted by path.
+var packages = []Package{
+	{Path: "bufio"}, {Path: "bytes"},
+	{Path: "cmp", Source: true},
+	{Path: "compress/gzip"}, {Path: "container/heap"}, {Path: "container/list"}, {Path: "container/ring"}, {Path: "crypto/hmac"}, {Path: "crypto/md5"},
+	{Path: "crypto/rand", Only: []string{"Int", "Read", "Reader", "Text"}},
+	{Path: "crypto/sha1"}, {Path: "crypto/sha256"}, {Path: "crypto/sha512"}, {Path: "crypto/subtle"}, {Path: "encoding"}, {Path: "encoding/ascii85"},
+	{Path: "encoding/base32"}, {Path: "encoding/base64"}, {Path: "encoding/binary"}, {Path: "encoding/csv"}, {Path: "encoding/hex"},
+	// Options of encoding/json/v2, which programs cannot import; Go 1.27 has them.
+	{Path: "encoding/json", Useless: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1", "FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
+		"FormatDurationAsNano", "MatchCaseSensitiveDelimiter", "MergeWithLegacySemantics", "OmitEmptyWithLegacySemantics", "Options",
+		"ParseBytesWithLooseRFC4648", "ParseTimeWithLooseRFC3339", "ReportErrorsWithLegacySemantics", "StringifyWithLegacySemantics",
+		"UnmarshalArrayFromAnyLength"}},
+	{Path: "encoding/pem"}, {Path: "encoding/xml"}, {Path: "errors"}, {Path: "fmt"}, {Path: "hash"}, {Path: "hash/adler32"}, {Path: "hash/crc32"},
+	{Path: "hash/crc64"}, {Path: "hash/fnv"},
+	{Path: "hash/maphash", Source: true},
+	{Path: "html"}, {Path: "index/suffixarray"},
+	// A pipe needs two goroutines.
+	{Path: "io", Hidden: []string{"Pipe", "PipeReader", "PipeWriter"}},
+	{Path: "iter", Source: true},
+	{Path: "maps", Source: true},
+	{Path: "math"}, {Path: "math/big"}, {Path: "math/bits"}, {Path: "math/cmplx"},
+	{Path: "math/rand", Hidden: []string{"Seed"}},
+	{Path: "math/rand/v2"}, {Path: "mime/quotedprintable"}, {Path: "net/netip"}, {Path: "net/url"}, {Path: "path"},
+	{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure", "Finish", "Streams"}},
+	{Path: Page},
+	{Path: "reflect", Only: []string{"DeepEqual"}},
+	{Path: "regexp"}, {Path: "regexp/syntax"},
+	{Path: "slices", Source: true},
+	{Path: "sort"}, {Path: "strconv"}, {Path: "strings"}, {Path: "text/scanner"}, {Path: "text/tabwriter"},
+	// Timers run code of their own or send the real time.
+	{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},
+	{Path: "unicode"}, {Path: "unicode/utf16"}, {Path: "unicode/utf8"},
 }
 
 // Find returns the allowed package with that import path.

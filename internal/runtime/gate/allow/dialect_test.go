@@ -1,7 +1,9 @@
 package allow
 
 import (
+	"cmp"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,5 +26,13 @@ func TestDialectDocument(t *testing.T) {
 	}
 	if !strings.Contains(Dialect(), "slices") || !strings.Contains(Dialect(), "func Run(call *recurgent.Call) (any, error)") {
 		t.Error(Dialect())
+	}
+}
+
+// The list is sorted, as Find needs it, and each package has all that is said of it in one place.
+func TestListIsSorted(t *testing.T) {
+	t.Parallel()
+	if !slices.IsSortedFunc(packages, func(a, b Package) int { return cmp.Or(strings.Compare(a.Path, b.Path), 1) }) {
+		t.Error("packages is not sorted by path, or has one twice")
 	}
 }

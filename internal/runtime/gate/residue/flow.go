@@ -45,7 +45,7 @@ func (f *finder) foreign(v *types.Var) bool {
 	return false
 }
 
-func (f *finder) isTable(t types.Type) bool { return f.tables.names[nameOf(t)] }
+func (f *finder) isTable(t types.Type) bool { return f.tables.names.has(nameOf(t)) }
 
 // element looks at what is indexed.
 func (f *finder) element(x ast.Expr) {
@@ -73,16 +73,16 @@ func (f *finder) fresh(e ast.Expr) bool {
 }
 
 // instances looks at the type arguments of all generic functions and types.
-func (f *finder) instances(m *mentions, but map[string]bool) {
+func (f *finder) instances(m *mentions, but names) {
 	for id := range f.info.Instances {
 		f.instance(id, m, but)
 	}
 }
 
 // instance looks at the type arguments of one, unless its package is among but.
-func (f *finder) instance(id *ast.Ident, m *mentions, but map[string]bool) {
+func (f *finder) instance(id *ast.Ident, m *mentions, but names) {
 	inst, ok := f.info.Instances[id]
-	if o := f.info.Uses[id]; !ok || o != nil && o.Pkg() != nil && but[o.Pkg().Path()] {
+	if o := f.info.Uses[id]; !ok || o != nil && o.Pkg() != nil && but.has(o.Pkg().Path()) {
 		return
 	}
 	for t := range inst.TypeArgs.Types() {

@@ -1,48 +1,48 @@
 package residue
 
-import "go/types"
+import (
+	"go/types"
+	"slices"
+)
 
 var (
 	// tables are types with shared values behind pointers that programs can change: a field or an element.
-	tables = set("unicode.RangeTable", "hash/crc32.Table", "hash/crc64.Table")
+	tables = names{"unicode.RangeTable", "hash/crc32.Table", "hash/crc64.Table"}
 
 	// withDecoder also has the decoder whose fields hold maps of package xml.
-	withDecoder = set("unicode.RangeTable", "hash/crc32.Table", "hash/crc64.Table", "encoding/xml.Decoder")
+	withDecoder = names{"unicode.RangeTable", "hash/crc32.Table", "hash/crc64.Table", "encoding/xml.Decoder"}
 
 	// opaque are types with shared values behind pointers, without fields that programs see.
-	opaque = set("time.Location", "encoding/base32.Encoding", "encoding/base64.Encoding")
+	opaque = names{"time.Location", "encoding/base32.Encoding", "encoding/base64.Encoding"}
 
 	// readers are functions that only read maps and slices among their arguments, and keep none.
-	readers = set("strings.Join", "strings.ToUpperSpecial", "strings.ToLowerSpecial", "strings.ToTitleSpecial", "bytes.ToUpperSpecial", "bytes.ToLowerSpecial",
+	readers = names{"strings.Join", "strings.ToUpperSpecial", "strings.ToLowerSpecial", "strings.ToTitleSpecial", "bytes.ToUpperSpecial", "bytes.ToLowerSpecial",
 		"bytes.ToTitleSpecial", "slices.All", "slices.BinarySearch", "slices.Clone", "slices.Contains", "slices.ContainsFunc", "slices.Equal", "slices.Index", "slices.IndexFunc",
-		"slices.Values", "unicode.In", "unicode.IsOneOf", "maps.All", "maps.Clone", "maps.Equal", "maps.Keys", "maps.Values", "fmt.Sprint", "fmt.Sprintf", "fmt.Sprintln", "encoding/json.Marshal")
+		"slices.Values", "unicode.In", "unicode.IsOneOf", "maps.All", "maps.Clone", "maps.Equal", "maps.Keys", "maps.Values", "fmt.Sprint", "fmt.Sprintf", "fmt.Sprintln", "encoding/json.Marshal"}
 
 	// writers only write to the io.Writer that they are given.
-	writers = set("fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "io.MultiWriter", "io.TeeReader", "io.WriteString")
+	writers = names{"fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "io.MultiWriter", "io.TeeReader", "io.WriteString"}
 
 	// printers are functions that print to, or scan from, what they are given, and keep it no longer.
-	printers = set("fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "fmt.FormatString", "io.WriteString", "fmt.Fscan", "fmt.Fscanf", "fmt.Fscanln")
+	printers = names{"fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "fmt.FormatString", "io.WriteString", "fmt.Fscan", "fmt.Fscanf", "fmt.Fscanln"}
 
 	// bytesReaders only read the slices of bytes among their arguments, up to their length; trimmers return a part of the first one.
-	bytesReaders = set("bytes.Clone", "bytes.Compare", "bytes.Contains", "bytes.ContainsAny", "bytes.Count", "bytes.Equal", "bytes.EqualFold", "bytes.HasPrefix",
+	bytesReaders = names{"bytes.Clone", "bytes.Compare", "bytes.Contains", "bytes.ContainsAny", "bytes.Count", "bytes.Equal", "bytes.EqualFold", "bytes.HasPrefix",
 		"bytes.HasSuffix", "bytes.Index", "bytes.IndexByte", "bytes.LastIndex", "bytes.NewReader", "bytes.ReplaceAll", "bytes.ToLower", "bytes.ToUpper", "encoding/hex.EncodeToString",
-		"encoding/json.Unmarshal", "encoding/json.Valid", "unicode/utf8.DecodeRune", "unicode/utf8.RuneCount", "unicode/utf8.Valid")
-	trimmers = set("bytes.Trim", "bytes.TrimLeft", "bytes.TrimPrefix", "bytes.TrimRight", "bytes.TrimSpace", "bytes.TrimSuffix")
+		"encoding/json.Unmarshal", "encoding/json.Valid", "unicode/utf8.DecodeRune", "unicode/utf8.RuneCount", "unicode/utf8.Valid"}
+	trimmers = names{"bytes.Trim", "bytes.TrimLeft", "bytes.TrimPrefix", "bytes.TrimRight", "bytes.TrimSpace", "bytes.TrimSuffix"}
 
-	// changeable are the fields through which tables can be changed, by package.
-	changeable = map[string]map[string]bool{"unicode": set("R16", "R32", "LatinOffset")}
+	// tableFields are the fields of unicode.RangeTable, through which tables can be changed.
+	tableFields = names{"R16", "R32", "LatinOffset"}
 
 	// pure are packages whose generic functions convert no value to an interface.
-	pure = set("slices", "maps", "cmp", "iter")
+	pure = names{"slices", "maps", "cmp", "iter"}
 )
 
-func set(names ...string) map[string]bool {
-	m := make(map[string]bool, len(names))
-	for _, n := range names {
-		m[n] = true
-	}
-	return m
-}
+// names is a short list, which needs no code to be made at the start of a process, as a map does.
+type names []string
+
+func (n names) has(name string) bool { return slices.Contains(n, name) }
 
 // nameOf returns a named type's import path and name; "" for any other type.
 func nameOf(t types.Type) string {
@@ -61,7 +61,7 @@ func disguised(t types.Type) bool {
 	}
 	home := s.Field(0).Pkg()
 	for _, name := range []string{"Location", "Encoding"} {
-		if o := home.Scope().Lookup(name); o != nil && opaque[home.Path()+"."+name] && types.Identical(o.Type().Underlying(), s) {
+		if o := home.Scope().Lookup(name); o != nil && opaque.has(home.Path()+"."+name) && types.Identical(o.Type().Underlying(), s) {
 			return true
 		}
 	}
@@ -71,7 +71,7 @@ func disguised(t types.Type) bool {
 // mentions finds types that consist of others.
 type mentions struct {
 	pkg   *types.Package // whose types are looked into
-	names map[string]bool
+	names names
 }
 
 // in reports whether values of a type hold, or lead to, any of one of the names.
@@ -80,7 +80,7 @@ func (m *mentions) in(t types.Type) bool { return m.within(t, map[*types.Named]b
 func (m *mentions) within(t types.Type, seen map[*types.Named]bool) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Named:
-		if m.names[nameOf(t)] {
+		if m.names.has(nameOf(t)) {
 			return true
 		}
 		for a := range t.TypeArgs().Types() {

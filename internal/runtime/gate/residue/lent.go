@@ -10,9 +10,6 @@ import (
 // fmt.Fprint, behind whose end is what was printed before, and the escapes of package xml; UnmarshalJSON the one text null. Such a parameter may
 // only be read, up to its length; a fmt.State may only be called.
 
-// lenders are the methods with a parameter that libraries share; true where what is behind its end may be another's.
-var lenders = map[string]bool{"Write": true, "UnmarshalJSON": false, "Format": false, "Scan": false}
-
 // declarations looks at the methods that libraries call.
 func (f *finder) declarations(file *ast.File) {
 	for _, d := range file.Decls {
@@ -28,7 +25,7 @@ func (f *finder) declarations(file *ast.File) {
 		case "Format", "Scan", "Write", "UnmarshalJSON":
 			f.lends = true
 			if params := f.info.Defs[fun.Name].Type().(*types.Signature).Params(); params.Len() == 1 {
-				f.lent[params.At(0)] = lenders[name]
+				f.lent[params.At(0)] = name == "Write" // of UnmarshalJSON, what is behind the end is the program's own
 			}
 		}
 	}
@@ -101,7 +98,7 @@ func (f *finder) onlyReadBy(call *ast.CallExpr, e ast.Node, at int, behind bool)
 			return false
 		}
 		name := callee.Pkg().Path() + "." + callee.Name()
-		return bytesReaders[name] || !behind && trimmers[name] && f.onlyReads(at-1, behind)
+		return bytesReaders.has(name) || !behind && trimmers.has(name) && f.onlyReads(at-1, behind)
 	}
 	return false
 }

@@ -120,7 +120,7 @@ func (f *finder) store(e ast.Expr) {
 	case *types.TypeParam:
 		f.generic = true
 	case *types.Named:
-		f.found = f.found || f.opaque.names[nameOf(t)]
+		f.found = f.found || f.opaque.names.has(nameOf(t))
 	}
 }
 
@@ -135,7 +135,7 @@ func (f *finder) selector(s *ast.SelectorExpr) {
 		f.scanning(o)
 	case *types.Var:
 		if o.IsField() {
-			f.found = f.found || changeable[o.Pkg().Path()][o.Name()]
+			f.found = f.found || o.Pkg().Path() == "unicode" && tableFields.has(o.Name())
 		} else {
 			f.found = f.found || !f.harmless(o)
 		}
@@ -168,7 +168,7 @@ func (f *finder) harmless(v *types.Var) bool {
 		return f.read(v)
 	case *types.Pointer:
 		name := nameOf(t.Elem())
-		return tables[name] || opaque[name]
+		return tables.has(name) || opaque.has(name)
 	case *types.Struct:
 		return t.NumFields() == 0
 	case *types.Basic, *types.Interface:
@@ -228,14 +228,14 @@ func (f *finder) elementRead() bool {
 }
 
 // argumentOf reports whether the current node is an argument of one of the functions.
-func (f *finder) argumentOf(functions map[string]bool) bool {
+func (f *finder) argumentOf(functions names) bool {
 	parent, child := f.around()
 	call, ok := parent.(*ast.CallExpr)
 	if !ok || call.Fun == child {
 		return false
 	}
 	callee, ok := f.callee(call).(*types.Func)
-	return ok && callee.Pkg() != nil && callee.Signature().Recv() == nil && functions[callee.Pkg().Path()+"."+callee.Name()]
+	return ok && callee.Pkg() != nil && callee.Signature().Recv() == nil && functions.has(callee.Pkg().Path()+"."+callee.Name())
 }
 
 // callee returns the function or built-in that a call names; nil for any other.
