@@ -190,19 +190,30 @@ func TestCrashFaults(t *testing.T) {
 					}
 					return nil, false
 				}
-				faulty(t, f, fmt.Sprintf("operation %d, way %d", n, way))
+				faultyRun{scriptOfTwo, 0, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf, vfstest.KeepAll}}.check(t, f, fmt.Sprintf("operation %d, way %d", n, way))
 			}
 		})
 	}
 }
 
-func faulty(t *testing.T, f *vfstest.FS, what string) {
+// A faultyRun is a script that is done to a store whose operations on the file system fail.
+type faultyRun struct {
+	script   func(now func() time.Time) []step
+	interval time.Duration  // of the store
+	cuts     []vfstest.Mode // of the power, at the end
+}
+
+// check does the script to the store, and each step that succeeds to a twin in memory. What returned an error changed nothing, the rest is
+// there, also after a power cut; the store recovers by itself.
+func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 	t.Helper()
 	at := simStart
 	now := func() time.Time { return at }
-	s := openFaulty(t, f, now, what)
+	o := simOptions(t, f, now)
+	o.Interval = r.interval
+	s := openFaulty(t, o, what)
 	twin := store.NewMemory(store.Options{Now: now})
-	for _, step := range scriptOfTwo(now) {
+	for _, step := range r.script(now) {
 		at = at.Add(time.Second)
 		if step.files != nil {
 			if err := step.files(s.Store); err != nil {
@@ -222,12 +233,17 @@ func faulty(t *testing.T, f *vfstest.FS, what string) {
 			s.flusher.round(false)
 		}
 	}
+	if r.interval > 0 {
+		if err := s.sequencer.settle(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
 	want := both(t, twin)
 	if got := both(t, s); got != want {
 		t.Fatalf("%s: %s", what, storetest.Difference(got, want))
 	}
 	s.kill()
-	for i, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf, vfstest.KeepAll} {
+	for i, mode := range r.cuts {
 		got, _, err := dumpOf(t, f.Crash(len(f.Ops()), mode, rand.New(rand.NewPCG(7, uint64(i)))))
 		if err != nil || got != want {
 			t.Fatalf("%s, then a power cut, way %d: %v, %s", what, i, err, storetest.Difference(got, want))
@@ -236,10 +252,10 @@ func faulty(t *testing.T, f *vfstest.FS, what string) {
 }
 
 // openFaulty opens a store as a daemon does that is started again when it could not start.
-func openFaulty(t *testing.T, f *vfstest.FS, now func() time.Time, what string) *testStore {
+func openFaulty(t *testing.T, o Options, what string) *testStore {
 	t.Helper()
 	for try := 0; ; try++ {
-		s, err := openStore(t, "sim", simOptions(t, f, now))
+		s, err := openStore(t, "sim", o)
 		if err == nil {
 			return s
 		}

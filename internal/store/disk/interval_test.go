@@ -196,56 +196,8 @@ func TestIntervalFaults(t *testing.T) {
 			}
 			return nil, false
 		}
-		faultyLate(t, f, time.Duration(n%2)*maxInterval, fmt.Sprintf("operation %d (%s)", n, ops[n-1]))
-	}
-}
-
-func faultyLate(t *testing.T, f *vfstest.FS, interval time.Duration, what string) {
-	t.Helper()
-	at := simStart
-	now := func() time.Time { return at }
-	var s *testStore
-	for s == nil {
-		var err error
-		o := simOptions(t, f, now)
-		o.Interval = interval
-		if s, err = openStore(t, "sim", o); err != nil && !errors.Is(err, vfstest.ErrInjected) {
-			t.Fatalf("%s: open: %v", what, err)
-		}
-	}
-	twin := store.NewMemory(store.Options{Now: now})
-	for _, step := range lateScript(now) {
-		at = at.Add(time.Second)
-		if step.files != nil {
-			if err := step.files(s.Store); err != nil {
-				s.health.fail(err)
-			}
-		} else if err := step.to(t, s); err == nil {
-			if err := step.to(t, twin); err != nil {
-				t.Fatalf("%s: %s: the store did what its twin refuses: %v", what, step.name, err)
-			}
-		} else if !errors.Is(err, vfstest.ErrInjected) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrExists) {
-			t.Fatalf("%s: %s: %v", what, step.name, err)
-		}
-		for range 10 {
-			if s.Ready() == nil {
-				break
-			}
-			s.flusher.round(false)
-		}
-	}
-	if err := s.sequencer.settle(); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	want := both(t, twin)
-	if got := both(t, s); got != want {
-		t.Fatalf("%s: %s", what, storetest.Difference(got, want))
-	}
-	s.kill()
-	for i, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf} {
-		if got, _, err := dumpOf(t, f.Crash(len(f.Ops()), mode, rand.New(rand.NewPCG(7, uint64(i))))); err != nil || got != want {
-			t.Fatalf("%s, then a power cut, way %d: %v, %s", what, i, err, storetest.Difference(got, want))
-		}
+		run := faultyRun{lateScript, time.Duration(n%2) * maxInterval, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf}}
+		run.check(t, f, fmt.Sprintf("operation %d (%s)", n, ops[n-1]))
 	}
 }
 

@@ -22,42 +22,9 @@ var (
 	which   = flag.Int("task", 0, "number of the task, from 1")
 )
 
-// A task is what a method is to do, and calls of it with the answers that are right.
-type task struct {
-	ID          string          `json:"id"`
-	Role        string          `json:"role"`
-	Method      string          `json:"method"`
-	Purpose     string          `json:"purpose"`
-	Deliverable json.RawMessage `json:"deliverable"`
-	Context     json.RawMessage `json:"context"`
-	Calls       []struct {
-		Args   json.RawMessage `json:"args"`
-		Kwargs json.RawMessage `json:"kwargs"`
-		Expect any             `json:"expect"`
-		Error  string          `json:"expect_error"` // instead
-	} `json:"calls"`
-}
-
-func tasks(t *testing.T) []task {
-	t.Helper()
-	data, err := os.ReadFile("testdata/tasks.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []task
-	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
 // perform makes the task's calls and returns what is wrong with the answers. The program is forged on the first call.
-func perform(d *rig.Daemon, k *task) (wrong []string) {
-	contract := map[string]any{"purpose": k.Purpose}
-	if string(k.Deliverable) != "null" {
-		contract["deliverable"] = k.Deliverable
-	}
-	s := d.Session(k.Role, map[string]any{"context": k.Context, "contract": contract})
+func perform(d *rig.Daemon, k *rig.Task) (wrong []string) {
+	s := d.Session(k.Role, map[string]any{"context": k.Context, "contract": k.Contract()})
 	for i, c := range k.Calls {
 		kwargs := c.Kwargs
 		if i > 0 {
@@ -76,7 +43,7 @@ func perform(d *rig.Daemon, k *task) (wrong []string) {
 
 // asDeclared gives keywords the names that the method's interface has, as a caller does who looks first: a name that it lacks becomes
 // that of the parameter in the same place. Few purposes name their parameters.
-func asDeclared(d *rig.Daemon, k *task, kwargs json.RawMessage) json.RawMessage {
+func asDeclared(d *rig.Daemon, k *rig.Task, kwargs json.RawMessage) json.RawMessage {
 	r := d.Send("GET", "/v1/tools/"+k.Role+"/methods/"+k.Method, nil, nil)
 	if r.Status != http.StatusOK {
 		return kwargs // no program was kept
@@ -132,7 +99,7 @@ func members(object json.RawMessage) (list []member) {
 // holds all programs to the answers that are right: the shorter prompt has lost none.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	list := tasks(t)
+	list := rig.Tasks(t, "testdata/tasks.json")
 	for _, prompt := range []string{"before", "after"} {
 		archive, err := txtar.ParseFile("testdata/answers-" + prompt + ".txtar")
 		if err != nil {
@@ -161,7 +128,7 @@ func TestPrompts(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.Program("\treturn nil, recurgent.Fail(\"not_today\", \"\")"))
 	d := rig.Start(t, m)
-	list := tasks(t)
+	list := rig.Tasks(t, "testdata/tasks.json")
 	for i := range list {
 		before := len(m.Requests())
 		perform(d, &list[i])
@@ -184,7 +151,7 @@ func writePrompt(t *testing.T, file string, q rig.Question) {
 // The file is the whole reply of a model: text with a fenced block of Go, or the JSON arguments of submit_program.
 func TestOneAnswer(t *testing.T) {
 	t.Parallel()
-	list := tasks(t)
+	list := rig.Tasks(t, "testdata/tasks.json")
 	if *answer == "" {
 		*which = 1
 	}

@@ -132,13 +132,13 @@ func opened(d *rig.Daemon, v any) any {
 }
 
 // blindTasks reads testdata/KIND-tasks.json, with each text of replace in the place of the one before it.
-func blindTasks(t *testing.T, kind string, replace ...string) []task {
+func blindTasks(t *testing.T, kind string, replace ...string) []rig.Task {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + kind + "-tasks.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []task
+	var list []rig.Task
 	if err := json.Unmarshal([]byte(strings.NewReplacer(replace...).Replace(string(data))), &list); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func blindTasks(t *testing.T, kind string, replace ...string) []task {
 }
 
 // blindModel answers with testdata/answers-NAME.txtar, one answer a task.
-func blindModel(t *testing.T, name string, list []task) *rig.Model {
+func blindModel(t *testing.T, name string, list []rig.Task) *rig.Model {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/answers-" + name + ".txtar")
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/tokens"
 )
 
 // evidence is what a condition says of missing arguments.
@@ -73,7 +75,7 @@ func ifDerived(v *value) []*read {
 func (fr *frame) compared(e *ast.BinaryExpr, want bool) evidence {
 	x, y, op := e.X, e.Y, e.Op
 	if fr.f.info.Types[x].Value != nil || isNil(fr.f.info, x) {
-		x, y, op = y, x, mirrored(op)
+		x, y, op = y, x, tokens.Mirrored(op)
 	}
 	v := fr.eval(x)
 	if v == nil || v.other {
@@ -104,20 +106,6 @@ func (fr *frame) compared(e *ast.BinaryExpr, want bool) evidence {
 		return evidence{reads: v.reads}
 	}
 	return evidence{}
-}
-
-func mirrored(op token.Token) token.Token {
-	switch op {
-	case token.LSS:
-		return token.GTR
-	case token.LEQ:
-		return token.GEQ
-	case token.GTR:
-		return token.LSS
-	case token.GEQ:
-		return token.LEQ
-	}
-	return op
 }
 
 // holds gives the reads when the comparison of what they are without an argument comes out as wanted.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/tokens"
 	"golang.org/x/tools/go/ssa"
 )
 
@@ -52,7 +53,7 @@ func (c *compiler) branch(cond ssa.Value, yes, no *codeBlock) ending {
 		return c.branchLoaded(load, in.Op, in.Y, yes, no)
 	}
 	if load := c.loaded(in.Y); load != nil {
-		return c.branchLoaded(load, mirrored(in.Op), in.X, yes, no)
+		return c.branchLoaded(load, tokens.Mirrored(in.Op), in.X, yes, no)
 	}
 	x, y := c.off(in.X), c.off(in.Y)
 	switch c.mc.types.layout(in.X.Type()).Kind() {

@@ -90,21 +90,6 @@ func (c *compiler) branchesLoaded(in *ssa.BinOp) bool {
 	return isInteger(k) || k == reflect.Bool || k == reflect.String
 }
 
-// mirrored returns the comparison of y with x for one of x with y.
-func mirrored(tok token.Token) token.Token {
-	switch tok {
-	case token.LSS:
-		return token.GTR
-	case token.LEQ:
-		return token.GEQ
-	case token.GTR:
-		return token.LSS
-	case token.GEQ:
-		return token.LEQ
-	}
-	return tok
-}
-
 // branchLoaded compiles a branch on the comparison of what is loaded with y.
 func (c *compiler) branchLoaded(load *ssa.UnOp, tok token.Token, y ssa.Value, yes, no *codeBlock) ending {
 	switch tok {

@@ -1,0 +1,46 @@
+package rig
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// A Task is what a method is to do, and calls of it with the answers that are right.
+type Task struct {
+	ID          string          `json:"id"`
+	Role        string          `json:"role"`
+	Method      string          `json:"method"`
+	Purpose     string          `json:"purpose"`
+	Deliverable json.RawMessage `json:"deliverable"`
+	Context     json.RawMessage `json:"context"`
+	Calls       []struct {
+		Args   json.RawMessage `json:"args"`
+		Kwargs json.RawMessage `json:"kwargs"`
+		Expect any             `json:"expect"`
+		Error  string          `json:"expect_error"` // instead
+	} `json:"calls"`
+}
+
+// Tasks reads the tasks of a JSON file.
+func Tasks(t testing.TB, file string) []Task {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Task
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Contract returns the task's contract, as a request has it.
+func (k *Task) Contract() map[string]any {
+	contract := map[string]any{"purpose": k.Purpose}
+	if string(k.Deliverable) != "null" {
+		contract["deliverable"] = k.Deliverable
+	}
+	return contract
+}
