@@ -45,6 +45,23 @@ func site(t *testing.T) *httptest.Server {
 		w.Header().Set("Cache-Control", "max-age=3600")
 		fmt.Fprintf(w, `{"rate": %d}`, rate.Add(1))
 	})
+	mux.HandleFunc("/orders", func(w http.ResponseWriter, r *http.Request) {
+		var order struct {
+			Item  string
+			Count int
+		}
+		switch {
+		case r.Header.Get("Authorization") != "Bearer canary-of-the-shop":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Method == http.MethodGet:
+			fmt.Fprint(w, `[{"id": 1, "item": "lamp", "state": "open"}, {"id": 2, "item": "bulb", "state": "sent"}, {"id": 3, "item": "shade", "state": "open"}]`)
+		case json.NewDecoder(r.Body).Decode(&order) != nil || order.Item == "" || order.Count == 0 || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `{"id": "%s-%d"}`, order.Item, order.Count)
+		}
+	})
 	mux.HandleFunc("/latin", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=iso-8859-1")
 		fmt.Fprint(w, "<title>K\xe4se f\xfcr \xd6sterreich</title>")
@@ -70,6 +87,8 @@ func TestPages(t *testing.T) {
 	s := site(t)
 	list := blindTasks(t, "page", "{site}", s.URL)
 	d := rig.Start(t, blindModel(t, "pages", list), "--fetch-allow", strings.TrimPrefix(s.URL, "http://"))
+	d.Do(http.StatusCreated, "PUT", "/v1/connections/shop", map[string]any{"hosts": []string{strings.TrimPrefix(s.URL, "http://")}, "methods": []string{"GET", "POST"}, "roles": []string{"orders"},
+		"auth": map[string]any{"type": "bearer", "secret": "canary-of-the-shop"}})
 	for i := range list {
 		for _, w := range perform(d, &list[i]) {
 			t.Error(w)
