@@ -105,7 +105,7 @@ func goesOn(command string) bool {
 func documentDaemon(t *testing.T, kind string) (d *rig.Daemon, instead map[string]string) {
 	t.Helper()
 	d, api := daemonOf(t, kind)
-	return d, map[string]string{"http://127.0.0.1:8420": d.URL, exampleAPI: api}
+	return d, map[string]string{"http://127.0.0.1:8420": d.URL, exampleAPI: api, localName(exampleAPI): localName(api)}
 }
 
 func daemonOf(t *testing.T, kind string) (d *rig.Daemon, api string) {
@@ -113,6 +113,8 @@ func daemonOf(t *testing.T, kind string) (d *rig.Daemon, api string) {
 	switch kind {
 	case "api":
 		return connectedDaemon(t)
+	case "shop":
+		return shopDaemon(t)
 	case "tokens":
 		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice  alices-secret-token-1\nbob    bobs-secret-token-22\n")), ""
 	case "model":
@@ -124,7 +126,7 @@ func daemonOf(t *testing.T, kind string) (d *rig.Daemon, api string) {
 }
 
 // daemonKinds are the words that may stand behind console.
-func daemonKinds() []string { return []string{"", "tokens", "model", "api"} }
+func daemonKinds() []string { return []string{"", "tokens", "model", "api", "shop"} }
 
 const stepMark = "=== next step ==="
 
@@ -187,7 +189,7 @@ func runSteps(t *testing.T, d *rig.Daemon, list []step, instead map[string]strin
 	}
 	printed := string(out)
 	if api := instead[exampleAPI]; api != "" {
-		printed = strings.ReplaceAll(printed, api, exampleAPI)
+		printed = strings.ReplaceAll(strings.ReplaceAll(printed, api, exampleAPI), localName(api), localName(exampleAPI))
 	}
 	outputs := strings.Split(printed, stepMark+"\n")
 	if len(outputs) != len(list)+1 {
