@@ -53,6 +53,9 @@ func TestSeed001Line387EverySwitchHasAStartupSetting(t *testing.T) {
 	var members, words []string
 	want := map[string]any{}
 	for name, value := range rig.ParseJSON(string(rig.MustJSON(agent.DefaultPolicy()))).(map[string]any) {
+		if name == "redact_version" {
+			continue // the edition of a list, and no switch: an earlier one becomes this one
+		}
 		switch v := value.(type) {
 		case bool:
 			members, words, want[name] = append(members, name), append(words, name+"="+string(rig.MustJSON(!v))), !v
