@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -97,7 +98,11 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	if err != nil {
 		return store.CallCommit{}, fmt.Errorf("encode the inputs of a prediction: %w", err)
 	}
-	kwargs, _ := svc.o.Calls.Rules().JSON(raw)
+	rules := svc.o.Calls.Rules()
+	shown := rules.Call(nil, raw, nil, nil)
+	kwargs, known := shown.Kwargs, mask.NewKnown(shown.Secrets...)
+	o.Value, _ = known.JSON(o.Value) // as it is kept; the caller has its answer
+	o.ErrorMessage = known.String(rules.Text(o.ErrorMessage))
 	o.ToolRole, o.MethodName = t.session.Role, predictMethod
 	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
 	at, id := agent.FormatTime(t.began), ids.New("call")

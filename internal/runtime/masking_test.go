@@ -1,0 +1,62 @@
+package runtime
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
+)
+
+// Which arguments an interface makes secrets: by their position, by an alias, by a schema, and all that a variadic parameter takes.
+func TestInterfacesNameSecrets(t *testing.T) {
+	t.Parallel()
+	param := func(name string, more func(p *agent.Parameter)) agent.Parameter {
+		p := agent.Parameter{Name: name}
+		if more != nil {
+			more(&p)
+		}
+		return p
+	}
+	user := param("user", nil)
+	for _, tt := range []struct {
+		name   string
+		method string
+		params []agent.Parameter
+		args   []json.RawMessage
+		kwargs string
+		want   string
+	}{
+		{"nothing is known", "m", nil, texts(`"bob"`, `"hunter2"`), `{}`, `["bob","hunter2"] {}`},
+		{"a position", "m", []agent.Parameter{user, param("password", nil)}, texts(`"bob"`, `"hunter2"`, `"x"`), `{}`, `["bob","[masked]","x"] {}`},
+		{"a number", "m", []agent.Parameter{param("pin", nil), param("otp_token", nil)}, texts(`1`, `123456`), `{}`, `[1,"[masked]"] {}`},
+		{"an alias", "m", []agent.Parameter{user, param("p", func(p *agent.Parameter) { p.Aliases = []string{"passwd"} })}, texts(`"bob"`, `"hunter2"`), `{}`, `["bob","[masked]"] {}`},
+		{"a keyword that stands for the parameter", "m", []agent.Parameter{param("api_key", func(p *agent.Parameter) { p.Aliases = []string{"k"} })}, nil, `{"k":"abc","o":{"k":1}}`, `[] {"k":"[masked]","o":{"k":1}}`},
+		{"a schema", "m", []agent.Parameter{param("word", func(p *agent.Parameter) { p.Schema = json.RawMessage(`{"type":"string","format":"password"}`) })}, texts(`"abc"`), `{}`, `["[masked]"] {}`},
+		{"a variadic parameter", "m", []agent.Parameter{user, param("secrets", func(p *agent.Parameter) { p.Variadic = true })}, texts(`"bob"`, `"a"`, `"b"`), `{}`, `["bob","[masked]","[masked]"] {}`},
+		{"a setter", "api_token=", nil, texts(`"abc"`), `{}`, `["[masked]"] {}`},
+		{"a sort key", "m", []agent.Parameter{param("key", nil)}, texts(`"price"`), `{"key":"name"}`, `["price"] {"key":"name"}`},
+	} {
+		c := &opened{rules: mask.Compile(mask.Defaults()), method: tt.method, args: tt.args, kwargs: json.RawMessage(tt.kwargs)}
+		c.maskInput(nil)
+		c.reveal(&agent.Interface{Parameters: tt.params})
+		in := c.shown()
+		if got := string(rawArray(in.args)) + " " + string(in.kwargs); got != tt.want || in.masked != strings.Contains(tt.want, mask.Masked) {
+			t.Errorf("%s: %s, masked %v, want %s", tt.name, got, in.masked, tt.want)
+		}
+	}
+}
+
+// A call below another one masks the secrets of that one, wherever they are.
+func TestSecretsAreInherited(t *testing.T) {
+	t.Parallel()
+	c := &opened{rules: mask.Compile(mask.Defaults()), inherited: []string{"hunter2hunter2"}, args: texts(`"log in as bob:hunter2hunter2"`, `1`), kwargs: json.RawMessage(`{"note":"HUNTER2","hex":"68756e7465723268756e74657232"}`)}
+	c.maskInput(nil)
+	if got, want := string(rawArray(c.shown().args))+string(c.shown().kwargs), `["log in as bob:[masked]",1]{"note":"HUNTER2","hex":"[masked]"}`; got != want || !c.shown().masked {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := c.mask("error: hunter2hunter2 is wrong; password=other"); got != "error: [masked] is wrong; password=[masked]" {
+		t.Errorf("a message: %s", got)
+	}
+}
