@@ -125,3 +125,20 @@ func TestKeptAnswerReachesTheProgram(t *testing.T) {
 		t.Errorf("replayed %q (%s), recorded %q, %v", c.Replayed, c.Diverged, c.Recorded, err)
 	}
 }
+
+// The journal of a page has its size: escapes for HTML would make it too large to keep.
+func TestJournalOfPageHasItsSize(t *testing.T) {
+	page := strings.Repeat("<td>&</td>", 170_000)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, page) }))
+	t.Cleanup(s.Close)
+	p := gatePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
+	source := program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL))
+	got := p.Run(t.Context(), request(source), &fakeHost{})
+	if n := len(got.Effects.Journal); got.Effects.Truncated || n < len(page) || n > len(page)+2<<10 {
+		t.Errorf("got a journal of %d bytes, truncated %v, for a page of %d", n, got.Effects.Truncated, len(page))
+	}
+	s.Close()
+	if c, err := Replay(t.Context(), p, Recording{Request: request(source), Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !c.Equal {
+		t.Errorf("replayed %q (%s), recorded %q, %v", c.Replayed, c.Diverged, c.Recorded, err)
+	}
+}

@@ -263,7 +263,7 @@ func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 	if j.randomness > 0 {
 		form.Seed = base64.RawStdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, j.seed))
 	}
-	raw, err := json.Marshal(form)
+	raw, err := encode(form, j.size)
 	if err != nil || len(raw) > j.limit+j.limit/4 {
 		return nil, true
 	}
