@@ -215,6 +215,7 @@ func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 	twin := store.NewMemory(store.Options{Now: now})
 	for _, step := range r.script(now) {
 		at = at.Add(time.Second)
+		unsure := false
 		if step.files != nil {
 			if err := step.files(s.Store); err != nil {
 				s.health.fail(err)
@@ -225,12 +226,19 @@ func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 			}
 		} else if !errors.Is(err, vfstest.ErrInjected) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrExists) {
 			t.Fatalf("%s: %s: %v", what, step.name, err)
+		} else {
+			unsure = step.late && errors.Is(err, store.ErrReadOnly)
 		}
 		for range 10 {
 			if s.Ready() == nil {
 				break
 			}
 			s.flusher.round(false)
+		}
+		if unsure && both(t, s) != both(t, twin) {
+			if err := step.to(t, twin); err != nil || both(t, s) != both(t, twin) {
+				t.Fatalf("%s: %s: recovery kept a part of it, or what its twin refuses: %v", what, step.name, err)
+			}
 		}
 	}
 	if r.interval > 0 {

@@ -18,6 +18,7 @@ type step struct {
 	in    agent.Namespace
 	do    func(store.Namespace) error
 	files func(*Store) error
+	late  bool // a call that is applied before it is synced: where neither its sync nor a new segment succeeds, recovery decides whether it is kept
 }
 
 // to does the step to a store.
@@ -120,6 +121,7 @@ func (w *scripter) file(id, session string) {
 		c.Files = []store.NewFile{f}
 		return n.CommitCall(ctx, c)
 	})
+	w.steps[len(w.steps)-1].late = session != ""
 }
 
 // deleteFile deletes a file.
