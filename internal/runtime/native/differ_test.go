@@ -178,11 +178,3 @@ func TestGeneratedNatively(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { differences(t, samples) })
 	}
 }
-
-func (host) OpenFile(context.Context, string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
-	return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: "no files"}
-}
-
-func (host) CreateFile(context.Context, string, string) (sandbox.NewFile, *sandbox.AuthoredError) {
-	return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "no files"}
-}

@@ -20,9 +20,17 @@ func (a *asker) Ask(op string, params, result any) error {
 		return &recurgent.Failure{Type: "non_serializable_result", Message: op + ": the arguments have no JSON form: " + err.Error()}
 	}
 	var answer any
-	if a.run.tape != nil && a.depth == 0 {
+	recorded := a.run.tape != nil && a.depth == 0
+	switch {
+	case op == "open":
+		answer, err = a.run.openFile(raw)
+	case op == "create" && recorded:
+		answer, err = a.run.createAgain(raw)
+	case op == "create":
+		answer, err = a.run.createFile(raw)
+	case recorded:
 		answer, err = a.run.replay(op, raw)
-	} else {
+	default:
 		answer, err = a.run.live(op, raw, a.depth)
 	}
 	if err != nil || result == nil {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -31,6 +32,8 @@ type Host struct {
 	Fetch func(recurgent.Request) (*recurgent.Response, error)
 	// Predict answers call.Ask and call.Predict. Fill it in with a model of your own; where it is nil, these end in an error of the type provider.
 	Predict func(recurgent.Signature, map[string]any) (map[string]any, error)
+	// Files is the directory of call.Open and call.Create: a reference is {"$file": "name in it"}. Where it is nil, there are no files.
+	Files *os.Root
 }
 
 // Request is one call.
@@ -64,10 +67,17 @@ type run struct {
 	nested int
 	tape   *tape  // recorded answers; nil: live
 	lacks  string // what a test asked for that nothing recorded answers
+
+	streams map[int]stream
+	last    int // number of a stream
 }
 
 // Call runs a program.
-func (h *Host) Call(q Request) Outcome { return (&run{host: h}).call(q, 0) }
+func (h *Host) Call(q Request) Outcome {
+	r := &run{host: h}
+	defer r.closeAll()
+	return r.call(q, 0)
+}
 
 // find returns the program that the request names.
 func (h *Host) find(role, method string) (*Program, error) {
@@ -106,6 +116,9 @@ func (r *run) call(q Request, depth int) Outcome {
 		return failed(&recurgent.Failure{Type: "invalid_input", Message: err.Error()})
 	}
 	value, err := guarded(p.Run, call)
+	if unwritten := recurgent.Finish(call); err == nil {
+		err = unwritten
+	}
 	if err != nil {
 		return failed(err)
 	}
