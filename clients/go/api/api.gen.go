@@ -5866,7 +5866,7 @@ type ClientInterface interface {
 
 	// ListFixtures List the fixtures
 	//
-	// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Calls with masked inputs make no fixture.
+	// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods/{method}/fixtures (the `ListFixtures` operationId).
 	ListFixtures(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7771,7 +7771,7 @@ func (c *Client) RejectExample(ctx context.Context, role Role, method Method, id
 
 // ListFixtures List the fixtures
 //
-// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Calls with masked inputs make no fixture.
+// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that.
 //
 // Corresponds with GET /v1/tools/{role}/methods/{method}/fixtures (the `ListFixtures` operationId).
 func (c *Client) ListFixtures(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -13325,7 +13325,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListFixturesWithResponse List the fixtures
 	//
-	// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Calls with masked inputs make no fixture.
+	// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19989,7 +19989,7 @@ func (c *ClientWithResponses) RejectExampleWithResponse(ctx context.Context, rol
 
 // ListFixturesWithResponse List the fixtures
 //
-// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Calls with masked inputs make no fixture.
+// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that.
 //
 // Returns a wrapper object for the known response body format(s).
 //

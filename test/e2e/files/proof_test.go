@@ -8,7 +8,7 @@ import (
 )
 
 // progFirstLine answers with the first line of a file, and makes a file of it; end is what it puts behind, and it panics on an empty file
-// unless it is told what to do.
+// unless empty says what to do.
 func progFirstLine(end, empty string) string {
 	return rig.Program(`	in, err := call.Open(call.Arg(0, "text"))
 	if err != nil {
