@@ -83,6 +83,7 @@ func (a *adoption) proven() bool {
 // forgeFailed delays the next attempt at a program. If a person asked for the program, the artifact shows how it failed. The
 // candidate, if there is one, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
+	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata) // it is shown to the model of another call
 	until := rec.r.backoffs.failed(rec.backoffKey(), o, cand, rec.r.o.Now(), rec.policy.Backoff)
 	if !rec.askedByPerson() || rec.artifact == nil {
 		return

@@ -65,6 +65,7 @@ func (t *Tier) differ(p *Program, x *sandbox.Executable, s Sample, compiled *san
 	for _, a := range s.Request.Args {
 		f.Args = append(f.Args, mask(a))
 	}
+	f.Engine.ErrorMessage, f.Native.ErrorMessage = t.source.Rules().Text(f.Engine.ErrorMessage), t.source.Rules().Text(f.Native.ErrorMessage)
 	if len(s.Request.Context) > 0 {
 		f.Context = mask(agent.Encoded(s.Request.Context))
 	}
