@@ -92,6 +92,14 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
+// reachOf names a list of a manifest to a model.
+func reachOf(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return Clip(strings.Join(list, ", "), 250)
+}
+
 // effectsOfRun sums up what the run reached.
 func (a *attempted) effectsOfRun() agent.Effects {
 	did := agent.Effects{Tools: a.tools, Files: a.made}

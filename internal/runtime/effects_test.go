@@ -296,6 +296,10 @@ func TestASuccessorWaitsForItsHost(t *testing.T) {
 	if n := model.Count("r.m", ""); n != 2 {
 		t.Errorf("the model was asked %d times", n)
 	}
+	repair := model.Requests()[1]
+	if text := repair.Messages[len(repair.Messages)-1].Content; !strings.Contains(text, "may reach only this, until a person allows more: hosts "+x.host+"; HTTP methods GET; tools none") {
+		t.Errorf("the request for the successor does not say what it may reach: %s", text)
+	}
 	if a := artifactOf(t, r, "r", "m"); a.Code != "old" {
 		t.Errorf("%s serves", a.Code)
 	}

@@ -82,6 +82,9 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) string {
 	e := &evidenceText{c: c.opened}
 	a := c.artifact
 	e.part(maxReasons)
+	if g := c.guard(); g != nil {
+		e.add("programs of this method may reach only this, until a person allows more: hosts %s; HTTP methods %s; tools %s", reachOf(g.manifest.Hosts), reachOf(g.manifest.Methods), reachOf(g.manifest.Tools))
+	}
 	c.describeReasons(ctx, e)
 	e.part(maxVerdicts)
 	if a != nil {
