@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -119,7 +120,7 @@ func (t *errand) setConnection(c *cobra.Command, x *connectionFlags) error {
 	case x.keep:
 		next.Auth.Secret = nil
 	default:
-		secret, err := t.sh.readSecret("secret of " + t.args[0] + ": ")
+		secret, err := t.sh.readSecret(t.ctx, "secret of "+t.args[0]+": ")
 		if err != nil {
 			return exitWith(ExitUsage, err)
 		}
@@ -169,12 +170,11 @@ func (x *connectionFlags) change(c *cobra.Command, next *connection) {
 }
 
 // readSecret reads a secret: from a terminal a line that is not shown, else everything but a last line break.
-func (sh Shell) readSecret(prompt string) (string, error) {
+func (sh Shell) readSecret(ctx context.Context, prompt string) (string, error) {
 	if f, ok := sh.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fmt.Fprint(sh.Stderr, prompt)
-		data, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(sh.Stderr)
-		return string(data), err
+		defer fmt.Fprintln(sh.Stderr)
+		return readHidden(ctx, int(f.Fd()))
 	}
 	const longest = 64 << 10
 	data, err := io.ReadAll(io.LimitReader(sh.Stdin, longest))
@@ -183,6 +183,29 @@ func (sh Shell) readSecret(prompt string) (string, error) {
 		err = errors.New("standard input holds no secret; pipe it in, or give --secret-env, --secret-file or --keep-secret")
 	}
 	return secret, err
+}
+
+// readHidden reads a line from the terminal without an echo, until ctx ends.
+func readHidden(ctx context.Context, terminal int) (string, error) {
+	before, err := term.GetState(terminal)
+	if err != nil {
+		return "", err
+	}
+	type line struct {
+		text []byte
+		err  error
+	}
+	read := make(chan line, 1)
+	go func() { // a read cannot be withdrawn: it may outlive this function, and ends with the process
+		text, err := term.ReadPassword(terminal)
+		read <- line{text, err}
+	}()
+	select {
+	case l := <-read:
+		return string(l.text), l.err
+	case <-ctx.Done():
+		return "", errors.Join(errors.New("interrupted; nothing was changed"), term.Restore(terminal, before))
+	}
 }
 
 func (t *errand) listConnections() error {

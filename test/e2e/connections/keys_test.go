@@ -123,3 +123,26 @@ func TestLostKey(t *testing.T) {
 		t.Errorf("a deleted connection is back: %v", all)
 	}
 }
+
+// On a terminal the secret is asked for, and not shown.
+func TestSecretOnATerminal(t *testing.T) {
+	t.Parallel()
+	d := rig.Start(t, nil)
+	w := rig.OnTerminal(t, 120, 10, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), "connections", "set", "weather", "--host", "api.example.org")
+	w.Shows("secret of weather:")
+	w.Changed()
+	w.Press(canary("bearer") + "\r")
+	w.Shows("weather: set;")
+	w.Ends(0)
+	if strings.Contains(string(w.Bytes()), "cAnAry") {
+		t.Errorf("the terminal shows the secret:\n%s", w.Bytes())
+	}
+	again := rig.OnTerminal(t, 120, 10, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), "connections", "set", "weather", "--host", "other.example.org")
+	again.Shows("secret of weather:")
+	again.Changed()
+	again.Press("\x03")
+	again.Ends(2)
+	if c := d.Get("/v1/connections/weather"); c["revision"] != 1.0 || c["secret_set"] != true || c["problem"] != nil {
+		t.Errorf("the connection: %v", c)
+	}
+}

@@ -187,6 +187,15 @@ func (s *Terminal) Lacks(part string) string {
 	return s.WaitFor("no "+part, func(screen string) bool { return !strings.Contains(screen, part) })
 }
 
+// Changed waits until the process has changed the line discipline, such as to read without an echo.
+func (s *Terminal) Changed() {
+	s.t.Helper()
+	Until(s.t, "another line discipline", func() bool {
+		now, err := term.GetState(int(s.tty.Fd()))
+		return err == nil && !reflect.DeepEqual(now, s.before)
+	})
+}
+
 // Press types the keys.
 func (s *Terminal) Press(keys string) {
 	s.t.Helper()
