@@ -122,13 +122,22 @@ func (c *opened) keywordNames(takes *agent.Interface) func(string) string {
 	}
 }
 
-// secretName is the name of the parameter that says most of its secrecy: its own, an alias, or password where its schema says so.
-func (c *opened) secretName(p *agent.Parameter) string {
-	var schema struct {
+// declaredSecret reports whether the schema says that its value is a secret. Each call asks for each of its arguments, so a schema that
+// cannot say so is not decoded.
+func declaredSecret(schema json.RawMessage) bool {
+	if !bytes.ContainsAny(schema, `wW\`) { // neither password nor writeOnly, however they are written
+		return false
+	}
+	var says struct {
 		Format    string `json:"format"`
 		WriteOnly bool   `json:"writeOnly"`
 	}
-	if len(p.Schema) > 0 && json.Unmarshal(p.Schema, &schema) == nil && (schema.Format == "password" || schema.WriteOnly) {
+	return json.Unmarshal(schema, &says) == nil && (says.Format == "password" || says.WriteOnly)
+}
+
+// secretName is the name of the parameter that says most of its secrecy: its own, an alias, or password where its schema says so.
+func (c *opened) secretName(p *agent.Parameter) string {
+	if declaredSecret(p.Schema) {
 		return "password"
 	}
 	for _, alias := range p.Aliases {

@@ -60,3 +60,15 @@ func TestSecretsAreInherited(t *testing.T) {
 		t.Errorf("a message: %s", got)
 	}
 }
+func TestDeclaredSecret(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]bool{
+		``: false, `{"type":"string"}`: false, `{"type":"string","format":"password"}`: true, `{"writeOnly":true}`: true, `{"writeOnly":false}`: false,
+		`{"format":"pass\u0077ord"}`: true, `{"\u0077riteOnly":true}`: true, `{"description":"a password"}`: false, `{"format":"date"}`: false, `true`: false,
+		`{"WRITEONLY":true}`: true,
+	} {
+		if got := declaredSecret([]byte(schema)); got != want {
+			t.Errorf("%s: got %v, want %v", schema, got, want)
+		}
+	}
+}
