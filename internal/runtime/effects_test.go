@@ -156,7 +156,6 @@ func (x *outside) start(t *testing.T, programs map[string]runtimetest.Run, writt
 func allow(t *testing.T, r *Runtime, method string, e agent.Effects) {
 	t.Helper()
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: method, Manifest: &agent.Manifest{Effects: e, ApprovedBy: "op"}})
-	r.ForgetFailures("r", method)
 }
 
 func effectsOfList(hosts, methods, tools string) agent.Effects {

@@ -111,6 +111,6 @@ func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects,
 	if err != nil {
 		return MethodEffects{}, err
 	}
-	o.calls.ForgetFailures(q.Role, q.Method) // a program that waited for this runs
+	o.correct(a, q.Actor) // a correction may have waited for this; a held program runs in the next call by itself
 	return o.effectsOf(a), nil
 }

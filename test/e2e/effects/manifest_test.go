@@ -3,6 +3,7 @@ package effects
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -95,6 +96,38 @@ func TestAManifestBeforeTheMethod(t *testing.T) {
 	d.WantValue(d.Call(s, "rate", own.URL+"/a"), "answer 1", "persisted")
 	if n := m.Count("shop", "rate"); n != 1 {
 		t.Errorf("%d requests to the model", n)
+	}
+}
+
+// A repaired program that needs a new host is held until a person allows the host, and then answers, without another request to the model. What made
+// files is recorded.
+func TestARepairWaitsForItsHost(t *testing.T) {
+	t.Parallel()
+	own, other := newUpstream(t), newUpstream(t)
+	reads := func(program, argument string) string {
+		return strings.Replace(program, "\tvar body string\n", "\tvar body string\n\tif call.Arg(0, \"x\") == "+argument+" {\n\t\tpanic(\"boom\")\n\t}\n", 1)
+	}
+	old, next := reads(fetches("GET "+own.URL+"/a"), "1.0"), reads(fetches("GET "+other.URL+"/b"), "2.0")
+	made := rig.Program("\tf, err := call.Create(\"rates.csv\", \"text/csv\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprintln(f, \"a,b\")\n\treturn f.Ref(), f.Close()", "fmt")
+	m := rig.NewModel(t, rig.Script{"shop.rate": {old, next}, "shop.export": {made}})
+	d := rig.Start(t, m, "--fetch-allow", own.host()+","+other.host())
+	d.Policy(object{"effects": "enforce", "fixtures_enabled": false})
+	s := d.Session("shop")
+	d.WantValue(d.Call(s, "rate"), "answer 1", "generated")
+	for range 3 {
+		deniedFor(d, d.Call(s, "rate", 1), "PUT /v1/tools/shop/methods/rate/effects", other.host())
+		d.WantValue(d.Call(s, "rate"), "answer "+strconv.Itoa(len(own.requests())), "persisted")
+	}
+	allow(d, "shop", "rate", object{"hosts": []string{own.host(), other.host()}})
+	d.WantValue(d.Call(s, "rate", 1), "answer 1", "repaired")
+	if n := m.Count("shop", "rate"); n != 2 {
+		t.Errorf("%d requests to the model", n)
+	}
+	if got := d.Call(s, "export"); !got.Outcome.OK {
+		t.Errorf("a program that makes a file: %+v", got.Outcome)
+	}
+	if e := effectsOf(d, "shop", "export"); !rig.Equal([]any{"text/csv"}, e["files"]) {
+		t.Errorf("what makes a file: %v", e)
 	}
 }
 
