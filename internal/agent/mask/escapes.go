@@ -15,6 +15,8 @@ func width(b []byte, c byte) int {
 	switch {
 	case len(b) == 0:
 		return 0
+	case len(b) >= 5 && b[0] == '%' && b[1] == '2' && b[2] == '5' && unhex(b[3])<<4|unhex(b[4]) == int(c): // escaped twice: an address within an address
+		return 5
 	case len(b) >= 3 && b[0] == '%' && unhex(b[1])<<4|unhex(b[2]) == int(c):
 		return 3
 	case len(b) >= 6 && b[0] == '\\' && b[1] == 'u' && b[2] == '0' && b[3] == '0' && unhex(b[4])<<4|unhex(b[5]) == int(c):
@@ -27,6 +29,8 @@ func width(b []byte, c byte) int {
 		}
 	case b[0] == '+' && c == ' ':
 		return 1
+	case c == ' ' && len(b) >= 3 && b[0] == '%' && b[1] == '2' && b[2]|0x20 == 'b': // the plus sign, escaped again
+		return 3
 	}
 	if b[0] == c {
 		return 1

@@ -14,8 +14,8 @@ import (
 const MinKnown = 6
 
 // A Known finds secrets whose values are known, however a program or a server may have written them: as they are, escaped for a
-// URL, JSON or HTML, in hexadecimal, and in base64 at any offset of a longer text ("user:password"). It does not find them
-// encrypted, hashed, compressed, escaped twice, in base64 with line breaks, or cut in two. A nil Known knows none. It does not
+// URL, once or twice, for JSON or HTML, in hexadecimal, and in base64 at any offset of a longer text ("user:password"). It does not find them
+// encrypted, hashed, compressed, escaped otherwise more than once, in base64 with line breaks, or cut in two. A nil Known knows none. It does not
 // change and may be used concurrently.
 type Known struct{ secrets []secret }
 
@@ -69,9 +69,11 @@ func newSecret(plain []byte) secret {
 		}
 	}
 	if !s.anchored {
-		text := url.QueryEscape(string(plain))
-		s.add(needle{text: []byte(text)})
-		s.add(needle{text: bytes.ToLower([]byte(text))})
+		once := url.QueryEscape(string(plain))
+		for _, text := range []string{once, url.QueryEscape(once)} {
+			s.add(needle{text: []byte(text)})
+			s.add(needle{text: bytes.ToLower([]byte(text))})
+		}
 	}
 	text := hex.EncodeToString(plain)
 	s.add(needle{text: []byte(text)})

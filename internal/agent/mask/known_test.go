@@ -21,6 +21,7 @@ func spellings(s string) map[string]string {
 	quoted, _ := json.Marshal(s)
 	out := map[string]string{
 		"plain": s, "query": url.QueryEscape(s), "path": url.PathEscape(s), "query lower": lowerEscapes(url.QueryEscape(s)),
+		"query in a query": url.QueryEscape(url.QueryEscape(s)), "query in a query lower": lowerEscapes(url.QueryEscape(url.QueryEscape(s))),
 		"path with slashes": strings.ReplaceAll(url.PathEscape(s), "%2F", "/"), "JSON": string(quoted[1 : len(quoted)-1]), "HTML": html.EscapeString(s),
 		"hex": hex.EncodeToString([]byte(s)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(s)))}
 	for name, e := range map[string]*base64.Encoding{"std": base64.StdEncoding, "url": base64.URLEncoding, "raw": base64.RawStdEncoding, "raw url": base64.RawURLEncoding} {
