@@ -79,6 +79,7 @@ type Answer struct {
 	Note     Note
 
 	method string // of the last hop
+	hops   int    // redirects before it
 	keyed  bool   // it carried an idempotency key
 	large  *hold
 }
@@ -169,7 +170,7 @@ func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *A
 	if err == nil && h.kept != nil {
 		a.Note.Mode, a.Note.FetchedAt = h.kept.Source, h.kept.At.UTC().Format(time.RFC3339Nano)
 	}
-	a.method = h.method
+	a.method, a.hops = h.method, h.hop
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -20,7 +20,8 @@ import (
 // made before it: the n-th of a run that is repeated is the n-th of the run before, and has its answer. So two equal writes that a
 // program makes on purpose are two, and those of a second attempt are none.
 //
-// Of a write whose answer was lost the outcome is unknown. It is not sent again either.
+// Of a write whose answer was lost the outcome is unknown. It is not sent again either, and an equal one that follows in the same run counts as it:
+// programs try again.
 //
 // A ledger belongs to one client's call, whose programs run one after another: it is used by one goroutine at a time.
 type Ledger struct {
@@ -66,7 +67,9 @@ func (l *Ledger) do(q *recurgent.Request, send func(key string) Answer) Answer {
 	digest := digestOf(method, q.URL, q.Body)
 	number := strconv.Itoa(l.made[digest] + 1)
 	if a, known := l.sent[digest+number]; known {
-		l.count(digest)
+		if !a.unknown() {
+			l.count(digest)
+		}
 		a.Note.Mode = ModeRecorded
 		return a
 	}
@@ -95,8 +98,13 @@ func (l *Ledger) keep(digest, number string, a Answer) {
 		}
 	}
 	l.sent[digest+number] = a
-	l.count(digest)
+	if !a.unknown() {
+		l.count(digest)
+	}
 }
+
+// unknown reports whether the host may have carried out the write or not.
+func (a *Answer) unknown() bool { return a.Failure != nil && a.Failure.Type == agent.ErrUnknownOutcome }
 
 func (l *Ledger) count(digest string) {
 	if l.made == nil {

@@ -195,6 +195,41 @@ func TestAWriteWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// A program that tries again in its own loop does not repeat a write whose outcome is unknown either, nor does a later run.
+func TestALoopDoesNotRepeatALostWrite(t *testing.T) {
+	up := newUpstream(t)
+	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"POST"}}, up.host)
+	ledger := &Ledger{Call: "call_1"}
+	for range 2 {
+		for range 3 {
+			if got, _ := send(Caller{Writes: ledger}, recurgent.Request{URL: up.URL + "/hangup", Method: "POST", Body: "7"}); !strings.HasPrefix(got, "unknown_outcome: ") {
+				t.Error(got)
+			}
+		}
+		if got, _ := send(Caller{Writes: ledger}, recurgent.Request{URL: up.URL + "/other", Method: "POST"}); got != "2" {
+			t.Errorf("another write: %s", got)
+		}
+		ledger.Return(nil)
+	}
+	if got := up.requests(); !slices.Equal(got, []string{"POST /hangup 7", "POST /other "}) {
+		t.Errorf("the host got %q", got)
+	}
+}
+
+// A header by which a server takes a GET for a write would go past the grant, and past runs that write nothing.
+func TestNoHeaderMakesAGetAWrite(t *testing.T) {
+	up := newUpstream(t)
+	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"GET"}}, up.host)
+	for _, name := range []string{"X-HTTP-Method-Override", "x-http-method", "X-METHOD-OVERRIDE"} {
+		if got, _ := send(Caller{}, recurgent.Request{URL: up.URL + "/a", Header: map[string]string{name: "DELETE"}}); !strings.HasPrefix(got, "denied: ") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := up.requests(); len(got) > 0 {
+		t.Errorf("the host got %q", got)
+	}
+}
+
 // only permits a host and a method.
 type only struct{ host, method string }
 

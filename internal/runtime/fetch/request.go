@@ -16,7 +16,9 @@ func ownHeader() http.Header {
 }
 
 var errForbiddenHeader = map[string]bool{"Host": true, "Connection": true, "Content-Length": true, "Transfer-Encoding": true, "Te": true, "Trailer": true,
-	"Upgrade": true, "Keep-Alive": true, "Expect": true, "Accept-Encoding": true, "Proxy-Authorization": true, "Proxy-Connection": true}
+	"Upgrade": true, "Keep-Alive": true, "Expect": true, "Accept-Encoding": true, "Proxy-Authorization": true, "Proxy-Connection": true,
+	// Servers take the method from these: a GET that nothing guards would be a write.
+	"X-Http-Method": true, "X-Http-Method-Override": true, "X-Method-Override": true}
 
 // checkRequest bounds what a program may send.
 func checkRequest(q *recurgent.Request) (method string, header http.Header, err error) {

@@ -24,6 +24,9 @@ func (c *Client) retry(a *Answer, who Caller, q recurgent.Request, retries int) 
 	if a.Response == nil || retries >= min(q.Retry, maxRetries) || !repeatable(a.method, a.keyed, a.Response.Status) {
 		return 0, false
 	}
+	if Writes(q.Method) && a.hops > 0 {
+		return 0, false // the host did the write, and led to the answer by a redirect: sending it again would be another one
+	}
 	wait, named := retryAfter(a.Response.Header["Retry-After"], c.now())
 	if !named {
 		wait = firstBackoff << min(retries, maxRetries)

@@ -119,6 +119,33 @@ func TestRetryOfKeyedWritesAndEndedCalls(t *testing.T) {
 	}
 }
 
+// A write that the host answered with a redirect is done: where what the redirect leads to asks for patience, the write is not sent again.
+func TestRetryDoesNotRepeatAWriteBehindARedirect(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{429, 503} {
+		var posts, gets atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				posts.Add(1)
+				http.Redirect(w, r, "/status", http.StatusSeeOther)
+				return
+			}
+			gets.Add(1)
+			w.WriteHeader(status)
+		}))
+		t.Cleanup(server.Close)
+		host := strings.TrimPrefix(server.URL, "http://")
+		o := DefaultOptions()
+		o.Connector = &fakeConnection{host: host, methods: []string{"GET", "POST"}}
+		client := clientWith(t, o, host)
+		clocked(client)
+		a := client.Do(t.Context(), Caller{Writes: &Ledger{}}, recurgent.Request{URL: server.URL, Method: "POST", Retry: 3})
+		if a.Failure != nil || a.Response.Status != status || posts.Load() != 1 || gets.Load() != 1 {
+			t.Errorf("%d: %+v %+v after %d POST and %d GET", status, a.Failure, a.Response, posts.Load(), gets.Load())
+		}
+	}
+}
+
 func FuzzRetryAfter(f *testing.F) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for _, s := range []string{"1", "Sun, 22 Nov 2026 12:00:07 GMT", "Sunday, 22-Nov-26 12:00:07 GMT", "-1", "1e9", "٣"} {
