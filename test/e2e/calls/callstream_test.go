@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
@@ -30,21 +31,25 @@ func stages(stderr string) string {
 // exit codes are those of a call without it.
 func TestCallStream(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes}, "calculator.fail": {rig.ProgFails}})
+	// A call whose model answers at once may have ended before it can be followed: each answer waits for its stage to show.
+	add, forge, repair, fail := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	once := func(gate chan struct{}, code string) any { return openaitest.Reply{Wait: gate, Code: code} }
+	m := rig.NewModel(t, rig.Script{"calculator.add": {once(add, rig.ProgAdd)}, "r.m": {once(forge, rig.ProgMayPanic), once(repair, rig.ProgFixes)}, "calculator.fail": {once(fail, rig.ProgFails)}})
 	d := rig.Start(t, m)
 	for _, c := range []struct {
 		args   []string
+		gate   chan struct{} // nil: the call needs no model
 		out    string
 		code   int
 		stages string
 	}{
-		{[]string{"calculator", "add", "2", "-3"}, "-1\n", 0, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
-		{[]string{"calculator", "add", "2", "3"}, "5\n", 0, ""}, // a warm call may have ended before it can be followed
-		{[]string{"r", "m", "1"}, "1\n", 0, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
-		{[]string{"r", "m", "bad"}, "\"fixed\"\n", 0, "started as CALL; failed in execution: execution: "},
-		{[]string{"calculator", "fail"}, "", 1, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
+		{[]string{"calculator", "add", "2", "-3"}, add, "-1\n", 0, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
+		{[]string{"calculator", "add", "2", "3"}, nil, "5\n", 0, ""},
+		{[]string{"r", "m", "1"}, forge, "1\n", 0, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
+		{[]string{"r", "m", "bad"}, repair, "\"fixed\"\n", 0, "started as CALL; failed in execution: execution: "},
+		{[]string{"calculator", "fail"}, fail, "", 1, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
 	} {
-		out, errs, code := d.Client(append([]string{"call", "--stream"}, c.args...)...)
+		out, errs, code := followed(t, d, c.gate, c.args)
 		if got := stages(errs); out != c.out || code != c.code || !strings.HasPrefix(got, c.stages) {
 			t.Errorf("%q: %q, %d, stages %q, want %q, %d, %q\n%s", c.args, out, code, got, c.out, c.code, c.stages, errs)
 		}
@@ -67,6 +72,24 @@ func TestCallStream(t *testing.T) {
 	if n := len(d.List("/v1/calls")); n != before {
 		t.Errorf("%d calls more than were made", n-before)
 	}
+}
+
+// followed runs call --stream to its end; once it shows that the model was asked, the gate opens.
+func followed(t *testing.T, d *rig.Daemon, gate chan struct{}, args []string) (stdout, stderr string, code int) {
+	t.Helper()
+	c := exec.Command(os.Args[0], append([]string{"call", "--stream"}, args...)...)
+	out, errs := &rig.Buffer{}, &rig.Buffer{}
+	c.Env, c.Stdout, c.Stderr = append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), out, errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	if gate != nil {
+		rig.Until(t, "a question to the model", func() bool { return regexp.MustCompile(`: (forging|repairing)`).MatchString(errs.String()) })
+		close(gate)
+	}
+	_ = c.Wait() // the exit code says it
+	return out.String(), errs.String(), c.ProcessState.ExitCode()
 }
 
 // Calls of a session wait for each other, and say so. An interrupt cancels the call.
