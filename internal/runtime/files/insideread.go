@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -18,7 +19,7 @@ func (n *insideNamespace) Call(ctx context.Context, callID string) (store.Call, 
 		return c, err
 	}
 	r := reader{n.Namespace, ctx, callID}
-	c.Log.Args = append([]json.RawMessage(nil), c.Log.Args...)
+	c.Log.Args = slices.Clone(c.Log.Args) // of no arguments stays none, not gone
 	for i, v := range c.Log.Args {
 		if c.Log.Args[i], err = r.expand(v); err != nil {
 			return c, err
