@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch/httpcache"
@@ -96,7 +97,7 @@ func (a *Answer) Release() {
 func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer {
 	var a Answer
 	if Writes(q.Method) {
-		a = who.Writes.do(&q, func(key string) Answer { return c.do(ctx, who, q, key) })
+		a = who.Writes.do(&q, c.through(who, &q), func(key string) Answer { return c.do(ctx, who, q, key) })
 	} else {
 		a = c.do(ctx, who, q, "")
 	}
@@ -104,6 +105,18 @@ func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer
 		c.opts.OnResult(cmp.Or(a.Note.ErrorKind, a.Note.Mode))
 	}
 	return a
+}
+
+// through names the connection that the request begins with, "" for none.
+func (c *Client) through(who Caller, q *recurgent.Request) string {
+	at, err := url.Parse(q.URL)
+	if err != nil || c.opts.Connector == nil {
+		return ""
+	}
+	if found := c.opts.Connector.Connect(who, strings.ToUpper(q.Method), at); found != nil {
+		return found.Name()
+	}
+	return ""
 }
 
 // do performs the request until it need not be sent again. A write has the idempotency key.

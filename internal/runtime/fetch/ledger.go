@@ -16,7 +16,7 @@ import (
 )
 
 // A Ledger sends each writing request of a client's call at most once, whatever programs are repaired, replaced and run again for
-// the call and for the nested calls below it. A write is known by its method, address and body, and by how many equal ones the run
+// the call and for the nested calls below it. A write is known by its method, address, body and connection, and by how many equal ones the run
 // made before it: the n-th of a run that is repeated is the n-th of the run before, and has its answer. So two equal writes that a
 // program makes on purpose are two, and those of a second attempt are none.
 //
@@ -56,15 +56,16 @@ func Writes(method string) bool {
 	return true
 }
 
-// do sends the write, with the idempotency key that is its own in every run of the call, unless it was sent before.
-func (l *Ledger) do(q *recurgent.Request, send func(key string) Answer) Answer {
+// do sends the write, with the idempotency key that is its own in every run of the call, unless it was sent before through the same connection: an
+// answer that was got with a credential is not for roles which are not granted it.
+func (l *Ledger) do(q *recurgent.Request, connection string, send func(key string) Answer) Answer {
 	method := strings.ToUpper(q.Method)
 	if l == nil {
 		a := Answer{Note: Denied(*q), Failure: &recurgent.Failure{Type: agent.ErrDenied, Message: "fetch: " + method + " is denied here: proof, try and replay send no writing request"}}
 		a.Note.Write = true
 		return a
 	}
-	digest := digestOf(method, q.URL, q.Body)
+	digest := digestOf(method, q.URL, q.Body, connection)
 	number := strconv.Itoa(l.made[digest] + 1)
 	if a, known := l.sent[digest+number]; known {
 		if !a.unknown() {

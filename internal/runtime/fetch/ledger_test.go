@@ -220,12 +220,40 @@ func TestALoopDoesNotRepeatALostWrite(t *testing.T) {
 func TestNoHeaderMakesAGetAWrite(t *testing.T) {
 	up := newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"GET"}}, up.host)
-	for _, name := range []string{"X-HTTP-Method-Override", "x-http-method", "X-METHOD-OVERRIDE"} {
+	for _, name := range []string{"X-HTTP-Method-Override", "x-http-method", "X-METHOD-OVERRIDE", "x_http_method_override"} {
 		if got, _ := send(Caller{}, recurgent.Request{URL: up.URL + "/a", Header: map[string]string{name: "DELETE"}}); !strings.HasPrefix(got, "denied: ") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
 	if got := up.requests(); len(got) > 0 {
+		t.Errorf("the host got %q", got)
+	}
+}
+
+// byRole has a connection for each role that it names.
+type byRole map[string]Connection
+
+func (b byRole) Connect(who Caller, _ string, _ *url.URL) Connection { return b[who.Role] }
+
+// named is a connection of another name.
+type named struct{ *grants }
+
+func (named) Name() string { return "named" }
+
+// The answer that a failed nested call got through its connection is not for a role that has none, or another one.
+func TestALostAnswerStaysWithItsConnection(t *testing.T) {
+	up := newUpstream(t)
+	g := &grants{methods: []string{"POST"}}
+	send := writer(t, byRole{"bank": g, "till": g, "shop": named{g}}, up.host)
+	ledger := &Ledger{Call: "call_1"}
+	for _, c := range []struct{ role, want string }{{"bank", "1"}, {"thief", "denied: "}, {"till", "1"}, {"shop", "2"}, {"bank", "1"}} {
+		got, _ := send(Caller{Role: c.role, Writes: ledger}, recurgent.Request{URL: up.URL + "/tokens", Method: "post", Body: "{}"})
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s got %s, want %s", c.role, got, c.want)
+		}
+		ledger.Return(nil) // as after a nested call that failed
+	}
+	if got := up.requests(); len(got) != 2 {
 		t.Errorf("the host got %q", got)
 	}
 }
@@ -286,7 +314,7 @@ func TestNoHistoryOfRunsWritesTwice(t *testing.T) {
 			for i, body := range program[:stop] {
 				number[body]++
 				w := fmt.Sprintf("%s%d", body, number[body])
-				a := l.do(&recurgent.Request{Method: "POST", URL: "https://x/", Body: body}, func(string) Answer {
+				a := l.do(&recurgent.Request{Method: "POST", URL: "https://x/", Body: body}, "", func(string) Answer {
 					sent[w]++
 					if random.IntN(4) == 0 {
 						return Answer{Note: Note{Sent: true, ErrorKind: KindTimeout}, Failure: &recurgent.Failure{Type: "fetch_failed", Message: "no answer in time"}}

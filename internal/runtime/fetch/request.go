@@ -36,7 +36,7 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 	header = ownHeader()
 	sum := 0
 	for name, value := range q.Header {
-		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		canonical := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-")) // many servers do not distinguish the two
 		sum += len(name) + len(value)
 		switch {
 		case errForbiddenHeader[canonical] || strings.HasPrefix(canonical, "Proxy-"):
