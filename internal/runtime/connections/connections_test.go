@@ -371,6 +371,8 @@ func TestChoice(t *testing.T) {
 		{"r", "GET", "https://api.eu.example.org:8443/", "port"}, {"r", "HEAD", "https://api.eu.example.org/", "a-exact"}, {"r", "POST", "https://api.eu.example.org/", "posts"},
 		{"r", "PUT", "https://api.eu.example.org/", ""}, {"r", "GET", "https://example.org/", ""}, {"r", "GET", "https://private.example.org/", "wide"},
 		{"boss", "GET", "https://private.example.org/", "private"}, {"r", "GET", "https://evil-example.org/", ""}, {"r", "GET", "https://example.org.evil.net/", ""},
+		{"r", "GET", "https://api.eu.example.org:443/", "a-exact"}, {"r", "GET", "https://api.eu.example.org:9443/", ""}, {"r", "GET", "http://api.eu.example.org:8080/", ""},
+		{"r", "GET", "http://api.eu.example.org/", "a-exact"}, {"r", "GET", "https://x.example.org:9443/", ""},
 	} {
 		u, err := url.Parse(tt.url)
 		b.must(err)

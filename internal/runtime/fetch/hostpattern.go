@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A HostPattern names hosts: host, host:port or *.domain, which is all hosts below the domain.
+// A HostPattern names hosts that a credential is for: host, host:port or *.domain, which is all hosts below the domain. Without a port it is the one of
+// the scheme alone: behind another one may be a server of somebody else.
 type HostPattern struct{ rule hostRule }
 
 // ParseHost reads a pattern.
@@ -18,7 +19,7 @@ func ParseHost(s string) (HostPattern, error) {
 // Matches reports whether the pattern names the host of the address. The port of an address without one is its scheme's.
 func (p HostPattern) Matches(u *url.URL) bool {
 	host, port := hostAndPort(u)
-	return p.rule.matches(host, port)
+	return (p.rule.port != "" || port == schemePorts[u.Scheme]) && p.rule.matches(host, port)
 }
 
 // Domain returns the domain of a *.domain pattern, "" of any other.

@@ -53,12 +53,14 @@ func isASCII(s string) bool {
 	return true
 }
 
+var schemePorts = map[string]string{"http": "80", "https": "443"}
+
 // hostAndPort returns the host in the form that rules use, and the port, the scheme's own when none is given.
 func hostAndPort(u *url.URL) (host, port string) {
 	host = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	port = u.Port()
 	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		port = schemePorts[u.Scheme]
 	}
 	return host, port
 }
