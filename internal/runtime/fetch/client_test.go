@@ -110,6 +110,23 @@ func clientWith(t *testing.T, o Options, allow ...string) *Client {
 	return c
 }
 
+// A host with an asterisk, which a name server may answer, would stand for others where hosts are recorded.
+func TestNoHostStandsForOthers(t *testing.T) {
+	transport, err := NewTransport(TransportOptions{Allow: []string{"*.example.org", Public}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, ok := range map[string]bool{"https://a.example.org/": true, "https://*.example.org/": false, "https://*.example.com/": false, "https://%2A.example.org/": false} {
+		at, err := url.Parse(address)
+		if err == nil {
+			err = transport.Permit(at)
+		}
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 // TestFetchPolicy: by default any public https address, no other; the address counts, not the name that leads there.
 func TestFetchPolicy(t *testing.T) {
 	s, host := site(t)

@@ -117,6 +117,36 @@ func TestRedirectsAreNotSigned(t *testing.T) {
 	}
 }
 
+// everywhere has one connection for all hosts.
+type everywhere struct{ Connection }
+
+func (e everywhere) Connect(Caller, string, *url.URL) Connection { return e.Connection }
+
+// A credential that was sent over https is not sent in clear because the host says so, even where the connection and the policy allow plain http.
+func TestNoDowngradeIsSigned(t *testing.T) {
+	t.Parallel()
+	var last atomic.Value // the credential that the last server got
+	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { last.Store(r.Header.Get("Authorization")) }))
+	t.Cleanup(plain.Close)
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			t.Error("the first request was not signed")
+		}
+		http.Redirect(w, r, plain.URL, http.StatusFound)
+	}))
+	t.Cleanup(secure.Close)
+	o := DefaultOptions()
+	o.Connector = everywhere{&fakeConnection{methods: []string{"GET"}}}
+	c := clientWith(t, o, "127.0.0.1")
+	c.transport.base.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	if _, _, failure := do(t.Context(), c, recurgent.Request{URL: secure.URL}); failure != nil || last.Load() != "" {
+		t.Errorf("got %+v; sent in clear: %v", failure, last.Load())
+	}
+	if _, _, failure := do(t.Context(), c, recurgent.Request{URL: plain.URL}); failure != nil || last.Load() == "" {
+		t.Errorf("got %+v; a plain address that the program names is signed, got %v", failure, last.Load())
+	}
+}
+
 // An expired credential is renewed once, whatever the host answers then; what Sign refuses is what the program gets.
 func TestConnectionRenewsOnce(t *testing.T) {
 	t.Parallel()

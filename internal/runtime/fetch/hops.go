@@ -89,6 +89,7 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 
 // own returns the hop's connection as long as the request is the program's own: on the host that the program named, or where the same connection names both
 // hosts. After a redirect to any other host nothing is signed, there or later: that host could have the daemon send signed requests to addresses that it chooses.
+// Nor is after one from https to http: what the program asked to be sent in secret is not sent in clear.
 func (h *hops) own(c Connection) Connection {
 	name := ""
 	if c != nil {
@@ -98,7 +99,8 @@ func (h *hops) own(c Connection) Connection {
 		h.home, h.asked = h.at, name
 	}
 	same := h.at.Scheme == h.home.Scheme && h.at.Host == h.home.Host
-	if h.strayed = h.strayed || !same && (c == nil || name != h.asked); h.strayed {
+	bared := h.home.Scheme == "https" && h.at.Scheme == "http"
+	if h.strayed = h.strayed || bared || !same && (c == nil || name != h.asked); h.strayed {
 		return nil
 	}
 	return c

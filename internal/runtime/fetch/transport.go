@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -99,6 +100,8 @@ func (t *Transport) permit(u *url.URL) (named bool, err error) {
 		return false, Deny("an address must not hold a user or a password: set a header")
 	case !isASCII(host):
 		return false, Deny("write the host in ASCII (punycode)")
+	case strings.Contains(host, "*"): // in an effects manifest it would stand for all hosts of the domain
+		return false, Deny("the address has an asterisk in its host")
 	}
 	for _, r := range t.rules {
 		if r.matches(host, port) {
