@@ -94,10 +94,8 @@ func (x *outside) Renew(context.Context) bool                { return false }
 func (x *outside) Mask(text []byte) []byte                   { return text }
 func (x *outside) IdempotencyHeader() string                 { return "" }
 
-// A step of a scripted program: "GET http://host/path", "POST http://host/path body", "call role.method", "panic" or "panic once".
-type steps []string
-
-// program makes a program of steps. It ends in the first failure of a step, as its own error, else in the JSON value "done".
+// program makes a program of steps: "GET http://host/path", "POST http://host/path body", "call role.method", "panic" or "panic once".
+// It ends in the first failure of a step, as its own error, else in the JSON value "done".
 func (x *outside) program(all ...string) runtimetest.Run {
 	return func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
 		var res sandbox.Result

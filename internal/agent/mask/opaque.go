@@ -6,29 +6,35 @@ func opaque(b []byte) bool {
 	if len(b) < shortestShape || len(b) > 4096 {
 		return false
 	}
-	digits, hex, switches, humps := 0, 0, 0, 0
+	digits, hex, changes := 0, 0, 0
 	for i, c := range b {
-		switch {
-		case c <= ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '{':
+		if c <= ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '{' {
 			return false
-		case hexDigit(c):
+		}
+		if hexDigit(c) {
 			hex++
 		}
-		digit := '0' <= c && c <= '9'
-		if digit {
+		if digit(c) {
 			digits++
 		}
-		if i == 0 || !alphanumeric(c) || !alphanumeric(b[i-1]) {
-			continue
-		}
-		before := b[i-1]
-		if was := '0' <= before && before <= '9'; was != digit {
-			switches++
-		}
-		if 'A' <= c && c <= 'Z' && 'a' <= before && before <= 'z' || 'a' <= c && c <= 'z' && 'A' <= before && before <= 'Z' && i > 1 && upperDigit(b[i-2]) {
-			humps++
+		if changesAt(b, i) {
+			changes++
 		}
 	}
-	random := hex == len(b) && len(b) >= 20 || switches+humps >= 5
+	random := hex == len(b) && len(b) >= 20 || changes >= 5
 	return digits > 0 && digits < len(b) && random
 }
+
+// changesAt reports whether letters and digits, or small and capital letters, meet before b[i]. One capital at the beginning of a
+// word is no change.
+func changesAt(b []byte, i int) bool {
+	if i == 0 || !alphanumeric(b[i]) || !alphanumeric(b[i-1]) {
+		return false
+	}
+	c, before := b[i], b[i-1]
+	return digit(c) != digit(before) || capital(c) && small(before) || small(c) && capital(before) && i > 1 && upperDigit(b[i-2])
+}
+
+func digit(c byte) bool   { return '0' <= c && c <= '9' }
+func small(c byte) bool   { return 'a' <= c && c <= 'z' }
+func capital(c byte) bool { return 'A' <= c && c <= 'Z' }

@@ -27,7 +27,7 @@ func (p *pass) url(i int) int {
 		if user := rest[:n]; !alreadyMasked(user) && (bytes.IndexByte(user, ':') >= 0 || !bytes.HasSuffix(scheme, []byte("ssh"))) {
 			p.all = append(p.all, span{at, at + n, inURL})
 		}
-		at, rest, host = at+n+1, rest[n+1:], host-n-1
+		at, rest = at+n+1, rest[n+1:]
 	}
 	path := len(rest)
 	if n := bytes.IndexAny(rest, "?#"); n >= 0 {

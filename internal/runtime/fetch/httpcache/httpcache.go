@@ -164,7 +164,7 @@ func keyOf(r *http.Request, p Partition) (k key) {
 	h := sha256.New()
 	write := func(parts ...string) {
 		for _, s := range parts {
-			io.WriteString(h, strconv.Itoa(len(s))+":"+s) // lengths keep the parts apart
+			_, _ = io.WriteString(h, strconv.Itoa(len(s))+":"+s) // lengths keep the parts apart
 		}
 	}
 	write(p.Name, strconv.FormatBool(p.Private), address(r), r.URL.RawQuery, r.Host)

@@ -91,5 +91,5 @@ func landlockLayer(_ *wire.Confinement, _ bool) string {
 	if err != unix.EACCES {
 		return "off (" + err.Error() + ")"
 	}
-	return landlockOn(abi)
+	return fmt.Sprintf("on (abi %d)", abi)
 }

@@ -1,10 +1,5 @@
 package worker
 
-import (
-	"fmt"
-	"strings"
-)
-
-func landlockOn(abi int) string { return fmt.Sprintf("on (abi %d)", abi) }
+import "strings"
 
 func isOn(state string) bool { return strings.HasPrefix(state, "on") }
