@@ -143,12 +143,19 @@ func buildNative(dir string) (string, error) {
 		"go.mod":       "module recurgent\n\ngo " + strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go") + "\n",
 		"main/main.go": nativeText, "main/serve.go": serveText,
 	}
-	for _, name := range []string{"recurgent.go", "host.go"} {
-		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "internal/runtime/recurgent", name))
+	sources, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "internal/runtime/recurgent", "*.go"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range sources {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
 		if err != nil {
 			return "", err
 		}
-		files[name] = string(text)
+		files[filepath.Base(path)] = string(text)
 	}
 	var imports, table strings.Builder
 	for _, k := range kernels {
