@@ -8,7 +8,7 @@
 // <name>.corrupt-<time>, and counted, and the store opens. One process locks the directory.
 //
 // Costs do not grow with what is stored: sessions, histories and artifacts are read on demand and kept
-// in bounded caches. Only the registry, what is known of each file, and a few figures of each artifact are held in memory in full.
+// in bounded caches. A start opens no file of a session that the journal only creates: who first needs it does, or the flusher before it writes. Only the registry, what is known of each file, and a few figures of each artifact are held in memory in full.
 //
 // With Options.Interval calls are acknowledged before their entries are synced. A power cut then takes at most the newest calls of an interval.
 // Each entry says from where on the entries before it were not known to be on disk, so that the replay can distinguish a missing tail, which

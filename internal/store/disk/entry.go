@@ -84,7 +84,6 @@ type planned struct {
 	restored  []archived
 	away      []archived
 	skipLog   bool // on recovery: the session is deleted further on
-	stored    bool // on recovery: the session that it creates has its document
 }
 
 // recordMeta is the part of a record that queries look at.

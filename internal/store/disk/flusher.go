@@ -123,6 +123,11 @@ func (f *flusher) create(n *namespace) error {
 // flush writes what changed in all namespaces. The caller holds mu. After an error all that was not written stays to be
 // written.
 func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
+	for _, n := range f.namespaces() {
+		if err := n.sessions.lookUpAll(); err != nil {
+			return 0, nil, err
+		}
+	}
 	lsn, list = f.gather(full)
 	if err = f.health.doubt(); err == nil { // it is set before the lock that gather waits for is released
 		err = f.sequencer.settle() // the files are never ahead of the journal

@@ -62,7 +62,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	if name != agent.DefaultNamespace {
 		n.files = newFiles(s.shared, namespaceDir(name))
 	}
-	n.sessions = &sessions{n: n, changed: map[string]*session{}, gone: map[string]time.Time{}}
+	n.sessions = &sessions{n: n, changed: map[string]*session{}, unread: map[string]unread{}, gone: map[string]time.Time{}}
 	n.calls = newCalls(n)
 	n.artifacts = &artifacts{n: n, changed: map[artifactKey]*artifact{}, programs: map[string]string{}, leases: map[string]time.Time{}}
 	n.catalog = newCatalog(n)

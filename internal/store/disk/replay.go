@@ -8,7 +8,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
-	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
@@ -127,7 +126,7 @@ func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 		r.entries++
 		return r.entry(e)
 	}
-	ahead := decoder{r: r, apply: apply}
+	ahead := decoder{apply: apply}
 	next, gaps, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
 		if lsn <= r.checkpoint.LSN {
 			return nil
@@ -214,7 +213,8 @@ func (r *replay) entry(e *entry) error {
 // session prepares what an entry does to a session and to the call log.
 func (r *replay) session(e *entry) error {
 	if e.Create != nil {
-		return r.create(e)
+		r.create(e)
+		return nil
 	}
 	if e.call != nil {
 		r.call(e)
@@ -246,30 +246,17 @@ func (r *replay) session(e *entry) error {
 	return err
 }
 
-// create leaves the creation of a session out of the entry, if its file is there.
-func (r *replay) create(e *entry) error {
+// create leaves the creation of a session out of the entry if its files may have it.
+func (r *replay) create(e *entry) {
 	p := e.namespace.sessions
 	if p.isErased(e.Session) {
-		return nil // the file, if there is one, is of the earlier session of that id
+		return // the file, if there is one, is of the earlier session of that id
 	}
-	if e.stored { // its history is looked at when somebody asks for it
-		e.Create = nil
-		p.count++
-		return nil
-	}
-	if _, err := e.namespace.files.Stat(sessionFile(e.Session)); vfs.NotExist(err) {
-		return nil // whatever else its directory has, also a history, comes again
-	}
-	_, err := p.get(e.Session)
-	if err == nil {
-		e.Create = nil
-		p.count++
-		return nil
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	p.unread[e.Session] = unread{e.Create, e.lsn}
+	p.count++
+	e.Create = nil
 }
 
 // call completes the log entry of a call, and leaves out what was erased or is in the log.

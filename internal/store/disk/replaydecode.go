@@ -1,13 +1,13 @@
 package disk
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
 // A decoder decodes entries, many at once, and has them applied in their order.
 type decoder struct {
-	r     *replay
 	apply func(*encoded) error
 	chunk []encoded
 }
@@ -20,10 +20,7 @@ type encoded struct {
 	err   error // of decoding
 }
 
-const (
-	decodeChunk   = 2048 // entries
-	decodeWorkers = 8    // they wait for the disk, too
-)
+const decodeChunk = 2048 // entries
 
 // add decodes the entry and applies it, now or with a later one. The text stays unchanged until then.
 func (d *decoder) add(lsn uint64, text []byte) error {
@@ -38,10 +35,10 @@ func (d *decoder) add(lsn uint64, text []byte) error {
 func (d *decoder) flush() error {
 	var work sync.WaitGroup
 	var taken atomic.Int64
-	for range min(decodeWorkers, len(d.chunk)) {
+	for range min(runtime.GOMAXPROCS(0), len(d.chunk)) {
 		work.Go(func() {
 			for i := taken.Add(1); i <= int64(len(d.chunk)); i = taken.Add(1) {
-				d.decode(&d.chunk[i-1])
+				d.chunk[i-1].decode()
 			}
 		})
 	}
@@ -57,16 +54,9 @@ func (d *decoder) flush() error {
 	return nil
 }
 
-// decode decodes one entry, and looks for the document of a session that it creates. Nothing is applied meanwhile.
-func (d *decoder) decode(c *encoded) {
-	if c.entry, c.err = decodeEntry(c.text); c.err != nil {
-		return
+// decode decodes one entry. Nothing is applied meanwhile.
+func (c *encoded) decode() {
+	if c.entry, c.err = decodeEntry(c.text); c.err == nil {
+		c.entry.lsn = c.lsn
 	}
-	c.entry.lsn = c.lsn
-	n := d.r.s.namespaces[c.entry.name()]
-	if c.entry.Create == nil || n == nil {
-		return
-	}
-	data, err := n.files.ReadFile(sessionFile(c.entry.Session))
-	c.entry.stored = err == nil && holdsSession(data, c.entry.Session)
 }

@@ -12,7 +12,7 @@ func TestDecoderAppliesInOrder(t *testing.T) {
 	for _, failing := range []uint64{0, 1, decodeChunk + 7, entries} {
 		stop := errors.New("stop")
 		applied := uint64(0)
-		d := decoder{r: &replay{s: &Store{}}, apply: func(c *encoded) error {
+		d := decoder{apply: func(c *encoded) error {
 			if bad := c.lsn%1000 == 0; bad != (c.err != nil) || !bad && c.entry.At != int64(c.lsn) || !bad && c.entry.lsn != c.lsn {
 				t.Fatalf("entry %d: got %+v, %v", c.lsn, c.entry, c.err)
 			}

@@ -37,13 +37,16 @@ func (p *sessions) loadIDs() error {
 	if p.ids != nil {
 		return nil
 	}
-	ids := make([]string, 0, len(names)+len(p.changed))
+	ids := make([]string, 0, len(names)+len(p.changed)+len(p.unread))
 	for _, name := range names {
 		if _, gone := p.gone[name]; validID(name) && !gone {
 			ids = append(ids, name)
 		}
 	}
 	for id := range p.changed {
+		ids = append(ids, id)
+	}
+	for id := range p.unread {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)

@@ -19,6 +19,7 @@ type sessions struct {
 	n *namespace
 
 	changed map[string]*session  // since the last checkpoint; guarded by shared.mu, as all below
+	unread  map[string]unread    // of the replayed journal
 	gone    map[string]time.Time // deleted, with files that are not removed yet; when they were created, or zero
 	ids     []string             // of all sessions, sorted; nil until somebody lists them
 	count   int64                // of all sessions; -1 while it is not known
@@ -43,6 +44,9 @@ func (p *sessions) get(id string) (*session, error) {
 	lock := p.n.stripe("session", string(p.n.name), id)
 	lock.Lock()
 	defer lock.Unlock()
+	if err := p.lookUp(id); err != nil {
+		return nil, err
+	}
 	if x := p.cached(id); x != nil {
 		return x, nil
 	}
@@ -80,15 +84,20 @@ func (p *sessions) cached(id string) *session {
 
 // applyCreate, applyChange and applyDelete apply an entry. The caller holds sequencer.mu and shared.mu.
 func (p *sessions) applyCreate(e *entry) {
-	x := newSession(p.n.shared, e.Create.Session, e.Create.Context)
-	x.lsn, x.behind = e.lsn, true
-	p.changed[x.id] = x
+	p.addNew(e.Create, e.lsn)
 	p.count++
 	if p.ids != nil {
-		if i, found := slices.BinarySearch(p.ids, x.id); !found {
-			p.ids = slices.Insert(p.ids, i, x.id)
+		if i, found := slices.BinarySearch(p.ids, e.Session); !found {
+			p.ids = slices.Insert(p.ids, i, e.Session)
 		}
 	}
+}
+
+// addNew adds a session that has no files. The caller holds shared.mu.
+func (p *sessions) addNew(c *created, lsn uint64) {
+	x := newSession(p.n.shared, c.Session, c.Context)
+	x.lsn, x.behind = lsn, true
+	p.changed[x.id] = x
 }
 
 func (p *sessions) applyChange(e *entry) {
@@ -121,6 +130,10 @@ func (p *sessions) applyDelete(id string) {
 		x, _ = p.n.sessionCache.GetIfPresent(p.key(id))
 	}
 	created := time.Time{}
+	if u, waits := p.unread[id]; waits {
+		created = u.Session.CreatedAt
+		delete(p.unread, id)
+	}
 	if x != nil {
 		x.mu.Lock()
 		x.gone, x.pending = true, nil
