@@ -34,13 +34,14 @@ var allowed = map[string][]string{
 	"internal/runtime/prompt":           {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/provider":         {"internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/recurgent":        {}, // programs import it
+	"internal/runtime/plain":            {}, // native executables consist of it too
 	"internal/runtime/gate":             {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/gate/report":      {}, // the daemon reads it
-	"internal/runtime/gate/rt":          {}, // native executables consist of it too
+	"internal/runtime/gate/report":      {},                         // the daemon reads it
+	"internal/runtime/gate/rt":          {"internal/runtime/plain"}, // native executables consist of it too
 	"internal/runtime/fetch":            {"internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/agent"},
 	"internal/runtime/connections":      {"internal/runtime/fetch", "internal/agent"},
 	"internal/runtime/sandbox":          {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/agent"},
-	"internal/runtime/sandbox/serve":    {"internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
+	"internal/runtime/sandbox/serve":    {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/sandbox/landlock": {},
 	"internal/runtime/sandbox/policy":   {"internal/runtime/sandbox/landlock", "internal/runtime/sandbox/wire"},
 	"internal/runtime/sandbox/probe":    {},

@@ -11,6 +11,7 @@ import (
 var runnerParts = []string{
 	module + "cmd/recurgent-runner",
 	module + "internal/runtime/gate",
+	module + "internal/runtime/plain",
 	module + "internal/runtime/recurgent",
 	module + "internal/runtime/sandbox/landlock",
 	module + "internal/runtime/sandbox/probe",

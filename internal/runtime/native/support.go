@@ -40,7 +40,7 @@ func (b *Builder) supportVersion() (string, error) {
 }
 
 // sourceDirs are our packages in an executable, below internal/runtime. They use the standard library alone.
-var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
+var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "plain", "recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
 	"recurgent/html/internal/html/atom", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
 
 // eachSource visits our packages' files in a fixed order, tests left out.

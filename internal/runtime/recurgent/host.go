@@ -44,6 +44,8 @@ type Input struct {
 	Kwargs       map[string]json.RawMessage
 	Context      map[string]any
 	InputHistory json.RawMessage // {"messages": [...]} or nothing
+
+	Decode func([]byte) (any, error) // decodes an argument as json.Unmarshal does, which nil stands for
 }
 
 // New makes the Call that a program's Run receives. It fails when an argument is not JSON.
@@ -53,17 +55,23 @@ func New(in Input, h Host) (*Call, error) {
 		Args: make([]any, len(in.Args)), Kwargs: make(map[string]any, len(in.Kwargs)), Context: in.Context,
 		host: h, rawArgs: in.Args, rawKwargs: in.Kwargs, inputHistory: in.InputHistory,
 	}
+	decode := in.Decode
+	if decode == nil {
+		decode = func(raw []byte) (v any, err error) {
+			err = json.Unmarshal(raw, &v)
+			return v, err
+		}
+	}
+	var err error
 	for i, raw := range in.Args {
-		if err := json.Unmarshal(raw, &c.Args[i]); err != nil {
+		if c.Args[i], err = decode(raw); err != nil {
 			return nil, err
 		}
 	}
 	for k, raw := range in.Kwargs {
-		var v any
-		if err := json.Unmarshal(raw, &v); err != nil {
+		if c.Kwargs[k], err = decode(raw); err != nil {
 			return nil, err
 		}
-		c.Kwargs[k] = v
 	}
 	if c.Context == nil {
 		c.Context = map[string]any{}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/plain"
 )
 
 // A Panic is a run that ended in a panic.
@@ -84,6 +86,9 @@ func Encode(v any) (out json.RawMessage, err error) {
 			out, err = nil, fmt.Errorf("the value's own JSON method panicked: %v", r)
 		}
 	}()
+	if out, ok := plain.Encode(v); ok {
+		return out, nil
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
+	"github.com/recurgentd/recurgentd/internal/runtime/plain"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -52,15 +53,15 @@ type input struct {
 func decode(run *wire.Run) (*input, error) {
 	o := &input{context: run.Context, now: run.Now, seed: run.Seed}
 	o.in = recurgent.Input{Depth: run.Depth, Role: run.Role, Method: run.Method, CallID: run.CallID, TraceID: run.TraceID, Args: run.Args,
-		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory}
+		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory, Decode: plain.Decode}
 	if len(run.Kwargs) > len("{}") {
 		if err := json.Unmarshal(run.Kwargs, &o.in.Kwargs); err != nil {
 			return nil, fmt.Errorf("kwargs: %w", err)
 		}
 	}
 	for k, raw := range run.Context {
-		var v any
-		if err := json.Unmarshal(raw, &v); err != nil {
+		v, err := plain.Decode(raw)
+		if err != nil {
 			return nil, fmt.Errorf("context %q: %w", k, err)
 		}
 		o.in.Context[k] = v
@@ -188,8 +189,8 @@ func (s *server) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answ
 // same reports whether the stored text, which may be written in another way, decodes to what raw encodes: a number
 // beyond float64's precision that a program has not touched must not be rewritten.
 func (s *server) same(before, raw json.RawMessage) bool {
-	var v any
-	if json.Unmarshal(before, &v) != nil {
+	v, err := plain.Decode(before)
+	if err != nil {
 		return false
 	}
 	again, err := s.engine.Encode(v)

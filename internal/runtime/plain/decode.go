@@ -1,0 +1,193 @@
+package plain
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Decode returns what json.Unmarshal stores in an empty interface, and its error. Strings share one copy of the text, so that each of them
+// keeps all of it in memory.
+func Decode(data []byte) (any, error) {
+	d := decoder{text: string(data)}
+	d.space()
+	if v, ok := d.value(maxDepth); ok {
+		if d.space(); d.at == len(d.text) {
+			return v, nil
+		}
+	}
+	var v any
+	err := json.Unmarshal(data, &v)
+	return v, err
+}
+
+// A decoder reads text from index at. Its methods return false for what encoding/json has to decide.
+type decoder struct {
+	text string
+	at   int
+}
+
+// peek returns the next character, 0 at the end.
+func (d *decoder) peek() byte {
+	if d.at < len(d.text) {
+		return d.text[d.at]
+	}
+	return 0
+}
+
+func (d *decoder) space() {
+	for d.at < len(d.text) {
+		switch d.text[d.at] {
+		case ' ', '\n', '\t', '\r':
+			d.at++
+		default:
+			return
+		}
+	}
+}
+
+func (d *decoder) value(depth int) (any, bool) {
+	switch d.peek() {
+	case '"':
+		s, ok := d.str()
+		return s, ok
+	case '{':
+		return d.object(depth - 1)
+	case '[':
+		return d.array(depth - 1)
+	case 't':
+		return true, d.word("true")
+	case 'f':
+		return false, d.word("false")
+	case 'n':
+		return nil, d.word("null")
+	}
+	return d.number()
+}
+
+func (d *decoder) word(w string) bool {
+	if len(d.text)-d.at < len(w) || d.text[d.at:d.at+len(w)] != w {
+		return false
+	}
+	d.at += len(w)
+	return true
+}
+
+// next skips whitespace and then the separator or the end of a list. It reports which of them it was, and whether it was one.
+func (d *decoder) next(end byte) (last, ok bool) {
+	d.space()
+	c := d.peek()
+	d.at++
+	return c == end, c == end || c == ','
+}
+
+func (d *decoder) array(depth int) (any, bool) {
+	list := []any{} // grown as encoding/json does: programs can see the capacity
+	d.at++
+	d.space()
+	if d.peek() == ']' {
+		d.at++
+		return list, true
+	}
+	for depth > 0 {
+		d.space()
+		v, ok := d.value(depth)
+		if !ok {
+			return nil, false
+		}
+		list = append(list, v)
+		if last, ok := d.next(']'); last || !ok {
+			return list, ok
+		}
+	}
+	return nil, false
+}
+
+func (d *decoder) object(depth int) (any, bool) {
+	m := map[string]any{}
+	d.at++
+	d.space()
+	if d.peek() == '}' {
+		d.at++
+		return m, true
+	}
+	for depth > 0 {
+		d.space()
+		if d.peek() != '"' {
+			return nil, false
+		}
+		key, ok := d.str()
+		d.space()
+		if !ok || d.peek() != ':' {
+			return nil, false
+		}
+		d.at++
+		d.space()
+		v, ok := d.value(depth)
+		if !ok {
+			return nil, false
+		}
+		m[key] = v
+		if last, ok := d.next('}'); last || !ok {
+			return m, ok
+		}
+	}
+	return nil, false
+}
+
+// maxExact is the number of digits up to which every integer is a float64.
+const maxExact = 15
+
+func (d *decoder) number() (any, bool) {
+	start := d.at
+	negative := d.peek() == '-'
+	if negative {
+		d.at++
+	}
+	first, n := d.at, int64(0)
+	for d.peek()-'0' <= 9 {
+		n = n*10 + int64(d.peek()-'0') // what overflows is not used
+		d.at++
+	}
+	digits := d.at - first
+	if digits == 0 || digits > 1 && d.text[first] == '0' {
+		return nil, false
+	}
+	if c := d.peek(); c != '.' && c != 'e' && c != 'E' && digits <= maxExact {
+		f := float64(n)
+		if negative {
+			f = -f // also of zero
+		}
+		return f, true
+	}
+	if !d.fraction() {
+		return nil, false
+	}
+	f, err := strconv.ParseFloat(d.text[start:d.at], 64)
+	return f, err == nil
+}
+
+// fraction skips what may follow the integer part of a number.
+func (d *decoder) fraction() bool {
+	if d.peek() == '.' {
+		d.at++
+		if !d.digits() {
+			return false
+		}
+	}
+	if c := d.peek(); c == 'e' || c == 'E' {
+		d.at++
+		if c := d.peek(); c == '+' || c == '-' {
+			d.at++
+		}
+		return d.digits()
+	}
+	return true
+}
+
+func (d *decoder) digits() bool {
+	from := d.at
+	for d.peek()-'0' <= 9 {
+		d.at++
+	}
+	return d.at > from
+}

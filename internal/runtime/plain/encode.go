@@ -1,0 +1,181 @@
+package plain
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Encode returns the JSON that a json.Encoder writes that does not escape HTML, without its newline. It returns false, and has run no method
+// of any value, where the value is not plain or has no JSON form: encoding/json then has to encode it.
+func Encode(v any) ([]byte, bool) {
+	e := encoder{}
+	ok := e.value(v, maxDepth)
+	return e.out, ok
+}
+
+type encoder struct {
+	out     []byte
+	members []member // of the objects under way
+}
+
+type member struct {
+	key   string
+	value any
+}
+
+// value appends a value of the types listed, and of no type that is only made of them: that may have methods.
+func (e *encoder) value(v any, depth int) bool {
+	switch v := v.(type) {
+	case nil:
+		e.out = append(e.out, "null"...)
+	case bool:
+		e.out = strconv.AppendBool(e.out, v)
+	case string:
+		return e.text(v)
+	case float64:
+		return e.float(v)
+	case int:
+		e.out = strconv.AppendInt(e.out, int64(v), 10)
+	case int64:
+		e.out = strconv.AppendInt(e.out, v, 10)
+	case []any:
+		return list(e, v, v == nil, depth, (*encoder).value)
+	case []map[string]any:
+		return list(e, v, v == nil, depth, (*encoder).object)
+	case []string:
+		return list(e, v, v == nil, depth, func(e *encoder, s string, _ int) bool { return e.text(s) })
+	case []float64:
+		return list(e, v, v == nil, depth, func(e *encoder, f float64, _ int) bool { return e.float(f) })
+	case map[string]any:
+		return e.object(v, depth)
+	default:
+		return false
+	}
+	return true
+}
+
+func list[T any](e *encoder, list []T, null bool, depth int, put func(*encoder, T, int) bool) bool {
+	if null {
+		e.out = append(e.out, "null"...)
+		return true
+	}
+	if depth == 0 {
+		return false
+	}
+	e.out = append(e.out, '[')
+	for i := range list {
+		if i > 0 {
+			e.out = append(e.out, ',')
+		}
+		if !put(e, list[i], depth-1) {
+			return false
+		}
+	}
+	e.out = append(e.out, ']')
+	return true
+}
+
+func (e *encoder) object(m map[string]any, depth int) bool {
+	if m == nil {
+		e.out = append(e.out, "null"...)
+		return true
+	}
+	if depth == 0 {
+		return false
+	}
+	from := len(e.members)
+	for k, v := range m {
+		e.members = append(e.members, member{k, v})
+	}
+	own := e.members[from:] // inner objects append behind it
+	slices.SortFunc(own, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	e.out = append(e.out, '{')
+	for i := range own {
+		if i > 0 {
+			e.out = append(e.out, ',')
+		}
+		if !e.text(own[i].key) {
+			return false
+		}
+		e.out = append(e.out, ':')
+		if !e.value(own[i].value, depth-1) {
+			return false
+		}
+	}
+	e.out = append(e.out, '}')
+	e.members = e.members[:from]
+	return true
+}
+
+// copied holds the characters that stand in a string as they are. U+2028 and U+2029, which are escaped, begin with 0xE2.
+var copied = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != '"' && c != '\\' && c != 0xE2
+	}
+	return t
+}()
+
+// text appends a string. One that is not UTF-8 it leaves to encoding/json.
+func (e *encoder) text(s string) bool {
+	e.out = append(e.out, '"')
+	start := 0
+	ascii := true
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		ascii = ascii && c < utf8.RuneSelf
+		if copied[c] || c == 0xE2 && !separator(s[i:]) {
+			continue
+		}
+		e.out = append(e.out, s[start:i]...)
+		switch {
+		case c == 0xE2:
+			e.out = append(e.out, '\\', 'u', '2', '0', '2', hex[s[i+2]&0xF])
+			i += 2
+		case c == '"' || c == '\\':
+			e.out = append(e.out, '\\', c)
+		case short[c] != 0:
+			e.out = append(e.out, '\\', short[c])
+		default:
+			e.out = append(e.out, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
+		}
+		start = i + 1
+	}
+	e.out = append(append(e.out, s[start:]...), '"')
+	return ascii || utf8.ValidString(s)
+}
+
+const hex = "0123456789abcdef"
+
+// short holds the letters of control characters that have one.
+var short = [' ']byte{'\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
+
+// separator reports whether s begins with U+2028 or U+2029, which JavaScript takes for the end of a line.
+func separator(s string) bool {
+	return len(s) >= 3 && s[1] == 0x80 && s[2]&^1 == 0xA8
+}
+
+// maxInteger bounds the integers that a float64 holds exactly. Their shortest form is that of the integer.
+const maxInteger = 1 << 53
+
+// float appends a number as encoding/json does, like JavaScript. It has none for NaN and infinities.
+func (e *encoder) float(f float64) bool {
+	size := math.Abs(f)
+	switch n := int64(f); {
+	case size < maxInteger && float64(n) == f && (n != 0 || !math.Signbit(f)):
+		e.out = strconv.AppendInt(e.out, n, 10)
+	case size == 0 || 1e-6 <= size && size < 1e21:
+		e.out = strconv.AppendFloat(e.out, f, 'f', -1, 64)
+	case size <= math.MaxFloat64:
+		e.out = strconv.AppendFloat(e.out, f, 'e', -1, 64)
+		if n := len(e.out); e.out[n-2] == '0' && e.out[n-3] == '-' { // e-09 becomes e-9
+			e.out[n-2] = e.out[n-1]
+			e.out = e.out[:n-1]
+		}
+	default:
+		return false
+	}
+	return true
+}
