@@ -23,12 +23,12 @@ func (p *pass) assignment(i int) int {
 	for n := 0; n < 4 && at < len(p.b) && p.b[at] == ' '; n++ {
 		at++
 	}
-	v := value{from: at, to: at, quotes: quotes, attached: tight && p.b[i] == '='}
+	v := value{from: at, to: at, quotes: quotes, attached: tight && p.b[i] == '=', opaque: how == looking}
 	p.read(&v, name)
 	if v.to <= v.from || alreadyMasked(p.b[v.from:v.to]) || literal(p.b[v.from:v.to]) {
 		return max(at, i+1)
 	}
-	if how == looking && !opaque(p.b[v.from:v.to]) || v.prose && !opaque(p.b[v.from:v.to]) {
+	if v.opaque && v.to-v.from > longestInText || (v.opaque || v.prose) && !opaque(p.b[v.from:v.to]) {
 		return max(at, i+1)
 	}
 	p.all = append(p.all, span{v.from, v.to, v.with(p.b)})
@@ -74,6 +74,7 @@ type value struct {
 	attached bool   // right behind a =
 	prose    bool   // words follow: it may be a sentence
 	bare     bool   // of JSON, without quotes of its own
+	opaque   bool   // it counts only if it is opaque
 }
 
 // with is what stands in its place.
@@ -84,9 +85,16 @@ func (v *value) with(b []byte) string {
 	return Masked
 }
 
-// read finds the end of the value.
+// longestInText bounds a value within a text that counts only if it is opaque.
+const longestInText = 2048
+
+// read finds the end of the value. What is looked through and then left is looked through again for the next name in it, so one that counts
+// only if it is opaque is not followed further than such a value is long.
 func (p *pass) read(v *value, name []byte) {
 	b := p.b
+	if v.opaque {
+		b = b[:min(len(b), v.from+longestInText+1)]
+	}
 	if v.from == len(b) {
 		return
 	}
@@ -109,11 +117,14 @@ func (p *pass) read(v *value, name []byte) {
 		return
 	}
 	if len(v.quotes) > 0 && (b[v.from] == '{' || b[v.from] == '[') && !bytes.HasPrefix(b[v.from:], []byte(Masked)) {
+		if v.opaque { // an object is not
+			return
+		}
 		v.bare, v.to = true, closing(b, v.from)
 		return
 	}
 	v.to = v.from
-	for v.to < len(b) && !endsValue(b[v.to]) {
+	for v.to < len(b) && !endsValues[b[v.to]] {
 		v.to++
 	}
 	if len(v.quotes) > 0 {
@@ -127,7 +138,13 @@ func (p *pass) read(v *value, name []byte) {
 	v.prose = !v.attached && wordFollows(b, v.to)
 }
 
-func endsValue(c byte) bool { return c <= ' ' || strings.IndexByte(`,;&"'<>)]}\|`+"`", c) >= 0 }
+// endsValues has the characters that end a value without quotes.
+var endsValues = func() (table [256]bool) {
+	for c := range table {
+		table[c] = c <= ' ' || strings.IndexByte(`,;&"'<>)]}\|`+"`", byte(c)) >= 0
+	}
+	return table
+}()
 
 // wordFollows reports whether text goes on behind to in the same line: "password: must be long".
 func wordFollows(b []byte, to int) bool {

@@ -53,19 +53,22 @@ func encodesUser(b []byte) bool {
 // another value.
 func header(b []byte, first, end int, name []byte) (from, to int) {
 	if endsWith(name, "cookie") {
+		if alreadyMasked(b[first:end]) {
+			return first, end
+		}
 		if bytes.IndexByte(b[first:end], '=') > 0 {
 			return first, lineEnd(b, first)
 		}
 		return 0, 0
 	}
 	for _, scheme := range []string{"bearer", "basic", "token", "apikey", "negotiate", "bot", "digest", "aws4-hmac-sha256"} {
-		if !strings.EqualFold(string(b[first:end]), scheme) || end == len(b) || b[end] != ' ' {
+		if end-first != len(scheme) || !strings.EqualFold(string(b[first:end]), scheme) || end == len(b) || b[end] != ' ' {
 			continue
 		}
-		if scheme == "digest" || strings.HasPrefix(scheme, "aws") {
+		if (scheme == "digest" || strings.HasPrefix(scheme, "aws")) && !alreadyMasked(b[end+1:]) {
 			return end + 1, lineEnd(b, end)
 		}
-		for to = end + 1; to < len(b) && !endsValue(b[to]); {
+		for to = end + 1; to < len(b) && !endsValues[b[to]]; {
 			to++
 		}
 		return end + 1, to

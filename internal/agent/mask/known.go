@@ -17,7 +17,13 @@ const MinKnown = 6
 // URL, once or twice, for JSON or HTML, in hexadecimal, and in base64 at any offset of a longer text ("user:password"). It does not find them
 // encrypted, hashed, compressed, escaped otherwise more than once, in base64 with line breaks, or cut in two. A nil Known knows none. It does not
 // change and may be used concurrently.
-type Known struct{ secrets []secret }
+type Known struct {
+	secrets []secret
+	all     bool // there are too many to look for: every text is one
+}
+
+// maxKnown is how many secrets are looked for. Each is looked for by itself, in whatever is stored.
+const maxKnown = 100
 
 // A secret is one value with what is looked for.
 type secret struct {
@@ -35,29 +41,34 @@ type needle struct {
 	before, after int
 }
 
-// NewKnown returns a Known of the secrets. Those that are shorter than MinKnown are left out; of none it returns nil.
+// NewKnown returns a Known of the secrets. Those that are shorter than MinKnown are left out; of none it returns nil. Of more than 100 it
+// returns one that takes every text for a secret.
 func NewKnown(secrets ...string) *Known {
 	var all []secret
 	for _, s := range secrets {
 		if len(s) < MinKnown || slices.ContainsFunc(all, func(have secret) bool { return string(have.plain) == s }) {
 			continue
 		}
+		if len(all) == maxKnown {
+			return &Known{all: true}
+		}
 		all = append(all, newSecret([]byte(s)))
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	return &Known{all}
+	return &Known{secrets: all}
 }
 
 func newSecret(plain []byte) secret {
+	const furthest = 32 // of an anchor: what may stand before it is tried from each place
 	s := secret{plain: plain}
 	for i := 0; i < len(plain); {
 		end := i
 		for end < len(plain) && alphanumeric(plain[end]) {
 			end++
 		}
-		if end-i > len(s.anchor) {
+		if end-i > len(s.anchor) && i <= furthest {
 			s.anchor, s.before, s.anchored = plain[i:end], i, true
 		}
 		s.escapes = s.escapes || end < len(plain)
@@ -105,6 +116,9 @@ func base64At(e *base64.Encoding, plain []byte, offset int) needle {
 // Bytes returns b with "[masked]" in the place of each secret, and whether there was one; without one it returns b itself. A
 // string of JSON that holds a secret stays a string of JSON.
 func (k *Known) Bytes(b []byte) (masked []byte, found bool) {
+	if k != nil && k.all && len(b) > 0 {
+		return []byte(Masked), true
+	}
 	all := k.find(b)
 	if len(all) == 0 {
 		return b, false
@@ -114,12 +128,14 @@ func (k *Known) Bytes(b []byte) (masked []byte, found bool) {
 
 // JSON is Bytes of a value, which stays one: of a number that is a secret, a text is left.
 func (k *Known) JSON(raw json.RawMessage) (masked json.RawMessage, found bool) {
-	if k == nil {
+	if k == nil || len(raw) == 0 {
 		return raw, false
 	}
-	out, found := k.Bytes(raw)
-	if !found || json.Valid(out) {
-		return out, found
+	if !k.all {
+		out, found := k.Bytes(raw)
+		if !found || json.Valid(out) {
+			return out, found
+		}
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

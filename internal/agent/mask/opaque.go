@@ -1,9 +1,12 @@
 package mask
 
+// longestOpaque bounds a value that looks like a secret.
+const longestOpaque = 4096
+
 // opaque reports whether a value looks like a secret: at least 16 characters without a space, of random letters and digits. Words,
 // numbers, dates, paths and names with a version do not.
 func opaque(b []byte) bool {
-	if len(b) < shortestShape || len(b) > 4096 {
+	if len(b) < shortestShape || len(b) > longestOpaque {
 		return false
 	}
 	digits, hex, changes := 0, 0, 0

@@ -105,6 +105,7 @@ type pass struct {
 	b       []byte // the text at hand
 	all     spans  // what is to be masked in it
 	scratch []byte
+	depth   int // of the address that the text is a parameter of
 }
 
 // json masks the members that have the name of a secret, and texts.

@@ -81,6 +81,10 @@ func nextRun(b []byte, i int) (from, to int) {
 // findShapes adds the secrets that have a well-known form.
 func findShapes(b []byte, all spans) spans {
 	for from, to := nextRun(b, 0); from < len(b); from, to = nextRun(b, to) {
+		lastDot := max(from, to-leastJWT) // behind it no JSON Web Token begins
+		for lastDot > from && b[lastDot] != '.' {
+			lastDot--
+		}
 		for i := from; i < to; i++ {
 			if i > from && alphanumeric(b[i-1]) && i != from+2 || byFirst[b[i]] == nil && b[i] != 'e' {
 				continue
@@ -88,7 +92,7 @@ func findShapes(b []byte, all spans) spans {
 			if i == from+2 && alphanumeric(b[i-1]) && (from == 0 || b[from-1] != '%') {
 				continue // behind a percent sign the two first digits are those of an escape
 			}
-			if end := shapeEnd(b[:to], i); end > 0 {
+			if end := shapeEnd(b[:to], i, lastDot); end > 0 {
 				all = append(all, span{i, end, Masked})
 				i = end
 			}
@@ -98,9 +102,11 @@ func findShapes(b []byte, all spans) spans {
 }
 
 // shapeEnd returns where the secret ends that begins at i, 0 if none does.
-func shapeEnd(b []byte, i int) int {
-	if end := jwtEnd(b, i); end > 0 {
-		return end
+func shapeEnd(b []byte, i, lastDot int) int {
+	if i < lastDot {
+		if end := jwtEnd(b, i); end > 0 {
+			return end
+		}
 	}
 	for k := range byFirst[b[i]] {
 		s := &byFirst[b[i]][k]
@@ -122,13 +128,16 @@ func hasPrefix(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
+// leastJWT is the least length of the first part of a JSON Web Token, and of the rest with its dot.
+const leastJWT = 12
+
 // jwtEnd returns where the JSON Web Token ends that begins at i: {"..., a dot, and a claim set or an encrypted key.
 func jwtEnd(b []byte, i int) int {
 	if !bytes.HasPrefix(b[i:], []byte("eyJ")) {
 		return 0
 	}
 	dot := bytes.IndexByte(b[i:], '.')
-	if dot < 12 || len(b)-i-dot < 12 {
+	if dot < leastJWT || len(b)-i-dot < leastJWT {
 		return 0
 	}
 	return len(b) // runs hold its characters and no others

@@ -100,7 +100,14 @@ func (p *pass) parameter(name, v []byte) string {
 	if bytes.Equal(text, v) {
 		return ""
 	}
-	inner := pass{rules: p.rules, keep: p.keep}
+	const deepest = 4 // of addresses in addresses: each level reads and keeps all that is below
+	if p.depth == deepest {
+		if suspicious(text) {
+			return inURL
+		}
+		return ""
+	}
+	inner := pass{rules: p.rules, keep: p.keep, depth: p.depth + 1}
 	masked, changed := inner.text(text)
 	if !changed {
 		return ""

@@ -1,0 +1,90 @@
+package mask_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
+)
+
+// Texts that were made to be looked through again and again cost about what others of their length cost. One of these took many minutes,
+// which is longer than a test may run.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
+	backslashes := &strings.Builder{}
+	for n := 2800; n > 0; n-- {
+		fmt.Fprintf(backslashes, "key=%s'", strings.Repeat(`\`, n))
+	}
+	deep := "x://h?b=x"
+	for n := 1; len(deep) < size; n++ {
+		deep += "://%" + strings.Repeat("25", n-1) + "3Fb=x"
+	}
+	for name, text := range map[string]string{
+		"values of names":      fill("key="),
+		"with colons":          fill("key:"),
+		"objects in quotes":    fill(`"key":{`),
+		"lists in quotes":      fill(`"key":[`),
+		"masked cookies":       fill("cookie=[maskeda=b "),
+		"masked digests":       fill("authorization: digest [masked "),
+		"beginnings of tokens": fill("eyJ-"),
+		"and an end":           fill("eyJ-") + "." + "abc",
+		"quotation marks":      backslashes.String(),
+		"addresses":            deep,
+		"private keys":         fill("-----BEGIN PRIVATE KEY"),
+		"schemes":              fill("Bearer "),
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := json.Marshal([]string{text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := rules().Call([]json.RawMessage{raw}, json.RawMessage(`{}`), nil, nil); !json.Valid(got.Args[0]) {
+				t.Error("what is left is no JSON")
+			}
+		})
+	}
+}
+
+// A secret that is long, or like what is around it, is found, and what only looks like it costs little.
+func TestHostileSecrets(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("-", 100<<10) + "a"
+	k := mask.NewKnown(long)
+	if got := k.String("x" + long + "y"); got != "x[masked]y" {
+		t.Errorf("got %.80s", got)
+	}
+	_ = k.String(strings.Repeat(long[1:], 40))
+	_ = mask.NewKnown(strings.Repeat("-", 31) + "a").String(strings.Repeat("a", 1<<20))
+}
+
+// Of very many secrets each text is one, so that none is missed; a value keeps its kind.
+func TestManySecrets(t *testing.T) {
+	t.Parallel()
+	b := &strings.Builder{}
+	for i := range 200_000 {
+		fmt.Fprintf(b, "password=number%d ", i)
+	}
+	raw, err := json.Marshal(map[string]string{"text": b.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := rules().Call(nil, raw, nil, nil)
+	k := mask.NewKnown(c.Secrets...)
+	if strings.Contains(string(c.Kwargs), "number1") {
+		t.Error("the input is not masked")
+	}
+	got, found := k.JSON(json.RawMessage(`{"a":["number199999 is it",7],"b":null}`))
+	if want := `{"[masked]":null}`; !found || len(got) > 60 || got[0] != '{' || strings.Contains(string(got), "number") {
+		t.Errorf("got %s, want such as %s", got, want)
+	}
+	if got := k.String("number5"); got != mask.Masked {
+		t.Errorf("got %s", got)
+	}
+	if got := k.String(""); got != "" {
+		t.Errorf("got %s", got)
+	}
+}
