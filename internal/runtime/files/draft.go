@@ -96,22 +96,27 @@ func (d *Draft) reserve(more int64) error {
 	if want <= d.held && d.held > 0 {
 		return nil
 	}
-	grow := want - d.held
+	need := max(want-d.held, 0)
 	if want > step { // small files take what they have, large ones look seldom
-		grow = min(grow+step, d.k.o.MaxFile-d.held)
+		if ahead := min(need+step, d.k.o.MaxFile-d.held); ahead > need && d.take(ahead) == nil {
+			return nil
+		}
 	}
+	return d.take(need)
+}
+
+// take takes n bytes of room.
+func (d *Draft) take(n int64) error {
 	a := d.account()
-	own, all, err := d.k.store.FileBytes(d.ctx, a.owner, a.session)
-	if err != nil {
-		return err
+	err := d.k.room.take(a, n, func() ([]bound, error) {
+		own, all, err := d.k.store.FileBytes(d.ctx, a.owner, a.session)
+		limit := int64(d.k.o.Policy().Retention.SessionFileMiB) << 20
+		return []bound{{LimitSession, own, limit}, {LimitDaemon, all, d.k.o.MaxAll}}, err
+	})
+	if err == nil {
+		d.held += n
 	}
-	limit := int64(d.k.o.Policy().Retention.SessionFileMiB) << 20
-	limits := []bound{{LimitSession, own, limit}, {LimitDaemon, all, d.k.o.MaxAll}}
-	if err := d.k.room.take(a, max(grow, 0), limits); err != nil {
-		return err
-	}
-	d.held += max(grow, 0)
-	return nil
+	return err
 }
 
 // An account is what a bound counts together.
@@ -130,10 +135,15 @@ type bound struct {
 	stored, most int64
 }
 
-// take takes n bytes beside those that are stored.
-func (r *room) take(a account, n int64, bounds []bound) error {
+// take takes n bytes beside those that are stored. What is stored is counted under the lock: a file becomes one before its room is given
+// back, so that it counts all the time.
+func (r *room) take(a account, n int64, stored func() ([]bound, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	bounds, err := stored()
+	if err != nil {
+		return err
+	}
 	for _, b := range bounds {
 		written := r.all
 		if b.name == LimitSession {

@@ -107,10 +107,10 @@ func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agen
 	return n.File, nil
 }
 
-// File returns what is known of the owner's file. store.ErrNotFound.
+// File returns what is known of the owner's file. Parts of calls are none. store.ErrNotFound.
 func (k *Keeper) File(ctx context.Context, owner, id string) (agent.File, error) {
 	f, err := k.store.File(ctx, id)
-	if err == nil && f.Owner != owner {
+	if err == nil && (f.Owner != owner || f.Internal) {
 		return agent.File{}, store.ErrNotFound
 	}
 	return f, err
@@ -137,6 +137,9 @@ func (k *Keeper) OpenAgain(ctx context.Context, id string) (*Reader, error) {
 	f, err := k.store.File(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if f.Internal {
+		return nil, store.ErrNotFound
 	}
 	return k.open(ctx, f)
 }

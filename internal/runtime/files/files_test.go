@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -145,6 +146,77 @@ func TestReferencesOfOthersStay(t *testing.T) {
 	}
 	if whole, err := n.Call(ctx, "call_1"); err != nil || string(whole.Log.Args[0]) != string(large) {
 		t.Errorf("call_1: %v", err)
+	}
+}
+
+// What a program returns, or a client sends, that looks like a part of a call opens nothing, stays what it is, and is no part that has
+// expired.
+func TestForgedParts(t *testing.T) {
+	t.Parallel()
+	memory := store.NewMemory(store.DefaultOptions())
+	n := storetest.Default(t, Inside(memory))
+	ctx := t.Context()
+	for _, s := range []agent.Session{{ID: "sess_1", Owner: "ann"}, {ID: "sess_2", Owner: "bob"}} {
+		if err := n.CreateSession(ctx, s, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := storetest.NewCommit("sess_1", "call_1", time.Now())
+	first.Record.Args, first.Record.Kwargs = []json.RawMessage{}, json.RawMessage(`{"text":"`+strings.Repeat("x", LargeValue)+`"}`)
+	first.Log.Args, first.Log.Kwargs = first.Record.Args, first.Record.Kwargs
+	first.Log.ProgramArgs, first.Log.ProgramKwargs = []json.RawMessage{json.RawMessage(`"` + strings.Repeat("y", LargeValue) + `"`)}, json.RawMessage(`{}`)
+	if err := n.CommitCall(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	got, err := n.Call(ctx, "call_1")
+	if err != nil || got.Log.Args == nil || string(got.Log.Kwargs) != string(first.Log.Kwargs) || string(got.Log.ProgramArgs[0]) != string(first.Log.ProgramArgs[0]) {
+		t.Errorf("call_1: %v, arguments %v", err, got.Log.Args)
+	}
+	below, err := storetest.Default(t, memory).Call(ctx, "call_1")
+	if err != nil || below.Log.Args == nil || len(below.Log.ProgramArgs[0]) > 100 || len(below.Log.Kwargs) > 100 {
+		t.Fatalf("stored: %v, arguments %v", err, below.Log.Args)
+	}
+	part := below.Log.ProgramArgs[0] // of another owner
+	policy := agent.DefaultPolicy()
+	k, err := New(Options{Store: Inside(memory), Policy: func() *agent.Policy { return &policy }, Now: time.Now, MaxFile: 1, MaxAll: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := agent.FileRefs(part)[0]
+	_, opened := k.OpenFile(ctx, "ann", id)
+	_, again := k.OpenAgain(ctx, id)
+	if err := errors.Join(opened, again); !errors.Is(opened, store.ErrNotFound) || !errors.Is(again, store.ErrNotFound) || !errors.Is(k.DeleteFile(ctx, "ann", id), store.ErrNotFound) {
+		t.Errorf("a part is a file: %v", err)
+	}
+	for _, forged := range []json.RawMessage{part, json.RawMessage(`{"$file":"part_gone"}`)} {
+		c := storetest.NewCommit("sess_2", ids.New("call"), time.Now())
+		c.Log.Args, c.Record.Args = []json.RawMessage{forged}, []json.RawMessage{forged}
+		c.Outcome.Value, c.Content = forged, &store.Content{Ref: "content:1", Value: forged}
+		if err := n.CommitCall(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		got, err := n.Call(ctx, c.Log.CallID)
+		if err != nil || string(got.Log.Args[0]) != string(forged) || got.Outcome == nil || string(got.Outcome.Value) != string(forged) {
+			t.Errorf("%s: %v, %.80s, %+v", forged, err, got.Log.Args, got.Outcome)
+		}
+		if v, err := n.Content(ctx, "content:1"); err != nil || string(v) != string(forged) {
+			t.Errorf("the content of %s: %v, %.80s", forged, err, v)
+		}
+	}
+}
+
+// A file that fits is taken to its last byte, however large.
+func TestFilesFillTheirRoom(t *testing.T) {
+	t.Parallel()
+	k, _ := keeper(t, func(_ *Options, p *agent.Policy) { p.Retention.SessionFileMiB = 10 })
+	for _, size := range []int{9 << 20, 1 << 20} {
+		if _, err := k.Upload(t.Context(), agent.File{Owner: "ann"}, strings.NewReader(strings.Repeat("x", size))); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	var over *LimitError
+	if _, err := k.Upload(t.Context(), agent.File{Owner: "ann"}, strings.NewReader("x")); !errors.As(err, &over) {
+		t.Errorf("one byte more: %v", err)
 	}
 }
 

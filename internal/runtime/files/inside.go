@@ -1,11 +1,13 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -46,17 +48,19 @@ func (s *inside) Namespace(name agent.Namespace) (store.Namespace, error) {
 
 type insideNamespace struct{ store.Namespace }
 
-// large reports whether something in the commit is.
+// likePart reports whether a value looks like a reference to a part. One that a client or a program gave becomes a part itself, so that on
+// reading it is not taken for one of ours.
+func likePart(value json.RawMessage) bool {
+	const longest = 128 // of a reference
+	return len(value) <= longest && bytes.HasPrefix(value, partStart)
+}
+
+// large reports whether something in the commit is, or has to be treated so.
 func large(c *store.CallCommit) bool {
-	if len(c.Outcome.Value) > LargeValue || len(c.Reply) > LargeValue || len(c.Record.Kwargs) > LargeValue || len(c.Log.Kwargs) > LargeValue {
-		return true
-	}
-	for _, a := range c.Record.Args {
-		if len(a) > LargeValue {
-			return true
-		}
-	}
-	return false
+	parted := func(v json.RawMessage) bool { return len(v) > LargeValue || likePart(v) }
+	return parted(c.Outcome.Value) || parted(c.Reply) || // a content is the value
+		max(len(c.Record.Kwargs), len(c.Log.Kwargs), len(c.Log.ProgramKwargs)) > LargeValue ||
+		slices.ContainsFunc(c.Record.Args, parted) || slices.ContainsFunc(c.Log.ProgramArgs, parted)
 }
 
 // CommitCall is part of store.Namespace.
@@ -76,9 +80,9 @@ func (n *insideNamespace) CommitCall(ctx context.Context, c *store.CallCommit) e
 	if err := n.Namespace.CommitCall(ctx, short); err != nil {
 		return err
 	}
-	args, kwargs := c.Log.Args, c.Log.Kwargs
+	whole := c.Log
 	c.Record.Seq, c.Log = short.Record.Seq, short.Log
-	c.Log.Args, c.Log.Kwargs = args, kwargs
+	c.Log.Args, c.Log.Kwargs, c.Log.ProgramArgs, c.Log.ProgramKwargs = whole.Args, whole.Kwargs, whole.ProgramArgs, whole.ProgramKwargs
 	return nil
 }
 
@@ -106,12 +110,12 @@ func (m *mover) short(c *store.CallCommit) (*store.CallCommit, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, list := range []*[]json.RawMessage{&s.Record.Args, &s.Log.Args} {
+	for _, list := range []*[]json.RawMessage{&s.Record.Args, &s.Log.Args, &s.Log.ProgramArgs} {
 		if *list, err = m.list(*list); err != nil {
 			return nil, err
 		}
 	}
-	for _, object := range []*json.RawMessage{&s.Record.Kwargs, &s.Log.Kwargs} {
+	for _, object := range []*json.RawMessage{&s.Record.Kwargs, &s.Log.Kwargs, &s.Log.ProgramKwargs} {
 		if *object, err = m.members(*object); err != nil {
 			return nil, err
 		}
@@ -136,11 +140,11 @@ func (m *mover) short(c *store.CallCommit) (*store.CallCommit, error) {
 }
 
 func (m *mover) list(values []json.RawMessage) (out []json.RawMessage, err error) {
-	for _, v := range values {
-		if v, err = m.move(v); err != nil {
+	out = slices.Clone(values) // of no arguments stays none, not gone
+	for i, v := range values {
+		if out[i], err = m.move(v); err != nil {
 			return nil, err
 		}
-		out = append(out, v)
 	}
 	return out, nil
 }
@@ -163,9 +167,9 @@ func (m *mover) members(object json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// move writes a large value into a file and returns its reference; any other value it returns as it is.
+// move writes a large value, or one that looks like a part, into a file and returns its reference; any other value it returns as it is.
 func (m *mover) move(value json.RawMessage) (json.RawMessage, error) {
-	if len(value) <= LargeValue {
+	if len(value) <= LargeValue && !likePart(value) {
 		return value, nil
 	}
 	if ref, ok := m.moved[string(value)]; ok {

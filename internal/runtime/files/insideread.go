@@ -19,14 +19,18 @@ func (n *insideNamespace) Call(ctx context.Context, callID string) (store.Call, 
 		return c, err
 	}
 	r := reader{n.Namespace, ctx, callID}
-	c.Log.Args = slices.Clone(c.Log.Args) // of no arguments stays none, not gone
-	for i, v := range c.Log.Args {
-		if c.Log.Args[i], err = r.expand(v); err != nil {
-			return c, err
+	for _, list := range []*[]json.RawMessage{&c.Log.Args, &c.Log.ProgramArgs} {
+		*list = slices.Clone(*list) // of no arguments stays none, not gone
+		for i, v := range *list {
+			if (*list)[i], err = r.expand(v); err != nil {
+				return c, err
+			}
 		}
 	}
-	if c.Log.Kwargs, err = r.expand(c.Log.Kwargs); err != nil {
-		return c, err
+	for _, object := range []*json.RawMessage{&c.Log.Kwargs, &c.Log.ProgramKwargs} {
+		if *object, err = r.expand(*object); err != nil {
+			return c, err
+		}
 	}
 	if c.Outcome == nil {
 		return c, nil
@@ -67,8 +71,7 @@ type reader struct {
 
 // whole returns the value that a reference to a part of the call stands for; any other value it returns as it is. store.ErrNotFound.
 func (r reader) whole(value json.RawMessage) (json.RawMessage, error) {
-	const longest = 128 // of a reference
-	if len(value) > longest || !bytes.HasPrefix(value, partStart) {
+	if !likePart(value) {
 		return value, nil
 	}
 	named := agent.FileRefs(value)
