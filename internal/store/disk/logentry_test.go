@@ -25,6 +25,9 @@ func fill(v reflect.Value, n *int) {
 		v.SetBool(true)
 	case reflect.Interface:
 		v.Set(reflect.ValueOf(float64(*n)))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		x := reflect.New(v.Type().Elem()).Elem()
