@@ -20,12 +20,11 @@ func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhaus
 	if reason != nil && *reason != "flood" {
 		return &Failure{Type: agent.ErrRunnerCrash, Detail: "killed", Message: "the runner was ended by the daemon: " + *reason}
 	}
-	// Near its limit the Go runtime also dies in ways that look like corruption: its own allocations fail first.
-	if exhausted && (bytes.Contains(stderr, []byte("SIGSEGV")) || bytes.Contains(stderr, []byte("fatal error: "))) && !bytes.Contains(stderr, []byte("goroutine stack exceeds")) && !bytes.Contains(stderr, []byte("concurrent map")) {
-		return outOfMemory()
-	}
 	for _, c := range deaths {
 		if bytes.Contains(stderr, []byte(c.mark)) {
+			if c.unclear && exhausted {
+				return outOfMemory()
+			}
 			f := c.failure
 			if c.quote {
 				f.Message += firstLineFrom(stderr, c.mark)
@@ -99,21 +98,22 @@ func outOfMemory() *Failure {
 var deaths = []struct {
 	mark    string
 	quote   bool
+	unclear bool // near its memory's limit it also dies so, as its own allocations fail first
 	failure Failure
 }{
-	{"goroutine stack exceeds", false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit: recursion without end, or too deep", Hint: "Use a loop, or bound the depth of the recursion."}},
-	{"stack overflow", false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit", Hint: "Use a loop, or bound the depth of the recursion."}},
-	{"out of memory", false, *outOfMemory()},
-	{"cannot allocate memory", false, *outOfMemory()},
-	{"makeslice: len out of range", false, Failure{Type: agent.ErrExecution, Detail: "panic", Message: "makeslice: len out of range"}},
-	{"concurrent map", false, Failure{Type: agent.ErrExecution, Detail: "map_race", Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
-	{"all goroutines are asleep", false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that nobody serves."}},
-	{"failed to create new OS thread", false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
-	{"pthread_create failed", false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
-	{"unexpected signal during runtime execution", false, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
-	{"SIGSEGV", false, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
-	{"panic: ", true, Failure{Type: agent.ErrExecution, Detail: "goroutine_panic", Message: "a goroutine of the program ended in "}},
-	{"fatal error: ", true, Failure{Type: agent.ErrRunnerCrash, Detail: "fatal", Message: "the Go runtime gave up: "}},
+	{"goroutine stack exceeds", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit: recursion without end, or too deep", Hint: "Use a loop, or bound the depth of the recursion."}},
+	{"stack overflow", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit", Hint: "Use a loop, or bound the depth of the recursion."}},
+	{"out of memory", false, false, *outOfMemory()},
+	{"cannot allocate memory", false, false, *outOfMemory()},
+	{"makeslice: len out of range", false, false, Failure{Type: agent.ErrExecution, Detail: "panic", Message: "makeslice: len out of range"}},
+	{"concurrent map", false, false, Failure{Type: agent.ErrExecution, Detail: "map_race", Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
+	{"all goroutines are asleep", false, false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that nobody serves."}},
+	{"failed to create new OS thread", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
+	{"pthread_create failed", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
+	{"unexpected signal during runtime execution", false, true, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
+	{"SIGSEGV", false, true, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
+	{"panic: ", true, false, Failure{Type: agent.ErrExecution, Detail: "goroutine_panic", Message: "a goroutine of the program ended in "}},
+	{"fatal error: ", true, true, Failure{Type: agent.ErrRunnerCrash, Detail: "fatal", Message: "the Go runtime gave up: "}},
 }
 
 func firstLineFrom(text []byte, mark string) string {
