@@ -2,6 +2,7 @@ package disk
 
 import (
 	"errors"
+	"path"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -32,6 +33,9 @@ func (f *flusher) checkpointLocked() error {
 	if err != nil {
 		return errors.Join(err, rotated)
 	}
+	if err := f.syncInherited(); err != nil {
+		return err
+	}
 	if err := f.syncLines(lsn, list); err != nil {
 		return err
 	}
@@ -42,6 +46,37 @@ func (f *flusher) checkpointLocked() error {
 	}
 	f.checkpoint, f.forced, f.last = lsn, false, time.Now()
 	return errors.Join(rotated, wal.Remove(f.root, journalDir, f.sequencer.cut(lsn)))
+}
+
+// syncInherited makes durable what a killed process wrote and did not sync: the replay left out what it found in files.
+func (f *flusher) syncInherited() error {
+	if !f.inherited {
+		return nil
+	}
+	err := f.root.SyncAll()
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = f.root.syncDirs(".")
+	}
+	f.inherited = err != nil
+	return err
+}
+
+// syncDirs syncs a directory and those in it. A document is synced before it gets its name, so only its name can be lost.
+func (f *files) syncDirs(dir string) error {
+	names, err := f.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		name = path.Join(dir, name)
+		if info, err := f.Stat(name); err != nil || !info.Dir {
+			continue // a file, or gone meanwhile
+		}
+		if err := f.syncDirs(name); err != nil {
+			return err
+		}
+	}
+	return f.SyncDir(dir)
 }
 
 // namespacesVersion is the schema version of a checkpoint that names namespaces beside the default one. A recurgentd

@@ -29,6 +29,7 @@ type flusher struct {
 	exporting  int       // exports under way: the journal and the segments stay; guarded by mu, as all below
 	checkpoint uint64    // lsn of the last checkpoint
 	forced     bool      // the next checkpoint writes in any case
+	inherited  bool      // files that another process wrote may not be on disk
 	behind     bool      // the files lack entries that the journal had at the start; the first round writes them, when the daemon is ready as a rule
 	last       time.Time // when the last checkpoint was
 }

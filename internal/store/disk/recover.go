@@ -53,7 +53,8 @@ func (s *Store) recover() error {
 			}
 		}
 	}
-	s.flusher.forced = r.entries > 0 || !known || corrupt
+	s.flusher.inherited = r.entries > 0
+	s.flusher.forced = s.flusher.inherited || !known || corrupt
 	// Deleted data must be erased before the first read.
 	s.flusher.behind = known && !corrupt && !r.damaged && len(r.deleted) == 0
 	err = s.startJournal(segments)
