@@ -12,7 +12,7 @@ import (
 type Files interface {
 	// NewDraft begins the bytes of a file. ErrFull, ErrReadOnly.
 	NewDraft() (Draft, error)
-	// AddFile makes the draft a file. When it fails the draft is discarded.
+	// AddFile makes the draft a file. When it fails the draft is discarded. ErrNotFound when it names a session that is not there.
 	AddFile(ctx context.Context, f NewFile) error
 	// File returns what is known of a file. ErrNotFound when there is none, or its time is over.
 	File(ctx context.Context, id string) (agent.File, error)

@@ -34,6 +34,9 @@ func (n *memoryNamespace) AddFile(ctx context.Context, f NewFile) error {
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
+	if f.SessionID != "" && n.sessions[f.SessionID] == nil {
+		return ErrNotFound
+	}
 	n.addFiles([]NewFile{f})
 	return nil
 }

@@ -158,7 +158,14 @@ func (p *streams) unseal(files []store.NewFile) {
 func (p *streams) AddFile(ctx context.Context, f store.NewFile) error {
 	e, files := p.n.newEntry(), []store.NewFile{f}
 	e.Files = filesOf(files)
-	return p.commitFiles(files, func() error { return p.n.commit(ctx, &commit{entry: e}) })
+	check := func() error { // it is erased with its session, so it may not come behind it
+		if f.SessionID == "" {
+			return nil
+		}
+		_, err := p.n.sessions.get(f.SessionID)
+		return err
+	}
+	return p.commitFiles(files, func() error { return p.n.commit(ctx, &commit{entry: e, check: check}) })
 }
 
 // commitFiles seals the files before commit writes the entry that makes them files.

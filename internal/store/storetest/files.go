@@ -64,6 +64,7 @@ func (r *rig) has(id, want string) {
 }
 
 func files(t *testing.T, r *rig) {
+	r.session("sess_1")
 	f := agent.File{ID: "file_1", Name: "sales.csv", MediaType: "text/csv", SHA256: "s", Owner: "ann", CreatedAt: r.clock.now()}
 	r.addFile(f, "a,b\n1,2\n")
 	r.addFile(agent.File{ID: "file_2", Owner: "bob"}, "")
@@ -113,6 +114,11 @@ func filesGo(t *testing.T, r *rig) {
 	r.has("file_3", "expires")
 	r.ok(r.s.DeleteFile(r.ctx, "file_2"))
 	r.ok(r.s.DeleteSession(r.ctx, "sess_1"))
+	late, err := NewFile(r.s, agent.File{ID: "file_5", SessionID: "sess_1"}, "came while its session went")
+	r.ok(err)
+	if err := r.s.AddFile(r.ctx, late); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a file of a session that is gone: got %v, want ErrNotFound", err)
+	}
 	r.clock.advance(time.Hour)
 	r.has("file_3", "") // before anything has removed it
 	_, err = r.s.Expire(r.ctx, r.clock.now())
@@ -122,7 +128,7 @@ func filesGo(t *testing.T, r *rig) {
 	}
 	r.everyWay(func() {
 		r.has("file_1", "kept")
-		for _, gone := range []string{"file_2", "file_3", "file_4"} {
+		for _, gone := range []string{"file_2", "file_3", "file_4", "file_5"} {
 			r.has(gone, "")
 			if err := r.s.DeleteFile(r.ctx, gone); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("delete %s again: got %v, want ErrNotFound", gone, err)
