@@ -3,9 +3,11 @@ package disk
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -21,6 +23,28 @@ type contents struct {
 type contentDoc struct {
 	head
 	Entries []store.Kept `json:"entries"` // least recently used first
+}
+
+// text writes each entry on one line: indenting megabytes of results costs more than keeping them.
+func (d contentDoc) text() ([]byte, error) {
+	size := 64
+	for i := range d.Entries {
+		size += 128 + len(d.Entries[i].Value)
+	}
+	w := jsonenc.Writer{Buf: make([]byte, 0, size)}
+	w.Buf = fmt.Appendf(w.Buf, "{\n  \"schema_version\": %d,\n  \"lsn\": %d,\n  \"entries\": [", d.SchemaVersion, d.LSN)
+	for i := range d.Entries {
+		if i > 0 {
+			w.Buf = append(w.Buf, ',')
+		}
+		w.Buf = append(w.Buf, "\n    {"...)
+		w.String("ref", d.Entries[i].Ref)
+		w.Raw("value", d.Entries[i].Value)
+		w.Value("sessions", d.Entries[i].Sessions)
+		w.Buf = append(w.Buf, '}')
+	}
+	w.Buf = append(w.Buf, "\n  ]\n}\n"...)
+	return w.Buf, w.Err
 }
 
 func newContents(n *namespace) *contents {

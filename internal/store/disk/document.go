@@ -51,7 +51,7 @@ func newFiles(s *shared, dir string) *files {
 // path is the name of a file in messages.
 func (f *files) path(name string) string { return path.Join(f.dir, name) }
 
-// writeDoc writes a document, indented for people.
+// writeDoc writes a document, indented for people unless it has a text of its own.
 func (f *files) writeDoc(name string, doc any) error {
 	data, err := encodeDoc(doc)
 	if err != nil {
@@ -61,6 +61,9 @@ func (f *files) writeDoc(name string, doc any) error {
 }
 
 func encodeDoc(doc any) ([]byte, error) {
+	if d, ok := doc.(interface{ text() ([]byte, error) }); ok {
+		return d.text()
+	}
 	data, err := json.MarshalIndent(doc, "", "  ")
 	return append(data, '\n'), err
 }
