@@ -140,7 +140,7 @@ func (t *errand) setConnection(c *cobra.Command, x *connectionFlags) error {
 	if made.Problem != "" {
 		return t.out.line("%s: set, but %s", text.Cell(made.Name), text.Cell(made.Problem))
 	}
-	return t.out.line("%s: set; %s of %s use it", text.Cell(made.Name), text.Cell(strings.Join(made.Methods, ", ")), text.Cell(strings.Join(made.Hosts, ", ")))
+	return t.out.line("%s: set; used for %s of %s", text.Cell(made.Name), text.Cell(strings.Join(made.Methods, ", ")), text.Cell(strings.Join(made.Hosts, ", ")))
 }
 
 // change puts what the flags say into the connection. Another type begins without the members of the one before.

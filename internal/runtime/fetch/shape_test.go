@@ -53,7 +53,7 @@ func FuzzJSONShape(f *testing.F) {
 		d.UseNumber()
 		var v any
 		if !json.Valid([]byte(text)) || d.Decode(&v) != nil {
-			t.Skip()
+			return // what is no JSON has no shape to compare
 		}
 		if got, want := jsonShape(text, 4), decodedShape(v, 4); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
