@@ -228,8 +228,8 @@ func (s *server) router() *chi.Mux {
 	add("DELETE", "/v1/connections/{name}", s.deleteConnection)
 
 	add("GET", "/v1/recommendations", s.listRecommendations)
-	add("POST", "/v1/recommendations/{id}/apply", s.decide(s.run.ApplyRecommendation), optionalBody)
-	add("POST", "/v1/recommendations/{id}/dismiss", s.decide(s.run.DismissRecommendation), optionalBody)
+	add("POST", "/v1/recommendations/{id}/apply", s.decide(Runtime.ApplyRecommendation), optionalBody)
+	add("POST", "/v1/recommendations/{id}/dismiss", s.decide(Runtime.DismissRecommendation), optionalBody)
 	add("GET", "/v1/patterns/{role}", s.getPatterns)
 	add("GET", "/v1/reports/history-usage", s.getHistoryUsage)
 	add("GET", "/v1/reports/trends", s.getTrends)

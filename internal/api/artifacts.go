@@ -42,7 +42,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	all, err := s.run.ListArtifacts(r.Context(), role)
+	all, err := w.run.ListArtifacts(r.Context(), role)
 	if err != nil {
 		return noTool(err, role)
 	}
@@ -100,7 +100,7 @@ func (s *server) sendArtifact(w *reply, status int, a *agent.Artifact) error {
 // sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
 func (s *server) sendOperated(w *reply, status int, a *agent.Artifact, broken []string) error {
 	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
-		Rejections: rejections(a), Native: s.run.NativeState(a), Doubted: a.Doubted(a.CurrentID)}
+		Rejections: rejections(a), Native: w.run.NativeState(a), Doubted: a.Doubted(a.CurrentID)}
 	if g := a.Current(); g != nil {
 		view.Interface = g.Interface
 	}
@@ -124,12 +124,12 @@ func noArtifact(err error, role, method string) error {
 }
 
 // artifact returns the artifact of the path.
-func (s *server) artifact(r *http.Request) (*agent.Artifact, error) {
+func (s *server) artifact(w *reply, r *http.Request) (*agent.Artifact, error) {
 	role, method, err := target(r)
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.run.Artifact(r.Context(), role, method)
+	a, err := w.run.Artifact(r.Context(), role, method)
 	if err != nil {
 		return nil, noArtifact(err, role, method)
 	}
@@ -137,7 +137,7 @@ func (s *server) artifact(r *http.Request) (*agent.Artifact, error) {
 }
 
 func (s *server) getArtifact(w *reply, r *http.Request) error {
-	a, err := s.artifact(r)
+	a, err := s.artifact(w, r)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ type generationList struct {
 }
 
 func (s *server) listGenerations(w *reply, r *http.Request) error {
-	a, err := s.artifact(r)
+	a, err := s.artifact(w, r)
 	if err != nil {
 		return err
 	}
@@ -190,11 +190,11 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	if !given {
 		return required("code", "send the Go source of the program")
 	}
-	a, err := s.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code, Declaration: declared, Reason: reason, Actor: w.owner})
+	a, err := w.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code, Declaration: declared, Reason: reason, Actor: w.owner})
 	if err != nil {
 		return err
 	}
-	broken, err := s.run.BrokenExamples(r.Context(), role, method, w.owner)
+	broken, err := w.run.BrokenExamples(r.Context(), role, method, w.owner)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (s *server) deleteArtifact(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.run.ArchiveArtifact(r.Context(), role, method, reason, w.owner); err != nil {
+	if err := w.run.ArchiveArtifact(r.Context(), role, method, reason, w.owner); err != nil {
 		return noArtifact(err, role, method)
 	}
 	return s.noContent(w)
@@ -239,14 +239,14 @@ func (s *server) operate(action string) handler {
 		if err != nil {
 			return err
 		}
-		a, err := s.run.Operate(r.Context(), role, method, o)
+		a, err := w.run.Operate(r.Context(), role, method, o)
 		if err != nil {
 			return noArtifact(err, role, method)
 		}
 		if action != "rollback" && action != "approve" {
 			return s.sendArtifact(w, http.StatusOK, a)
 		}
-		broken, err := s.run.BrokenExamples(r.Context(), role, method, w.owner)
+		broken, err := w.run.BrokenExamples(r.Context(), role, method, w.owner)
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func (s *server) answer(w *reply, r *http.Request, q runtime.CallRequest) error 
 			return s.startCall(w, r, q, wait)
 		}
 	}
-	res, err := s.run.Call(r.Context(), q)
+	res, err := w.run.Call(r.Context(), q)
 	if err != nil {
 		return noSession(err, q.SessionID)
 	}
@@ -151,7 +151,7 @@ type accepted struct {
 
 // startCall starts a call that outlives the request, and waits for it as long as the client said.
 func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wait time.Duration) error {
-	callID, done, err := s.run.Start(q)
+	callID, done, err := w.run.Start(q)
 	if err != nil {
 		return noSession(err, q.SessionID)
 	}
@@ -193,7 +193,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	entries, err := s.run.ListCalls(r.Context(), c)
+	entries, err := w.run.ListCalls(r.Context(), c)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (s *server) getCall(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, err := s.run.CallView(r.Context(), id)
+	v, err := w.run.CallView(r.Context(), id)
 	if err != nil {
 		return missing(err, "call "+id)
 	}
@@ -251,7 +251,7 @@ func (s *server) replayCall(w *reply, r *http.Request) error {
 	if err := s.decode(w, r, true, func(f *fields, name, _ []byte) { f.unknown("", name, "none") }); err != nil {
 		return err
 	}
-	report, err := s.run.Replay(r.Context(), id)
+	report, err := w.run.Replay(r.Context(), id)
 	if err != nil {
 		return missing(err, "call "+id)
 	}
@@ -266,7 +266,7 @@ func (s *server) cancelCall(w *reply, r *http.Request) error {
 	if err := s.decode(w, r, true, func(f *fields, name, _ []byte) { f.unknown("", name, "none") }); err != nil {
 		return err
 	}
-	if err := s.run.Cancel(id); err != nil {
+	if err := w.run.Cancel(id); err != nil {
 		return missing(err, "call "+id)
 	}
 	return s.noContent(w)

@@ -25,7 +25,7 @@ func (s *server) listConnections(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	all, err := s.run.ListConnections(r.Context(), after, limit+1)
+	all, err := w.run.ListConnections(r.Context(), after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func noConnection(err error, name string) error {
 
 func (s *server) getConnection(w *reply, r *http.Request) error {
 	name := param(r, "name")
-	c, err := s.run.Connection(r.Context(), name)
+	c, err := w.run.Connection(r.Context(), name)
 	if err != nil {
 		return noConnection(err, name)
 	}
@@ -55,7 +55,7 @@ func (s *server) deleteConnection(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.run.DeleteConnection(r.Context(), name, revision, reason, w.owner); err != nil {
+	if err := w.run.DeleteConnection(r.Context(), name, revision, reason, w.owner); err != nil {
 		return noConnection(preconditionOf(err, revision), name)
 	}
 	return s.noContent(w)
@@ -71,7 +71,7 @@ func (s *server) putConnection(w *reply, r *http.Request) error {
 		return err
 	}
 	if revision == mustExist {
-		c, err := s.run.Connection(r.Context(), name)
+		c, err := w.run.Connection(r.Context(), name)
 		if err != nil {
 			return preconditionOf(noConnection(err, name), revision)
 		}
@@ -100,7 +100,7 @@ func (s *server) putConnection(w *reply, r *http.Request) error {
 		return err
 	}
 	q.Connection.Name = name
-	c, created, err := s.run.PutConnection(r.Context(), q)
+	c, created, err := w.run.PutConnection(r.Context(), q)
 	if err != nil {
 		return preconditionOf(err, revision)
 	}

@@ -21,7 +21,7 @@ func (s *server) getEffects(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, err := s.run.Effects(r.Context(), role, method)
+	v, err := w.run.Effects(r.Context(), role, method)
 	if err != nil {
 		return noArtifact(err, role, method)
 	}
@@ -62,7 +62,7 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 		return required("hosts", `such as {"hosts": ["api.example.org"], "methods": ["GET"]}`)
 	}
 	if revision == mustExist {
-		switch v, err := s.run.Effects(r.Context(), role, method); {
+		switch v, err := w.run.Effects(r.Context(), role, method); {
 		case errors.Is(err, store.ErrNotFound), err == nil && v.Revision == 0:
 			return fault(codePrecondition, "the method has no effects manifest yet", "leave If-Match out to write one")
 		case err != nil:
@@ -71,7 +71,7 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 		revision = store.AnyRevision
 	}
 	q.Revision = revision
-	v, err := s.run.PutEffects(r.Context(), q)
+	v, err := w.run.PutEffects(r.Context(), q)
 	if err != nil {
 		return preconditionOf(err, revision)
 	}

@@ -120,13 +120,13 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 	}
 	out := newStream(w)
 	if r.Method == http.MethodHead {
-		if _, err = s.run.CallView(r.Context(), id); err == nil {
+		if _, err = w.run.CallView(r.Context(), id); err == nil {
 			out.begin()
 		}
 		return missing(err, "call "+id)
 	}
 	err = follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
-		return s.run.CallEvents(ctx, id, resumeAt(r), emit)
+		return w.run.CallEvents(ctx, id, resumeAt(r), emit)
 	})
 	return missing(err, "call "+id)
 }
@@ -138,6 +138,6 @@ func (s *server) events(w *reply, r *http.Request) error {
 		return nil //nolint:nilerr // the client is gone, or wants no events
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
-		return s.run.Events(ctx, resumeAt(r), emit)
+		return w.run.Events(ctx, resumeAt(r), emit)
 	})
 }

@@ -15,7 +15,7 @@ func (s *server) listRecommendations(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	all, err := s.run.Recommendations(r.Context(), status)
+	all, err := w.run.Recommendations(r.Context(), status)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func behind(all []operator.Advice, id string) []operator.Advice {
 }
 
 // decide makes the handler of a person's decision on a recommendation.
-func (s *server) decide(apply func(context.Context, operator.AdviceDecision) (operator.Advice, error)) handler {
+func (s *server) decide(apply func(Runtime, context.Context, operator.AdviceDecision) (operator.Advice, error)) handler {
 	return func(w *reply, r *http.Request) error {
 		id, ok := idParam(r, "id")
 		d := operator.AdviceDecision{ID: id, Actor: w.owner}
@@ -53,7 +53,7 @@ func (s *server) decide(apply func(context.Context, operator.AdviceDecision) (op
 		if !ok {
 			return fault(codeNotFound, "there is no recommendation of that id", "")
 		}
-		a, err := apply(r.Context(), d)
+		a, err := apply(w.run, r.Context(), d)
 		if err != nil {
 			return missing(err, "recommendation "+strconv.Quote(id)+" to decide about")
 		}
@@ -66,7 +66,7 @@ func (s *server) getPatterns(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	report, err := s.run.PatternReport(r.Context(), role)
+	report, err := w.run.PatternReport(r.Context(), role)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (s *server) postFile(w *reply, r *http.Request) error {
 	}
 	defer s.uploads.Release(1)
 	body := &patient{body: r.Body, control: http.NewResponseController(w.ResponseWriter), idle: s.o.Stall}
-	f, err := s.run.Upload(r.Context(), f, body)
+	f, err := w.run.Upload(r.Context(), f, body)
 	if body.err != nil && !errors.Is(body.err, io.EOF) { // whatever came of it, the body is the cause
 		return uploadProblem(body.err)
 	}
@@ -122,7 +122,7 @@ func (s *server) listFiles(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	list, err := s.run.ListFiles(r.Context(), w.owner, after, limit+1)
+	list, err := w.run.ListFiles(r.Context(), w.owner, after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *server) listFiles(w *reply, r *http.Request) error {
 
 func (s *server) getFile(w *reply, r *http.Request) error {
 	id, _ := idParam(r, "id")
-	f, err := s.run.File(r.Context(), w.owner, id)
+	f, err := w.run.File(r.Context(), w.owner, id)
 	if err != nil {
 		return missing(err, "file "+id)
 	}
@@ -144,7 +144,7 @@ func (s *server) getFile(w *reply, r *http.Request) error {
 
 func (s *server) deleteFile(w *reply, r *http.Request) error {
 	id, _ := idParam(r, "id")
-	if err := s.run.DeleteFile(r.Context(), w.owner, id); err != nil {
+	if err := w.run.DeleteFile(r.Context(), w.owner, id); err != nil {
 		return missing(err, "file "+id)
 	}
 	return s.noContent(w)
@@ -153,12 +153,12 @@ func (s *server) deleteFile(w *reply, r *http.Request) error {
 // getFileContent sends the bytes, or ranges of them. A browser saves them and runs nothing, whatever they are.
 func (s *server) getFileContent(w *reply, r *http.Request) error {
 	id, _ := idParam(r, "id")
-	f, err := s.run.OpenFile(r.Context(), w.owner, id)
+	f, err := w.run.OpenFile(r.Context(), w.owner, id)
 	if err != nil {
 		return missing(err, "file "+id)
 	}
 	defer f.Close()
-	if err := s.run.Settled(); err != nil {
+	if err := w.run.Settled(); err != nil {
 		return err
 	}
 	h := w.Header()

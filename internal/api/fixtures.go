@@ -16,7 +16,7 @@ type fixtureList struct {
 }
 
 func (s *server) listFixtures(w *reply, r *http.Request) error {
-	a, err := s.artifact(r)
+	a, err := s.artifact(w, r)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ const maxLines = 1 << 20
 // cut short by a connection that breaks.
 func (s *server) exportHistory(w *reply, r *http.Request, id string, q store.HistoryQuery) error {
 	q.Limit, q.Bytes = maxLimit, maxLines
-	p, err := s.run.History(r.Context(), id, q)
+	p, err := w.run.History(r.Context(), id, q)
 	if err != nil {
 		return noSession(err, id)
 	}
@@ -40,7 +40,7 @@ func (s *server) exportHistory(w *reply, r *http.Request, id string, q store.His
 			break
 		}
 		q.After = p.Next
-		if p, err = s.run.History(r.Context(), id, q); err != nil {
+		if p, err = w.run.History(r.Context(), id, q); err != nil {
 			s.log.Error().Err(err).Str("request_id", w.requestID).Msg("an export of a history broke off")
 			break
 		}
@@ -53,7 +53,7 @@ func (s *server) exportHistory(w *reply, r *http.Request, id string, q store.His
 
 // writeLines writes records, one a line, when there is room for them among the large replies.
 func (s *server) writeLines(w *reply, records []json.RawMessage) error {
-	if err := s.run.Settled(); err != nil {
+	if err := w.run.Settled(); err != nil {
 		return err
 	}
 	size := 0

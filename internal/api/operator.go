@@ -24,7 +24,7 @@ func (s *server) getStale(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	targets, err := s.run.Stale(r.Context(), days)
+	targets, err := w.run.Stale(r.Context(), days)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *server) prune(w *reply, r *http.Request) error {
 	if !given {
 		return required("stale_days", "say for how many days a tool or artifact must have been idle")
 	}
-	report, err := s.run.Prune(r.Context(), q)
+	report, err := w.run.Prune(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *server) restore(w *reply, r *http.Request) error {
 	if !given {
 		return required("role", "say which tool comes back")
 	}
-	if err := s.run.Restore(r.Context(), t, w.owner, reason); err != nil {
+	if err := w.run.Restore(r.Context(), t, w.owner, reason); err != nil {
 		return missing(err, "archived tool or artifact of that name")
 	}
 	return s.send(w, http.StatusOK, struct {
@@ -108,7 +108,7 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	entries, err := s.run.Audit(r.Context(), after, limit+1)
+	entries, err := w.run.Audit(r.Context(), after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s *server) undo(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	entry, err := s.run.Undo(r.Context(), chi.URLParam(r, "id"), reason, w.owner)
+	entry, err := w.run.Undo(r.Context(), chi.URLParam(r, "id"), reason, w.owner)
 	if err != nil {
 		return missing(err, "audit entry of that id")
 	}
@@ -136,7 +136,7 @@ func (s *server) undo(w *reply, r *http.Request) error {
 }
 
 func (s *server) getPolicy(w *reply, _ *http.Request) error {
-	return s.send(w, http.StatusOK, s.run.Policy())
+	return s.send(w, http.StatusOK, w.run.Policy())
 }
 
 func (s *server) patchPolicy(w *reply, r *http.Request) error {
@@ -144,7 +144,7 @@ func (s *server) patchPolicy(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.run.PatchPolicy(r.Context(), patch, w.owner)
+	p, err := w.run.PatchPolicy(r.Context(), patch, w.owner)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *server) readObject(w *reply, r *http.Request) (json.RawMessage, error) 
 }
 
 func (s *server) getVersion(w *reply, _ *http.Request) error {
-	return s.sendNow(w, http.StatusOK, s.run.Version())
+	return s.sendNow(w, http.StatusOK, w.run.Version())
 }
 
 type health struct {
@@ -177,7 +177,7 @@ func (s *server) healthz(w *reply, _ *http.Request) error {
 }
 
 func (s *server) readyz(w *reply, _ *http.Request) error {
-	err := s.run.Ready()
+	err := w.run.Ready()
 	if err == nil {
 		return s.sendNow(w, http.StatusOK, health{"ready"})
 	}

@@ -65,7 +65,7 @@ func (s *server) predict(w *reply, r *http.Request) error {
 	if !inputs {
 		return required("inputs", `such as {"question": "..."}`)
 	}
-	answer, err := s.run.Predict(r.Context(), q)
+	answer, err := w.run.Predict(r.Context(), q)
 	if err != nil {
 		what := "session " + strconv.Quote(q.SessionID)
 		if named {
@@ -99,7 +99,7 @@ func (s *server) listSignatures(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	named, err := s.run.ListSignatures(r.Context(), after, limit+1)
+	named, err := w.run.ListSignatures(r.Context(), after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *server) getSignature(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	got, err := s.run.Signature(r.Context(), name)
+	got, err := w.run.Signature(r.Context(), name)
 	if err != nil {
 		return missing(err, "signature "+strconv.Quote(name))
 	}
@@ -127,7 +127,7 @@ func (s *server) putSignature(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	got, created, err := s.run.PutSignature(r.Context(), name, raw, w.owner)
+	got, created, err := w.run.PutSignature(r.Context(), name, raw, w.owner)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (s *server) deleteSignature(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.run.DeleteSignature(r.Context(), name, w.owner); err != nil {
+	if err := w.run.DeleteSignature(r.Context(), name, w.owner); err != nil {
 		return missing(err, "signature "+strconv.Quote(name))
 	}
 	return s.noContent(w)

@@ -61,6 +61,7 @@ type reply struct {
 	held      held          // of the request's body
 	requestID string        // echoed or made
 	owner     string        // the token's name, "local" without tokens
+	run       Runtime       // the services of the namespace in which the request acts
 	id        [1]string     // requestID, as a header's values
 	length    [1]string     // of the body, as a header's values
 }

@@ -18,7 +18,7 @@ func (s *server) getHistoryUsage(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	report, err := s.run.HistoryUsage(r.Context(), since, until)
+	report, err := w.run.HistoryUsage(r.Context(), since, until)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *server) getTrends(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	t, err := s.run.Trends(r.Context(), window)
+	t, err := w.run.Trends(r.Context(), window)
 	if err != nil {
 		return err
 	}

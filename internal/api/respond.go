@@ -31,7 +31,7 @@ func page[T any](entries []T, limit int, cursor func(T) string) list[T] {
 // send encodes v before the status is written, so that what cannot be encoded is still an honest 500. It waits until what v shows is durable;
 // a call's own reply, which does not come through here, has waited for its own commit.
 func (s *server) send(w *reply, status int, v any) error {
-	if err := s.run.Settled(); err != nil {
+	if err := w.run.Settled(); err != nil {
 		return err
 	}
 	return s.sendNow(w, status, v)

@@ -123,7 +123,7 @@ func goodRequestID(id string) bool {
 
 // admit decides whether the request is answered at all.
 func (s *server) admit(w *reply, r *http.Request, guarded bool, body trait) error {
-	w.owner = "local"
+	w.owner, w.run = "local", s.run
 	if len(s.o.Tokens) == 0 {
 		if !s.localHost(r.Host) {
 			return fault(codeHost, "the request names a host which is not this machine", "speak to localhost, 127.0.0.1 or [::1], or configure access tokens")

@@ -38,7 +38,7 @@ func (s *server) createSession(w *reply, r *http.Request) error {
 	if !named {
 		return required("role", `say who is asked, such as {"role": "calculator"}`)
 	}
-	session, err := s.run.CreateSession(r.Context(), q)
+	session, err := w.run.CreateSession(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *server) listSessions(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	sessions, err := s.run.ListSessions(r.Context(), after, limit+1)
+	sessions, err := w.run.ListSessions(r.Context(), after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *server) getSession(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	session, err := s.run.Session(r.Context(), id)
+	session, err := w.run.Session(r.Context(), id)
 	if err != nil {
 		return noSession(err, id)
 	}
@@ -91,7 +91,7 @@ func (s *server) deleteSession(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.run.DeleteSession(r.Context(), id); err != nil {
+	if err := w.run.DeleteSession(r.Context(), id); err != nil {
 		return noSession(err, id)
 	}
 	return s.noContent(w)
@@ -102,7 +102,7 @@ func (s *server) getContext(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.run.Context(r.Context(), id)
+	c, err := w.run.Context(r.Context(), id)
 	if err != nil {
 		return noSession(err, id)
 	}
@@ -125,7 +125,7 @@ func (s *server) patchContext(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.run.PatchContext(r.Context(), id, patch)
+	c, err := w.run.PatchContext(r.Context(), id, patch)
 	if err != nil {
 		return noSession(err, id)
 	}
@@ -161,7 +161,7 @@ func (s *server) getHistory(w *reply, r *http.Request) error {
 	if wantsLines(r) {
 		return s.exportHistory(w, r, id, h)
 	}
-	p, err := s.run.History(r.Context(), id, h)
+	p, err := w.run.History(r.Context(), id, h)
 	if err != nil {
 		return noSession(err, id)
 	}
@@ -185,7 +185,7 @@ func (s *server) getResponds(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	i, err := s.run.Responds(r.Context(), id, method)
+	i, err := w.run.Responds(r.Context(), id, method)
 	if err != nil {
 		return noSession(err, id)
 	}

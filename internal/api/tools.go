@@ -24,7 +24,7 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 	if format != "" {
 		return s.listFunctions(w, r, format, functionPage{after, limit})
 	}
-	tools, err := s.run.ListTools(r.Context(), after, limit+1)
+	tools, err := w.run.ListTools(r.Context(), after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *server) getTool(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.run.Tool(r.Context(), role)
+	t, err := w.run.Tool(r.Context(), role)
 	if err != nil {
 		return noTool(err, role)
 	}
@@ -68,7 +68,7 @@ func (s *server) putTool(w *reply, r *http.Request) error {
 		return err
 	}
 	if revision == mustExist {
-		switch _, err := s.run.Tool(r.Context(), role); {
+		switch _, err := w.run.Tool(r.Context(), role); {
 		case errors.Is(err, store.ErrNotFound):
 			return fault(codePrecondition, "there is no tool "+strconv.Quote(role), "leave If-Match out to register it")
 		case err != nil:
@@ -76,7 +76,7 @@ func (s *server) putTool(w *reply, r *http.Request) error {
 		}
 		revision = store.AnyRevision
 	}
-	t, created, err := s.run.PutTool(r.Context(), operator.ToolPut{Role: role, Contract: c, Methods: methods, Revision: revision, Actor: w.owner})
+	t, created, err := w.run.PutTool(r.Context(), operator.ToolPut{Role: role, Contract: c, Methods: methods, Revision: revision, Actor: w.owner})
 	if err != nil {
 		return preconditionOf(err, revision)
 	}
@@ -159,7 +159,7 @@ func (s *server) deleteTool(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.run.ArchiveTool(r.Context(), role, reason, w.owner); err != nil {
+	if err := w.run.ArchiveTool(r.Context(), role, reason, w.owner); err != nil {
 		return noTool(err, role)
 	}
 	return s.noContent(w)

@@ -35,7 +35,7 @@ func (s *server) getExamples(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.run.Examples(r.Context(), role, method)
+	all, err := w.run.Examples(r.Context(), role, method)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 	if all == nil {
 		return required("examples", `such as {"examples": [{"args": [1000], "expect": {"value": 700}}]}`)
 	}
-	kept, err := s.run.PutExamples(r.Context(), role, method, all, w.owner)
+	kept, err := w.run.PutExamples(r.Context(), role, method, all, w.owner)
 	if err != nil {
 		return noArtifact(err, role, method)
 	}
@@ -156,7 +156,7 @@ func (s *server) decideExample(accept bool) handler {
 		if !ok {
 			return fault(codeNotFound, "there is no proposed example "+strconv.Quote(param(r, "id")), "")
 		}
-		all, err := s.run.DecideExample(r.Context(), operator.ExampleDecision{Role: role, Method: method, ID: id, Accept: accept, Actor: w.owner})
+		all, err := w.run.DecideExample(r.Context(), operator.ExampleDecision{Role: role, Method: method, ID: id, Accept: accept, Actor: w.owner})
 		if err != nil {
 			return missing(err, "proposed example "+strconv.Quote(id))
 		}
@@ -185,7 +185,7 @@ func (s *server) runExamples(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	run, err := s.run.RunExamples(r.Context(), q)
+	run, err := w.run.RunExamples(r.Context(), q)
 	if err != nil {
 		return noArtifact(err, role, method)
 	}
@@ -223,7 +223,7 @@ func (s *server) try(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	report, err := s.run.Try(r.Context(), q)
+	report, err := w.run.Try(r.Context(), q)
 	if err != nil {
 		return noArtifact(err, role, method)
 	}

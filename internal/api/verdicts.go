@@ -46,7 +46,7 @@ func (s *server) postVerdict(w *reply, r *http.Request) error {
 			return err
 		}
 	}
-	judged, tried, err := s.run.Judge(r.Context(), id, j)
+	judged, tried, err := w.run.Judge(r.Context(), id, j)
 	if err != nil {
 		return noCall(err, id)
 	}
@@ -58,7 +58,7 @@ func (s *server) postVerdict(w *reply, r *http.Request) error {
 		case <-timer.C:
 		case <-r.Context().Done():
 		}
-		if judged, err = s.run.Verdict(r.Context(), id); err != nil {
+		if judged, err = w.run.Verdict(r.Context(), id); err != nil {
 			return noCall(err, id)
 		}
 		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait.Seconds())))
@@ -71,7 +71,7 @@ func (s *server) getVerdict(w *reply, r *http.Request) error {
 	if !ok {
 		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
 	}
-	v, err := s.run.Verdict(r.Context(), id)
+	v, err := w.run.Verdict(r.Context(), id)
 	if err != nil {
 		return missing(err, "verdict on the call "+strconv.Quote(id))
 	}
@@ -83,7 +83,7 @@ func (s *server) deleteVerdict(w *reply, r *http.Request) error {
 	if !ok {
 		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
 	}
-	if err := s.run.DropVerdict(r.Context(), id, w.owner, true); err != nil {
+	if err := w.run.DropVerdict(r.Context(), id, w.owner, true); err != nil {
 		return missing(err, "verdict on the call "+strconv.Quote(id))
 	}
 	return s.noContent(w)
