@@ -24,10 +24,10 @@ var allowed = map[string][]string{
 	"cmd":                               {"internal/cli", "internal/runtime/sandbox"},                 // see TestDaemonParsesNoProgram
 	"bench":                             {"internal/runtime"},                                         // and nothing imports it
 	"test":                              {"internal/cli", "internal/api/apitest", "internal/runtime"}, // and nothing imports it
-	"internal/app":                      {"api", "internal/api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/app":                      {"api", "internal/api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
 	"internal/client":                   {"internal/runtime", "internal/agent"},
-	"internal/cli":                      {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
-	"internal/api":                      {"api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/cli":                      {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
+	"internal/api":                      {"api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
 	"internal/api/strict":               {},
 	"internal/mcp":                      {"internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime":                  {"internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 	"internal/store":            {"internal/agent"},
 	"internal/contract":         {"internal/agent"},
 	"internal/telemetry":        {"internal/agent"},
+	"internal/access":           {"internal/agent"},
 	"internal/agent":            {},
 }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	document "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
@@ -659,7 +659,7 @@ func TestCrossOrigin(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(o *Options) {
-		o.Tokens = []Token{{"alice", sha256.Sum256([]byte("rgd_one"))}, {"bob", sha256.Sum256([]byte("rgd_two"))}}
+		o.Auth = access.Tokens{access.NewToken(access.Principal{Name: "alice", Scopes: access.All}, "rgd_one"), access.NewToken(access.Principal{Name: "bob", Scopes: access.All}, "rgd_two")}
 	})
 	for _, c := range []struct {
 		path, header string

@@ -2,21 +2,15 @@ package api
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 	"github.com/rs/zerolog"
 )
-
-// A Token is an access token, known by its digest only.
-type Token struct {
-	Name   string // who it is: the owner of sessions, the actor of audit entries
-	SHA256 [32]byte
-}
 
 // Options configures the interface. Start from DefaultOptions.
 type Options struct {
@@ -25,10 +19,10 @@ type Options struct {
 	Registry prometheus.Gatherer // required: what /metrics shows
 	Logger   zerolog.Logger
 
-	// Tokens are who may use the interface. Without any, everyone on this machine may, and requests must name it as
-	// their host: localhost, a loopback address, or one of Hosts.
-	Tokens []Token
-	Hosts  []string // more host names, without port: that of the listen address
+	// Auth finds who sends a request by its token. With nil, everyone on this machine may do everything, and requests must name
+	// it as their host: localhost, a loopback address, or one of Hosts.
+	Auth  access.Authenticator
+	Hosts []string // more host names, without port: that of the listen address
 
 	Tools *catalog.Catalog // what agents see; required
 	MCP   http.Handler     // serves them at /mcp, to the owner that mcp.WithOwner has put into the context; nil: not found
@@ -58,11 +52,6 @@ func (o Options) validate() error {
 		return errors.New("api: MaxReplies must be at least 65536, and Stall be set")
 	case len(o.OpenAPI) == 0:
 		return errors.New("api: OpenAPI is required")
-	}
-	for i, t := range o.Tokens {
-		if t.Name == "" {
-			return fmt.Errorf("api: Tokens[%d] has no name", i)
-		}
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/recurgentd/recurgentd/internal/access"
 )
 
 // A client that reads slowly, or not at all, has its reply held in memory. These bounds keep many of them from taking
@@ -60,11 +62,15 @@ type reply struct {
 	status    int           // 0 until the header is written
 	held      held          // of the request's body
 	requestID string        // echoed or made
-	owner     string        // the token's name, "local" without tokens
-	run       Runtime       // the services of the namespace in which the request acts
-	id        [1]string     // requestID, as a header's values
-	length    [1]string     // of the body, as a header's values
+	who       access.Principal
+	owner     string    // who.Owner(): "local" without tokens
+	run       Runtime   // the services of the namespace in which the request acts
+	id        [1]string // requestID, as a header's values
+	length    [1]string // of the body, as a header's values
 }
+
+// act has the request act for that principal.
+func (w *reply) act(who access.Principal) { w.who, w.owner = who, who.Owner() }
 
 func (w *reply) WriteHeader(status int) {
 	if w.status == 0 {

@@ -3,8 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"mime"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -123,18 +122,18 @@ func goodRequestID(id string) bool {
 
 // admit decides whether the request is answered at all.
 func (s *server) admit(w *reply, r *http.Request, guarded bool, body trait) error {
-	w.owner, w.run = "local", s.run
-	if len(s.o.Tokens) == 0 {
+	w.run = s.run
+	w.act(access.Local())
+	if s.o.Auth == nil {
 		if !s.localHost(r.Host) {
 			return fault(codeHost, "the request names a host which is not this machine", "speak to localhost, 127.0.0.1 or [::1], or configure access tokens")
 		}
 	} else if guarded {
-		owner, ok := s.authenticate(r)
-		if !ok {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="invalid_token"`)
-			return fault(codeUnauthenticated, "the request carries no known access token", "")
+		who, err := s.authenticate(w, r)
+		if err != nil {
+			return err
 		}
-		w.owner = owner
+		w.act(who)
 	}
 	if err := s.origin.Check(r); err != nil {
 		return fault(codeCrossOrigin, "a web page of another origin sent the request", "")
@@ -160,19 +159,19 @@ func canonicalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// authenticate compares in constant time, and with every token, so that the time reveals nothing.
-func (s *server) authenticate(r *http.Request) (owner string, ok bool) {
+// authenticate returns the principal of the request's token.
+func (s *server) authenticate(w *reply, r *http.Request) (access.Principal, error) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return "", false
+		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd"`)
+		return access.Principal{}, fault(codeUnauthenticated, "the request carries no access token", "")
 	}
-	digest := sha256.Sum256([]byte(strings.TrimSpace(secret)))
-	for i := range s.o.Tokens {
-		if subtle.ConstantTimeCompare(digest[:], s.o.Tokens[i].SHA256[:]) == 1 {
-			owner, ok = s.o.Tokens[i].Name, true
-		}
+	who, err := s.o.Auth.Authenticate(r.Context(), strings.TrimSpace(secret))
+	if errors.Is(err, access.ErrUnknown) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="invalid_token"`)
+		return who, fault(codeUnauthenticated, "the request carries no known access token", "")
 	}
-	return owner, ok
+	return who, err
 }
 
 func (s *server) checkMedia(r *http.Request, body trait) error {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -34,7 +34,7 @@ import (
 //	default  as documents say it; DefaultOptions has the value
 //	help     one line
 type Options struct {
-	// Listen is the address, HOST:PORT. Port 0 takes a free one. Without Tokens it must be a loopback address.
+	// Listen is the address, HOST:PORT. Port 0 takes a free one. Without Auth it must be a loopback address.
 	Listen string `name:"listen" env:"RECURGENT_LISTEN" value:"HOST:PORT" help:"address of the REST interface; port 0 takes a free one"`
 	// DataDir is where the store keeps its files. It is required; one daemon holds it at a time.
 	DataDir string `name:"data-dir" env:"RECURGENT_DATA_DIR" value:"DIR" default:"$XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent" help:"where everything is stored; one daemon holds it at a time"`
@@ -93,7 +93,7 @@ type Options struct {
 	// space. It overrides changes made while the daemon ran.
 	Policy string `name:"policy" env:"RECURGENT_POLICY" value:"NAME=VALUE..." default:"as it was left" help:"switches and thresholds set at each start, before anything is served, as recurgentd policy set takes them: artifact_read_enabled=false repair_enabled=false, or a JSON object"`
 
-	Tokens        []api.Token                      // who may send requests; none: everybody on this machine
+	Auth          access.Authenticator             // finds who sends a request; nil: everybody on this machine may
 	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
 	Logger        zerolog.Logger                   // of the daemon
 	NativeBuilder tier.Builder                     // compiles programs instead of the toolchain, for tests; nil: the toolchain
@@ -151,7 +151,7 @@ func (o *Options) checkListen() error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return refuse("listen", "%q is not a port number from 0 to 65535", port)
 	}
-	if len(o.Tokens) == 0 && !loopback(host) {
+	if o.Auth == nil && !loopback(host) {
 		return refuse("listen", "%s can be reached from other machines; that needs --auth-tokens-file, or listen on 127.0.0.1:%s", o.Listen, port)
 	}
 	for _, h := range o.AllowedHosts {

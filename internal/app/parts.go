@@ -172,7 +172,7 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Registry) (http.Handler, error) {
 	w := api.DefaultOptions()
 	w.Runtime, w.Metrics, w.Registry, w.Logger = a.run, m, registry, a.log
-	w.Tokens, w.Hosts, w.OpenAPI, w.Tools = o.Tokens, o.AllowedHosts, openapi.OpenAPI, a.run.tools
+	w.Auth, w.Hosts, w.OpenAPI, w.Tools = o.Auth, o.AllowedHosts, openapi.OpenAPI, a.run.tools
 	w.MCP = a.run.agents.Handler(w.MaxBody)
 	return api.New(w)
 }

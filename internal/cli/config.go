@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -18,7 +19,7 @@ import (
 type Options struct {
 	app.Options
 
-	AuthTokensFile string `name:"auth-tokens-file" env:"RECURGENT_AUTH_TOKENS_FILE" value:"FILE" default:"none: loopback only" help:"access tokens, a name and a token (or sha256:HEX of it) a line; required to listen on anything but loopback"`
+	AuthTokensFile string `name:"auth-tokens-file" env:"RECURGENT_AUTH_TOKENS_FILE" value:"FILE" default:"none: loopback only" help:"access tokens, a name, a token (or sha256:HEX of it) and what it may do a line; required to listen on anything but loopback"`
 	OpenAIKeyFile  string `name:"openai-api-key-file" env:"OPENAI_API_KEY_FILE" value:"FILE" default:"none" help:"file that holds the key, instead of OPENAI_API_KEY"`
 
 	LogLevel  string `name:"log-level" env:"RECURGENT_LOG_LEVEL" value:"debug|info|warn|error" help:"what the daemon logs on stderr"`
@@ -56,6 +57,23 @@ func asSetting(err error) error {
 	return err
 }
 
+// resolveTokens reads the token file, if there is one.
+func (o *Options) resolveTokens() error {
+	if o.AuthTokensFile == "" {
+		return nil
+	}
+	data, err := os.ReadFile(o.AuthTokensFile)
+	if err != nil {
+		return &settingError{Name: "auth-tokens-file", Reason: err.Error()}
+	}
+	tokens, err := access.ParseTokens(data)
+	if err != nil {
+		return &settingError{Name: "auth-tokens-file", Reason: fmt.Sprintf("%s: %s", o.AuthTokensFile, err)}
+	}
+	o.Auth = tokens
+	return nil
+}
+
 // resolveServe fills in what depends on the machine (the data directory, what stands in files, auto, traces) and checks
 // the daemon's settings. It returns nil or a *settingError for the first that cannot be used.
 func (o *Options) resolveServe(env func(string) (string, bool)) error {
@@ -65,11 +83,8 @@ func (o *Options) resolveServe(env func(string) (string, bool)) error {
 	if err := secretFile("openai-api-key-file", o.OpenAIKeyFile, &o.OpenAIKey); err != nil {
 		return err
 	}
-	if o.AuthTokensFile != "" {
-		var err error
-		if o.Tokens, err = readTokens(o.AuthTokensFile); err != nil {
-			return err
-		}
+	if err := o.resolveTokens(); err != nil {
+		return err
 	}
 	if err := asSetting(o.Options.Resolve()); err != nil {
 		return err

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
-	"github.com/recurgentd/recurgentd/internal/api"
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/mcp"
 )
@@ -82,7 +81,7 @@ func daemonAt(ctx context.Context, url string) bool {
 // embedded bridges to a daemon of its own. A random token keeps other users of the machine from it.
 func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 	token := rand.Text()
-	o.Listen, o.Tokens = "127.0.0.1:0", []api.Token{{Name: "local", SHA256: sha256.Sum256([]byte(token))}}
+	o.Listen, o.Auth = "127.0.0.1:0", access.Tokens{access.NewToken(access.Local(), token)}
 	o.Logger, o.Now, o.Env = newLogger(o, sh), sh.Clock, sh.Env
 	d, err := app.New(ctx, o.Options)
 	if err != nil {

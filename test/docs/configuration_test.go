@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
@@ -77,13 +78,14 @@ Colours are off if ` + "`NO_COLOR`" + ` is set or the output is not a terminal.
 
 ## Access tokens
 
-` + "`--auth-tokens-file`" + ` holds one token a line: a name, white space, and the token itself (at least ` + fmt.Sprint(cli.MinToken) + ` characters) or ` + "`sha256:`" + `
-and its SHA-256 in hex, so that the file need not hold the token. Empty lines and lines that begin with ` + "`#`" + ` are ignored. Clients send
+` + "`--auth-tokens-file`" + ` holds one token a line: a name, white space, and the token itself (at least ` + fmt.Sprint(access.MinToken) + ` characters) or ` + "`sha256:`" + `
+and its SHA-256 in hex, so that the file need not hold the token; then, where wanted, ` + "`namespace=acme`" + `, ` + "`scopes=read,call,operate,admin`" + `, ` + "`rate=50/s`" + `
+and ` + "`concurrency=8`" + `. A line without them has all scopes in the namespace ` + "`default`" + `. Empty lines and lines that begin with ` + "`#`" + ` are ignored. Clients send
 ` + "`Authorization: Bearer TOKEN`" + `. The name is the owner of sessions and runners: programs of two owners never share a process.
 
 ` + "```" + `
 alice  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-ci     c2VjcmV0LXRva2VuLWZvci1jaQ
+ci     c2VjcmV0LXRva2VuLWZvci1jaQ  scopes=read,call
 ` + "```" + `
 
 Without tokens the daemon listens on loopback only and answers only requests whose Host is this machine.

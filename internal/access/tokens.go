@@ -1,0 +1,159 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// MinToken is the least length of a token: 16 characters of hex are 64 bits.
+const MinToken = 16
+
+// Token is an access token, known by its digest only.
+type Token struct {
+	Principal
+	SHA256 [32]byte
+}
+
+// Tokens is an Authenticator.
+type Tokens []Token
+
+// Authenticate compares with every token, so that the time reveals nothing.
+func (t Tokens) Authenticate(_ context.Context, bearer string) (Principal, error) {
+	digest := sha256.Sum256([]byte(bearer))
+	found := -1
+	for i := range t {
+		if subtle.ConstantTimeCompare(digest[:], t[i].SHA256[:]) == 1 {
+			found = i
+		}
+	}
+	if found < 0 {
+		return Principal{}, ErrUnknown
+	}
+	return t[found].Principal, nil
+}
+
+// NewToken returns the token of a secret.
+func NewToken(p Principal, secret string) Token { return Token{p, sha256.Sum256([]byte(secret))} }
+
+// ParseTokens reads the token file, one token a line:
+//
+//	name secret [namespace=acme] [scopes=read,call,operate,admin] [rate=50/s] [concurrency=8]
+//
+// The secret is the token, or sha256: and its digest in hex. What is left out is: the default namespace, all scopes, no limits.
+// Empty lines and lines that begin with # are ignored. Errors name the line and quote nothing of it.
+func ParseTokens(data []byte) (Tokens, error) {
+	var tokens Tokens
+	type owner struct {
+		agent.Namespace
+		name string
+	}
+	owners, digests := map[owner]bool{}, map[[32]byte]bool{}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		fields := strings.Fields(string(line))
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		t, err := parseToken(fields)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		o := owner{t.Namespace, t.Name}
+		if owners[o] || digests[t.SHA256] {
+			return nil, fmt.Errorf("line %d: the name or the token is there twice", number)
+		}
+		owners[o], digests[t.SHA256] = true, true
+		tokens = append(tokens, t)
+	}
+	if len(tokens) == 0 {
+		return nil, errors.New("holds no token")
+	}
+	return tokens, nil
+}
+
+func parseToken(fields []string) (t Token, err error) {
+	if len(fields) < 2 {
+		return t, errors.New("it is not a name and a token")
+	}
+	t.Principal = Principal{Name: fields[0], Namespace: agent.DefaultNamespace, Scopes: All}
+	if err := agent.CheckStoredName("name", t.Name); err != nil {
+		return t, fmt.Errorf("the name is refused: %w", err)
+	}
+	if digest, ok := strings.CutPrefix(fields[1], "sha256:"); ok {
+		if n, err := hex.Decode(t.SHA256[:], []byte(digest[:min(len(digest), 64)])); err != nil || n != 32 || len(digest) != 64 {
+			return t, errors.New("sha256: is not followed by 64 hex digits")
+		}
+	} else if len(fields[1]) < MinToken {
+		return t, fmt.Errorf("the token is shorter than %d characters", MinToken)
+	} else {
+		t.SHA256 = sha256.Sum256([]byte(fields[1]))
+	}
+	given := map[string]bool{}
+	for _, f := range fields[2:] {
+		name, value, _ := strings.Cut(f, "=")
+		if given[name] {
+			return t, errors.New("a setting is there twice")
+		}
+		given[name] = true
+		if err := t.set(name, value); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+const (
+	maxRate        = 1e6 // requests per second
+	maxConcurrency = 1e6
+)
+
+// set takes one setting of a line. What stands there may be a part of a token with a space in it: errors do not quote it.
+func (p *Principal) set(name, value string) (err error) {
+	switch name {
+	case "namespace":
+		if p.Namespace = agent.Namespace(value); p.Namespace.Validate() != nil {
+			return errors.New("namespace= is not followed by a name of 1 to 63 characters of a-z, 0-9 and -, not - at either end")
+		}
+	case "scopes":
+		if p.Scopes, err = parseScopes(value); err != nil {
+			return err
+		}
+	case "rate":
+		number, per := strings.CutSuffix(value, "/s")
+		if p.Rate, err = strconv.ParseFloat(number, 64); err != nil || !per || !(p.Rate > 0 && p.Rate <= maxRate) {
+			return errors.New("rate= is not followed by a number of requests per second above 0, such as 50/s")
+		}
+	case "concurrency":
+		if p.Concurrency, err = strconv.Atoi(value); err != nil || p.Concurrency < 1 || p.Concurrency > maxConcurrency {
+			return errors.New("concurrency= is not followed by a number of calls from 1 to 1000000")
+		}
+	default:
+		return errors.New("after the token come only namespace=, scopes=, rate= and concurrency=")
+	}
+	return nil
+}
+
+// parseScopes reads names with commas between them. None at all is a token that is known and may do nothing.
+func parseScopes(list string) (all Scopes, err error) {
+	if list == "" {
+		return 0, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		scope, known := ParseScope(name)
+		if !known {
+			return 0, errors.New("scopes= is not followed by some of read, call, operate and admin, with commas between them")
+		}
+		all |= Scopes(scope)
+	}
+	return all, nil
+}
