@@ -65,6 +65,7 @@ var allowed = map[string][]string{
 	"internal/telemetry":        {"internal/agent"},
 	"internal/access":           {"internal/agent"},
 	"internal/agent":            {},
+	"internal/fair":             {},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
