@@ -22,3 +22,9 @@ func (n Namespace) Validate() error {
 	}
 	return nil
 }
+
+// Owner is whose something is. Owners of the same name in two namespaces are two.
+type Owner struct {
+	Namespace Namespace
+	Name      string // of the access token, "local" without
+}

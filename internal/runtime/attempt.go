@@ -55,7 +55,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	}
 	native := s.r.o.Native.Program(s.role, s.method, g.CodeChecksum)
 	q := sandbox.Request{
-		Program: programOf(g), Owner: s.owner,
+		Program: programOf(g), Owner: s.r.Owner(s.owner),
 		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,
 		Args: args, Kwargs: kwargs, Context: s.contextFor(ctx, g, h), InputHistory: s.inputHistory,
 		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout,

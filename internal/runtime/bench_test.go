@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -18,7 +19,7 @@ import (
 // instant is a sandbox in which every program answers 5 at once, so that a benchmark measures a call without a runner.
 type instant struct{ facts *report.Facts }
 
-func (s instant) Load(context.Context, sandbox.Program, string) (*report.Facts, *sandbox.Failure) {
+func (s instant) Load(context.Context, sandbox.Program, agent.Owner) (*report.Facts, *sandbox.Failure) {
 	return s.facts, nil
 }
 

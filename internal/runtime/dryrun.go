@@ -64,7 +64,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 	args, kwargs := g.Interface.Arrange(d.args, d.kwargs)
 	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied, guard: c.guard()}
 	return sandbox.Request{Canonical: Canonical(c.rules),
-		Program: programOf(g), Owner: c.owner, Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
+		Program: programOf(g), Owner: c.r.Owner(c.owner), Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
 		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
 		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Guard: h.guard.ofFetch(),
 	}, h, true

@@ -123,7 +123,7 @@ func TestDryRuns(t *testing.T) {
 		t.Errorf("a dry run: %+v", o)
 	}
 	runs := box.Runs("new")
-	if q := runs[len(runs)-1]; q.Owner != "ada" || !q.NoFetch || q.Recorded != nil {
+	if q := runs[len(runs)-1]; q.Owner.Name != "ada" || !q.NoFetch || q.Recorded != nil {
 		t.Errorf("it ran as %+v", q)
 	}
 	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Context: json.RawMessage("[]")}); o.ErrorType != agent.ErrInvalidInput {

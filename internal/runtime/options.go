@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -16,15 +17,16 @@ import (
 
 // Options configures a Runtime. Start from DefaultOptions.
 type Options struct {
-	Store    store.Store        // required
-	Sandbox  sandbox.Sandbox    // required
-	Provider provider.Provider  // required
-	Metrics  *telemetry.Metrics // required
-	Tracer   *telemetry.Tracer  // nil: no traces
-	Native   *tier.Tier         // compiles programs; nil: none is. The caller stops it
-	Files    *files.Keeper      // nil: programs have no files
-	Logger   zerolog.Logger
-	Now      func() time.Time // the clock of records and windows
+	Store     store.Store        // required
+	Namespace agent.Namespace    // whose calls it runs
+	Sandbox   sandbox.Sandbox    // required
+	Provider  provider.Provider  // required
+	Metrics   *telemetry.Metrics // required
+	Tracer    *telemetry.Tracer  // nil: no traces
+	Native    *tier.Tier         // compiles programs; nil: none is. The caller stops it
+	Files     *files.Keeper      // nil: programs have no files
+	Logger    zerolog.Logger
+	Now       func() time.Time // the clock of records and windows
 
 	Model       string        // asked where a session names none
 	RunTimeout  time.Duration // of a program's own computing
@@ -46,7 +48,7 @@ type Options struct {
 // DefaultOptions returns the defaults of everything that is not required.
 func DefaultOptions() Options {
 	return Options{
-		Logger: zerolog.Nop(), Now: time.Now, Model: "gpt-4.1",
+		Logger: zerolog.Nop(), Now: time.Now, Namespace: agent.DefaultNamespace, Model: "gpt-4.1",
 		RunTimeout: 30 * time.Second, CallTimeout: 10 * time.Minute, MaxTimeout: time.Hour,
 		MaxQueue: 256, MaxCalls: 1024, MaxContext: 1 << 20, CommitTimeout: 30 * time.Second, CancelGrace: 2 * time.Second,
 	}

@@ -67,7 +67,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	held, err := o.Store.Namespace(o.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +127,11 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	case <-time.After(r.o.CancelGrace):
 		return fmt.Errorf("calls are still running %v after they were canceled", r.o.CancelGrace)
 	}
+}
+
+// Owner is whose calls run under that access token's name.
+func (r *Runtime) Owner(name string) agent.Owner {
+	return agent.Owner{Namespace: r.o.Namespace, Name: name}
 }
 
 // Life returns a context that ends, with its cause, when the Runtime stops.

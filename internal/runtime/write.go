@@ -176,7 +176,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 func (w *writer) load(ctx context.Context, q forgeRequest, code, checksum string) (*report.Facts, *sandbox.Failure) {
 	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": checksum})
 	began := w.r.o.Now()
-	facts, refused := w.r.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, w.owner)
+	facts, refused := w.r.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, w.r.Owner(w.owner))
 	ended := w.r.o.Now()
 	w.res.gated += ended.Sub(began)
 	w.span.Stage("gate", began, ended)

@@ -6,6 +6,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +18,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Options configures a Catalog. All fields are required.
+// Options configures a Catalog. All fields but Namespace are required.
 type Options struct {
-	Store  store.Store
-	Policy func() *agent.Policy // the one in force; another address is another policy
+	Store     store.Store
+	Namespace agent.Namespace      // "" for the default one
+	Policy    func() *agent.Policy // the one in force; another address is another policy
 	// Serving returns the generation that would answer a call of the artifact's method, or why there is none.
 	Serving func(a *agent.Artifact) (g *agent.Generation, why string)
 }
@@ -57,7 +59,8 @@ func New(o Options) (*Catalog, error) {
 	if o.Store == nil || o.Policy == nil || o.Serving == nil {
 		return nil, errors.New("catalog: Store, Policy and Serving are required")
 	}
-	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	o.Namespace = cmp.Or(o.Namespace, agent.DefaultNamespace)
+	held, err := o.Store.Namespace(o.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +158,7 @@ func (c *Catalog) follow() {
 
 // note marks what changed. It must be quick, and must not ask the store: the store calls it amid its own work.
 func (c *Catalog) note(x store.Change) {
-	if x.Namespace != agent.DefaultNamespace {
+	if x.Namespace != c.o.Namespace {
 		return
 	}
 	c.dirtyMu.Lock()

@@ -13,15 +13,15 @@ func (h *hops) exchange(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := h.client.transport.RoundTrip(r)
 	if err == nil && answer.StatusCode < http.StatusBadRequest && h.client.cache != nil {
-		h.client.cache.Invalidate(r)
+		h.client.cache.Invalidate(r, string(h.who.Owner.Namespace))
 	}
 	return answer, err
 }
 
 // fromCache answers the request from the cache, or sends it. The request is signed already: an answer that was got with another credential does not
-// match it. With a connection only its own role shares what is kept.
+// match it. Nothing is shared between namespaces, and with a connection only its own role shares what is kept.
 func (h *hops) fromCache(r *http.Request) (*http.Response, error) {
-	p := httpcache.Partition{Outage: outage}
+	p := httpcache.Partition{Scope: string(h.who.Owner.Namespace), Outage: outage}
 	if h.connection != nil {
 		p.Name, p.Private = h.who.Role+"\x00"+h.connection.Name(), true
 	}

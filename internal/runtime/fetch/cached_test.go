@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch/httpcache"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -126,8 +127,9 @@ func TestKeptAnswersOfConnections(t *testing.T) {
 	o := DefaultOptions()
 	o.Connector = roles{f}
 	c := clientWith(t, o, host)
-	ask := func(role string) (string, string) {
-		a := c.Do(t.Context(), Caller{Role: role}, recurgent.Request{URL: server.URL, Cache: true})
+	ask := func(caller string) (string, string) {
+		namespace, role, _ := strings.Cut(caller, "/")
+		a := c.Do(t.Context(), Caller{Owner: agent.Owner{Namespace: agent.Namespace(namespace)}, Role: role}, recurgent.Request{URL: server.URL, Cache: true})
 		a.Release()
 		if a.Failure != nil {
 			t.Fatal(a.Failure)
@@ -138,14 +140,17 @@ func TestKeptAnswersOfConnections(t *testing.T) {
 		role, body, mode string
 		rotate           bool
 	}{
-		{"one", "1 für Bearer [masked]", ModeLive, false},
-		{"one", "1 für Bearer [masked]", httpcache.Cached, false},
-		{"two", "2 für Bearer [masked]", ModeLive, false},
-		{"none", "3 für ", ModeLive, false},
-		{"one", "4 für Bearer [masked]", ModeLive, true},
-		{"one", "4 für Bearer [masked]", httpcache.Cached, false},
-		{"two", "5 für Bearer [masked]", ModeLive, false},
-		{"none", "3 für ", httpcache.Cached, false},
+		{"/one", "1 für Bearer [masked]", ModeLive, false},
+		{"/one", "1 für Bearer [masked]", httpcache.Cached, false},
+		{"/two", "2 für Bearer [masked]", ModeLive, false},
+		{"/none", "3 für ", ModeLive, false},
+		{"/one", "4 für Bearer [masked]", ModeLive, true},
+		{"/one", "4 für Bearer [masked]", httpcache.Cached, false},
+		{"/two", "5 für Bearer [masked]", ModeLive, false},
+		{"/none", "3 für ", httpcache.Cached, false},
+		{"acme/one", "6 für Bearer [masked]", ModeLive, false},
+		{"acme/none", "7 für ", ModeLive, false},
+		{"/one", "4 für Bearer [masked]", httpcache.Cached, false},
 	} {
 		if step.rotate {
 			f.secret.Add(1)

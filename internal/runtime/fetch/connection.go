@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // A Connector finds the connection that puts a credential into a request. It may be called concurrently.
@@ -34,7 +36,8 @@ type Connection interface {
 
 // A Caller is whose program asks for a fetch, and what it may do.
 type Caller struct {
-	Owner, Role, Method, CallID string
+	Owner                agent.Owner
+	Role, Method, CallID string
 
 	End    time.Time // of the call: a retry that could not begin before it is not waited for; zero for none
 	Guard  Guard     // nil: the policy alone decides

@@ -6,6 +6,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,10 @@ import (
 
 // Options configures a Keeper. Start from DefaultOptions.
 type Options struct {
-	Store  store.Store          // required
-	Policy func() *agent.Policy // the one in force; required
-	Now    func() time.Time
+	Store     store.Store          // required
+	Namespace agent.Namespace      // whose files they are
+	Policy    func() *agent.Policy // the one in force; required
+	Now       func() time.Time
 
 	MaxFile int64 // bytes of one file
 	MaxAll  int64 // bytes of all files
@@ -64,12 +66,12 @@ type Keeper struct {
 	room  room
 }
 
-// New returns a Keeper of the default namespace.
+// New returns a Keeper.
 func New(o Options) (*Keeper, error) {
 	if o.Store == nil || o.Policy == nil || o.Now == nil || o.MaxFile < 1 || o.MaxAll < 1 {
 		return nil, errors.New("files: Store, Policy and Now are required, MaxFile and MaxAll must be at least 1")
 	}
-	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	held, err := o.Store.Namespace(cmp.Or(o.Namespace, agent.DefaultNamespace))
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (e end) String() string {
 // run runs a program once: on the executable, or on the engine where that is nil.
 func run(t *testing.T, p *sandbox.Pool, source string, x *sandbox.Executable, args string) (end, *report.Facts) {
 	t.Helper()
-	req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, Owner: "o", Role: "tester", Method: "run", CallID: "c", Native: x,
+	req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Native: x,
 		Now: time.Unix(1790000000, 0), Seed: 7, Timeout: 20 * time.Second, Context: map[string]json.RawMessage{"seen": json.RawMessage("[1,2]")}}
 	if err := json.Unmarshal([]byte(args), &req.Args); err != nil {
 		t.Fatal(err)

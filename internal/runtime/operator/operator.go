@@ -7,6 +7,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -28,13 +29,14 @@ import (
 
 // Options configures an Operator. Store, Sandbox, Calls, Secrets and Metrics are required.
 type Options struct {
-	Store   store.Store
-	Sandbox sandbox.Sandbox  // checks and replays programs
-	Calls   *runtime.Runtime // whose calls these are
-	Secrets Secrets          // of connections
-	Metrics *telemetry.Metrics
-	Logger  zerolog.Logger
-	Now     func() time.Time // nil: time.Now
+	Store     store.Store
+	Namespace agent.Namespace  // whose tools they are; "" for the default one
+	Sandbox   sandbox.Sandbox  // checks and replays programs
+	Calls     *runtime.Runtime // whose calls these are
+	Secrets   Secrets          // of connections
+	Metrics   *telemetry.Metrics
+	Logger    zerolog.Logger
+	Now       func() time.Time // nil: time.Now
 
 	Provider   string // name of the provider, for Version
 	Model      string // the default model, for Version
@@ -73,7 +75,8 @@ func New(o Options) (*Operator, error) {
 	if o.MaintenanceTick == 0 {
 		o.MaintenanceTick = time.Minute
 	}
-	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	o.Namespace = cmp.Or(o.Namespace, agent.DefaultNamespace)
+	held, err := o.Store.Namespace(o.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 // gated passes code through the gate and returns it as a generation of a person's.
 func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration, actor string) (*agent.Generation, error) {
 	checksum := agent.Checksum(code)
-	facts, refused := o.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, actor)
+	facts, refused := o.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, o.calls.Owner(actor))
 	if refused != nil {
 		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
 	}

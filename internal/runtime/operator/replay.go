@@ -77,7 +77,7 @@ func (o *Operator) unreplayable(ctx context.Context, got *store.Call) string {
 func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 	e := &got.Log
 	rec := sandbox.Recording{Journal: got.Effects, Request: sandbox.Request{
-		Canonical: runtime.Canonical(o.calls.Rules()), Program: sandbox.Program{Source: e.Code, Checksum: e.CodeChecksum}, Owner: owner, Role: e.Role, Method: e.Method, CallID: e.CallID, TraceID: e.TraceID,
+		Canonical: runtime.Canonical(o.calls.Rules()), Program: sandbox.Program{Source: e.Code, Checksum: e.CodeChecksum}, Owner: o.calls.Owner(owner), Role: e.Role, Method: e.Method, CallID: e.CallID, TraceID: e.TraceID,
 		Depth: e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
 	if e.ProgramKwargs != nil {
 		rec.Request.Args, rec.Request.Kwargs = e.ProgramArgs, e.ProgramKwargs

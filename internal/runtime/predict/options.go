@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,14 +28,15 @@ type Calls interface {
 	Feed() *progress.Feed
 }
 
-// Options configures a Service. All fields but Tracer and Now are required.
+// Options configures a Service. All fields but Namespace, Tracer and Now are required.
 type Options struct {
-	Store    store.Store
-	Provider provider.Provider
-	Calls    Calls
-	Metrics  *telemetry.Metrics
-	Tracer   *telemetry.Tracer // nil: no traces
-	Now      func() time.Time  // nil: time.Now
+	Store     store.Store
+	Namespace agent.Namespace // "" for the default one
+	Provider  provider.Provider
+	Calls     Calls
+	Metrics   *telemetry.Metrics
+	Tracer    *telemetry.Tracer // nil: no traces
+	Now       func() time.Time  // nil: time.Now
 
 	Model        string        // asked where neither the request nor the session names one
 	Timeout      time.Duration // of a whole prediction
@@ -61,7 +63,7 @@ func NewService(o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	held, err := o.Store.Namespace(agent.DefaultNamespace)
+	held, err := o.Store.Namespace(cmp.Or(o.Namespace, agent.DefaultNamespace))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -25,7 +26,7 @@ type Box struct {
 }
 
 // Load returns the program's facts, or the failure of one that is refused or unknown.
-func (b *Box) Load(_ context.Context, p sandbox.Program, _ string) (*report.Facts, *sandbox.Failure) {
+func (b *Box) Load(_ context.Context, p sandbox.Program, _ agent.Owner) (*report.Facts, *sandbox.Failure) {
 	if f := b.Refused[p.Source]; f != nil {
 		return nil, f
 	}

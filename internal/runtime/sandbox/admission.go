@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // admission decides which calls may run now. A place is taken by a program that runs, not by one that waits for
@@ -14,25 +16,25 @@ type admission struct {
 	waiting int // client calls under way, those that wait included
 
 	mu      sync.Mutex
-	busy    int            // guarded by mu
-	chains  int            // guarded by mu
-	byOwner map[string]int // programs running, guarded by mu
-	queue   []*waiter      // guarded by mu, in order of arrival
+	busy    int                 // guarded by mu
+	chains  int                 // guarded by mu
+	byOwner map[agent.Owner]int // programs running, guarded by mu
+	queue   []*waiter           // guarded by mu, in order of arrival
 }
 
 type waiter struct {
-	owner string
+	owner agent.Owner
 	depth int
 	ready chan struct{} // closed when admitted
 	in    bool          // guarded by admission.mu
 }
 
 func newAdmission(running, waiting int) *admission {
-	return &admission{running: running, waiting: waiting, byOwner: map[string]int{}}
+	return &admission{running: running, waiting: waiting, byOwner: map[agent.Owner]int{}}
 }
 
 // fits reports whether a client's call of the owner may start, or at a depth a check that waits. The caller holds mu.
-func (a *admission) fits(owner string, depth int) bool {
+func (a *admission) fits(owner agent.Owner, depth int) bool {
 	if depth > 0 {
 		return a.busy < a.running
 	}
@@ -42,7 +44,7 @@ func (a *admission) fits(owner string, depth int) bool {
 	return a.busy < a.running || a.byOwner[owner] == 0 && a.busy < 2*a.running
 }
 
-func (a *admission) take(owner string, depth int) {
+func (a *admission) take(owner agent.Owner, depth int) {
 	a.busy++
 	a.byOwner[owner]++
 	if depth == 0 {
@@ -50,7 +52,7 @@ func (a *admission) take(owner string, depth int) {
 	}
 }
 
-func (a *admission) give(owner string, depth int) {
+func (a *admission) give(owner agent.Owner, depth int) {
 	a.busy--
 	if n := a.byOwner[owner]; n > 1 {
 		a.byOwner[owner] = n - 1

@@ -4,13 +4,15 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // TestAdmission: places are for programs that run; owners take turns; one of whom nothing runs gets in.
 func TestAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(2, 6)
-		of := func(owner string) *Request { return &Request{Owner: owner} }
+		of := func(owner string) *Request { return &Request{Owner: agent.Owner{Name: owner}} }
 		entered := make(chan string, 100)
 		enter := func(owner string) {
 			go func() {
@@ -50,7 +52,7 @@ func TestAdmission(t *testing.T) {
 		want("who has less goes first", "b")
 		a.pause(of("a"))
 		want("a waits for another program", "a")
-		nested := &Request{Owner: "a", Depth: 1}
+		nested := &Request{Owner: agent.Owner{Name: "a"}, Depth: 1}
 		if err := a.enter(t.Context(), nested); err != nil {
 			t.Error("a nested call had to wait")
 		}
@@ -85,7 +87,7 @@ func TestAdmission(t *testing.T) {
 func TestAdmissionBoundsChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, 2)
-		r := &Request{Owner: "a"}
+		r := &Request{Owner: agent.Owner{Name: "a"}}
 		for range 2 {
 			if err := a.enter(t.Context(), r); err != nil {
 				t.Fatal(err)
@@ -108,7 +110,7 @@ func TestAdmissionBoundsChains(t *testing.T) {
 func TestAdmissionOfChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(2, 2)
-		call, check := &Request{Owner: "a"}, &Request{Owner: "b", Depth: 1}
+		call, check := &Request{Owner: agent.Owner{Name: "a"}}, &Request{Owner: agent.Owner{Name: "b"}, Depth: 1}
 		for range 2 {
 			if err := a.enter(t.Context(), call); err != nil {
 				t.Fatal(err)

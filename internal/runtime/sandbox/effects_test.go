@@ -79,15 +79,23 @@ func TestRunnersAreNotShared(t *testing.T) {
 	p := nativePool(t, nil)
 	run := func(source, owner string) Result {
 		req := request(source)
-		req.Owner = owner
+		namespace, name, _ := strings.Cut(owner, "/")
+		req.Owner = agent.Owner{Namespace: agent.Namespace(namespace), Name: name}
 		return p.Run(t.Context(), req, &fakeHost{})
 	}
 	// The native engine does not reset state: a count above 1 is the same process.
 	for _, c := range []struct{ source, owner, want string }{
-		{"count", "a", "value 1"}, {"count", "a", "value 2"}, {"count", "b", "value 1"}, {"count other", "a", "value 1"}, {"count", "a", "value 3"}, {"count", "b", "value 2"},
+		{"count", "x/a", "value 1"}, {"count", "x/a", "value 2"}, {"count", "x/b", "value 1"}, {"count other", "x/a", "value 1"}, {"count", "x/a", "value 3"}, {"count", "x/b", "value 2"},
+		{"count", "y/a", "value 1"}, {"count", "y/a", "value 2"},
 	} {
 		if got := said(run(c.source, c.owner)); got != c.want {
 			t.Errorf("%s for %s: %s, want %s", c.source, c.owner, got, c.want)
+		}
+	}
+	p.Forget("x")
+	for owner, want := range map[string]string{"x/a": "value 1", "x/b": "value 1", "y/a": "value 3"} {
+		if got := said(run("count", owner)); got != want {
+			t.Errorf("after a namespace was forgotten: %s for %s, want %s", got, owner, want)
 		}
 	}
 	each := nativePool(t, func(o *Options) { o.Isolation = IsolationCall })

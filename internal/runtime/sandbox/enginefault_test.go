@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
@@ -65,7 +66,7 @@ func TestEngineFailure(t *testing.T) {
 			t.Errorf("%s: a runner is kept warm", c.source)
 		}
 	}
-	if _, f := p.Load(t.Context(), request(source("return 1, nil // fails")).Program, "local"); f == nil || f.Detail != DetailEngine || !f.Ours {
+	if _, f := p.Load(t.Context(), request(source("return 1, nil // fails")).Program, agent.Owner{Name: "local"}); f == nil || f.Detail != DetailEngine || !f.Ours {
 		t.Errorf("Load: %+v", f)
 	}
 }
@@ -86,7 +87,7 @@ func TestWrongEngineDoesNotStart(t *testing.T) {
 // A program that exceeds a limit is at fault itself, and the model gets the message.
 func TestLimitIsNoEngineFailure(t *testing.T) {
 	p := testPool(t, nil, hooks{})
-	_, f := p.Load(t.Context(), Program{Source: "package tool\n\nimport \"recurgent\"\n\nvar big [1 << 31]byte\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tbig[1] = 2\n\treturn big[3], nil\n}\n"}, "local")
+	_, f := p.Load(t.Context(), Program{Source: "package tool\n\nimport \"recurgent\"\n\nvar big [1 << 31]byte\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tbig[1] = 2\n\treturn big[3], nil\n}\n"}, agent.Owner{Name: "local"})
 	if f == nil || f.Type != "invalid_code" || f.Ours || !strings.Contains(f.Message, "larger than 1 GiB") {
 		t.Errorf("got %+v", f)
 	}

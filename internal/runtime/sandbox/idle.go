@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // takeBlank returns a blank runner: one of the pool, or a new one.
@@ -42,6 +44,18 @@ func (p *Pool) takeWarm(key warmKey) *runner {
 			return r
 		}
 		r.kill("protocol")
+	}
+}
+
+// Forget ends the warm runners of the namespace's owners.
+func (p *Pool) Forget(namespace agent.Namespace) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for r := range p.warm.all() {
+		if r.owner.Namespace == namespace {
+			p.warm.remove(r)
+			r.kill("forgotten")
+		}
 	}
 }
 

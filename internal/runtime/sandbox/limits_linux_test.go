@@ -84,7 +84,7 @@ func TestGarbageIsNoMemory(t *testing.T) {
 	for i := range programs {
 		all.Go(func() {
 			req := request(source)
-			req.Owner, req.Timeout = fmt.Sprint("owner", i), time.Minute
+			req.Owner, req.Timeout = agent.Owner{Name: fmt.Sprint("owner", i)}, time.Minute
 			if got := said(p.Run(t.Context(), req, &fakeHost{})); got != "value 491520060" {
 				t.Error(got)
 			}
@@ -219,7 +219,7 @@ func TestFewProcesses(t *testing.T) {
 	for i := range 24 {
 		work.Go(func() {
 			req := request("tools")
-			req.Program.Checksum, req.Owner = fmt.Sprint("sha256:", i), fmt.Sprint("owner", i%5)
+			req.Program.Checksum, req.Owner = fmt.Sprint("sha256:", i), agent.Owner{Name: fmt.Sprint("owner", i%5)}
 			got := p.Run(t.Context(), req, &fakeHost{})
 			if got.Failure != nil {
 				t.Errorf("call %d: %s: %s", i, said(got), got.Failure.Message)

@@ -113,7 +113,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 }
 
 // prepare returns a runner that has compiled the program, and how long starting and gating took.
-func (p *Pool) prepare(ctx context.Context, prog Program, owner string, l *limit) (*runner, Timing, *Failure) {
+func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *limit) (*runner, Timing, *Failure) {
 	var t Timing
 	if len(prog.Source) > p.opts.MaxSource {
 		return nil, t, &Failure{Type: agent.ErrInvalidCode, Message: fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(prog.Source), p.opts.MaxSource),
@@ -147,7 +147,7 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner string, l *limit
 const loadTimeout = 15 * time.Second
 
 // Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
-func (p *Pool) Load(ctx context.Context, prog Program, owner string) (*report.Facts, *Failure) {
+func (p *Pool) Load(ctx context.Context, prog Program, owner agent.Owner) (*report.Facts, *Failure) {
 	req := &Request{Owner: owner, Depth: 1} // part of a call that has its place already, or of an operator's request
 	// Where few runners are allowed, many checks at once would take those of calls.
 	if err := p.admission.await(ctx, req, p.tasks != roomForAll); err != nil {

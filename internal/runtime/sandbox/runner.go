@@ -31,14 +31,15 @@ type runner struct {
 	born  time.Time
 	calls int
 
-	program, owner string        // what it has compiled, for whom; "" while blank
-	native         string        // digest of the executable that it is; "" for a runner with an engine
-	faulted        bool          // it died, broke the protocol or did not answer in time
-	facts          *report.Facts // of that program
-	idleSince      time.Time
-	place          *list.Element // in its owner's holding; nil while it is not warm
-	held           int64         // bytes of private memory when it went idle
-	idleCPU        time.Duration // used when it went idle
+	program   string        // what it has compiled; "" while blank
+	owner     agent.Owner   // for whom
+	native    string        // digest of the executable that it is; "" for a runner with an engine
+	faulted   bool          // it died, broke the protocol or did not answer in time
+	facts     *report.Facts // of that program
+	idleSince time.Time
+	place     *list.Element // in its owner's holding; nil while it is not warm
+	held      int64         // bytes of private memory when it went idle
+	idleCPU   time.Duration // used when it went idle
 
 	usage   *os.File // its figures at the kernel; nil when they cannot be read
 	figures [128]byte
@@ -131,7 +132,7 @@ func (r *runner) quiet() bool {
 }
 
 // load has the runner gate and compile the source.
-func (r *runner) load(ctx context.Context, p Program, owner string, deadline time.Time) *Failure {
+func (r *runner) load(ctx context.Context, p Program, owner agent.Owner, deadline time.Time) *Failure {
 	r.program, r.owner = p.Checksum, owner
 	r.arm(ctx, deadline)
 	wire.PutLoad(&r.wr, p.Source)

@@ -29,7 +29,7 @@ type Program struct {
 // Request is one run of a program.
 type Request struct {
 	Program Program
-	Owner   string // whose call it is: runners are never shared between owners
+	Owner   agent.Owner // whose call it is: runners are never shared between owners
 
 	Role, Method, CallID, TraceID string
 
@@ -134,7 +134,7 @@ const RunnerArg = wire.RunnerArg
 // Sandbox runs programs. Pool implements it.
 type Sandbox interface {
 	// Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
-	Load(ctx context.Context, p Program, owner string) (*report.Facts, *Failure)
+	Load(ctx context.Context, p Program, owner agent.Owner) (*report.Facts, *Failure)
 	// Run runs the program. Concurrent calls are admitted up to Options.Runners at a time; nested ones (depth 1 and
 	// more) use extra runners, so that programs waiting for each other cannot block one another.
 	Run(ctx context.Context, r Request, h Host) Result

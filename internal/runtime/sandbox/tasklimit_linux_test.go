@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 )
 
@@ -89,7 +90,7 @@ func TestDaemonAtTaskLimit(t *testing.T) {
 	for i := range 2 {
 		hostile.Go(func() {
 			req := request("fill")
-			req.Owner = fmt.Sprint("hostile", i)
+			req.Owner = agent.Owner{Name: fmt.Sprint("hostile", i)}
 			got := p.Run(t.Context(), req, &fakeHost{onHistory: func(context.Context) {
 				full <- struct{}{}
 				<-release
@@ -104,7 +105,7 @@ func TestDaemonAtTaskLimit(t *testing.T) {
 	for i := range 12 {
 		others.Go(func() {
 			req := request("echo", i)
-			req.Owner, req.Program.Checksum = fmt.Sprint("owner", i%3), fmt.Sprint("sha256:", i)
+			req.Owner, req.Program.Checksum = agent.Owner{Name: fmt.Sprint("owner", i%3)}, fmt.Sprint("sha256:", i)
 			if got := said(p.Run(t.Context(), req, &fakeHost{})); got != fmt.Sprintf("value [%d]", i) {
 				t.Errorf("call %d beside them: %s", i, got)
 			}

@@ -35,7 +35,7 @@ func TestSleep(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				req := &Request{Owner: "me", Sleep: limit}
+				req := &Request{Owner: agent.Owner{Name: "me"}, Sleep: limit}
 				if c.off {
 					req.Sleep = 0
 				}

@@ -5,18 +5,24 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // A warmSet holds the warm runners, which are idle and have compiled a program, and counts their memory. Pool.mu guards it.
 type warmSet struct {
 	byKey   map[warmKey][]*runner // most recently used last
-	byOwner map[string]*holding
+	byOwner map[agent.Owner]*holding
 	count   int
 	bytes   int64 // sum of the runners' held
 }
 
 // A warmKey identifies what a runner serves: a program, by checksum, for an owner, on the engine ("") or as the executable of that digest.
-type warmKey struct{ program, owner, native string }
+type warmKey struct {
+	program string
+	owner   agent.Owner
+	native  string
+}
 
 // A holding is one owner's share of the set.
 type holding struct {
@@ -25,7 +31,7 @@ type holding struct {
 }
 
 func newWarmSet() warmSet {
-	return warmSet{byKey: map[warmKey][]*runner{}, byOwner: map[string]*holding{}}
+	return warmSet{byKey: map[warmKey][]*runner{}, byOwner: map[agent.Owner]*holding{}}
 }
 
 func (w *warmSet) add(r *runner) {
@@ -92,7 +98,7 @@ func (w *warmSet) evict() *runner {
 // again.
 func (w *warmSet) sweep() {
 	maps.DeleteFunc(w.byKey, func(_ warmKey, list []*runner) bool { return len(list) == 0 })
-	maps.DeleteFunc(w.byOwner, func(_ string, own *holding) bool { return own.runners.Len() == 0 })
+	maps.DeleteFunc(w.byOwner, func(_ agent.Owner, own *holding) bool { return own.runners.Len() == 0 })
 }
 
 // all yields the runners. The loop may remove them.

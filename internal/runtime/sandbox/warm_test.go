@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
 // idle makes a runner without a process.
 func idle(program, owner string, since int, held int64) *runner {
-	return &runner{program: program, owner: owner, idleSince: time.Unix(int64(since), 0), held: held}
+	return &runner{program: program, owner: agent.Owner{Name: owner}, idleSince: time.Unix(int64(since), 0), held: held}
 }
 
 // The evicted runner is the least recently used one among those of owners who hold at least the mean.
@@ -58,11 +59,11 @@ func TestWarmSetCounts(t *testing.T) {
 		case 2:
 			var want *runner
 			for r := range model {
-				if r.program == program && r.owner == owner && (want == nil || r.idleSince.After(want.idleSince)) {
+				if r.program == program && r.owner.Name == owner && (want == nil || r.idleSince.After(want.idleSince)) {
 					want = r
 				}
 			}
-			if got := w.take(warmKey{program, owner, ""}); got != want {
+			if got := w.take(warmKey{program, agent.Owner{Name: owner}, ""}); got != want {
 				t.Fatalf("step %d: took %v, want %v", step, got, want)
 			}
 			delete(model, want)
@@ -94,7 +95,7 @@ func TestWarmRunnersKeepToTheirMemory(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Blank, o.RunnerMemory = 0, 16<<20 })
 	call := func(owner string, i int) Timing {
 		req := request("echo", i)
-		req.Owner, req.Program.Checksum = owner, fmt.Sprint("sha256:", i)
+		req.Owner, req.Program.Checksum = agent.Owner{Name: owner}, fmt.Sprint("sha256:", i)
 		res := p.Run(t.Context(), req, &fakeHost{})
 		if got := said(res); got != fmt.Sprintf("value [%d]", i) {
 			t.Fatalf("%s %d: %s", owner, i, got)
@@ -124,7 +125,7 @@ func TestManyWarmPrograms(t *testing.T) {
 	for round := range 2 {
 		for i := range programs {
 			req := request("echo", i)
-			req.Owner, req.Program.Checksum = fmt.Sprint("owner", i%3), fmt.Sprint("sha256:", i)
+			req.Owner, req.Program.Checksum = agent.Owner{Name: fmt.Sprint("owner", i%3)}, fmt.Sprint("sha256:", i)
 			res := p.Run(t.Context(), req, &fakeHost{})
 			if got := said(res); got != fmt.Sprintf("value [%d]", i) {
 				t.Fatalf("program %d: %s", i, got)

@@ -152,7 +152,7 @@ func (r *rig) program(source string) *Program {
 // call runs the program as a call does, for a millisecond.
 func (r *rig) call(source, arg string) sandbox.Result {
 	p := r.program(source)
-	q := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: "sum of " + source}, Owner: "local", Args: []json.RawMessage{json.RawMessage(arg)}, Native: p.Executable()}
+	q := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: "sum of " + source}, Owner: agent.Owner{Name: "local"}, Args: []json.RawMessage{json.RawMessage(arg)}, Native: p.Executable()}
 	res := r.box.Run(context.Background(), q, nil)
 	res.Facts, res.Timing.Run = &report.Facts{Imports: []string{source}}, time.Millisecond
 	if p.Ran(&res, hot) {

@@ -14,12 +14,15 @@ import (
 // times are when a request was sent and when its answer came.
 type times struct{ asked, received time.Time }
 
+// A place is an address in a scope.
+type place struct{ scope, address string }
+
 // An entry is a kept answer. It is not changed.
 type entry struct {
-	address string
-	status  int
-	header  http.Header
-	body    []byte
+	place
+	status int
+	header http.Header
+	body   []byte
 
 	private  bool
 	at       times
@@ -38,7 +41,8 @@ func (e *entry) size() int {
 }
 
 // storable returns the entry for an answer, without its body, nil when it must not be kept (RFC 9111, section 3) or no later request could use it.
-func storable(r *http.Request, answer *http.Response, private bool, at times) *entry {
+func storable(r *http.Request, answer *http.Response, p Partition, at times) *entry {
+	private := p.Private
 	d := directivesOf(answer.Header)
 	switch answer.StatusCode {
 	case http.StatusOK, http.StatusNonAuthoritativeInfo, http.StatusNoContent, http.StatusNotFound, http.StatusGone:
@@ -53,15 +57,15 @@ func storable(r *http.Request, answer *http.Response, private bool, at times) *e
 	case !private && (len(r.Header["Authorization"]) > 0 || len(r.Header["Cookie"]) > 0) && !d.has("public") && !d.has("s-maxage") && !d.has("must-revalidate"):
 		return nil // section 3.5
 	}
-	e := newEntry(address(r), answer.StatusCode, kept(answer.Header), private, at)
+	e := newEntry(place{p.Scope, address(r)}, answer.StatusCode, kept(answer.Header), private, at)
 	if e.lifetime <= 0 && e.header.Get("Etag") == "" && e.header.Get("Last-Modified") == "" {
 		return nil
 	}
 	return e
 }
 
-func newEntry(address string, status int, header http.Header, private bool, at times) *entry {
-	e := &entry{address: address, status: status, header: header, private: private, at: at}
+func newEntry(of place, status int, header http.Header, private bool, at times) *entry {
+	e := &entry{place: of, status: status, header: header, private: private, at: at}
 	e.age, e.lifetime = initialAge(header, at), lifetime(header, private, at.received)
 	return e
 }
@@ -155,7 +159,7 @@ func (e *entry) freshened(h http.Header, asked, received time.Time) *entry {
 			header[name] = values
 		}
 	}
-	updated := newEntry(e.address, e.status, header, e.private, times{asked, received})
+	updated := newEntry(e.place, e.status, header, e.private, times{asked, received})
 	updated.body = e.body
 	return updated
 }

@@ -51,8 +51,9 @@ func New(most int64, now func() time.Time) (*Cache, error) {
 
 // A Partition is who shares answers.
 type Partition struct {
-	Name    string
-	Private bool // all its callers are one user to the host: what only a shared cache must not keep may be kept
+	Scope   string // a write of one scope leaves the answers of another as they are
+	Name    string // within the scope
+	Private bool   // all its callers are one user to the host: what only a shared cache must not keep may be kept
 	// Outage reports whether an error of the transport is one of the host or the network, for which a stale answer may stand in.
 	Outage func(error) bool
 }
@@ -116,7 +117,7 @@ func (c *Cache) RoundTrip(r *http.Request, p Partition, t http.RoundTripper) (*A
 // live returns an answer of the host, which is kept if it may and Keep is called.
 func (c *Cache) live(r *http.Request, p Partition, answer *http.Response, at times) *Answer {
 	a := &Answer{Response: answer, Source: Live, At: at.received}
-	e := storable(r, answer, p.Private, at)
+	e := storable(r, answer, p, at)
 	k := keyOf(r, p)
 	if e == nil {
 		// RFC 9111, section 4: an answer that is not kept makes one that was kept before no better.
@@ -142,14 +143,14 @@ func (c *Cache) put(k key, e *entry) {
 	}
 }
 
-// Invalidate forgets all answers for the address of a request that the host did and that may have changed it (RFC 9111, section 4.4).
-func (c *Cache) Invalidate(r *http.Request) {
+// Invalidate forgets all answers of the scope for the address of a request that the host did and that may have changed it (RFC 9111, section 4.4).
+func (c *Cache) Invalidate(r *http.Request, scope string) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		return
 	}
-	at := address(r)
+	at := place{scope, address(r)}
 	for k, e := range c.entries.All() {
-		if e.address == at {
+		if e.place == at {
 			c.entries.Invalidate(k)
 		}
 	}
@@ -167,7 +168,7 @@ func keyOf(r *http.Request, p Partition) (k key) {
 			_, _ = io.WriteString(h, strconv.Itoa(len(s))+":"+s) // lengths keep the parts apart
 		}
 	}
-	write(p.Name, strconv.FormatBool(p.Private), address(r), r.URL.RawQuery, r.Host)
+	write(p.Scope, p.Name, strconv.FormatBool(p.Private), address(r), r.URL.RawQuery, r.Host)
 	names := make([]string, 0, len(r.Header))
 	for name := range r.Header {
 		names = append(names, name)

@@ -217,7 +217,7 @@ func TestNothingIsShared(t *testing.T) {
 	o := newOrigin(t, "Cache-Control: public, max-age=60")
 	one, two := Partition{Name: "a", Private: true}, Partition{Name: "b", Private: true}
 	ask := func() (all []string) {
-		for _, p := range []Partition{{}, one, two, {Name: "a"}} {
+		for _, p := range []Partition{{}, one, two, {Name: "a"}, {Scope: "a"}} {
 			for _, path := range []string{"/", "/?key=1", "/?key=2", "/x"} {
 				for _, header := range [][]string{nil, {"Authorization: 1"}, {"Authorization: 2"}, {"X-Api-Key: 1"}, {"A: b", "C: d"}, {"A: b", "A: d"}, {"A: bC: d"}} {
 					_, source, _ := o.get(p, path, header...)
@@ -335,13 +335,18 @@ func TestInvalidation(t *testing.T) {
 	one := Partition{Name: "a", Private: true}
 	o.get(Partition{}, "/x?page=1")
 	o.get(one, "/x")
+	elsewhere := Partition{Scope: "another"}
 	o.get(Partition{}, "/y")
+	o.get(elsewhere, "/x")
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "PUT"} {
 		r, _ := http.NewRequest(method, o.url+"/x", nil)
-		o.cache.Invalidate(r)
+		o.cache.Invalidate(r, "")
 		_, shared, _ := o.get(Partition{}, "/x?page=1")
 		_, private, _ := o.get(one, "/x")
 		_, other, _ := o.get(Partition{}, "/y")
+		if _, source, _ := o.get(elsewhere, "/x"); source != Cached {
+			t.Errorf("after %s: another scope has lost its answer", method)
+		}
 		want := map[bool]string{true: Live, false: Cached}[method == "PUT"]
 		if shared != want || private != want || other != Cached {
 			t.Errorf("after %s: %s, %s, %s", method, shared, private, other)
@@ -393,7 +398,7 @@ func FuzzDirectives(f *testing.F) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, control, date, age string) {
 		h := http.Header{"Cache-Control": {control}, "Date": {date}, "Expires": {date}, "Age": {age}}
-		e := newEntry("", 200, h, false, times{at, at})
+		e := newEntry(place{}, 200, h, false, times{at, at})
 		if e.age < 0 || e.currentAge(at.Add(-time.Hour)) < 0 {
 			t.Errorf("an age of %s", e.age)
 		}

@@ -157,7 +157,7 @@ func TestNothingGetsOut(t *testing.T) {
 		default:
 			continue
 		}
-		r := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: prog.Source, Checksum: agent.Checksum(prog.Source)}, Owner: "local", Role: "r", Method: "m", CallID: prog.Name,
+		r := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: prog.Source, Checksum: agent.Checksum(prog.Source)}, Owner: agent.Owner{Name: "local"}, Role: "r", Method: "m", CallID: prog.Name,
 			Args: []json.RawMessage{json.RawMessage("7")}, Now: time.Unix(0, 0), Timeout: time.Second}, host{})
 		if r.Failure == nil || r.Failure.Type != agent.ErrInvalidCode {
 			ran++
@@ -171,7 +171,7 @@ func TestNothingGetsOut(t *testing.T) {
 		if prog.Class == "aimed" && r.Failure == nil && r.Authored == nil {
 			t.Errorf("%s got through: %.300s", prog.Name, said)
 		}
-		control := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: control, Checksum: "sha256:control"}, Owner: "local", Role: "r", Method: "m", CallID: "c", Timeout: 5 * time.Second}, host{})
+		control := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: control, Checksum: "sha256:control"}, Owner: agent.Owner{Name: "local"}, Role: "r", Method: "m", CallID: "c", Timeout: 5 * time.Second}, host{})
 		if string(control.Value) != `"aGVsbG8="` {
 			t.Fatalf("after %s the control call says %s %+v", prog.Name, control.Value, control.Failure)
 		}
