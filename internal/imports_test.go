@@ -64,6 +64,7 @@ var allowed = map[string][]string{
 	"internal/contract":         {"internal/agent"},
 	"internal/telemetry":        {"internal/agent"},
 	"internal/access":           {"internal/agent"},
+	"internal/access/oidc":      {"internal/access", "internal/api/strict", "internal/agent"},
 	"internal/agent":            {},
 	"internal/fair":             {},
 }
