@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -26,7 +25,7 @@ func (r *Runtime) Call(ctx context.Context, q CallRequest) (CallResult, error) {
 	if c == nil {
 		return replay, err
 	}
-	return c.perform(ctx, q.Timeout)
+	return c.perform(ctx)
 }
 
 // Start runs a call asynchronously: it outlives its request. done receives the one result.
@@ -42,7 +41,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 		return replay.CallID, result, nil
 	}
 	go func() {
-		res, err := c.perform(ctx, q.Timeout)
+		res, err := c.perform(ctx)
 		if err != nil {
 			r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("an asynchronous call was not kept")
 		}
@@ -53,16 +52,11 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 }
 
 // perform waits for the session's turn and takes an opened call through the phases that follow.
-func (c *opened) perform(ctx context.Context, timeout time.Duration) (CallResult, error) {
+func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	r := c.r
 	defer r.releaseKey(c.key)
 	defer r.leave(c)
-	if timeout == 0 {
-		timeout = r.o.CallTimeout
-	}
-	defer c.cancel(nil)
-	// A timer, since a context of its own would cost a warm call four more allocations.
-	defer time.AfterFunc(timeout, func() { c.cancel(interrupt.ErrCallTimeout) }).Stop()
+	defer c.life.cancel(nil)
 	err := r.sessions.enter(ctx, c.session.ID, r.o.MaxQueue, &c.progress)
 	if errors.Is(err, ErrQueueFull) {
 		return CallResult{}, err // nothing was recorded

@@ -16,13 +16,13 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	if n == nil {
 		return o
 	}
-	ctx, n.cancel = context.WithCancelCause(ctx)
-	defer n.cancel(nil)
+	n.life.begin(ctx, 0)
+	defer n.life.cancel(nil)
 	if err := n.r.enter(n); err != nil {
 		return agent.Failed(agent.ErrCanceled, err.Error())
 	}
 	defer n.r.leave(n)
-	done := n.answer(ctx)
+	done := n.answer(&n.life)
 	if class := done.blames(); class != agent.ClassNone {
 		h.excuse(done.outcome.ErrorType, class)
 	}

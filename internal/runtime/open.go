@@ -57,11 +57,12 @@ type opened struct {
 	first     shownInput                 // what input is at first
 
 	tree      *tree
+	own       tree         // of a root call
 	begins    fetch.Place  // of the tree's ledger: where the call's programs begin
 	slept     atomic.Int64 // by its programs, in nanoseconds
 	weakBelow atomic.Int32 // weak successes among the calls below it
 	deadline  time.Time    // of the whole call; zero for none
-	cancel    context.CancelCauseFunc
+	life      lifetime
 	hasTurn   bool           // of its session; used by the goroutine that runs the call only
 	drafts    []*files.Draft // made by its programs; as hasTurn
 	progress  progress.Log
@@ -100,14 +101,14 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 			return nil, nil, replay, err
 		}
 	}
-	ctx, c.cancel = context.WithCancelCause(ctx)
-	if err := r.begin(ctx, c, q.Ephemeral); err != nil {
-		c.cancel(nil)
+	c.life.begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
+	if err := r.begin(&c.life, c, q.Ephemeral); err != nil {
+		c.life.cancel(nil)
 		r.releaseKey(c.key)
 		return nil, nil, CallResult{}, err
 	}
 	c.beginSpan(q.TraceParent, nil)
-	return ctx, c, CallResult{}, nil
+	return &c.life, c, CallResult{}, nil
 }
 
 // sessionOf returns the call's session, and fills in the role where the request leaves it to the session. An ephemeral one
@@ -140,7 +141,7 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) error {
 // newCall makes the call of a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 	c := &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner,
-		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.o.Now(), tree: &tree{}}
+		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.o.Now()}
 	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.o.CallTimeout))
 	if c.id == "" {
 		c.id = ids.New("call")
@@ -151,6 +152,7 @@ func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 	if c.owner == "" {
 		c.owner = "local"
 	}
+	c.tree = &c.own
 	c.tree.writes.Call = c.id
 	if q.IdempotencyKey != "" { // a client that repeats its call after a crash of the daemon means the same writes
 		c.tree.writes.Call = "key " + q.IdempotencyKey + " " + q.BodyHash

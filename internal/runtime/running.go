@@ -45,7 +45,7 @@ func (r *Runtime) Progress(callID string) *progress.Log {
 func (r *Runtime) CancelRunning(callID string) bool {
 	c := r.runningCall(callID)
 	if c != nil {
-		c.cancel(interrupt.ErrCanceled)
+		c.life.cancel(interrupt.ErrCanceled)
 	}
 	return c != nil
 }

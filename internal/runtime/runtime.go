@@ -175,7 +175,7 @@ func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 	defer r.mu.Unlock()
 	for _, c := range r.running {
 		if match(c) {
-			c.cancel(cause)
+			c.life.cancel(cause)
 		}
 	}
 }

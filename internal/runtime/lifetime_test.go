@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+)
+
+// A lifetime ends for the first of its reasons, whether or not somebody waits for it before, and so do the contexts made of it.
+func TestLifetimeEnds(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("gone")
+	endings := map[string]struct {
+		end  func(l *lifetime, parent context.CancelCauseFunc)
+		err  error
+		want error
+	}{
+		"canceled":     {func(l *lifetime, _ context.CancelCauseFunc) { l.cancel(interrupt.ErrShutdown) }, context.Canceled, interrupt.ErrShutdown},
+		"parent":       {func(_ *lifetime, parent context.CancelCauseFunc) { parent(gone) }, context.Canceled, gone},
+		"time is over": {func(*lifetime, context.CancelCauseFunc) { time.Sleep(time.Minute) }, context.Canceled, interrupt.ErrCallTimeout},
+		"call over":    {func(l *lifetime, _ context.CancelCauseFunc) { l.cancel(nil) }, context.Canceled, context.Canceled},
+		"canceled, then its end": {func(l *lifetime, _ context.CancelCauseFunc) {
+			l.cancel(interrupt.ErrCanceled)
+			l.cancel(nil)
+		}, context.Canceled, interrupt.ErrCanceled},
+	}
+	for name, e := range endings {
+		for _, waited := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				parent, cut := context.WithCancelCause(context.WithValue(t.Context(), gone, "value"))
+				defer cut(nil)
+				var l, nested lifetime
+				l.begin(parent, time.Minute)
+				defer l.cancel(nil)
+				nested.begin(&l, 0)
+				defer nested.cancel(nil)
+				var noticed atomic.Int32
+				if waited {
+					for _, c := range []*lifetime{&l, &nested} {
+						context.AfterFunc(c, func() { noticed.Add(1) })
+						if c.Err() != nil || context.Cause(c) != nil {
+							t.Fatalf("%s: ended too early: %v", name, c.Err())
+						}
+					}
+				} else if nested.Err() != nil {
+					t.Fatalf("%s: ended too early: %v", name, nested.Err())
+				}
+				e.end(&l, cut)
+				synctest.Wait()
+				for _, c := range []*lifetime{&l, &nested} {
+					child, stop := context.WithCancel(c)
+					stop()
+					for what, ctx := range map[string]context.Context{"its own": c, "a child's": child} {
+						if got := context.Cause(ctx); !errors.Is(ctx.Err(), e.err) || !errors.Is(got, e.want) {
+							t.Errorf("%s, waited %v, %s: %v, cause %v, want %v", name, waited, what, ctx.Err(), got, e.want)
+						}
+					}
+					select {
+					case <-c.Done():
+					default:
+						t.Errorf("%s, waited %v: not done", name, waited)
+					}
+					if c.Value(gone) != "value" {
+						t.Errorf("%s, waited %v: the parent's values are gone", name, waited)
+					}
+				}
+				if waited && noticed.Load() != 2 {
+					t.Errorf("%s: %d of 2 who waited noticed", name, noticed.Load())
+				}
+			})
+		}
+	}
+}
+
+// A call that nobody waits for allocates nothing for its context.
+func TestLifetimeIsFree(t *testing.T) {
+	parent, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l := &lifetime{}
+	if n := testing.AllocsPerRun(100, func() {
+		*l = lifetime{}
+		l.begin(parent, time.Minute)
+		if l.Err() != nil || context.Cause(l) != nil {
+			t.Error("it has ended")
+		}
+		l.cancel(nil)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
