@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strings"
 )
 
 func (a *Artifact) count(c ArtifactChange) {
@@ -108,6 +109,9 @@ func (a *Artifact) score(c ArtifactChange) {
 }
 
 func (g *Generation) see(result byte) {
+	if len(g.Window) == Window && strings.Count(g.Window, string(result)) == Window {
+		return // nothing but that result, as before: no new string
+	}
 	g.Window += string(result)
 	if len(g.Window) > Window {
 		g.Window = g.Window[len(g.Window)-Window:]

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -36,9 +35,9 @@ func (c *Contents) Get(ref string) (json.RawMessage, bool) {
 	return e.Value, true
 }
 
-// Put keeps a result and drops the least recently used ones that the limits leave no room for. It copies the value.
+// Put keeps a result and drops the least recently used ones that the limits leave no room for. The value must not change any more.
 func (c *Contents) Put(v Content, session string, limit agent.RetentionPolicy) {
-	e := Kept{Content: Content{v.Ref, bytes.Clone(v.Value)}}
+	e := Kept{Content: v}
 	if i := c.find(v.Ref); i >= 0 {
 		e.Sessions = c.Entries[i].Sessions
 		c.drop(i)

@@ -162,7 +162,7 @@ type ToolChange struct {
 	IfAbsent bool            `json:"if_absent,omitempty"` // Register only when the role is unknown
 }
 
-// Content is a result kept for follow-ups, under its reference.
+// Content is a result kept for follow-ups, under its reference. The store keeps the value itself: it must not change any more.
 type Content struct {
 	Ref   string          `json:"ref"` // content:<hex>
 	Value json.RawMessage `json:"value"`

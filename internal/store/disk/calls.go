@@ -160,7 +160,8 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 		}
 	}
 	late := !adopts(c)
-	if err := p.n.streams.commitFiles(c.Files, func() error { return p.n.commit(ctx, &commit{entry: e, tail: w.Buf, late: late}) }); err != nil {
+	e.waits = commit{entry: e, tail: w.Buf, late: late}
+	if err := p.n.streams.commitFiles(c.Files, func() error { return p.n.commit(ctx, &e.waits) }); err != nil {
 		return err
 	}
 	if c.Ordered != nil {

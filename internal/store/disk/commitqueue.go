@@ -15,7 +15,8 @@ type commit struct {
 	check func() error
 
 	err    error
-	signal chan bool // true: lead a batch; false: done
+	signal chan bool  // true: lead a batch; false: done
+	room   [4]*commit // for the batch that it leads
 }
 
 // enter puts the commit into the queue and waits until it leads or its outcome is known.
@@ -49,7 +50,7 @@ func (s *sequencer) withdraw(c *commit) bool {
 	if i < 0 || len(c.signal) > 0 {
 		return false
 	}
-	s.queue = slices.Delete(slices.Clone(s.queue), i, i+1) // a batch may share the queue's array
+	s.queue = slices.Delete(s.queue, i, i+1)
 	return true
 }
 
@@ -77,10 +78,7 @@ func (s *sequencer) take() []*commit {
 			n++
 		}
 	}
-	batch := s.queue[:n:n]
-	s.queue = s.queue[n:]
-	if len(s.queue) == 0 {
-		s.queue = nil
-	}
+	batch := append(s.queue[0].room[:0], s.queue[:n]...)
+	s.queue = slices.Delete(s.queue, 0, n)
 	return batch
 }

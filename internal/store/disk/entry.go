@@ -84,6 +84,14 @@ type planned struct {
 	restored  []archived
 	away      []archived
 	skipLog   bool // on recovery: the session is deleted further on
+
+	// Of a call: what waits for its place, and room for what most calls change.
+	waits commit
+	room  struct {
+		artifacts [1]*artifact
+		tools     [1]*agent.Tool
+		revisions [1]int64
+	}
 }
 
 // recordMeta is the part of a record that queries look at.

@@ -49,6 +49,7 @@ func encodeCall(w *jsonenc.Writer, name agent.Namespace, c *store.CallCommit, no
 	if c.Context.Empty() {
 		e.Context = nil
 	}
+	e.artifacts, e.tools, e.Revisions = e.room.artifacts[:0], e.room.tools[:0], e.room.revisions[:0]
 	if n := entrySize(c); cap(w.Buf) < n {
 		w.Buf = make([]byte, 0, n)
 	}
