@@ -26,7 +26,8 @@ type answered struct {
 
 	context  *agent.ContextChange
 	changes  []agent.ArtifactChange
-	adopting *adoption // nil when no candidate is to be adopted
+	room     [1]agent.ArtifactChange // for changes: most calls make one
+	adopting *adoption               // nil when no candidate is to be adopted
 
 	attempts  int // programs run or refused, for attempt ids
 	trail     trail

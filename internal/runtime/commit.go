@@ -47,20 +47,30 @@ func (a *answered) notice() noticed {
 	return n
 }
 
+// remains are what a call leaves behind, in one piece: a warm call would make five of it.
+type remains struct {
+	commit  store.CallCommit
+	reply   Reply
+	tool    [1]store.ToolChange
+	content store.Content
+	pattern agent.PatternEvent
+}
+
 // persist writes the call to the store, then reports it to metrics, traces and readers of the feed.
 func (a *answered) persist() (CallResult, error) {
 	r := a.r
 	n := a.notice()
 	a.weak = len(n.weak) > 0
 	took := agent.Milliseconds(r.o.Now().Sub(a.started))
-	reply := a.reply(took)
-	body, err := replyCode.Marshal(&reply, 768+len(a.outcome.Value))
+	kept := &remains{reply: a.reply(took)}
+	body, err := replyCode.Marshal(&kept.reply, 768+len(a.outcome.Value))
 	if err != nil {
 		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.id, err)
 	}
-	commit := store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
-		Tools: a.toolChanges(), Outcome: a.keptOutcome(), Key: a.key, Ordered: a.leaveTurn}
-	commit.Pattern = a.pattern(n, commit.Record.Timestamp)
+	commit := &kept.commit
+	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
+		Tools: a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Ordered: a.leaveTurn}
+	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
 	if a.kept {
 		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
 	}
@@ -68,10 +78,10 @@ func (a *answered) persist() (CallResult, error) {
 	if a.key != nil {
 		commit.Reply = body
 	}
-	a.keepContent(&commit)
+	a.keepContent(kept)
 	commit.Files = a.newFiles()
 	began := r.o.Now()
-	if err := r.commitCall(&commit); err != nil {
+	if err := r.commitCall(commit); err != nil {
 		a.notAppended(err)
 		return CallResult{}, err
 	}
@@ -157,39 +167,45 @@ func (a *answered) record(took float64) agent.Record {
 }
 
 // keepContent stores the result of a client's call for follow-ups, under a reference that its record holds.
-func (a *answered) keepContent(commit *store.CallCommit) {
-	value := commit.Outcome.Value
+func (a *answered) keepContent(kept *remains) {
+	value := kept.commit.Outcome.Value
 	if a.depth > 0 || !a.outcome.OK() || a.programSource() == agent.SourceNone || a.policy.Retention.ContentEntries == 0 || len(value) > a.policy.Retention.ContentBytes {
 		return
 	}
 	sum := sha256.Sum256(value)
-	const prefix = "sha256:"
-	digest := string(hex.AppendEncode(append(make([]byte, 0, len(prefix)+2*sha256.Size), prefix...), sum[:]))
-	s := &commit.Record.OutcomeSummary
-	s.ContentRef, s.ContentKind, s.ContentBytes, s.ContentDigest = "content:"+digest[len(prefix):len(prefix)+32], s.ValueClass, len(value), digest
-	commit.Content = &store.Content{Ref: s.ContentRef, Value: value}
+	const ref, digest = len("content:") + sha256.Size, len("sha256:") + 2*sha256.Size
+	var text [ref + digest]byte // both in one string
+	hex.Encode(text[copy(text[:], "content:"):], sum[:sha256.Size/2])
+	hex.Encode(text[ref+copy(text[ref:], "sha256:"):], sum[:])
+	both := string(text[:])
+	s := &kept.commit.Record.OutcomeSummary
+	s.ContentRef, s.ContentKind, s.ContentBytes, s.ContentDigest = both[:ref], s.ValueClass, len(value), both[ref:]
+	kept.content = store.Content{Ref: s.ContentRef, Value: value}
+	kept.commit.Content = &kept.content
 }
 
 // toolChanges counts the use of a registered role, and registers a role with its first program.
-func (a *answered) toolChanges() []store.ToolChange {
-	switch {
-	case a.terms.registered:
-		return []store.ToolChange{{Role: a.role, At: a.started, Used: 1}}
-	case a.adopting != nil:
-		k := agent.Contract{}
-		if a.terms.contract != nil {
-			k.Purpose = a.terms.contract.Purpose
-		}
-		return []store.ToolChange{{Role: a.role, At: a.started, Used: 1, Register: &k, IfAbsent: true}}
+func (a *answered) toolChanges(kept *remains) []store.ToolChange {
+	if !a.terms.registered && a.adopting == nil {
+		return nil
 	}
-	return nil
+	change := &kept.tool[0]
+	*change = store.ToolChange{Role: a.role, At: a.started, Used: 1}
+	if !a.terms.registered {
+		change.Register, change.IfAbsent = &agent.Contract{}, true
+		if a.terms.contract != nil {
+			change.Register.Purpose = a.terms.contract.Purpose
+		}
+	}
+	return kept.tool[:]
 }
 
-func (a *answered) pattern(n noticed, at string) *agent.PatternEvent {
+func (a *answered) pattern(kept *remains, n noticed, at string) *agent.PatternEvent {
 	weak := len(n.weak) > 0
 	if a.facts == nil || len(a.facts.CapabilityPatterns) == 0 && !weak {
 		return nil
 	}
-	return &agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: at, Role: a.role, MethodName: a.method,
+	kept.pattern = agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: at, Role: a.role, MethodName: a.method,
 		Depth: a.depth, ParentCallID: a.parent, RootCallID: a.root, Capabilities: a.facts.CapabilityPatterns, Status: a.outcome.Status, WeakSuccess: weak}
+	return &kept.pattern
 }

@@ -33,6 +33,7 @@ func budgetsOf(p *agent.Policy) budgets {
 // serve answers the call as the selection decided.
 func (s selected) serve(ctx context.Context) *answered {
 	rec := recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}
+	rec.changes = rec.room[:0]
 	for _, w := range s.terms.warnings {
 		rec.trail.warn(w)
 	}

@@ -67,18 +67,18 @@ func (x *Executable) open() (*image, error) {
 
 // runNative runs an admitted request on its executable. Where that fails before the first host call, the engine runs it with the whole time again. A fault after a
 // host call ends the run as a failure that is not the program's.
-func (p *Pool) runNative(ctx context.Context, req *Request, h Host) Result {
-	x := exchange{pool: p, req: req, h: h}
+func (p *Pool) runNative(ctx context.Context, x *exchange) Result {
+	req := x.req
 	if x.journal.open(req.Recorded, p.opts.MaxJournal) != nil {
-		return p.runEngine(ctx, req, h) // which fails the same way, without a process
+		return p.runEngine(ctx, x.again()) // which fails the same way, without a process
 	}
 	began := time.Now()
 	r, fault := p.prepareNative(ctx, req)
 	if fault != nil {
-		return p.instead(ctx, req, h, fault, nil)
+		return p.instead(ctx, x, fault, nil)
 	}
 	ready := time.Now()
-	res := p.use(ctx, r, &x, ready.Add(req.Timeout))
+	res := p.use(ctx, r, x, ready.Add(req.Timeout))
 	res.Timing.Spawn, res.Tier = ready.Sub(began), TierNative
 	failure := res.Failure
 	if failure == nil || ctx.Err() != nil || p.stop.Err() != nil || !r.faulted && failure.Detail != DetailEngine {
@@ -86,7 +86,7 @@ func (p *Pool) runNative(ctx context.Context, req *Request, h Host) Result {
 	}
 	fault = &NativeFault{NativeBroken, failure.Message}
 	if x.asks == 0 {
-		return p.instead(ctx, req, h, fault, failure)
+		return p.instead(ctx, x, fault, failure)
 	}
 	res.Native = fault
 	res.Failure = &Failure{Type: agent.ErrRunnerCrash, Detail: DetailEngine, Ours: true, Message: "the compiled program failed: " + failure.Message,
@@ -96,8 +96,8 @@ func (p *Pool) runNative(ctx context.Context, req *Request, h Host) Result {
 
 // instead runs the request on the engine after a fault of its executable, which ended in failure if it ran. Where the engine ends the same way, that was the
 // program's own doing, such as endless recursion.
-func (p *Pool) instead(ctx context.Context, req *Request, h Host, fault *NativeFault, failure *Failure) Result {
-	res := p.runEngine(ctx, req, h)
+func (p *Pool) instead(ctx context.Context, x *exchange, fault *NativeFault, failure *Failure) Result {
+	res := p.runEngine(ctx, x.again())
 	if failure == nil || res.Failure == nil || res.Failure.Ours || res.Failure.Type != failure.Type {
 		res.Native = fault
 	}

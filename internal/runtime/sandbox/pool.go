@@ -167,34 +167,37 @@ func (p *Pool) Load(ctx context.Context, prog Program, owner agent.Owner) (*repo
 const defaultTimeout = 30 * time.Second
 
 // Run runs the program. It may be called from many goroutines.
-func (p *Pool) Run(ctx context.Context, req Request, h Host) Result {
+func (p *Pool) Run(ctx context.Context, given Request, h Host) Result {
 	began := time.Now()
 	if ctx.Err() != nil {
 		return Result{Failure: interrupted(ctx)}
 	}
-	if err := p.admission.enter(ctx, &req); err != nil {
+	x := &exchange{pool: p, own: given, h: h}
+	x.req = &x.own
+	req := x.req
+	if err := p.admission.enter(ctx, req); err != nil {
 		f := interrupted(ctx)
 		f.Waiting = true
 		return Result{Failure: f, Timing: Timing{Queue: time.Since(began)}}
 	}
-	defer p.admission.leave(&req)
+	defer p.admission.leave(req)
 	queued := time.Since(began)
 	if req.Timeout <= 0 {
 		req.Timeout = defaultTimeout
 	}
 	var res Result
 	if req.Native != nil {
-		res = p.runNative(ctx, &req, h)
+		res = p.runNative(ctx, x)
 	} else {
-		res = p.runEngine(ctx, &req, h)
+		res = p.runEngine(ctx, x)
 	}
 	res.Timing.Queue = queued
 	return res
 }
 
 // runEngine runs an admitted request on the engine.
-func (p *Pool) runEngine(ctx context.Context, req *Request, h Host) Result {
-	x := exchange{pool: p, req: req, h: h}
+func (p *Pool) runEngine(ctx context.Context, x *exchange) Result {
+	req := x.req
 	if err := x.journal.open(req.Recorded, p.opts.MaxJournal); err != nil {
 		return Result{Failure: diverged("the recorded effects cannot be read: " + err.Error())}
 	}
@@ -203,7 +206,7 @@ func (p *Pool) runEngine(ctx context.Context, req *Request, h Host) Result {
 	if failure != nil {
 		return Result{Failure: failure, Timing: timing}
 	}
-	res := p.use(ctx, r, &x, limit.start())
+	res := p.use(ctx, r, x, limit.start())
 	res.Timing.Spawn, res.Timing.Gate, res.Tier = timing.Spawn, timing.Gate, TierEngine
 	return res
 }

@@ -184,7 +184,7 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 			if a.Discard {
 				r.kill("leftovers")
 			}
-			return x.result(a)
+			return x.result(&a)
 		case wire.KindAsk:
 			failure := r.serve(ctx, payload, nonce, &deadline, x)
 			if failure != nil {

@@ -92,23 +92,23 @@ func (a *Answer) Put(f *Builder) {
 }
 
 // ParseAnswer takes an answer apart and checks it: the nonce, the form of every value, the bounds.
-func ParseAnswer(payload []byte, nonce uint64, l Limits) (*Answer, error) {
+func ParseAnswer(payload []byte, nonce uint64, l Limits) (Answer, error) {
 	p := Parse(payload)
-	a := &Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(), Randomness: p.TakeUint()}
+	a := Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(), Randomness: p.TakeUint()}
 	if p.bad {
-		return nil, ErrFrame
+		return Answer{}, ErrFrame
 	}
 	if a.Nonce != nonce {
-		return nil, errors.New("an answer to another call")
+		return Answer{}, errors.New("an answer to another call")
 	}
 	switch a.End {
 	case EndValue:
 		a.Value = p.TakeCopy()
 		if len(a.Value) > l.MaxValue {
-			return nil, fmt.Errorf("a value of %d bytes", len(a.Value))
+			return Answer{}, fmt.Errorf("a value of %d bytes", len(a.Value))
 		}
 		if err := CheckValue(a.Value, l.MaxDepth); err != nil && !p.bad {
-			return nil, fmt.Errorf("a value with %w", err)
+			return Answer{}, fmt.Errorf("a value with %w", err)
 		}
 	case EndAuthored:
 		a.Type, a.Message = p.TakeText(MaxMessage), p.TakeText(MaxMessage)
@@ -117,13 +117,13 @@ func ParseAnswer(payload []byte, nonce uint64, l Limits) (*Answer, error) {
 	case EndFault:
 		a.Message = p.TakeText(MaxMessage)
 	default:
-		return nil, ErrFrame
+		return Answer{}, ErrFrame
 	}
 	if err := a.parseChange(&p, l); err != nil {
-		return nil, err
+		return Answer{}, err
 	}
 	if !p.End() {
-		return nil, ErrFrame
+		return Answer{}, ErrFrame
 	}
 	return a, nil
 }
