@@ -86,8 +86,12 @@ func (f *fields) name(pointer, field string, v []byte, into *string) {
 	if len(f.errs) != before || isNull(v) {
 		return
 	}
+	err := agent.CheckName(field, *into)
+	if err == nil {
+		return
+	}
 	var bad *agent.NameError
-	if errors.As(agent.CheckName(field, *into), &bad) {
+	if errors.As(err, &bad) {
 		f.bad(pointer, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters")
 	}
 }

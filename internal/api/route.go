@@ -210,6 +210,9 @@ func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
 	if n := r.ContentLength; n >= 0 && n <= min(smallBody, s.o.MaxBody) {
 		data := make([]byte, n)
 		_, err := io.ReadFull(r.Body, data)
+		if err == nil && r.ProtoMajor == 1 {
+			_ = r.Body.Close() // so that net/http does not look whether there is more
+		}
 		return data, s.unread(err)
 	}
 	// Without w, which would have the connection closed: fail reads on.

@@ -4,12 +4,33 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 type scanner struct {
 	data []byte
 	pos  int
 	keys [][]byte // names of the open objects, those of the innermost last
+}
+
+// scanners are scanners that nobody uses. They hold nothing.
+var scanners = sync.Pool{New: func() any { return &scanner{keys: make([][]byte, 0, linear)} }}
+
+// open returns a scanner at the start of data; done must be called afterwards.
+func open(data []byte) *scanner {
+	s := scanners.Get().(*scanner)
+	s.data = data
+	return s
+}
+
+// done forgets data, for another use of the scanner. It drops one with room for many names.
+func (s *scanner) done() {
+	if cap(s.keys) > 4*linear {
+		return
+	}
+	clear(s.keys[:cap(s.keys)])
+	*s = scanner{keys: s.keys[:0]}
+	scanners.Put(s)
 }
 
 func (s *scanner) fail(reason string) *Error { return &Error{Offset: s.pos, Reason: reason} }

@@ -43,8 +43,8 @@ func (e *Error) Error() string {
 
 // Check returns nil when data is one good JSON value, else an *Error. It replaces lone surrogate escapes in data itself.
 func Check(data []byte) error {
-	var room [16][]byte
-	s := scanner{data: data, keys: room[:0]}
+	s := open(data)
+	defer s.done()
 	s.space()
 	if err := s.value(1); err != nil {
 		return err
@@ -58,8 +58,8 @@ func Check(data []byte) error {
 //
 // The members are handed out while the rest is still unread: what member does must not matter when Members fails.
 func Members(data []byte, member func(name, value []byte) error) error {
-	var room [16][]byte
-	s := scanner{data: data, keys: room[:0]}
+	s := open(data)
+	defer s.done()
 	s.space()
 	if s.pos == len(data) {
 		return &Error{Reason: "is empty; a JSON object is needed"}
