@@ -153,6 +153,9 @@ func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
 		return err
 	}
 	a.run = run
+	p.native.Begin(func(context.Context, agent.Namespace) (tier.Source, func(), error) {
+		return run.NativeSource(), func() {}, nil
+	})
 	a.onStop("calls under way", a.drain)
 	a.onStop("the native tier", func(context.Context) error { p.native.Stop(); return nil }) // first: what runs natively goes on
 	patch, err := agent.PolicyPatchOf(o.Policy)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
@@ -175,7 +176,11 @@ func checkNative(o Options) finding {
 	const most = 5
 	var names []string
 	for _, d := range differ[:min(len(differ), most)] {
-		names = append(names, d.Role+"."+d.Method)
+		name := d.Role + "." + d.Method
+		if d.Namespace != agent.DefaultNamespace {
+			name += " of " + string(d.Namespace)
+		}
+		names = append(names, name)
 	}
 	if len(differ) > most {
 		names = append(names, fmt.Sprintf("%d more", len(differ)-most))

@@ -53,7 +53,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
 		a.args, a.kwargs = args, kwargs
 	}
-	native := s.r.o.Native.Program(s.role, s.method, g.CodeChecksum)
+	native := s.r.o.Native.Program(s.r.nativeKey(s.role, s.method, g.CodeChecksum))
 	q := sandbox.Request{
 		Program: programOf(g), Owner: s.r.Owner(s.owner),
 		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,

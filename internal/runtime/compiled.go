@@ -14,14 +14,21 @@ import (
 
 // NativeState returns the state of the artifact's current program in the native tier.
 func (r *Runtime) NativeState(a *agent.Artifact) tier.View {
-	return r.o.Native.View(tier.Key{Role: a.Role, Method: a.MethodName, Checksum: a.CodeChecksum})
+	return r.o.Native.View(r.nativeKey(a.Role, a.MethodName, a.CodeChecksum))
 }
 
 // NativeTier reports whether programs are compiled, with which toolchain, or why not.
 func (r *Runtime) NativeTier() (on bool, toolchain, why string) { return r.o.Native.On() }
 
 // ToolsChanged is called when tools or artifacts were archived, deleted or brought back.
-func (r *Runtime) ToolsChanged() { r.o.Native.ChangedAll() }
+func (r *Runtime) ToolsChanged() { r.o.Native.ChangedAll(r.o.Namespace) }
+
+func (r *Runtime) nativeKey(role, method, checksum string) tier.Key {
+	return tier.Key{Namespace: r.o.Namespace, Role: role, Method: method, Checksum: checksum}
+}
+
+// NativeSource is what the native tier asks of the namespace's programs.
+func (r *Runtime) NativeSource() tier.Source { return programs{r} }
 
 // noteNative counts a live run and, where the tier asks for it, hands it over to be repeated on the compiled program.
 func (s *selected) noteNative(p *tier.Program, q *sandbox.Request, res *sandbox.Result) {

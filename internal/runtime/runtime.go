@@ -79,7 +79,6 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics, level: o.Sandbox.Status().Level,
 		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end}
 	r.enforce(&p)
-	o.Native.Begin(programs{r})
 	return r, nil
 }
 
@@ -165,7 +164,7 @@ func (r *Runtime) lockAdoption(k methodKey) (unlock func()) {
 	release := r.adoption.lock(k)
 	return func() {
 		release()
-		r.o.Native.Changed(k.role, k.method)
+		r.o.Native.Changed(r.o.Namespace, k.role, k.method)
 	}
 }
 

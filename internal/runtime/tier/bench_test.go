@@ -16,12 +16,12 @@ func BenchmarkCall(b *testing.B) {
 	sums := make([]string, 1000)
 	for i := range sums {
 		sums[i] = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f0" + strconv.Itoa(i)
-		t.Program("calculator", "add", sums[i])
+		t.Program(Key{"default", "calculator", "add", sums[i]})
 	}
 	res := sandbox.Result{Tier: sandbox.TierEngine}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		p := t.Program("calculator", "add", sums[i%len(sums)])
+		p := t.Program(Key{"default", "calculator", "add", sums[i%len(sums)]})
 		if p.Executable() != nil || p.Ran(&res, hot) {
 			b.Fatal("it is hot")
 		}

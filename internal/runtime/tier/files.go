@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // Verdicts on programs.
@@ -23,15 +25,16 @@ const (
 
 // A verdict is what is known of a program for later processes.
 type verdict struct {
-	Role       string    `json:"role"`
-	Method     string    `json:"method"`
-	Checksum   string    `json:"checksum"` // of the program
-	Verdict    string    `json:"verdict"`
-	Why        string    `json:"why,omitempty"`
-	Executable string    `json:"executable,omitempty"` // digest of its bytes
-	File       string    `json:"file,omitempty"`       // where it was
-	Identity   string    `json:"identity"`             // of toolchain and daemon
-	At         time.Time `json:"at"`
+	Namespace  agent.Namespace `json:"namespace,omitempty"` // absent: the default one
+	Role       string          `json:"role"`
+	Method     string          `json:"method"`
+	Checksum   string          `json:"checksum"` // of the program
+	Verdict    string          `json:"verdict"`
+	Why        string          `json:"why,omitempty"`
+	Executable string          `json:"executable,omitempty"` // digest of its bytes
+	File       string          `json:"file,omitempty"`       // where it was
+	Identity   string          `json:"identity"`             // of toolchain and daemon
+	At         time.Time       `json:"at"`
 }
 
 // verdicts is a directory with a file for each verdict.
@@ -43,12 +46,31 @@ func fileOf(parts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (v verdicts) path(k Key) string {
-	return filepath.Join(v.dir, fileOf(k.Role, k.Method, k.Checksum)+".json")
+// file names what belongs to the program, in the default namespace as earlier versions did.
+func (k Key) file() string {
+	parts := []string{k.Role, k.Method, k.Checksum}
+	if k.Namespace != agent.DefaultNamespace {
+		parts = append(parts, string(k.Namespace))
+	}
+	return fileOf(parts...)
 }
 
+// stored is the namespace as it stands in files: none for the default one.
+func (k Key) stored() agent.Namespace {
+	if k.Namespace == agent.DefaultNamespace {
+		return ""
+	}
+	return k.Namespace
+}
+
+func (v *verdict) key() Key {
+	return Key{cmp.Or(v.Namespace, agent.DefaultNamespace), v.Role, v.Method, v.Checksum}
+}
+
+func (v verdicts) path(k Key) string { return filepath.Join(v.dir, k.file()+".json") }
+
 func (v verdicts) write(x verdict) error {
-	return writeWhole(v.path(Key{x.Role, x.Method, x.Checksum}), x)
+	return writeWhole(v.path(x.key()), x)
 }
 
 func (v verdicts) remove(k Key) error { return ignoreMissing(os.Remove(v.path(k))) }
@@ -67,7 +89,7 @@ func (v verdicts) read(identity string) ([]verdict, error) {
 		path := filepath.Join(v.dir, e.Name())
 		data, err := os.ReadFile(path)
 		var x verdict
-		if err != nil || json.Unmarshal(data, &x) != nil || x.Identity != identity || path != v.path(Key{x.Role, x.Method, x.Checksum}) {
+		if err != nil || json.Unmarshal(data, &x) != nil || x.Identity != identity || path != v.path(x.key()) {
 			_ = os.Remove(path) // at worst it is looked at again
 			continue
 		}

@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -24,6 +26,7 @@ const (
 // A Finding is a program that ends otherwise natively than on the engine, with all that it takes to see so again. Values of secret keys are masked.
 type Finding struct {
 	At         time.Time         `json:"at"`
+	Namespace  agent.Namespace   `json:"namespace,omitempty"` // absent: the default one
 	Role       string            `json:"role"`
 	Method     string            `json:"method"`
 	Checksum   string            `json:"checksum"` // of the program
@@ -55,17 +58,28 @@ type End struct {
 // differ turns the program off for good, counts the difference and writes it out.
 func (t *Tier) differ(p *Program, x *sandbox.Executable, s Sample, compiled *sandbox.Result) {
 	t.o.Metrics.EngineDifference()
+	var rules *mask.Rules
+	known := false
+	err := t.ask(p.key, func(s Source) error {
+		rules, known = s.Rules(), true
+		return nil
+	})
+	if !known { // nothing is written out without the rules for its secrets
+		t.o.Logger.Error().Err(err).Str("checksum", p.key.Checksum).Msg("a program ends otherwise natively than on the engine")
+		p.turnOff(differs, "natively it ends otherwise than on the engine, on "+s.Origin, 0)
+		return
+	}
 	mask := func(raw json.RawMessage) json.RawMessage {
-		masked, _ := t.source.Rules().JSON(raw)
+		masked, _ := rules.JSON(raw)
 		return masked
 	}
-	f := Finding{At: t.o.Now().UTC(), Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Origin: s.Origin, Identity: t.o.Identity, Executable: x.Digest,
+	f := Finding{At: t.o.Now().UTC(), Namespace: p.key.stored(), Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Origin: s.Origin, Identity: t.o.Identity, Executable: x.Digest,
 		Engine: endOf(&s.Result, mask), Native: endOf(compiled, mask), Program: s.Request.Program.Source, Kwargs: mask(s.Request.Kwargs), History: mask(s.Request.InputHistory),
 		Now: s.Request.Now, Seed: s.Request.Seed, Journal: mask(s.Result.Effects.Journal)}
 	for _, a := range s.Request.Args {
 		f.Args = append(f.Args, mask(a))
 	}
-	f.Engine.ErrorMessage, f.Native.ErrorMessage = t.source.Rules().Text(f.Engine.ErrorMessage), t.source.Rules().Text(f.Native.ErrorMessage)
+	f.Engine.ErrorMessage, f.Native.ErrorMessage = rules.Text(f.Engine.ErrorMessage), rules.Text(f.Native.ErrorMessage)
 	if len(s.Request.Context) > 0 {
 		f.Context = mask(agent.Encoded(s.Request.Context))
 	}
@@ -73,6 +87,10 @@ func (t *Tier) differ(p *Program, x *sandbox.Executable, s Sample, compiled *san
 	t.o.Logger.Error().AnErr("write_error", err).Str("role", f.Role).Str("method", f.Method).Str("checksum", f.Checksum).Str("origin", f.Origin).Str("file", path).
 		Msg("a program ends otherwise natively than on the engine")
 	p.turnOff(differs, "natively it ends otherwise than on the engine, on "+s.Origin, 0)
+}
+
+func (f *Finding) key() Key {
+	return Key{cmp.Or(f.Namespace, agent.DefaultNamespace), f.Role, f.Method, f.Checksum}
 }
 
 func endOf(res *sandbox.Result, mask func(json.RawMessage) json.RawMessage) End {
@@ -98,7 +116,7 @@ func (d findings) write(f *Finding) (string, error) {
 		f.Truncated, f.Args, f.Kwargs, f.Context, f.History, f.Journal = true, nil, nil, nil, nil, nil
 		f.Engine, f.Native = f.Engine.short(), f.Native.short()
 	}
-	path := filepath.Join(d.dir, fileOf(f.Role, f.Method, f.Checksum)+"-"+ids.New("diff")+".json")
+	path := filepath.Join(d.dir, f.key().file()+"-"+ids.New("diff")+".json")
 	if err := writeWhole(path, f); err != nil {
 		return "", err
 	}
@@ -144,7 +162,7 @@ func (d findings) names() (names []string, err error) {
 func (d findings) remove(k Key) error {
 	names, err := d.names()
 	for _, name := range names {
-		if strings.HasPrefix(name, fileOf(k.Role, k.Method, k.Checksum)+"-") {
+		if strings.HasPrefix(name, k.file()+"-") {
 			err = errors.Join(err, os.Remove(filepath.Join(d.dir, name)))
 		}
 	}
@@ -153,6 +171,7 @@ func (d findings) remove(k Key) error {
 
 // A Difference is a program that stays on the engine because it ends otherwise natively.
 type Difference struct {
+	Namespace                   agent.Namespace
 	Role, Method, Checksum, Why string
 	At                          time.Time
 }
@@ -169,9 +188,11 @@ func Differences(dir string) ([]Difference, error) {
 		data, err := os.ReadFile(filepath.Join(v.dir, e.Name()))
 		var x verdict
 		if err == nil && json.Unmarshal(data, &x) == nil && x.Verdict == differs {
-			out = append(out, Difference{x.Role, x.Method, x.Checksum, x.Why, x.At})
+			out = append(out, Difference{x.key().Namespace, x.Role, x.Method, x.Checksum, x.Why, x.At})
 		}
 	}
-	slices.SortFunc(out, func(a, b Difference) int { return strings.Compare(a.Role+"."+a.Method, b.Role+"."+b.Method) })
+	slices.SortFunc(out, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), strings.Compare(a.Role+"."+a.Method, b.Role+"."+b.Method))
+	})
 	return out, err
 }

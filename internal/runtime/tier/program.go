@@ -125,7 +125,7 @@ func (p *Program) turnOff(v string, why string, again time.Duration) {
 		x = p.candidate
 	}
 	p.candidate, p.why, p.since = nil, why, now
-	p.verdict = verdict{Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Verdict: v, Why: why, Identity: p.tier.o.Identity, At: now}
+	p.verdict = verdict{Namespace: p.key.stored(), Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Verdict: v, Why: why, Identity: p.tier.o.Identity, At: now}
 	if x != nil {
 		p.verdict.Executable, p.verdict.File = x.Digest, x.Path
 	}
@@ -160,7 +160,7 @@ func (p *Program) prove(x *sandbox.Executable) {
 	p.mu.Lock()
 	p.since, p.candidate, p.why, p.failed = p.tier.o.Now(), nil, "", 0
 	known := p.verdict.Verdict == proved && p.verdict.Executable == x.Digest
-	p.verdict = verdict{Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Verdict: proved, Executable: x.Digest, File: x.Path,
+	p.verdict = verdict{Namespace: p.key.stored(), Role: p.key.Role, Method: p.key.Method, Checksum: p.key.Checksum, Verdict: proved, Executable: x.Digest, File: x.Path,
 		Identity: p.tier.o.Identity, At: p.since}
 	kept := p.verdict
 	p.exe.Store(x)

@@ -10,6 +10,7 @@ package tier
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -35,10 +36,14 @@ type Builder interface {
 // ErrUnsupported matches the error of a program that only the engine can run.
 var ErrUnsupported = errors.New("the program cannot be compiled")
 
-// A Key identifies a program of a method, by the checksum of its source.
-type Key struct{ Role, Method, Checksum string }
+// A Key identifies a program of a method, by the checksum of its source. The same program in two namespaces is proved in
+// each by that one's calls: only the executable is shared, which depends on the source alone.
+type Key struct {
+	Namespace              agent.Namespace
+	Role, Method, Checksum string
+}
 
-// A Source knows programs and what they have answered.
+// A Source knows the programs of one namespace and what they have answered.
 type Source interface {
 	// Generation returns the kept generation of the method with that program, nil if there is none, and whether it is the current one.
 	Generation(ctx context.Context, k Key) (g *agent.Generation, current bool, err error)
@@ -46,6 +51,9 @@ type Source interface {
 	Proofs(ctx context.Context, k Key, yield func(Sample) bool) error
 	Rules() *mask.Rules // for secrets; nil for none
 }
+
+// Sources returns the source of a namespace, and what is called when it is not needed any more; a nil Source where the namespace is gone.
+type Sources func(ctx context.Context, of agent.Namespace) (s Source, done func(), err error)
 
 // Options configures a Tier.
 type Options struct {
@@ -73,7 +81,7 @@ type Tier struct {
 	o        Options
 	verdicts verdicts
 	findings findings
-	source   Source // set by Begin
+	sources  Sources // set by Begin
 
 	programs atomic.Pointer[map[Key]*Program] // copied on write, under mu
 	builds   chan *Program
@@ -106,18 +114,18 @@ func New(o Options) (*Tier, error) {
 		return nil, err
 	}
 	for _, v := range kept {
-		k := Key{v.Role, v.Method, v.Checksum}
+		k := v.key()
 		all[k] = newProgram(t, k, v)
 	}
 	return t, nil
 }
 
-// Begin starts the worker, which asks the source. It is called once.
-func (t *Tier) Begin(s Source) {
+// Begin starts the worker, which asks the sources. It is called once.
+func (t *Tier) Begin(s Sources) {
 	if t == nil || t.o.Builder == nil {
 		return
 	}
-	t.source, t.done = s, make(chan struct{})
+	t.sources, t.done = s, make(chan struct{})
 	go t.work()
 }
 
@@ -144,11 +152,10 @@ func (t *Tier) On() (on bool, toolchain, why string) {
 }
 
 // Program returns the state of a program, nil while the tier is off.
-func (t *Tier) Program(role, method, checksum string) *Program {
+func (t *Tier) Program(k Key) *Program {
 	if t == nil || t.o.Builder == nil {
 		return nil
 	}
-	k := Key{role, method, checksum}
 	if p := (*t.programs.Load())[k]; p != nil {
 		return p
 	}
@@ -180,46 +187,86 @@ func (t *Tier) add(k Key) *Program {
 
 // Changed drops the states of the method's programs that the method no longer runs, after a person's operation or an adoption. A difference is remembered as long as
 // the generation is kept.
-func (t *Tier) Changed(role, method string) {
-	t.drop(func(k Key) bool { return k.Role == role && k.Method == method })
+func (t *Tier) Changed(of agent.Namespace, role, method string) {
+	t.drop(func(k Key) bool { return k.Namespace == of && k.Role == role && k.Method == method })
 }
 
-// ChangedAll is Changed for all methods.
-func (t *Tier) ChangedAll() { t.drop(func(Key) bool { return true }) }
+// ChangedAll is Changed for all methods of the namespace, of all namespaces where none is named.
+func (t *Tier) ChangedAll(of agent.Namespace) {
+	t.drop(func(k Key) bool { return of == "" || k.Namespace == of })
+}
 
-func (t *Tier) drop(concerns func(Key) bool) {
-	if t == nil || t.done == nil {
+// Erase drops the states of all programs of a namespace that is gone, with their files.
+func (t *Tier) Erase(of agent.Namespace) {
+	if t == nil {
 		return
 	}
+	var gone []*Program
+	for k, p := range *t.programs.Load() {
+		if k.Namespace == of {
+			gone = append(gone, p)
+		}
+	}
+	t.remove(gone, func(*Program) bool { return true })
+}
+
+// generation asks the program's namespace; nil where it is gone.
+func (t *Tier) generation(k Key) (g *agent.Generation, current bool, err error) {
+	err = t.ask(k, func(s Source) error {
+		g, current, err = s.Generation(t.life, k)
+		return err
+	})
+	return g, current, err
+}
+
+// ask calls use with the source of the program's namespace, unless that is gone.
+func (t *Tier) ask(k Key, use func(Source) error) error {
+	s, done, err := t.sources(t.life, k.Namespace)
+	if err != nil || s == nil {
+		return err
+	}
+	defer done()
+	return use(s)
+}
+
+func (t *Tier) drop(concerns func(Key) bool) {
+	if t == nil || t.done == nil || t.life.Err() != nil { // what goes now is found at the next start
+		return
+	}
+	erased := map[*Program]bool{}
 	var gone []*Program
 	for k, p := range *t.programs.Load() {
 		if !concerns(k) {
 			continue
 		}
-		g, current, err := t.source.Generation(t.life, k)
+		g, current, err := t.generation(k)
 		if err != nil {
 			t.o.Logger.Warn().Err(err).Str("role", k.Role).Str("method", k.Method).Msg("the native state of a program was not looked at")
 			continue
 		}
 		if g == nil || !current && p.phase.Load() != off {
 			gone = append(gone, p)
-			t.forget(p, g == nil)
+			erased[p] = g == nil
 		}
 	}
+	t.remove(gone, func(p *Program) bool { return erased[p] })
+}
+
+// remove forgets the programs. They leave the map first: so the last one that has an executable removes it.
+func (t *Tier) remove(gone []*Program, erased func(*Program) bool) {
 	if len(gone) == 0 {
 		return
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	old := *t.programs.Load()
-	next := make(map[Key]*Program, len(old))
-	for k, p := range old {
-		next[k] = p
-	}
+	next := maps.Clone(*t.programs.Load())
 	for _, p := range gone {
 		delete(next, p.key)
 	}
 	t.programs.Store(&next)
+	t.mu.Unlock()
+	for _, p := range gone {
+		t.forget(p, erased(p))
+	}
 }
 
 // Counts returns how many programs are in each state.

@@ -29,8 +29,10 @@ type rig struct {
 	t    *testing.T
 	dir  string
 	box  *runtimetest.Box
-	gone map[string]bool // sources whose generation is not kept
-	old  map[string]bool // sources whose generation is kept and not the current one
+	of   agent.Namespace          // whose programs are called
+	left map[agent.Namespace]bool // namespaces that are gone
+	gone map[string]bool          // sources whose generation is not kept
+	old  map[string]bool          // sources whose generation is kept and not the current one
 
 	proofs []Sample
 	build  func(ctx context.Context, source string) error
@@ -126,7 +128,7 @@ func programs() map[string]runtimetest.Run {
 
 func newRig(t *testing.T, dir string, change func(*rig, *Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: dir, box: &runtimetest.Box{Programs: programs()}, gone: map[string]bool{}, old: map[string]bool{}}
+	r := &rig{t: t, dir: dir, box: &runtimetest.Box{Programs: programs()}, of: agent.DefaultNamespace, left: map[agent.Namespace]bool{}, gone: map[string]bool{}, old: map[string]bool{}}
 	o := Options{Builder: r, Identity: "go1 one", Dir: filepath.Join(dir, "native"), Box: r.box, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{}), Logger: zerolog.Nop()}
 	if change != nil {
 		change(r, &o)
@@ -135,19 +137,23 @@ func newRig(t *testing.T, dir string, change func(*rig, *Options)) *rig {
 	if r.Tier, err = New(o); err != nil {
 		t.Fatal(err)
 	}
-	r.Begin(r)
+	r.Begin(func(_ context.Context, of agent.Namespace) (Source, func(), error) {
+		if r.left[of] {
+			return nil, nil, nil
+		}
+		return r, func() {}, nil
+	})
 	t.Cleanup(r.Stop)
 	return r
 }
 
 var hot = agent.NativePolicy{MinCalls: 3, MinCPUMs: 3}
 
-func (r *rig) key(source string) Key { return Key{"role", "method", "sum of " + source} }
-
-func (r *rig) program(source string) *Program {
-	k := r.key(source)
-	return r.Program(k.Role, k.Method, k.Checksum)
+func (r *rig) key(source string) Key {
+	return Key{r.of, "role", "method", "sum of " + source}
 }
+
+func (r *rig) program(source string) *Program { return r.Program(r.key(source)) }
 
 // call runs the program as a call does, for a millisecond.
 func (r *rig) call(source, arg string) sandbox.Result {
@@ -497,6 +503,58 @@ func TestDamagedWhileStopped(t *testing.T) {
 	})
 }
 
+// Two namespaces prove the same program for themselves, over a restart too. What one of them had goes with it, and the
+// executable with the last one.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, nil)
+		r.calls("same", 3+Checks)
+		r.calls("other", 4)
+		r.want("same", "native")
+		r.of = "acme"
+		r.want("same", "idle")
+		r.calls("same", 4)
+		r.want("same", "checking")
+		r.calls("same", Checks)
+		r.want("same", "native")
+		r.calls("other", 4)
+		r.want("other", "off")
+		r.Stop()
+
+		r = newRig(t, dir, nil)
+		defer r.Stop()
+		for _, of := range []agent.Namespace{agent.DefaultNamespace, "acme"} {
+			r.of = of
+			r.want("other", "off")
+			r.calls("same", 1) // its executable is found again
+			r.want("same", "native")
+		}
+		r.ChangedAll("acme")
+		r.want("same", "native")
+		r.left["acme"] = true
+		r.Erase("acme")
+		r.want("same", "idle")
+		r.want("other", "idle")
+		r.of = agent.DefaultNamespace
+		r.want("same", "native")
+		r.want("other", "off")
+		for dir, want := range map[string]int{r.verdicts.dir: 2, r.findings.dir: 1} {
+			if files := glob(t, dir); len(files) != want {
+				t.Errorf("%s has %v, want %d files", dir, files, want)
+			}
+		}
+		if files, _ := filepath.Glob(filepath.Join(dir, "exe-*")); len(files) != 2 {
+			t.Errorf("executables: %v, want those of the other namespace", files)
+		}
+		r.Erase(agent.DefaultNamespace)
+		if files, _ := filepath.Glob(filepath.Join(dir, "exe-*")); len(files)+len(glob(t, r.verdicts.dir))+len(glob(t, r.findings.dir)) != 0 {
+			t.Errorf("files are left: %v", files)
+		}
+	})
+}
+
 func glob(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -515,10 +573,10 @@ func TestDrop(t *testing.T) {
 		r.calls("same", 3+Checks)
 		r.calls("other", 4)
 		before := r.program("same")
-		r.Changed("role", "another")
+		r.Changed(agent.DefaultNamespace, "role", "another")
 		r.want("same", "native")
 		r.old["same"], r.old["other"] = true, true
-		r.Changed("role", "method")
+		r.Changed(agent.DefaultNamespace, "role", "method")
 		r.want("same", "idle")
 		r.want("other", "off")
 		if before.Executable() != nil {
@@ -531,7 +589,7 @@ func TestDrop(t *testing.T) {
 		r.calls("same", 3+Checks)
 		r.want("same", "native")
 		r.gone["same"], r.gone["other"] = true, true
-		r.ChangedAll()
+		r.ChangedAll("")
 		for _, dir := range []string{r.verdicts.dir, r.findings.dir} {
 			if files := glob(t, dir); len(files) != 0 {
 				t.Errorf("files are left: %v", files)
@@ -572,7 +630,7 @@ func TestBounds(t *testing.T) {
 		})
 		defer r.Stop()
 		run := func(n int) *Program {
-			p := r.Program("role", "method", "sum of "+string(agent.Encoded(n)))
+			p := r.Program(r.key(string(agent.Encoded(n))))
 			p.Ran(&sandbox.Result{Timing: sandbox.Timing{Run: time.Second}}, agent.NativePolicy{MinCalls: 1})
 			synctest.Wait()
 			return p
@@ -592,7 +650,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("the next call: %+v", late.View())
 		}
 		for n := range maxPrograms {
-			r.Program("role", "other", string(agent.Encoded(n)))
+			r.Program(Key{agent.DefaultNamespace, "role", "other", string(agent.Encoded(n))})
 		}
 		if n := len(*r.programs.Load()); n > maxPrograms {
 			t.Errorf("%d programs are known", n)
@@ -613,11 +671,11 @@ func TestOff(t *testing.T) {
 	off.Begin(nil)
 	defer off.Stop()
 	for _, x := range []*Tier{off, nil} {
-		p := x.Program("r", "m", "c")
+		p := x.Program(Key{"", "r", "m", "c"})
 		if p != nil || p.Executable() != nil || p.Ran(&sandbox.Result{}, hot) {
 			t.Errorf("a tier that is off has programs")
 		}
-		x.Changed("r", "m")
+		x.Changed("", "r", "m")
 		x.Stop()
 		if on, _, why := x.On(); on || why == "" {
 			t.Errorf("on %t: %q", on, why)

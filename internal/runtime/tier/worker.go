@@ -12,7 +12,7 @@ import (
 // work builds and compares, one program or call at a time, until Stop.
 func (t *Tier) work() {
 	defer close(t.done)
-	t.ChangedAll() // what went while the daemon was stopped
+	t.ChangedAll("") // what went while the daemon was stopped
 	for {
 		select {
 		case <-t.life.Done():
@@ -40,7 +40,7 @@ func (t *Tier) build(p *Program) {
 		p.phase.CompareAndSwap(building, idle)
 		return
 	}
-	g, _, err := t.source.Generation(t.life, p.key)
+	g, _, err := t.generation(p.key)
 	if err != nil || g == nil {
 		p.phase.CompareAndSwap(building, idle)
 		return
@@ -60,9 +60,14 @@ func (t *Tier) build(p *Program) {
 		p.turnOff("", "it could not be compiled: "+err.Error(), p.delay())
 	}
 	t.o.Metrics.NativeBuild(outcome, time.Since(began))
-	if outcome == "ok" {
-		t.prepare(p, x)
+	if outcome != "ok" {
+		return
 	}
+	if p.phase.Load() == dropped && !t.shared(p) { // meanwhile, and nobody else has use for it
+		_ = ignoreMissing(os.Remove(x.Path))
+		return
+	}
+	t.prepare(p, x)
 }
 
 // delay returns how long to wait after another build that failed.
@@ -116,10 +121,12 @@ func (t *Tier) prepare(p *Program, x *sandbox.Executable) {
 		return
 	}
 	same := true
-	err := t.source.Proofs(t.life, p.key, func(s Sample) bool {
-		end := t.compare(p, x, s)
-		same = end == equal || end == unclear
-		return same && t.life.Err() == nil
+	err := t.ask(p.key, func(source Source) error {
+		return source.Proofs(t.life, p.key, func(s Sample) bool {
+			end := t.compare(p, x, s)
+			same = end == equal || end == unclear
+			return same && t.life.Err() == nil
+		})
 	})
 	switch {
 	case !same:
