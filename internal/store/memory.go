@@ -34,7 +34,11 @@ type Memory struct {
 // memoryNamespace is what a Memory holds of one namespace. All of it is guarded by the Memory's lock.
 type memoryNamespace struct {
 	*Memory
-	name agent.Namespace
+	name    agent.Namespace
+	exists  bool
+	created time.Time
+	due     time.Time
+	erased  bool
 
 	sessions  map[string]*memorySession
 	calls     []*memoryCall // in the order of their commits
@@ -100,17 +104,26 @@ func (m *Memory) Namespace(name agent.Namespace) (Namespace, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.namespace(name), nil
+}
+
+// namespace returns the namespace of that name. The caller holds mu.
+func (m *Memory) namespace(name agent.Namespace) *memoryNamespace {
 	n := m.namespaces[name]
 	if n == nil {
-		n = &memoryNamespace{
-			Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
-			artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
-			ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), leases: map[string]time.Time{}, files: map[string]*memoryFile{},
-			conns: map[string]agent.Connection{},
-		}
+		n = newMemoryNamespace(m, name)
 		m.namespaces[name] = n
 	}
-	return n, nil
+	return n
+}
+
+func newMemoryNamespace(m *Memory, name agent.Namespace) *memoryNamespace {
+	return &memoryNamespace{
+		Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
+		artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
+		ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), leases: map[string]time.Time{}, files: map[string]*memoryFile{},
+		conns: map[string]agent.Connection{},
+	}
 }
 
 // Ready is part of Store.
@@ -165,6 +178,18 @@ func (m *Memory) writable(ctx context.Context) error {
 		return fmt.Errorf("%w: the store is closed", ErrReadOnly)
 	}
 	return context.Cause(ctx)
+}
+
+// writable begins a change. The first one makes the namespace.
+func (n *memoryNamespace) writable(ctx context.Context) error {
+	if n.erased {
+		return errErased
+	}
+	if err := n.Memory.writable(ctx); err != nil {
+		return err
+	}
+	n.exists, n.due = true, time.Time{}
+	return nil
 }
 
 // changed reports a change to the watchers.

@@ -134,7 +134,10 @@ func (n *memoryNamespace) bringBack(key Target, at int) {
 func (n *memoryNamespace) Expire(ctx context.Context, now time.Time) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.writable(ctx); err != nil {
+	if n.erased {
+		return 0, errErased
+	}
+	if err := n.Memory.writable(ctx); err != nil {
 		return 0, err
 	}
 	r := n.policy.Retention
@@ -154,6 +157,10 @@ func (n *memoryNamespace) Expire(ctx context.Context, now time.Time) (int, error
 	}
 	n.forgetFiles(func(f *agent.File) bool { return f.Expired(now) })
 	maps.DeleteFunc(n.replies, func(_ string, k keptReply) bool { return now.Sub(k.at) >= KeyLife })
+	n.due = now.Add(ExpireEvery)
+	if len(n.sessions)+len(n.files)+len(n.replies)+len(n.calls) == 0 {
+		n.due = Never
+	}
 	return len(gone), nil
 }
 

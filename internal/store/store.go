@@ -39,8 +39,9 @@ const MaxTrail = 1 << 20
 // Store is safe for concurrent use.
 type Store interface {
 	// Namespace returns what the namespace of that name holds. It exists from its first write on; until then reads find
-	// nothing. The error says that the name is not valid.
+	// nothing. The error says that the name is not valid, or that what it holds cannot be read.
 	Namespace(name agent.Namespace) (Namespace, error)
+	Namespaces
 
 	// Ready returns nil, or why the store cannot take writes now.
 	Ready() error
@@ -49,7 +50,7 @@ type Store interface {
 	Settled() error
 	// Stats are figures for metrics; cheap.
 	Stats() Stats
-	// Watch calls changed for every change of an artifact, a tool, a connection or the policy, in order, from now on until the
+	// Watch calls changed for every change of an artifact, a tool, a connection or the policy, and for erased namespaces, in order, from now on until the
 	// returned function is called. changed must be quick.
 	Watch(changed func(Change)) (stop func())
 	// Close takes no more writes and writes everything out, until ctx ends: what is not in its place then is replayed
@@ -266,7 +267,7 @@ type Target struct {
 // Change is one entry of the change feed.
 type Change struct {
 	Namespace    agent.Namespace
-	Kind         string // artifact, tool, policy, connection
+	Kind         string // artifact, tool, policy, connection; namespace: it was erased
 	Role, Method string // of an artifact or a tool
 	Name         string // of a connection
 	Revision     int64

@@ -10,6 +10,7 @@ import (
 // apply shows readers what a planned entry changes. The caller holds sequencer.mu and shared.mu.
 func (n *namespace) apply(e *entry) {
 	n.applied = e.lsn
+	n.life.Due = nil
 	if e.Create != nil {
 		n.sessions.applyCreate(e)
 	}
@@ -52,6 +53,7 @@ func (n *namespace) apply(e *entry) {
 	if e.Move != nil {
 		n.applyMove(e)
 	}
+	n.applySpaces(e)
 }
 
 // changed adds a change to the feed.

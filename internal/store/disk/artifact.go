@@ -19,7 +19,7 @@ type artifact struct {
 
 // artifactKey is an artifact's key in memory.
 type artifactKey struct {
-	namespace    agent.Namespace
+	namespace    *namespace
 	role, method string
 }
 

@@ -23,15 +23,18 @@ type artifacts struct {
 }
 
 func (n *namespace) artifactKey(role, method string) artifactKey {
-	return artifactKey{n.name, role, method}
+	return artifactKey{n, role, method}
 }
 
 // get returns the live artifact, from memory or from its file. store.ErrNotFound.
 func (p *artifacts) get(k artifactKey) (*artifact, error) {
+	if err := p.n.broken(); err != nil {
+		return nil, err
+	}
 	if x := p.cached(k); x != nil {
 		return x.live()
 	}
-	lock := p.n.stripe("artifact", string(k.namespace), k.role, k.method)
+	lock := p.n.stripe("artifact", string(k.namespace.name), k.role, k.method)
 	lock.Lock()
 	defer lock.Unlock()
 	if x := p.cached(k); x != nil {
@@ -143,7 +146,7 @@ func (p *artifacts) writeOne(x *artifact) (dir string, err error) {
 
 // handToCache moves an artifact whose file has it to the cache, unless it changed again.
 func (p *artifacts) handToCache(x *artifact) {
-	lock := p.n.stripe("artifact", string(x.key.namespace), x.key.role, x.key.method)
+	lock := p.n.stripe("artifact", string(x.key.namespace.name), x.key.role, x.key.method)
 	lock.Lock()
 	defer lock.Unlock()
 	p.n.mu.Lock()

@@ -28,6 +28,9 @@ func (f *flusher) checkpointLocked() error {
 		f.last = time.Now()
 		return nil
 	}
+	if err := f.layOut(); err != nil {
+		return err
+	}
 	rotated := f.sequencer.rotate() // a full disk must not keep the files behind: see below
 	lsn, list, err := f.flush(true)
 	if err != nil {
@@ -45,6 +48,7 @@ func (f *flusher) checkpointLocked() error {
 		}
 	}
 	f.checkpoint, f.forced, f.last = lsn, false, time.Now()
+	f.forgetErased(lsn)
 	return errors.Join(rotated, wal.Remove(f.root, journalDir, f.sequencer.cut(lsn)))
 }
 
@@ -104,20 +108,29 @@ func (d *checkpointDoc) of(name agent.Namespace) *checkpointed {
 // syncLines makes the logs of lines durable and writes down where they end.
 func (f *flusher) syncLines(lsn uint64, list []*work) error {
 	doc := checkpointDoc{head: head{agent.SchemaVersion, lsn}}
+	put := func(name agent.Namespace, at *checkpointed) {
+		if doc.Namespaces == nil {
+			doc.Namespaces, doc.SchemaVersion = map[agent.Namespace]*checkpointed{}, namespacesVersion
+		}
+		doc.Namespaces[name] = at
+	}
+	for name, at := range f.idle {
+		put(name, at)
+	}
 	for _, w := range list {
 		at, err := w.n.syncLines()
+		if w.n.gone.Load() {
+			continue // erased meanwhile, by an entry behind the checkpoint
+		}
 		if err != nil {
 			return err
 		}
-		at.Sessions, at.Unarchived = w.count, w.restored
+		at.Sessions, at.Unarchived, at.life, at.Figures = w.count, w.restored, w.life, w.figures
 		if w.n.name == agent.DefaultNamespace {
 			doc.checkpointed = at
 			continue
 		}
-		if doc.Namespaces == nil {
-			doc.Namespaces, doc.SchemaVersion = map[agent.Namespace]*checkpointed{}, namespacesVersion
-		}
-		doc.Namespaces[w.n.name] = &at
+		put(w.n.name, &at)
 	}
 	return f.root.writeDoc(checkpointFile, doc)
 }

@@ -33,9 +33,15 @@ func both(t testing.TB, s store.Store) string {
 	return storetest.Dump(t, s, simStart, agent.DefaultNamespace, other)
 }
 
-// runScript does the script to the store, with mark 2i before step i and 2i+1 after it, and to a twin in memory. It
+// A play is a script with what is compared of the stores that it is done to.
+type play struct {
+	script func(now func() time.Time) []step
+	dump   func(t testing.TB, s store.Store) string
+}
+
+// run does the script to the store, with mark 2i before step i and 2i+1 after it, and to a twin in memory. It
 // returns the twin's states: state i is that after i steps.
-func runScript(t *testing.T, f *vfstest.FS) (states []string) {
+func (p play) run(t *testing.T, f *vfstest.FS) (states []string) {
 	t.Helper()
 	at := simStart
 	now := func() time.Time { return at }
@@ -44,8 +50,8 @@ func runScript(t *testing.T, f *vfstest.FS) (states []string) {
 		t.Fatal(err)
 	}
 	twin := store.NewMemory(store.Options{Now: now})
-	states = append(states, both(t, twin))
-	for i, step := range scriptOfTwo(now) {
+	states = append(states, p.dump(t, twin))
+	for i, step := range p.script(now) {
 		at = at.Add(time.Second)
 		f.Mark(2 * i)
 		if step.files != nil {
@@ -57,9 +63,9 @@ func runScript(t *testing.T, f *vfstest.FS) (states []string) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		f.Mark(2*i + 1)
-		states = append(states, both(t, twin))
+		states = append(states, p.dump(t, twin))
 	}
-	if got, want := both(t, s), states[len(states)-1]; got != want {
+	if got, want := p.dump(t, s), states[len(states)-1]; got != want {
 		t.Fatalf("before any crash: %s", storetest.Difference(got, want))
 	}
 	s.kill()
@@ -71,8 +77,13 @@ func runScript(t *testing.T, f *vfstest.FS) (states []string) {
 // aside.
 func TestCrashPowerCut(t *testing.T) {
 	t.Parallel()
+	play{scriptOfTwo, both}.cuts(t)
+}
+
+// cuts is TestCrashPowerCut for one script.
+func (p play) cuts(t *testing.T) {
 	f := vfstest.New()
-	c := cutTest{f: f, states: runScript(t, f)}
+	c := cutTest{play: p, f: f, states: p.run(t, f)}
 	c.ops = f.Ops()
 	for way, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.KeepAll, vfstest.AnyOf, vfstest.AnyOf, vfstest.AnyOf} {
 		if testing.Short() && way > 2 {
@@ -97,6 +108,7 @@ func TestCrashPowerCut(t *testing.T) {
 }
 
 type cutTest struct {
+	play
 	f      *vfstest.FS
 	ops    []vfstest.Op
 	states []string
@@ -113,7 +125,7 @@ func (c *cutTest) cut(t *testing.T, x cut) {
 	t.Helper()
 	what := fmt.Sprintf("power cut after operation %d (%s), way %d", x.n, opText(c.ops, x.n), x.way)
 	left := c.f.Crash(x.n, x.mode, rand.New(rand.NewPCG(uint64(x.n), uint64(x.way))))
-	got, s, err := dumpOf(t, left)
+	got, s, err := c.open(t, left)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, left.Text())
 	}
@@ -132,7 +144,7 @@ func (c *cutTest) cut(t *testing.T, x cut) {
 		return
 	}
 	again := left.Crash(at, vfstest.AnyOf, rand.New(rand.NewPCG(uint64(x.n), 99)))
-	if got, _, err := dumpOf(t, again); err != nil || got != x.acked && got != x.now {
+	if got, _, err := c.open(t, again); err != nil || got != x.acked && got != x.now {
 		t.Fatalf("%s, and again in the recovery: %v, %s", what, err, storetest.Difference(got, x.acked))
 	}
 }
@@ -155,15 +167,15 @@ func opText(ops []vfstest.Op, n int) string {
 	return ops[n-1].String()
 }
 
-// dumpOf opens the store on a file system and renders it.
-func dumpOf(t *testing.T, f *vfstest.FS) (string, *testStore, error) {
+// open opens the store on a file system and renders it.
+func (p play) open(t *testing.T, f *vfstest.FS) (string, *testStore, error) {
 	t.Helper()
 	f.Mark(-1)
 	s, err := openStore(t, "sim", simOptions(t, f, func() time.Time { return simStart.Add(time.Hour) }))
 	if err != nil {
 		return "", nil, err
 	}
-	got := both(t, s)
+	got := p.dump(t, s)
 	s.kill()
 	return got, s, nil
 }
@@ -174,7 +186,13 @@ func dumpOf(t *testing.T, f *vfstest.FS) (string, *testStore, error) {
 func TestCrashFaults(t *testing.T) {
 	t.Parallel()
 	probe := vfstest.New()
-	runScript(t, probe)
+	p := play{scriptOfTwo, both}
+	p.run(t, probe)
+	p.faults(t, probe)
+}
+
+// faults is TestCrashFaults for one script, which was done to probe.
+func (p play) faults(t *testing.T, probe *vfstest.FS) {
 	ops := slices.DeleteFunc(probe.Ops(), func(op vfstest.Op) bool { return op.Kind == "mark" }) // marks cannot fail
 	for way, row := range []int{1, 1, 4} {
 		t.Run(fmt.Sprint("way", way), func(t *testing.T) {
@@ -190,7 +208,7 @@ func TestCrashFaults(t *testing.T) {
 					}
 					return nil, false
 				}
-				faultyRun{scriptOfTwo, 0, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf, vfstest.KeepAll}}.check(t, f, fmt.Sprintf("operation %d, way %d", n, way))
+				faultyRun{p, 0, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf, vfstest.KeepAll}}.check(t, f, fmt.Sprintf("operation %d, way %d", n, way))
 			}
 		})
 	}
@@ -198,7 +216,7 @@ func TestCrashFaults(t *testing.T) {
 
 // A faultyRun is a script that is done to a store whose operations on the file system fail.
 type faultyRun struct {
-	script   func(now func() time.Time) []step
+	play
 	interval time.Duration  // of the store
 	cuts     []vfstest.Mode // of the power, at the end
 }
@@ -235,8 +253,8 @@ func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 			}
 			s.flusher.round(false)
 		}
-		if unsure && both(t, s) != both(t, twin) {
-			if err := step.to(t, twin); err != nil || both(t, s) != both(t, twin) {
+		if unsure && r.dump(t, s) != r.dump(t, twin) {
+			if err := step.to(t, twin); err != nil || r.dump(t, s) != r.dump(t, twin) {
 				t.Fatalf("%s: %s: recovery kept a part of it, or what its twin refuses: %v", what, step.name, err)
 			}
 		}
@@ -246,13 +264,13 @@ func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	want := both(t, twin)
-	if got := both(t, s); got != want {
+	want := r.dump(t, twin)
+	if got := r.dump(t, s); got != want {
 		t.Fatalf("%s: %s", what, storetest.Difference(got, want))
 	}
 	s.kill()
 	for i, mode := range r.cuts {
-		got, _, err := dumpOf(t, f.Crash(len(f.Ops()), mode, rand.New(rand.NewPCG(7, uint64(i)))))
+		got, _, err := r.open(t, f.Crash(len(f.Ops()), mode, rand.New(rand.NewPCG(7, uint64(i)))))
 		if err != nil || got != want {
 			t.Fatalf("%s, then a power cut, way %d: %v, %s", what, i, err, storetest.Difference(got, want))
 		}
@@ -342,4 +360,10 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 		}
 		s.kill()
 	}
+}
+
+// dumpOf opens the store on a file system and renders both namespaces.
+func dumpOf(t *testing.T, f *vfstest.FS) (string, *testStore, error) {
+	t.Helper()
+	return play{dump: both}.open(t, f)
 }

@@ -8,7 +8,9 @@
 // <name>.corrupt-<time>, and counted, and the store opens. One process locks the directory.
 //
 // Costs do not grow with what is stored: sessions, histories and artifacts are read on demand and kept
-// in bounded caches. A start opens no file of a session that the journal only creates: who first needs it does, or the flusher before it writes. Only the registry, what is known of each file, and a few figures of each artifact are held in memory in full.
+// in bounded caches. A start opens no file of a namespace that the journal does not name: who first needs it does. Nor does it open a file of a
+// session that the journal only creates: the flusher does before it writes. Only the registry, what is known of each file, and a few figures of
+// each artifact are held in memory in full, of the namespaces in use.
 //
 // With Options.Interval calls are acknowledged before their entries are synced. A power cut then takes at most the newest calls of an interval.
 // Each entry says from where on the entries before it were not known to be on disk, so that the replay can distinguish a missing tail, which
@@ -30,13 +32,13 @@
 //	files.json, files/<id>
 //	calls.jsonl, calls/, values/, audit.jsonl, policy.json, patterns.json, evidence.json, content.json, connections.json, backup/, tmp/
 //
-// All namespaces share one journal: journal/<lsn>.wal and journal/checkpoint.json.
+// An erased namespace is renamed to ns/<name>.erased and then removed. All namespaces share one journal: journal/<lsn>.wal and journal/checkpoint.json.
 //
 // # Locks
 //
 // A goroutine takes these locks in this order, and none twice. Tests and builds with the race detector check it.
 //
-//	archive    flusher.archive   read by exports; nothing is archived or restored, and no namespace is made, meanwhile
+//	archive    flusher.archive   read by exports; nothing is archived or restored, and no namespace is made or erased, meanwhile
 //	flush      flusher.mu        held by whoever writes files
 //	sequence   sequencer.mu      held while a batch of commits is planned, written and applied
 //	stripe     shared.stripes    held while the file of one session or artifact is read, or handed to the cache

@@ -49,6 +49,9 @@ type entry struct {
 	Connect    *agent.Connection `json:"connection,omitempty"` // as it is from now on
 	Disconnect string            `json:"disconnect,omitempty"` // the name of a connection that is deleted
 
+	Make  agent.Namespace `json:"create_namespace,omitempty"`
+	Erase agent.Namespace `json:"erase_namespace,omitempty"`
+
 	*planned `json:"-"`
 }
 

@@ -109,6 +109,9 @@ func exported(name string) bool {
 	if name == lockFile || name == store.SecretsKeyFile || path.Dir(name) == journalDir && wal.IsSegment(path.Base(name)) {
 		return false
 	}
+	if strings.HasSuffix(name, erasedSuffix) && path.Dir(name) == namespacesDir {
+		return false
+	}
 	return name != vfs.TempDir && !(path.Base(name) == vfs.TempDir && path.Dir(path.Dir(name)) == namespacesDir)
 }
 

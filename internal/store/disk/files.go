@@ -215,7 +215,7 @@ func (p *streams) ListFiles(_ context.Context, owner, after string, limit int) (
 
 // FileBytes is part of store.Namespace.
 func (p *streams) FileBytes(_ context.Context, owner, session string) (own, all int64, err error) {
-	list := p.n.flusher.namespaces()
+	list := p.n.shared.all()
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
 	for _, n := range list {
@@ -225,6 +225,9 @@ func (p *streams) FileBytes(_ context.Context, owner, session string) (own, all 
 				own += f.Bytes
 			}
 		}
+	}
+	for _, at := range p.n.spaces.idle {
+		all += at.Figures.FileBytes
 	}
 	return own, all, nil
 }

@@ -15,9 +15,8 @@ import (
 // flusher writes the files behind the journal, and gets a store that cannot write going again.
 type flusher struct {
 	*shared
-	root       *files
-	sequencer  *sequencer
-	namespaces func() []*namespace // all of them, in the order of their names
+	root      *files
+	sequencer *sequencer
 
 	kick <-chan struct{}
 	stop context.CancelFunc
@@ -26,12 +25,13 @@ type flusher struct {
 	archive locks.RWMutex // see the package comment
 
 	mu         locks.Mutex
-	exporting  int       // exports under way: the journal and the segments stay; guarded by mu, as all below
-	checkpoint uint64    // lsn of the last checkpoint
-	forced     bool      // the next checkpoint writes in any case
-	inherited  bool      // files that another process wrote may not be on disk
-	behind     bool      // the files lack entries that the journal had at the start; the first round writes them, when the daemon is ready as a rule
-	last       time.Time // when the last checkpoint was
+	exporting  int                               // exports under way: the journal and the segments stay; guarded by mu, as all below
+	checkpoint uint64                            // lsn of the last checkpoint
+	forced     bool                              // the next checkpoint writes in any case
+	inherited  bool                              // files that another process wrote may not be on disk
+	behind     bool                              // the files lack entries that the journal had at the start; the first round writes them, when the daemon is ready as a rule
+	last       time.Time                         // when the last checkpoint was
+	idle       map[agent.Namespace]*checkpointed // the idle namespaces when the state was last gathered
 }
 
 // run writes the files until ctx ends.
@@ -104,28 +104,71 @@ func (f *flusher) sync() error {
 func (f *flusher) create(n *namespace) error {
 	f.archive.Lock() // an export has no checkpoint under way, and would lack the namespace
 	defer f.archive.Unlock()
+	if err := f.finishErasing(n.name); err != nil {
+		return err
+	}
+	return f.createLocked(n)
+}
+
+// createLocked is create for who holds archive.
+func (f *flusher) createLocked(n *namespace) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n.exists.Load() {
-		return nil
+	if err := n.broken(); err != nil || n.exists.Load() {
+		return err
 	}
 	if err := n.layOut(); err != nil {
 		return err
 	}
-	n.exists.Store(true)
+	before := n.begin()
 	f.forced = true
 	err := f.checkpointLocked()
 	if err != nil {
 		n.exists.Store(false)
+		f.shared.mu.Lock()
+		n.life = before
+		f.shared.mu.Unlock()
 	}
 	return err
+}
+
+// begin makes the namespace one that exists, from now on if it was not made before, and returns what was known of it.
+func (n *namespace) begin() (before life) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.exists.Store(true)
+	before = n.life
+	if n.life.Created.IsZero() && n.name != agent.DefaultNamespace {
+		n.life.Created = n.now().UTC()
+	}
+	return before
+}
+
+// layOut makes the directories of namespaces that an entry made, when making them failed at first. The caller holds mu.
+func (f *flusher) layOut() error {
+	for _, n := range f.all() {
+		f.shared.mu.RLock()
+		lacks := n.there() && !n.exists.Load()
+		f.shared.mu.RUnlock()
+		if !lacks {
+			continue
+		}
+		if err := n.layOut(); err != nil {
+			return err
+		}
+		n.exists.Store(true)
+	}
+	return nil
 }
 
 // flush writes what changed in all namespaces. The caller holds mu. After an error all that was not written stays to be
 // written.
 func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
-	for _, n := range f.namespaces() {
-		if err := n.sessions.lookUpAll(); err != nil {
+	if err := f.removeErased(); err != nil {
+		return 0, nil, err
+	}
+	for _, n := range f.all() {
+		if err := n.sessions.lookUpAll(); err != nil && !n.gone.Load() {
 			return 0, nil, err
 		}
 	}
@@ -136,6 +179,9 @@ func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
 	for _, w := range list {
 		if err == nil {
 			err = w.write(full, f.exporting > 0)
+			if w.n.gone.Load() {
+				err = nil // it was erased meanwhile
+			}
 		}
 		if err != nil {
 			w.giveBack()
@@ -147,7 +193,7 @@ func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
 // gather takes the state of all namespaces at one moment: what is archived, for one, is either in the archive's files
 // or in the registry, whenever the writing ends early.
 func (f *flusher) gather(full bool) (lsn uint64, list []*work) {
-	all := f.namespaces()
+	all := f.all()
 	f.shared.mu.Lock()
 	defer f.shared.mu.Unlock()
 	for _, n := range all {
@@ -155,6 +201,7 @@ func (f *flusher) gather(full bool) (lsn uint64, list []*work) {
 			list = append(list, n.gather(full))
 		}
 	}
+	f.idle = maps.Clone(f.spaces.idle)
 	return f.applied, list
 }
 
@@ -172,11 +219,16 @@ type work struct {
 	gone      map[string]time.Time
 	files     []string // deleted files
 	count     int64    // of sessions
+	life      life
+	figures   *figures // nil unless all is written
 }
 
 func (n *namespace) gather(full bool) *work {
 	w := &work{n: n, sessions: n.sessions.gather(full), archived: slices.Clone(n.archive.pending), restored: slices.Clone(n.archive.restored),
-		calls: slices.Clone(n.calls.pending), audit: slices.Clone(n.auditTrail.pending), gone: maps.Clone(n.sessions.gone), files: slices.Collect(maps.Keys(n.streams.gone)), count: n.sessions.count}
+		calls: slices.Clone(n.calls.pending), audit: slices.Clone(n.auditTrail.pending), gone: maps.Clone(n.sessions.gone), files: slices.Collect(maps.Keys(n.streams.gone)), count: n.sessions.count, life: n.life}
+	if full {
+		w.figures = n.figures()
+	}
 	w.artifacts, w.programs = n.artifacts.gather()
 	for _, h := range n.held() {
 		if d := h.gather(n.head(), full); d != nil {

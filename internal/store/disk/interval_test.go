@@ -196,7 +196,7 @@ func TestIntervalFaults(t *testing.T) {
 			}
 			return nil, false
 		}
-		run := faultyRun{lateScript, time.Duration(n%2) * maxInterval, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf}}
+		run := faultyRun{play{lateScript, both}, time.Duration(n%2) * maxInterval, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf}}
 		run.check(t, f, fmt.Sprintf("operation %d (%s)", n, ops[n-1]))
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // namespace is what one namespace holds. Each part implements its share of store.Namespace.
 type namespace struct {
 	*shared
+	store     *Store
 	name      agent.Namespace
 	sequencer *sequencer
 	flusher   *flusher
@@ -22,6 +24,8 @@ type namespace struct {
 	batch     batch
 
 	exists atomic.Bool // its directories are there, and the checkpoint knows it
+	gone   atomic.Bool // it was erased
+	life   life        // guarded by shared.mu
 
 	*sessions
 	*calls
@@ -58,9 +62,10 @@ func journalName(name agent.Namespace) agent.Namespace {
 }
 
 func newNamespace(s *Store, name agent.Namespace) *namespace {
-	n := &namespace{shared: s.shared, name: name, sequencer: s.sequencer, flusher: s.flusher, root: s.root, files: s.root}
+	n := &namespace{shared: s.shared, store: s, name: name, sequencer: s.sequencer, flusher: s.flusher, root: s.root, files: s.root}
 	if name != agent.DefaultNamespace {
 		n.files = newFiles(s.shared, namespaceDir(name))
+		n.files.FS = vfs.While(n.files.FS, n.broken)
 	}
 	n.sessions = &sessions{n: n, changed: map[string]*session{}, unread: map[string]unread{}, gone: map[string]time.Time{}}
 	n.calls = newCalls(n)
@@ -112,6 +117,9 @@ type checkpointed struct {
 	Sessions int64       `json:"sessions"` // how many there are; -1: not counted
 
 	Unarchived []string `json:"unarchived,omitempty"` // files of the archive that are to go
+
+	life
+	Figures *figures `json:"figures,omitempty"` // nil in a checkpoint of an earlier version
 }
 
 // load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
@@ -128,7 +136,7 @@ func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
 	audit := int64(-1)
 	n.sessions.count = -1
 	if at != nil {
-		calls, values, audit, n.sessions.count = &at.Calls, &at.Values, at.Audit, at.Sessions
+		calls, values, audit, n.sessions.count, n.life = &at.Calls, &at.Values, at.Audit, at.Sessions, at.life
 	}
 	if err := n.calls.entries.Open(calls); err != nil {
 		return false, err
@@ -163,6 +171,9 @@ func (n *namespace) commit(ctx context.Context, c *commit) error {
 
 // make makes the namespace, if it does not exist.
 func (n *namespace) make() error {
+	if err := n.broken(); err != nil {
+		return err
+	}
 	if n.exists.Load() {
 		return nil
 	}
@@ -170,6 +181,9 @@ func (n *namespace) make() error {
 		return err
 	}
 	if err := n.flusher.create(n); err != nil {
+		if n.gone.Load() {
+			return errErased
+		}
 		n.health.fail(err)
 		return n.health.ready()
 	}

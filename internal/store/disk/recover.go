@@ -2,7 +2,9 @@ package disk
 
 import (
 	"errors"
+	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -25,15 +27,11 @@ func (s *Store) recover() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		n := newNamespace(s, name)
-		bad, err := n.open(cp.of(name))
-		if err != nil {
-			return err
-		}
-		s.namespaces[name] = n
-		corrupt = corrupt || bad
+	bad, err := s.loadUnsure(&cp, names)
+	if err != nil {
+		return err
 	}
+	corrupt = corrupt || bad
 	s.recovering = true
 	r := newReplay(s, cp)
 	segments, err := r.run()
@@ -41,6 +39,7 @@ func (s *Store) recover() error {
 	if err != nil {
 		return err
 	}
+	corrupt = corrupt || r.corrupt
 	for _, n := range s.all() {
 		if !corrupt && !r.damaged { // else what is known of files may be lost, and their bytes are not
 			if err := n.streams.sweep(); err != nil {
@@ -56,7 +55,7 @@ func (s *Store) recover() error {
 	s.flusher.inherited = r.entries > 0
 	s.flusher.forced = s.flusher.inherited || !known || corrupt
 	// Deleted data must be erased before the first read.
-	s.flusher.behind = known && !corrupt && !r.damaged && len(r.deleted) == 0
+	s.flusher.behind = known && !corrupt && !r.damaged && len(r.deleted)+len(r.erased) == 0
 	err = s.startJournal(segments)
 	if isFull(err) { // what is there can be read, and the flusher gets it going again
 		s.flusher.forced = true
@@ -66,11 +65,37 @@ func (s *Store) recover() error {
 	return err
 }
 
+// loadUnsure loads the default namespace, and those of which the checkpoint does not say all that must be known of an idle one.
+func (s *Store) loadUnsure(cp *checkpointDoc, names []agent.Namespace) (corrupt bool, err error) {
+	for _, name := range names {
+		at := cp.of(name)
+		if at != nil {
+			s.spaces.idle[name] = at
+		}
+		if name != agent.DefaultNamespace && at != nil && at.Figures != nil && at.Sessions >= 0 {
+			continue // it is loaded when somebody needs it
+		}
+		_, bad, err := s.load(name)
+		if err != nil {
+			return false, err
+		}
+		corrupt = corrupt || bad
+	}
+	return corrupt, nil
+}
+
 // startJournal begins a new segment, and writes a checkpoint if one is needed at once. If the journal has everything that the files lack, the
 // checkpoint waits until the store serves: after a crash the same entries are replayed again.
 func (s *Store) startJournal(segments []wal.Segment) error {
-	if err := s.sequencer.journal.Continue(s.applied+1, segments); err != nil || !s.flusher.forced || s.flusher.behind {
+	if err := s.sequencer.journal.Continue(s.applied+1, segments); err != nil {
 		return err
+	}
+	// What the last checkpoint was about to cut: it may be of what was erased.
+	if err := wal.Remove(s.root, journalDir, s.sequencer.cut(s.flusher.checkpoint)); err != nil {
+		return err
+	}
+	if !s.flusher.forced || s.flusher.behind {
+		return nil
 	}
 	return s.flusher.writeCheckpoint()
 }
@@ -83,6 +108,12 @@ func (s *Store) namespaceNames(cp *checkpointDoc) ([]agent.Namespace, error) {
 	}
 	names := []agent.Namespace{}
 	for _, name := range found {
+		if strings.HasSuffix(name, erasedSuffix) {
+			if err := s.root.removeTree(path.Join(namespacesDir, name)); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		names = append(names, agent.Namespace(name))
 	}
 	for name := range cp.Namespaces {

@@ -16,6 +16,7 @@ func Repair(ctx context.Context, dir string, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	err = s.loadAll()
 	for _, n := range s.all() {
 		err = errors.Join(err, n.repair(ctx))
 	}

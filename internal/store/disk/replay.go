@@ -15,14 +15,22 @@ import (
 type replay struct {
 	s          *Store
 	checkpoint checkpointDoc
-	entries    int                 // how many were replayed
-	damaged    bool                // a part of the journal was moved to corrupt/, where the next start does not look
-	deleted    map[sessionKey]bool // sessions that the journal deletes somewhere
-	broken     map[string]bool     // sessions and artifacts that an entry is missing for
+	entries    int                        // how many were replayed
+	damaged    bool                       // a part of the journal was moved to corrupt/, where the next start does not look
+	deleted    map[namedSession]bool      // sessions that the journal deletes somewhere
+	erased     map[agent.Namespace]uint64 // namespaces that the journal erases, by the lsn of the last entry that does
+	corrupt    bool                       // a document of a namespace that the journal names is
+	broken     map[string]bool            // sessions and artifacts that an entry is missing for
 }
 
 func newReplay(s *Store, cp checkpointDoc) *replay {
-	return &replay{s: s, checkpoint: cp, deleted: map[sessionKey]bool{}, broken: map[string]bool{}}
+	return &replay{s: s, checkpoint: cp, deleted: map[namedSession]bool{}, erased: map[agent.Namespace]uint64{}, broken: map[string]bool{}}
+}
+
+// namedSession is a session of a namespace that may not be loaded.
+type namedSession struct {
+	namespace agent.Namespace
+	id        string
 }
 
 // run replays all segments. The first pass only looks for deletions.
@@ -92,19 +100,22 @@ func unsureOf(text []byte) (lsn uint64) {
 	return lsn
 }
 
-var deleteKey = []byte(`"delete":[`)
+var deleteKey, eraseKey = []byte(`"delete":[`), []byte(`"erase_namespace":"`)
 
 func (r *replay) readDeletions(seg wal.Segment) error {
 	_, _, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
-		if lsn <= r.checkpoint.LSN || !bytes.Contains(text, deleteKey) {
+		if lsn <= r.checkpoint.LSN || !bytes.Contains(text, deleteKey) && !bytes.Contains(text, eraseKey) {
 			return nil
 		}
 		e, err := decodeEntry(text)
 		if err != nil {
 			return nil // the second pass reports it
 		}
+		if e.Erase != "" {
+			r.erased[e.Erase] = lsn
+		}
 		for _, id := range e.Delete {
-			r.deleted[sessionKey{e.name(), id}] = true
+			r.deleted[namedSession{e.name(), id}] = true
 		}
 		return nil
 	})
@@ -116,8 +127,14 @@ func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 	var damage error
 	apply := func(c *encoded) error {
 		e, err := c.entry, c.err
+		if err == nil && c.lsn < r.erased[e.name()] {
+			return nil // of a namespace that is erased further on
+		}
 		if err == nil {
 			e.namespace, err = r.namespace(e.name())
+		}
+		if err == nil && e.Make != "" && c.lsn > r.erased[e.Make] {
+			_, err = r.namespace(e.Make)
 		}
 		if err != nil {
 			damage = fmt.Errorf("entry %d: %w", c.lsn, err)
@@ -154,20 +171,20 @@ func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 	return next, r.s.root.moveAside(seg.Name, damage)
 }
 
-// namespace returns the namespace of an entry. One that has no directory any more is made.
+// namespace returns the namespace of an entry, loaded. One that has no directory is made.
 func (r *replay) namespace(name agent.Namespace) (*namespace, error) {
-	if n := r.s.namespaces[name]; n != nil {
-		return n, nil
-	}
 	if err := name.Validate(); err != nil {
 		return nil, err
 	}
-	n := newNamespace(r.s, name)
-	if _, err := n.open(nil); err != nil {
-		return nil, err
+	r.s.mu.RLock()
+	n := r.s.spaces.loaded[name]
+	r.s.mu.RUnlock()
+	if n != nil {
+		return n, nil
 	}
-	r.s.namespaces[name] = n
-	return n, nil
+	n, corrupt, err := r.s.load(name)
+	r.corrupt = r.corrupt || corrupt
+	return n, err
 }
 
 func (r *replay) entry(e *entry) error {
@@ -222,7 +239,7 @@ func (r *replay) session(e *entry) error {
 	if e.Record == nil && e.Context == nil {
 		return nil
 	}
-	key := sessionKey{e.namespace.name, e.Session}
+	key := namedSession{e.namespace.name, e.Session}
 	x, err := e.namespace.sessions.get(e.Session)
 	if errors.Is(err, store.ErrNotFound) {
 		if !r.deleted[key] {
@@ -263,7 +280,7 @@ func (r *replay) create(e *entry) {
 func (r *replay) call(e *entry) {
 	e.call.log.ConversationHistorySize = e.Seq
 	setCounters(&e.call.log, e.Counters)
-	if r.deleted[sessionKey{e.namespace.name, e.Session}] {
+	if r.deleted[namedSession{e.namespace.name, e.Session}] {
 		// Its lines may have been erased already, and the files that they would come from are gone.
 		store.EraseLog(&e.call.log)
 		e.Outcome, e.Effects, e.Reply, e.Key, e.Content = nil, nil, nil, nil, nil
@@ -275,12 +292,4 @@ func (r *replay) call(e *entry) {
 	}
 }
 
-// miss logs, once, that something cannot be replayed because an entry before it is damaged.
-func (r *replay) miss(what string, lsn uint64) {
-	if !r.broken[what] {
-		r.broken[what] = true
-		r.s.log.Error().Str("what", what).Uint64("entry", lsn).Msg("an entry that it depends on is lost: it stays as it was before")
-	}
-}
-
-func (k sessionKey) String() string { return fmt.Sprintf("session %s/%s", k.namespace, k.id) }
+func (k namedSession) String() string { return fmt.Sprintf("session %s/%s", k.namespace, k.id) }

@@ -99,6 +99,14 @@ func (r *replay) move(e *entry) error {
 func (r *replay) index(x *artifact) {
 	r.s.shared.mu.Lock()
 	defer r.s.shared.mu.Unlock()
-	p := r.s.namespaces[x.key.namespace].catalog
+	p := x.key.namespace.catalog
 	p.setArtifact(x.key, store.FiguresOf(x.a))
+}
+
+// miss logs, once, that something cannot be replayed because an entry before it is damaged.
+func (r *replay) miss(what string, lsn uint64) {
+	if !r.broken[what] {
+		r.broken[what] = true
+		r.s.log.Error().Str("what", what).Uint64("entry", lsn).Msg("an entry that it depends on is lost: it stays as it was before")
+	}
 }

@@ -51,7 +51,26 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	if err := p.dropSegments(now); err != nil {
 		return len(gone), err
 	}
-	return len(gone), p.prunePrograms(ctx, now)
+	if err := p.prunePrograms(ctx, now); err != nil {
+		return len(gone), err
+	}
+	p.setDue(now)
+	return len(gone), nil
+}
+
+// setDue says when there may be something to expire again. The next checkpoint keeps it. The caller holds flusher.mu.
+func (p *retention) setDue(now time.Time) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if !p.n.there() {
+		return
+	}
+	due := now.Add(store.ExpireEvery)
+	if p.n.sessions.count == 0 && len(p.n.streams.known) == 0 && p.n.calls.entries.Empty() && p.n.calls.values.Empty() {
+		due = store.Never
+	}
+	p.n.life.Due = &due
+	p.n.flusher.forced = true
 }
 
 // expired lists the sessions that the policy no longer keeps.

@@ -17,6 +17,7 @@ type step struct {
 	name  string
 	in    agent.Namespace
 	do    func(store.Namespace) error
+	whole func(store.Store) error // instead of do, for what is done to the store as a whole
 	files func(*Store) error
 	late  bool // a call that is applied before it is synced: where neither its sync nor a new segment succeeds, recovery decides whether it is kept
 }
@@ -24,6 +25,9 @@ type step struct {
 // to does the step to a store.
 func (s *step) to(t testing.TB, whole store.Store) error {
 	t.Helper()
+	if s.whole != nil {
+		return s.whole(whole)
+	}
 	n, err := whole.Namespace(s.in)
 	if err != nil {
 		t.Fatal(err)

@@ -181,6 +181,9 @@ func (s *sequencer) prepare(c *commit) (err error) {
 			n.batch.undo(before)
 		}
 	}()
+	if err := n.broken(); err != nil {
+		return err
+	}
 	if c.check != nil {
 		if err := c.check(); err != nil {
 			return err

@@ -27,14 +27,17 @@ type sessions struct {
 
 // sessionKey is a session's key in the cache.
 type sessionKey struct {
-	namespace agent.Namespace
+	namespace *namespace
 	id        string
 }
 
-func (p *sessions) key(id string) sessionKey { return sessionKey{p.n.name, id} }
+func (p *sessions) key(id string) sessionKey { return sessionKey{p.n, id} }
 
 // get returns the live session, from memory or from its file. store.ErrNotFound.
 func (p *sessions) get(id string) (*session, error) {
+	if err := p.n.broken(); err != nil {
+		return nil, err
+	}
 	if x := p.cached(id); x != nil {
 		return x, nil
 	}

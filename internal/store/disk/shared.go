@@ -52,11 +52,13 @@ type shared struct {
 
 	mu      locks.RWMutex
 	applied uint64 // lsn of the last entry that readers see; guarded by mu
+	spaces  spaces // guarded by mu
 }
 
 func newShared(o Options) (*shared, error) {
 	s := &shared{o: o, log: o.Logger, now: o.Now, order: o.order, seed: maphash.MakeSeed()}
 	s.health.log = s.log
+	s.spaces = spaces{loaded: map[agent.Namespace]*namespace{}, idle: map[agent.Namespace]*checkpointed{}, erased: map[agent.Namespace]uint64{}}
 	s.feed.watchers = map[int]func(store.Change){}
 	s.mu.Rank(s.order, rankState)
 	for i := range s.stripes {

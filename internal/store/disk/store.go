@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
@@ -26,8 +23,6 @@ type Store struct {
 	unlock    func() error
 	sequencer *sequencer
 	flusher   *flusher
-
-	namespaces map[agent.Namespace]*namespace // guarded by shared.mu
 }
 
 // Open opens the store in the directory, which is made when it is missing. It replays what the journal has and the
@@ -71,13 +66,13 @@ func newStore(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{shared: common, namespaces: map[agent.Namespace]*namespace{}}
+	s := &Store{shared: common}
 	s.root = newFiles(common, ".")
 	kick := make(chan struct{}, 1)
 	s.sequencer = &sequencer{shared: common, kick: kick, journal: wal.New(s.root, journalDir, o.Segment)}
 	s.sequencer.mu.Rank(common.order, rankSequence)
 	s.sequencer.waiting.Rank(common.order, rankQueue)
-	s.flusher = &flusher{shared: common, root: s.root, sequencer: s.sequencer, namespaces: s.all, kick: kick, done: make(chan struct{})}
+	s.flusher = &flusher{shared: common, root: s.root, sequencer: s.sequencer, kick: kick, done: make(chan struct{})}
 	s.flusher.archive.Rank(common.order, rankArchive)
 	s.flusher.mu.Rank(common.order, rankFlush)
 	return s, nil
@@ -105,42 +100,6 @@ func (e *inUseError) Error() string {
 }
 
 func (e *inUseError) Is(err error) bool { return err == store.ErrInUse }
-
-// Namespace is part of store.Store.
-func (s *Store) Namespace(name agent.Namespace) (store.Namespace, error) {
-	if err := name.Validate(); err != nil {
-		return nil, err
-	}
-	return s.namespace(name), nil
-}
-
-func (s *Store) namespace(name agent.Namespace) *namespace {
-	s.mu.RLock()
-	n := s.namespaces[name]
-	s.mu.RUnlock()
-	if n != nil {
-		return n
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n = s.namespaces[name]; n == nil {
-		n = newNamespace(s, name)
-		s.namespaces[name] = n
-	}
-	return n
-}
-
-// all returns the namespaces by name.
-func (s *Store) all() []*namespace {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := make([]*namespace, 0, len(s.namespaces))
-	for _, n := range s.namespaces {
-		out = append(out, n)
-	}
-	slices.SortFunc(out, func(a, b *namespace) int { return strings.Compare(string(a.name), string(b.name)) })
-	return out
-}
 
 // Ready is part of store.Store.
 func (s *Store) Ready() error { return s.health.ready() }
@@ -173,6 +132,13 @@ func (s *Store) Stats() store.Stats {
 		out.Sessions += max(n.sessions.count, 0)
 		out.Tools += int64(n.catalog.ranking.Tools())
 		for state, count := range n.catalog.ranking.States() {
+			out.Artifacts[state] += count
+		}
+	}
+	for _, at := range s.spaces.idle {
+		out.Sessions += at.Sessions
+		out.Tools += at.Figures.Tools
+		for state, count := range at.Figures.Artifacts {
 			out.Artifacts[state] += count
 		}
 	}

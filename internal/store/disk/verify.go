@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
@@ -62,6 +63,7 @@ func (v *verifier) all() error {
 	if err != nil {
 		return err
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, erasedSuffix) }) // the next start removes it
 	for _, dir := range append([]string{"."}, prefixed(namespacesDir, names)...) {
 		n := namespaceVerifier{verifier: v, files: newFiles(v.root.shared, dir), referenced: map[string]bool{}}
 		if err := n.all(); err != nil {

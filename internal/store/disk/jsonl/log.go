@@ -106,6 +106,13 @@ func (l *Log) End() Place {
 	return Place{l.number, l.bytes}
 }
 
+// Empty reports whether the log holds no line.
+func (l *Log) Empty() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.closed) == 0 && l.bytes == 0
+}
+
 // Sync makes durable what was appended and returns where that ends.
 func (l *Log) Sync() (Place, error) {
 	at := Place{l.number, l.bytes}

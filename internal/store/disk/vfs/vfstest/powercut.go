@@ -113,6 +113,10 @@ func (c *powerCut) rename(i int, op Op) {
 			}
 			out.names[op.To] = &inode{id: op.Inode}
 		}
+	case "renamedir":
+		if c.stays(synced) && out.dirs[op.Name] {
+			out.moveDir(op.Name, op.To)
+		}
 	case "mkdir":
 		if c.stays(synced) && out.dirs[path.Dir(op.Name)] {
 			out.dirs[op.Name] = true

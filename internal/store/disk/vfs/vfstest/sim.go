@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ type inode struct {
 
 // Op is one operation.
 type Op struct {
-	Kind  string // write, truncate, sync, create, remove, removeall, rename, mkdir, syncdir, syncall, mark
+	Kind  string // write, truncate, sync, create, remove, removeall, rename, renamedir, mkdir, syncdir, syncall, mark
 	Name  string
 	To    string
 	Inode int
@@ -111,8 +112,26 @@ func (f *FS) apply(op Op) {
 	case "rename":
 		f.names[op.To] = f.names[op.Name]
 		delete(f.names, op.Name)
+	case "renamedir":
+		f.moveDir(op.Name, op.To)
 	case "mkdir":
 		f.dirs[op.Name] = true
+	}
+}
+
+// moveDir moves a directory with what is in it.
+func (f *FS) moveDir(from, to string) {
+	for name, x := range maps.Clone(f.names) {
+		if rest, ok := strings.CutPrefix(name, from+"/"); ok {
+			delete(f.names, name)
+			f.names[to+"/"+rest] = x
+		}
+	}
+	for dir := range maps.Clone(f.dirs) {
+		if rest, ok := strings.CutPrefix(dir+"/", from+"/"); ok {
+			delete(f.dirs, dir)
+			f.dirs[path.Clean(to+"/"+rest)] = true
+		}
 	}
 }
 
@@ -180,6 +199,12 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 func (f *FS) Rename(from, to string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.dirs[from] && f.dirs[path.Dir(to)] {
+		if _, err := f.list(to); err == nil {
+			return &fs.PathError{Op: "rename", Path: to, Err: syscall.ENOTEMPTY}
+		}
+		return f.do(Op{Kind: "renamedir", Name: from, To: to})
+	}
 	x := f.names[from]
 	if x == nil || !f.dirs[path.Dir(to)] {
 		return &fs.PathError{Op: "rename", Path: from, Err: fs.ErrNotExist}
@@ -221,6 +246,11 @@ func (f *FS) mkdir(name string) error {
 func (f *FS) List(dir string) ([]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.list(dir)
+}
+
+// list is List. The caller holds mu.
+func (f *FS) list(dir string) ([]string, error) {
 	if !f.dirs[dir] {
 		return nil, &fs.PathError{Op: "list", Path: dir, Err: fs.ErrNotExist}
 	}

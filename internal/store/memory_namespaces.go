@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+var errErased = fmt.Errorf("%w: the namespace was deleted", ErrGone)
+
+// ListNamespaces is part of Store.
+func (m *Memory) ListNamespaces(_ context.Context, after agent.Namespace, limit int) ([]NamespaceInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.namespace(agent.DefaultNamespace)
+	out := []NamespaceInfo{}
+	for _, name := range slices.Sorted(maps.Keys(m.namespaces)) {
+		if n := m.namespaces[name]; name > after && n.there() && len(out) < limit {
+			out = append(out, n.info())
+		}
+	}
+	return out, nil
+}
+
+func (n *memoryNamespace) there() bool { return n.exists || n.name == agent.DefaultNamespace }
+
+func (n *memoryNamespace) info() NamespaceInfo { return NamespaceInfo{n.name, n.created, n.due} }
+
+// NamespaceInfo is part of Store.
+func (m *Memory) NamespaceInfo(_ context.Context, name agent.Namespace) (NamespaceInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.namespaces[name]; n != nil && n.there() {
+		return n.info(), nil
+	}
+	if name == agent.DefaultNamespace {
+		return NamespaceInfo{Name: name}, nil
+	}
+	return NamespaceInfo{}, fmt.Errorf("%w: namespace %s", ErrNotFound, name)
+}
+
+// CreateNamespace is part of Store.
+func (m *Memory) CreateNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) (NamespaceInfo, error) {
+	if err := name.Validate(); err != nil {
+		return NamespaceInfo{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.namespace(name)
+	if n.there() {
+		return NamespaceInfo{}, fmt.Errorf("%w: namespace %s", ErrExists, name)
+	}
+	if err := m.namespace(agent.DefaultNamespace).writable(ctx); err != nil {
+		return NamespaceInfo{}, err
+	}
+	n.exists, n.created = true, m.now()
+	m.namespace(agent.DefaultNamespace).appendAudit(audit)
+	return n.info(), nil
+}
+
+// EraseNamespace is part of Store.
+func (m *Memory) EraseNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) error {
+	if name == agent.DefaultNamespace {
+		return ErrDefault
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.namespaces[name]
+	if n == nil || !n.there() {
+		return fmt.Errorf("%w: namespace %s", ErrNotFound, name)
+	}
+	if err := m.namespace(agent.DefaultNamespace).writable(ctx); err != nil {
+		return err
+	}
+	delete(m.namespaces, name)
+	*n = *newMemoryNamespace(m, name) // for who holds it still
+	n.erased = true
+	m.namespace(agent.DefaultNamespace).appendAudit(audit)
+	n.changed(Change{Kind: "namespace"})
+	return nil
+}
