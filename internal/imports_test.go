@@ -24,13 +24,13 @@ var allowed = map[string][]string{
 	"cmd":                               {"internal/cli", "internal/runtime/sandbox"},                 // see TestDaemonParsesNoProgram
 	"bench":                             {"internal/runtime"},                                         // and nothing imports it
 	"test":                              {"internal/cli", "internal/api/apitest", "internal/runtime"}, // and nothing imports it
-	"internal/app":                      {"api", "internal/api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
+	"internal/app":                      {"api", "internal/api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
 	"internal/client":                   {"internal/runtime", "internal/agent"},
 	"internal/cli":                      {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
-	"internal/api":                      {"api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
+	"internal/api":                      {"api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
 	"internal/api/strict":               {},
 	"internal/mcp":                      {"internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
-	"internal/runtime":                  {"internal/store", "internal/contract", "internal/telemetry", "internal/agent"},
+	"internal/runtime":                  {"internal/store", "internal/contract", "internal/telemetry", "internal/fair", "internal/agent"},
 	"internal/runtime/prompt":           {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/provider":         {"internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/recurgent":        {}, // programs import it
@@ -38,9 +38,9 @@ var allowed = map[string][]string{
 	"internal/runtime/gate":             {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/gate/report":      {},                         // the daemon reads it
 	"internal/runtime/gate/rt":          {"internal/runtime/plain"}, // native executables consist of it too
-	"internal/runtime/fetch":            {"internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/fetch":            {"internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/connections":      {"internal/runtime/fetch", "internal/agent"},
-	"internal/runtime/sandbox":          {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/sandbox":          {"internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
 	"internal/runtime/sandbox/serve":    {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/sandbox/landlock": {},
 	"internal/runtime/sandbox/policy":   {"internal/runtime/sandbox/landlock", "internal/runtime/sandbox/wire"},

@@ -23,7 +23,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -108,8 +107,7 @@ type server struct {
 	problems map[string]prometheus.Counter // by code
 	fixed    fixedHeaders
 	replies  *replies
-	bodies   *semaphore.Weighted // of MaxBodies
-	uploads  *semaphore.Weighted // of files under way
+	shares   *shares
 
 	docs       []byte // the reference page
 	docsPolicy string // its content security policy
@@ -139,7 +137,7 @@ func newServer(o Options) (*server, error) {
 		return nil, err
 	}
 	s := &server{o: o, run: o.Runtime, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
-		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), bodies: semaphore.NewWeighted(o.MaxBodies), uploads: semaphore.NewWeighted(maxUploads),
+		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), shares: newShares(o),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
 			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
 	var err error
@@ -174,18 +172,18 @@ func (s *server) router() *chi.Mux {
 	add("DELETE", "/v1/sessions/{id}", s.deleteSession)
 	add("GET", "/v1/sessions/{id}/context", s.getContext)
 	add("PATCH", "/v1/sessions/{id}/context", s.patchContext, patchBody)
-	add("POST", "/v1/sessions/{id}/calls", s.postCall, jsonBody)
+	add("POST", "/v1/sessions/{id}/calls", s.postCall, jsonBody, calling)
 	add("GET", "/v1/sessions/{id}/history", s.getHistory)
 	add("GET", "/v1/sessions/{id}/methods/{method}", s.getResponds)
-	add("POST", "/v1/functions/{name}", s.postFunction, jsonBody)
-	add("POST", "/mcp", s.postMCP, jsonBody, streaming)
+	add("POST", "/v1/functions/{name}", s.postFunction, jsonBody, calling)
+	add("POST", "/mcp", s.postMCP, jsonBody, streaming, calling)
 
 	add("GET", "/v1/calls", s.listCalls)
 	add("GET", "/v1/calls/{call_id}", s.getCall)
 	add("GET", "/v1/calls/{call_id}/events", s.callEvents, streaming)
 	add("GET", "/v1/events", s.events, streaming)
 	add("POST", "/v1/calls/{call_id}/cancel", s.cancelCall, optionalBody)
-	add("POST", "/v1/calls/{call_id}/replay", s.replayCall, optionalBody)
+	add("POST", "/v1/calls/{call_id}/replay", s.replayCall, optionalBody, calling)
 
 	add("GET", "/v1/tools", s.listTools)
 	add("GET", "/v1/tools/{role}", s.getTool)
@@ -206,10 +204,10 @@ func (s *server) router() *chi.Mux {
 	add("DELETE", "/v1/calls/{call_id}/verdict", s.deleteVerdict)
 	add("GET", "/v1/tools/{role}/methods/{method}/examples", s.getExamples)
 	add("PUT", "/v1/tools/{role}/methods/{method}/examples", s.putExamples, jsonBody)
-	add("POST", "/v1/tools/{role}/methods/{method}/examples/run", s.runExamples, optionalBody)
+	add("POST", "/v1/tools/{role}/methods/{method}/examples/run", s.runExamples, optionalBody, calling)
 	add("POST", "/v1/tools/{role}/methods/{method}/examples/{id}/accept", s.decideExample(true), optionalBody)
 	add("POST", "/v1/tools/{role}/methods/{method}/examples/{id}/reject", s.decideExample(false), optionalBody)
-	add("POST", "/v1/tools/{role}/methods/{method}/try", s.try, jsonBody)
+	add("POST", "/v1/tools/{role}/methods/{method}/try", s.try, jsonBody, calling)
 	add("GET", "/v1/tools/{role}/methods/{method}/effects", s.getEffects)
 	add("PUT", "/v1/tools/{role}/methods/{method}/effects", s.putEffects, jsonBody)
 

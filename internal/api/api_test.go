@@ -29,6 +29,8 @@ import (
 func TestEveryOperationAnswers(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
+	close(g.fake.done) // what the first call holds of its owner's shares is given back
+	g.fake.done = make(chan runtime.CallResult, 1)
 	g.fake.done <- runtime.CallResult{Body: mustJSON(t, reply1("calculator", "add")), OK: true}
 	s, a := "/v1/sessions/"+knownSession, "/v1/tools/calculator/methods/add"
 	for _, c := range []struct {
@@ -476,6 +478,8 @@ func TestRespondAsync(t *testing.T) {
 	if got.status != 202 || got.header.Get("Location") != "/v1/calls/"+knownCall || got.header.Get("Preference-Applied") != "respond-async" || got.json(t)["status"] != "running" {
 		t.Errorf("%d %v %s", got.status, got.header, got.body)
 	}
+	close(g.fake.done) // what the first call holds of its owner's shares is given back
+	g.fake.done = make(chan runtime.CallResult, 1)
 	g.fake.done <- runtime.CallResult{Body: mustJSON(t, reply1("calculator", "add")), OK: true}
 	if got := g.ask("POST", calls, `{"method":"add"}`, "Prefer: respond-async, wait=60"); got.status != 200 || got.json(t)["call_id"] != knownCall {
 		t.Errorf("a call that ends in time: %d %s", got.status, got.body)

@@ -165,13 +165,12 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 		return s.sendResult(w, res)
 	case <-ctx.Done():
 	}
-	if kept := w.held; kept.bytes > 0 {
-		w.held.bytes = 0
-		go func() { // ends with the call
-			<-done
-			kept.release()
-		}()
-	}
+	kept := w.held
+	w.held = held{owner: kept.owner}
+	go func() { // ends with the call
+		<-done
+		kept.release()
+	}()
 	h := w.Header()
 	h.Set("Location", "/v1/calls/"+callID)
 	h.Set("Preference-Applied", "respond-async")

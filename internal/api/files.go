@@ -23,7 +23,7 @@ type Files interface {
 	DeleteFile(ctx context.Context, owner, id string) error
 }
 
-// maxUploads is how many uploads may be under way at once.
+// maxUploads is how many uploads of one owner may be under way at once; a third more for others.
 const maxUploads = 64
 
 // fileRoutes lists the routes of files.
@@ -77,10 +77,11 @@ func (s *server) postFile(w *reply, r *http.Request) error {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return fault(codeMedia, "the body is encoded as "+strconv.Quote(coding), "send it as it is, without Content-Encoding")
 	}
-	if !s.uploads.TryAcquire(1) {
-		return fault(codeBodiesFull, "", "")
+	owner := w.held.owner
+	if !s.shares.uploads.Try(owner, 1) {
+		return s.shares.full(reasonUploads)
 	}
-	defer s.uploads.Release(1)
+	defer s.shares.uploads.Leave(owner, 1)
 	body := &patient{body: r.Body, control: http.NewResponseController(w.ResponseWriter), idle: s.o.Stall}
 	f, err := w.run.Upload(r.Context(), f, body)
 	if body.err != nil && !errors.Is(body.err, io.EOF) { // whatever came of it, the body is the cause

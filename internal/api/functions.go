@@ -73,10 +73,32 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if listens(data) {
+		w.held.endCall()
+		if err := w.beginStream(); err != nil {
+			return err
+		}
+	}
 	r = r.WithContext(mcp.WithOwner(r.Context(), w.owner))
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	s.o.MCP.ServeHTTP(w, r)
 	return nil
+}
+
+// listens reports whether a message of MCP opens a stream that lasts as long as its client listens.
+func listens(message []byte) bool {
+	const method = "subscriptions/listen"
+	if !bytes.Contains(message, []byte(method)) {
+		return false
+	}
+	found := false
+	_ = strict.Members(message, func(name, v []byte) error { // what cannot be read is refused later
+		if text, ok := strict.String(v); ok && string(name) == "method" {
+			found = text == method
+		}
+		return nil
+	})
+	return found
 }
 
 // postFunction makes the call that a model asked for by a tool's name.

@@ -60,7 +60,7 @@ func (s *server) writeLines(w *reply, records []json.RawMessage) error {
 	for _, record := range records {
 		size += len(record) + len("\n")
 	}
-	done, err := s.replies.enter(int64(size))
+	done, err := s.enterReplies(w, int64(size))
 	if err != nil {
 		return err
 	}

@@ -153,7 +153,7 @@ func (s *server) fail(w *reply, r *http.Request, err error) {
 		w.status = statusClientGone // nobody listens any more
 		return
 	}
-	s.drain(r)
+	s.drain(w, r)
 	p := problemOf(err)
 	if p.Status >= 500 && p.Code != codeRepliesFull && p.Code != codeBodiesFull {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Str("code", p.Code).Msg("request failed")

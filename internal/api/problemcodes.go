@@ -45,6 +45,8 @@ const (
 	codeTooMany         = "too_many"
 	codeSecrets         = "secrets_unavailable"
 	codeQueueFull       = "queue_full"
+	codeRateLimited     = "rate_limited"
+	codeStreamsFull     = "streams_full"
 	codeInternal        = "internal"
 	codeBodiesFull      = "bodies_full"
 	codeRepliesFull     = "replies_full"
@@ -111,6 +113,8 @@ func problemKinds() []problemKind {
 		{codeFileInvalid, 422, "The file cannot be taken", "Send a media type such as text/csv as Content-Type, or none.", ""},
 		{codeFileQuota, 429, "There are too many bytes of files", "Delete files, or let them expire; the policy's retention.session_file_mib sets the bound.", ""},
 		{codeQueueFull, 429, "Too many calls are waiting", "Try again later, with fewer calls at once.", "1"},
+		{codeRateLimited, 429, "Too many requests in a short time", "Wait as long as Retry-After says; the header RateLimit says what is left.", "1"},
+		{codeStreamsFull, 429, "Too many streams are open", "Close event streams and downloads that nobody reads any more.", "5"},
 		{codeInput, 422, "An input does not fit the signature", "inputs holds a value for each input field of the signature, and no others.", ""},
 		{codeNoProgram, 422, "No program answered that call", "Setters and predictions run no program; judge a call that a program answered.", ""},
 		{codeMasked, 422, "The call had secrets among its arguments", "Masked arguments are not kept; put an example with arguments of your own.", ""},

@@ -1,67 +1,27 @@
 package api
 
 import (
-	"context"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 )
 
-// A client that reads slowly, or not at all, has its reply held in memory. These bounds keep many of them from taking
-// it all, and a stuck one from being waited for.
+// Bounds of replies.
 const (
 	largeReply = 64 << 10 // what the sockets' own buffers take anyway; less is not counted
 	replyTurn  = 5 * time.Second
 	writePiece = 64 << 10
 )
 
-// replies counts the bytes of large replies. It is safe for concurrent use.
-type replies struct {
-	limit   int64
-	turn    time.Duration // the longest wait for a turn
-	writing *semaphore.Weighted
-	waiting atomic.Int64 // bytes
-}
-
-func newReplies(limit int64, turn time.Duration) *replies {
-	return &replies{limit: limit, turn: turn, writing: semaphore.NewWeighted(limit)}
-}
-
-// enter waits until a reply of n bytes may be written; done must be called afterwards. It returns a problem when as many
-// bytes wait already, or when the turn does not come.
-func (q *replies) enter(n int64) (done func(), err error) {
-	if n < largeReply {
-		return func() {}, nil
-	}
-	n = min(n, q.limit)
-	done = func() { q.writing.Release(n) }
-	if q.writing.TryAcquire(n) {
-		return done, nil
-	}
-	defer q.waiting.Add(-n)
-	if q.waiting.Add(n) > q.limit {
-		return nil, fault(codeRepliesFull, "", "")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), q.turn)
-	defer cancel()
-	if q.writing.Acquire(ctx, n) != nil {
-		return nil, fault(codeRepliesFull, "", "")
-	}
-	return done, nil
-}
-
 // reply is the response with what the wrapper found out about the request.
 type reply struct {
 	http.ResponseWriter
 	stall     time.Duration // how long a client may take for a piece
 	status    int           // 0 until the header is written
-	held      held          // of the request's body
-	requestID string        // echoed or made
+	held      held
+	requestID string // echoed or made
 	who       access.Principal
 	owner     string    // who.Owner(): "local" without tokens
 	run       Runtime   // the services of the namespace in which the request acts
@@ -108,7 +68,12 @@ func (w *reply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // drain reads what the client of a refused request is still sending: one that writes all of its body before it reads
 // would see a broken pipe in the place of the problem. It reads at most four times what a body may have, and not beyond
 // the time that a request has to arrive. Over HTTP/2, and before "100 Continue", nothing comes unasked.
-func (s *server) drain(r *http.Request) {
+func (s *server) drain(w *reply, r *http.Request) {
+	leave, ok := s.shares.drainTurn(w.held.owner)
+	if !ok { // a flood: its clients may see that the connection is closed
+		return
+	}
+	defer leave()
 	if most := 4 * s.o.MaxBody; r.ProtoMajor == 1 && r.Header["Expect"] == nil && r.ContentLength <= most {
 		_, _ = io.CopyN(io.Discard, r.Body, most) // the problem is what counts
 	}

@@ -55,7 +55,7 @@ func (s *server) sendBytes(w *reply, status int, parts ...[]byte) error {
 		size += len(p)
 		held += cap(p)
 	}
-	done, err := s.replies.enter(int64(held))
+	done, err := s.enterReplies(w, int64(held))
 	if err != nil {
 		return err
 	}

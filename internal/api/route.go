@@ -1,10 +1,8 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -36,6 +34,7 @@ const (
 	patchBody                 // needs one of application/merge-patch+json or application/json
 	optionalBody              // may have a body of application/json
 	streaming                 // answers with server-sent events: it lasts as long as its client listens
+	calling                   // has programs run, or a model asked, for its client: it counts among the calls at once of its principal
 )
 
 // statusClientGone is what metrics and the log call a request whose client hung up; nobody receives it.
@@ -44,12 +43,15 @@ const statusClientGone = 499
 // route wraps a handler: metrics, request id, headers, panics, who may ask, what may be sent, errors.
 func (s *server) route(pattern, method string, h handler, traits ...trait) http.HandlerFunc {
 	m := s.o.Metrics.Route(pattern, method, slices.Contains(traits, streaming))
-	var guarded, body = true, trait(-1)
+	var guarded, calls, body = true, false, trait(-1)
+	streams := slices.Contains(traits, streaming) && method == http.MethodGet
 	for _, t := range traits {
 		switch t {
 		case open:
 			guarded = false
 		case streaming:
+		case calling:
+			calls = true
 		default:
 			body = t
 		}
@@ -57,12 +59,16 @@ func (s *server) route(pattern, method string, h handler, traits ...trait) http.
 	return func(hw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		m.Begin()
-		w := &reply{ResponseWriter: hw, stall: s.o.Stall, held: held{budget: s.bodies}}
+		w := &reply{ResponseWriter: hw, stall: s.o.Stall, held: held{shares: s.shares}}
 		defer w.held.release()
 		defer s.finish(w, r, m, pattern, start)
 		w.extend() // for "100 Continue"
 		s.identify(w, r)
 		if err := s.admit(w, r, guarded, body); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		if err := s.admitFairly(w, calls, streams); err != nil {
 			s.fail(w, r, err)
 			return
 		}
@@ -199,43 +205,6 @@ func (s *server) checkMedia(r *http.Request, body trait) error {
 		return fault(codeMedia, "the body's type "+strconv.Quote(given)+" is not JSON in UTF-8", hint)
 	}
 	return nil
-}
-
-func (s *server) tooLarge() error {
-	return fault(codeBodyTooLarge, "the body has more than "+strconv.FormatInt(s.o.MaxBody, 10)+" bytes", "")
-}
-
-// readBody returns the whole body. What it returns is the caller's own.
-func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
-	if n := r.ContentLength; n >= 0 && n <= min(smallBody, s.o.MaxBody) {
-		data := make([]byte, n)
-		_, err := io.ReadFull(r.Body, data)
-		if err == nil && r.ProtoMajor == 1 {
-			_ = r.Body.Close() // so that net/http does not look whether there is more
-		}
-		return data, s.unread(err)
-	}
-	// Without w, which would have the connection closed: fail reads on.
-	limited := http.MaxBytesReader(nil, r.Body, s.o.MaxBody)
-	var b bytes.Buffer
-	_, err := b.ReadFrom(&counted{body: limited, held: &w.held})
-	return b.Bytes(), s.unread(err)
-}
-
-// unread returns the problem of a body that cannot be read, nil for nil.
-func (s *server) unread(err error) error {
-	if err == nil {
-		return nil
-	}
-	var large *http.MaxBytesError
-	var full *Problem
-	switch {
-	case errors.As(err, &full):
-		return full
-	case errors.As(err, &large):
-		return s.tooLarge()
-	}
-	return fault(codeMalformed, "the body ended before it was complete", "")
 }
 
 // param returns a part of the path. chi matches the raw path where there is one, so that an escaped slash does not

@@ -34,7 +34,6 @@ type Options struct {
 	MaxTimeout  time.Duration // the longest timeout a call may name
 
 	MaxQueue   int // calls of one session that may wait; at least 1
-	MaxCalls   int // calls under way or waiting in the daemon; at least 1
 	MaxContext int // bytes of a session's context; at least 1
 
 	AllowImport func(path string) bool // whether a stored program may still import the package; required
@@ -50,7 +49,7 @@ func DefaultOptions() Options {
 	return Options{
 		Logger: zerolog.Nop(), Now: time.Now, Namespace: agent.DefaultNamespace, Model: "gpt-4.1",
 		RunTimeout: 30 * time.Second, CallTimeout: 10 * time.Minute, MaxTimeout: time.Hour,
-		MaxQueue: 256, MaxCalls: 1024, MaxContext: 1 << 20, CommitTimeout: 30 * time.Second, CancelGrace: 2 * time.Second,
+		MaxQueue: 256, MaxContext: 1 << 20, CommitTimeout: 30 * time.Second, CancelGrace: 2 * time.Second,
 	}
 }
 
@@ -64,8 +63,8 @@ func (o Options) validate() error {
 		return errors.New("runtime: RunTimeout and CallTimeout must be positive, MaxTimeout at least CallTimeout")
 	case o.CommitTimeout <= 0 || o.CancelGrace < 0:
 		return errors.New("runtime: CommitTimeout must be positive, CancelGrace at least 0")
-	case o.MaxQueue < 1 || o.MaxCalls < 1 || o.MaxContext < 1:
-		return errors.New("runtime: MaxQueue, MaxCalls and MaxContext must be at least 1")
+	case o.MaxQueue < 1 || o.MaxContext < 1:
+		return errors.New("runtime: MaxQueue and MaxContext must be at least 1")
 	}
 	return nil
 }

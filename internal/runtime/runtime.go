@@ -183,11 +183,8 @@ func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 func (r *Runtime) enter(c *opened) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.draining && c.depth == 0:
+	if r.draining && c.depth == 0 {
 		return ErrDraining
-	case c.depth == 0 && len(r.running) >= r.o.MaxCalls:
-		return ErrQueueFull
 	}
 	r.running[c.id] = c
 	return nil

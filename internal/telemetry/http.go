@@ -11,7 +11,21 @@ func (m *Metrics) newHTTP(f factory) {
 	m.httpRequests = f.counterVec("recurgent_http_requests_total", "HTTP requests by route pattern, method and class of status.", "route", "method", "code")
 	m.httpDuration = f.histogramVec("recurgent_http_request_duration_seconds", "Time of HTTP requests by route pattern; event streams are not observed.", httpBuckets, "route", "method")
 	m.httpInFlight = f.gauge("recurgent_http_requests_in_flight", "HTTP requests being answered.")
+	m.throttled = f.counterVec("recurgent_throttled_total", "Requests that were refused because their principal or owner had too much of something: rate, calls, streams, uploads, bodies, replies.", "reason")
+	for _, reason := range ThrottleReasons() {
+		m.throttled.WithLabelValues(reason)
+	}
 	m.problems = f.counterVec("recurgent_http_problems_total", "HTTP requests that were refused, by the problem's code.", "problem")
+}
+
+// ThrottleReasons are the values of the label reason of recurgent_throttled_total: what a principal, or an owner, had too much of.
+func ThrottleReasons() []string {
+	return []string{"rate", "calls", "streams", "uploads", "bodies", "replies"}
+}
+
+// Throttled returns the counter of one of ThrottleReasons.
+func (m *Metrics) Throttled(reason string) prometheus.Counter {
+	return m.throttled.WithLabelValues(reason)
 }
 
 // Route is the metrics of one route of the API.

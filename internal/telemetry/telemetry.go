@@ -65,6 +65,7 @@ type Metrics struct {
 	httpDuration *prometheus.HistogramVec
 	httpInFlight prometheus.Gauge
 	problems     *prometheus.CounterVec
+	throttled    *prometheus.CounterVec
 
 	spans   set
 	busiest *busiest

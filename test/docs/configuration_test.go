@@ -127,6 +127,9 @@ func shown(value string) string {
 	return "`" + value + "`"
 }
 
+// shared is a bound that one owner may reach alone.
+func shared(bound string) string { return bound + ", and a third more together (`docs/multi-user.md`)" }
+
 // limits is the one table of limits, from the code's own figures.
 func limits() [][3]string {
 	box, run, model, policy, web := sandbox.DefaultOptions(), runtime.DefaultOptions(), provider.DefaultOpenAIOptions(), agent.DefaultPolicy(), api.DefaultOptions()
@@ -138,8 +141,8 @@ func limits() [][3]string {
 		{"request header", size(app.MaxHeaderBytes), "431"},
 		{"request body", size(int(web.MaxBody)), "413 `body_too_large`"},
 		{"body of a refused request that is read before the answer", size(4 * int(web.MaxBody)), "the answer comes at once, and the connection is closed"},
-		{"bodies over 64 KiB being read, or with calls under way, at once", size(int(web.MaxBodies)), "503 `bodies_full`; nothing was done"},
-		{"replies of 64 KiB and more being written at once", size(int(web.MaxReplies)) + "; as much waits, at most 5s", "503 `replies_full`; the call itself has ended, `GET /v1/calls/{id}` has its outcome"},
+		{"bodies over 64 KiB of one owner being read, or with calls under way, at once", shared(size(int(web.MaxBodies))), "503 `bodies_full`; nothing was done"},
+		{"replies of 64 KiB and more of one owner being written at once", shared(size(int(web.MaxReplies))) + "; as much waits, at most 5s", "503 `replies_full`; the call itself has ended, `GET /v1/calls/{id}` has its outcome"},
 		{"a reply, or a stream, whose client reads slowly", "64 KiB in " + web.Stall.String() + "; 10s for an event", "the connection is closed"},
 		{"nesting of a body", fmt.Sprintf("%d levels", strict.MaxDepth), "400"},
 		{"characters of a number", fmt.Sprint(strict.MaxNumber), "400"},
@@ -149,7 +152,9 @@ func limits() [][3]string {
 		{"a contract; methods of a role with one of their own", fmt.Sprintf("%s; %d", size(contract.MaxTermsBytes), contract.MaxMethods), "413 `too_large`"},
 		{"`timeout_ms` of a call", fmt.Sprintf("%s (default %s)", run.MaxTimeout, run.CallTimeout), "422; the call ends in `timeout`"},
 		{"calls of one session that wait", fmt.Sprint(run.MaxQueue), "429 `queue_full`"},
-		{"calls under way or waiting in the daemon", fmt.Sprint(run.MaxCalls), "429 `queue_full`"},
+		{"calls of one owner under way or waiting", shared(fmt.Sprint(web.MaxCalls)), "429 `queue_full`, before the body is read"},
+		{"event streams and downloads of one owner", shared(fmt.Sprint(web.MaxStreams)), "429 `streams_full`"},
+		{"requests and calls at once of a token", "`rate=` and `concurrency=` of its line", "429 `rate_limited`; calls wait in their order"},
 		{"time to read a request's header, whole", fmt.Sprintf("%s, %s", app.ReadHeaderTimeout, app.ReadTimeout), "the connection is closed"},
 		{"idle connection", app.IdleTimeout.String(), "closed"},
 		{"source of a program", size(box.MaxSource), "`invalid_code`"},

@@ -1091,9 +1091,11 @@ const (
 	ProblemCodeProvider              ProblemCode = "provider"
 	ProblemCodeQueueFull             ProblemCode = "queue_full"
 	ProblemCodeRangeNotSatisfiable   ProblemCode = "range_not_satisfiable"
+	ProblemCodeRateLimited           ProblemCode = "rate_limited"
 	ProblemCodeReadOnly              ProblemCode = "read_only"
 	ProblemCodeRepliesFull           ProblemCode = "replies_full"
 	ProblemCodeSecretsUnavailable    ProblemCode = "secrets_unavailable"
+	ProblemCodeStreamsFull           ProblemCode = "streams_full"
 	ProblemCodeTimeout               ProblemCode = "timeout"
 	ProblemCodeTooLarge              ProblemCode = "too_large"
 	ProblemCodeTooMany               ProblemCode = "too_many"
@@ -1193,11 +1195,15 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeRangeNotSatisfiable:
 		return true
+	case ProblemCodeRateLimited:
+		return true
 	case ProblemCodeReadOnly:
 		return true
 	case ProblemCodeRepliesFull:
 		return true
 	case ProblemCodeSecretsUnavailable:
+		return true
+	case ProblemCodeStreamsFull:
 		return true
 	case ProblemCodeTimeout:
 		return true
@@ -13502,8 +13508,10 @@ type GetDocsResponse200Headers struct {
 
 // GetDocsResponseDefaultHeaders the declared response headers of an HTTP default response for GetDocs
 type GetDocsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetDocsResponse struct {
@@ -13558,8 +13566,10 @@ type HealthzResponse200Headers struct {
 
 // HealthzResponseDefaultHeaders the declared response headers of an HTTP default response for Healthz
 type HealthzResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type HealthzResponse struct {
@@ -13621,8 +13631,10 @@ type MetricsResponse200Headers struct {
 
 // MetricsResponseDefaultHeaders the declared response headers of an HTTP default response for Metrics
 type MetricsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type MetricsResponse struct {
@@ -13677,8 +13689,10 @@ type GetProblemResponse200Headers struct {
 
 // GetProblemResponseDefaultHeaders the declared response headers of an HTTP default response for GetProblem
 type GetProblemResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetProblemResponse struct {
@@ -13733,8 +13747,10 @@ type ReadyzResponse200Headers struct {
 
 // ReadyzResponseDefaultHeaders the declared response headers of an HTTP default response for Readyz
 type ReadyzResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ReadyzResponse struct {
@@ -13796,8 +13812,10 @@ type ListCallsResponse200Headers struct {
 
 // ListCallsResponseDefaultHeaders the declared response headers of an HTTP default response for ListCalls
 type ListCallsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListCallsResponse struct {
@@ -13859,8 +13877,10 @@ type GetCallResponse200Headers struct {
 
 // GetCallResponseDefaultHeaders the declared response headers of an HTTP default response for GetCall
 type GetCallResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetCallResponse struct {
@@ -13922,8 +13942,10 @@ type CancelCallResponse204Headers struct {
 
 // CancelCallResponseDefaultHeaders the declared response headers of an HTTP default response for CancelCall
 type CancelCallResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type CancelCallResponse struct {
@@ -13978,8 +14000,10 @@ type GetCallEventsResponse200Headers struct {
 
 // GetCallEventsResponseDefaultHeaders the declared response headers of an HTTP default response for GetCallEvents
 type GetCallEventsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetCallEventsResponse struct {
@@ -14034,8 +14058,10 @@ type ReplayCallResponse200Headers struct {
 
 // ReplayCallResponseDefaultHeaders the declared response headers of an HTTP default response for ReplayCall
 type ReplayCallResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ReplayCallResponse struct {
@@ -14097,8 +14123,10 @@ type DropVerdictResponse204Headers struct {
 
 // DropVerdictResponseDefaultHeaders the declared response headers of an HTTP default response for DropVerdict
 type DropVerdictResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type DropVerdictResponse struct {
@@ -14153,8 +14181,10 @@ type GetVerdictResponse200Headers struct {
 
 // GetVerdictResponseDefaultHeaders the declared response headers of an HTTP default response for GetVerdict
 type GetVerdictResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetVerdictResponse struct {
@@ -14216,8 +14246,10 @@ type JudgeCallResponse200Headers struct {
 
 // JudgeCallResponseDefaultHeaders the declared response headers of an HTTP default response for JudgeCall
 type JudgeCallResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type JudgeCallResponse struct {
@@ -14279,8 +14311,10 @@ type ListConnectionsResponse200Headers struct {
 
 // ListConnectionsResponseDefaultHeaders the declared response headers of an HTTP default response for ListConnections
 type ListConnectionsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListConnectionsResponse struct {
@@ -14342,8 +14376,10 @@ type DeleteConnectionResponse204Headers struct {
 
 // DeleteConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteConnection
 type DeleteConnectionResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type DeleteConnectionResponse struct {
@@ -14399,8 +14435,10 @@ type GetConnectionResponse200Headers struct {
 
 // GetConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for GetConnection
 type GetConnectionResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetConnectionResponse struct {
@@ -14470,8 +14508,10 @@ type PutConnectionResponse201Headers struct {
 
 // PutConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for PutConnection
 type PutConnectionResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PutConnectionResponse struct {
@@ -14542,8 +14582,10 @@ type GetEventsResponse200Headers struct {
 
 // GetEventsResponseDefaultHeaders the declared response headers of an HTTP default response for GetEvents
 type GetEventsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetEventsResponse struct {
@@ -14598,8 +14640,10 @@ type ListFilesResponse200Headers struct {
 
 // ListFilesResponseDefaultHeaders the declared response headers of an HTTP default response for ListFiles
 type ListFilesResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListFilesResponse struct {
@@ -14662,8 +14706,10 @@ type UploadFileResponse201Headers struct {
 
 // UploadFileResponseDefaultHeaders the declared response headers of an HTTP default response for UploadFile
 type UploadFileResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type UploadFileResponse struct {
@@ -14725,8 +14771,10 @@ type DeleteFileResponse204Headers struct {
 
 // DeleteFileResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteFile
 type DeleteFileResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type DeleteFileResponse struct {
@@ -14781,8 +14829,10 @@ type GetFileResponse200Headers struct {
 
 // GetFileResponseDefaultHeaders the declared response headers of an HTTP default response for GetFile
 type GetFileResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetFileResponse struct {
@@ -14854,8 +14904,10 @@ type GetFileContentResponse304Headers struct {
 
 // GetFileContentResponseDefaultHeaders the declared response headers of an HTTP default response for GetFileContent
 type GetFileContentResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetFileContentResponse struct {
@@ -14924,8 +14976,10 @@ type CallFunctionResponse202Headers struct {
 
 // CallFunctionResponseDefaultHeaders the declared response headers of an HTTP default response for CallFunction
 type CallFunctionResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type CallFunctionResponse struct {
@@ -14996,8 +15050,10 @@ type ListAuditResponse200Headers struct {
 
 // ListAuditResponseDefaultHeaders the declared response headers of an HTTP default response for ListAudit
 type ListAuditResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListAuditResponse struct {
@@ -15059,8 +15115,10 @@ type UndoResponse200Headers struct {
 
 // UndoResponseDefaultHeaders the declared response headers of an HTTP default response for Undo
 type UndoResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type UndoResponse struct {
@@ -15122,8 +15180,10 @@ type ExportStoreResponse200Headers struct {
 
 // ExportStoreResponseDefaultHeaders the declared response headers of an HTTP default response for ExportStore
 type ExportStoreResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ExportStoreResponse struct {
@@ -15178,8 +15238,10 @@ type PruneResponse200Headers struct {
 
 // PruneResponseDefaultHeaders the declared response headers of an HTTP default response for Prune
 type PruneResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PruneResponse struct {
@@ -15241,8 +15303,10 @@ type RestoreResponse200Headers struct {
 
 // RestoreResponseDefaultHeaders the declared response headers of an HTTP default response for Restore
 type RestoreResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type RestoreResponse struct {
@@ -15304,8 +15368,10 @@ type ListStaleResponse200Headers struct {
 
 // ListStaleResponseDefaultHeaders the declared response headers of an HTTP default response for ListStale
 type ListStaleResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListStaleResponse struct {
@@ -15367,8 +15433,10 @@ type GetPatternsResponse200Headers struct {
 
 // GetPatternsResponseDefaultHeaders the declared response headers of an HTTP default response for GetPatterns
 type GetPatternsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetPatternsResponse struct {
@@ -15430,8 +15498,10 @@ type GetPolicyResponse200Headers struct {
 
 // GetPolicyResponseDefaultHeaders the declared response headers of an HTTP default response for GetPolicy
 type GetPolicyResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetPolicyResponse struct {
@@ -15493,8 +15563,10 @@ type PatchPolicyResponse200Headers struct {
 
 // PatchPolicyResponseDefaultHeaders the declared response headers of an HTTP default response for PatchPolicy
 type PatchPolicyResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PatchPolicyResponse struct {
@@ -15556,8 +15628,10 @@ type PredictResponse200Headers struct {
 
 // PredictResponseDefaultHeaders the declared response headers of an HTTP default response for Predict
 type PredictResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PredictResponse struct {
@@ -15619,8 +15693,10 @@ type ListRecommendationsResponse200Headers struct {
 
 // ListRecommendationsResponseDefaultHeaders the declared response headers of an HTTP default response for ListRecommendations
 type ListRecommendationsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListRecommendationsResponse struct {
@@ -15682,8 +15758,10 @@ type ApplyRecommendationResponse200Headers struct {
 
 // ApplyRecommendationResponseDefaultHeaders the declared response headers of an HTTP default response for ApplyRecommendation
 type ApplyRecommendationResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ApplyRecommendationResponse struct {
@@ -15745,8 +15823,10 @@ type DismissRecommendationResponse200Headers struct {
 
 // DismissRecommendationResponseDefaultHeaders the declared response headers of an HTTP default response for DismissRecommendation
 type DismissRecommendationResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type DismissRecommendationResponse struct {
@@ -15808,8 +15888,10 @@ type GetHistoryUsageResponse200Headers struct {
 
 // GetHistoryUsageResponseDefaultHeaders the declared response headers of an HTTP default response for GetHistoryUsage
 type GetHistoryUsageResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetHistoryUsageResponse struct {
@@ -15871,8 +15953,10 @@ type GetTrendsResponse200Headers struct {
 
 // GetTrendsResponseDefaultHeaders the declared response headers of an HTTP default response for GetTrends
 type GetTrendsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetTrendsResponse struct {
@@ -15934,8 +16018,10 @@ type ListSessionsResponse200Headers struct {
 
 // ListSessionsResponseDefaultHeaders the declared response headers of an HTTP default response for ListSessions
 type ListSessionsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListSessionsResponse struct {
@@ -15998,8 +16084,10 @@ type CreateSessionResponse201Headers struct {
 
 // CreateSessionResponseDefaultHeaders the declared response headers of an HTTP default response for CreateSession
 type CreateSessionResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type CreateSessionResponse struct {
@@ -16061,8 +16149,10 @@ type DeleteSessionResponse204Headers struct {
 
 // DeleteSessionResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteSession
 type DeleteSessionResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type DeleteSessionResponse struct {
@@ -16117,8 +16207,10 @@ type GetSessionResponse200Headers struct {
 
 // GetSessionResponseDefaultHeaders the declared response headers of an HTTP default response for GetSession
 type GetSessionResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetSessionResponse struct {
@@ -16190,8 +16282,10 @@ type CreateCallResponse202Headers struct {
 
 // CreateCallResponseDefaultHeaders the declared response headers of an HTTP default response for CreateCall
 type CreateCallResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type CreateCallResponse struct {
@@ -16262,8 +16356,10 @@ type GetContextResponse200Headers struct {
 
 // GetContextResponseDefaultHeaders the declared response headers of an HTTP default response for GetContext
 type GetContextResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetContextResponse struct {
@@ -16325,8 +16421,10 @@ type PatchContextResponse200Headers struct {
 
 // PatchContextResponseDefaultHeaders the declared response headers of an HTTP default response for PatchContext
 type PatchContextResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PatchContextResponse struct {
@@ -16388,8 +16486,10 @@ type GetHistoryResponse200Headers struct {
 
 // GetHistoryResponseDefaultHeaders the declared response headers of an HTTP default response for GetHistory
 type GetHistoryResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetHistoryResponse struct {
@@ -16451,8 +16551,10 @@ type GetMethodResponse200Headers struct {
 
 // GetMethodResponseDefaultHeaders the declared response headers of an HTTP default response for GetMethod
 type GetMethodResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetMethodResponse struct {
@@ -16514,8 +16616,10 @@ type ListSignaturesResponse200Headers struct {
 
 // ListSignaturesResponseDefaultHeaders the declared response headers of an HTTP default response for ListSignatures
 type ListSignaturesResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListSignaturesResponse struct {
@@ -16577,8 +16681,10 @@ type DeleteSignatureResponse204Headers struct {
 
 // DeleteSignatureResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteSignature
 type DeleteSignatureResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type DeleteSignatureResponse struct {
@@ -16633,8 +16739,10 @@ type GetSignatureResponse200Headers struct {
 
 // GetSignatureResponseDefaultHeaders the declared response headers of an HTTP default response for GetSignature
 type GetSignatureResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetSignatureResponse struct {
@@ -16701,8 +16809,10 @@ type PutSignatureResponse201Headers struct {
 
 // PutSignatureResponseDefaultHeaders the declared response headers of an HTTP default response for PutSignature
 type PutSignatureResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PutSignatureResponse struct {
@@ -16773,8 +16883,10 @@ type PredictNamedResponse200Headers struct {
 
 // PredictNamedResponseDefaultHeaders the declared response headers of an HTTP default response for PredictNamed
 type PredictNamedResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PredictNamedResponse struct {
@@ -16836,8 +16948,10 @@ type ListToolsResponse200Headers struct {
 
 // ListToolsResponseDefaultHeaders the declared response headers of an HTTP default response for ListTools
 type ListToolsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListToolsResponse struct {
@@ -16899,8 +17013,10 @@ type DeleteToolResponse204Headers struct {
 
 // DeleteToolResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteTool
 type DeleteToolResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type DeleteToolResponse struct {
@@ -16956,8 +17072,10 @@ type GetToolResponse200Headers struct {
 
 // GetToolResponseDefaultHeaders the declared response headers of an HTTP default response for GetTool
 type GetToolResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetToolResponse struct {
@@ -17027,8 +17145,10 @@ type PutToolResponse201Headers struct {
 
 // PutToolResponseDefaultHeaders the declared response headers of an HTTP default response for PutTool
 type PutToolResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PutToolResponse struct {
@@ -17099,8 +17219,10 @@ type ListArtifactsResponse200Headers struct {
 
 // ListArtifactsResponseDefaultHeaders the declared response headers of an HTTP default response for ListArtifacts
 type ListArtifactsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListArtifactsResponse struct {
@@ -17162,8 +17284,10 @@ type DeleteArtifactResponse204Headers struct {
 
 // DeleteArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteArtifact
 type DeleteArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type DeleteArtifactResponse struct {
@@ -17219,8 +17343,10 @@ type GetArtifactResponse200Headers struct {
 
 // GetArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for GetArtifact
 type GetArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetArtifactResponse struct {
@@ -17283,8 +17409,10 @@ type PutProgramResponse200Headers struct {
 
 // PutProgramResponseDefaultHeaders the declared response headers of an HTTP default response for PutProgram
 type PutProgramResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PutProgramResponse struct {
@@ -17347,8 +17475,10 @@ type ApproveArtifactResponse200Headers struct {
 
 // ApproveArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for ApproveArtifact
 type ApproveArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ApproveArtifactResponse struct {
@@ -17411,8 +17541,10 @@ type GetEffectsResponse200Headers struct {
 
 // GetEffectsResponseDefaultHeaders the declared response headers of an HTTP default response for GetEffects
 type GetEffectsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetEffectsResponse struct {
@@ -17475,8 +17607,10 @@ type PutEffectsResponse200Headers struct {
 
 // PutEffectsResponseDefaultHeaders the declared response headers of an HTTP default response for PutEffects
 type PutEffectsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PutEffectsResponse struct {
@@ -17538,8 +17672,10 @@ type ListExamplesResponse200Headers struct {
 
 // ListExamplesResponseDefaultHeaders the declared response headers of an HTTP default response for ListExamples
 type ListExamplesResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListExamplesResponse struct {
@@ -17601,8 +17737,10 @@ type PutExamplesResponse200Headers struct {
 
 // PutExamplesResponseDefaultHeaders the declared response headers of an HTTP default response for PutExamples
 type PutExamplesResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PutExamplesResponse struct {
@@ -17664,8 +17802,10 @@ type RunExamplesResponse200Headers struct {
 
 // RunExamplesResponseDefaultHeaders the declared response headers of an HTTP default response for RunExamples
 type RunExamplesResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type RunExamplesResponse struct {
@@ -17727,8 +17867,10 @@ type AcceptExampleResponse200Headers struct {
 
 // AcceptExampleResponseDefaultHeaders the declared response headers of an HTTP default response for AcceptExample
 type AcceptExampleResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type AcceptExampleResponse struct {
@@ -17790,8 +17932,10 @@ type RejectExampleResponse200Headers struct {
 
 // RejectExampleResponseDefaultHeaders the declared response headers of an HTTP default response for RejectExample
 type RejectExampleResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type RejectExampleResponse struct {
@@ -17853,8 +17997,10 @@ type ListFixturesResponse200Headers struct {
 
 // ListFixturesResponseDefaultHeaders the declared response headers of an HTTP default response for ListFixtures
 type ListFixturesResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListFixturesResponse struct {
@@ -17916,8 +18062,10 @@ type ListGenerationsResponse200Headers struct {
 
 // ListGenerationsResponseDefaultHeaders the declared response headers of an HTTP default response for ListGenerations
 type ListGenerationsResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ListGenerationsResponse struct {
@@ -17980,8 +18128,10 @@ type PinArtifactResponse200Headers struct {
 
 // PinArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for PinArtifact
 type PinArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PinArtifactResponse struct {
@@ -18044,8 +18194,10 @@ type PromoteArtifactResponse200Headers struct {
 
 // PromoteArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for PromoteArtifact
 type PromoteArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type PromoteArtifactResponse struct {
@@ -18108,8 +18260,10 @@ type QuarantineArtifactResponse200Headers struct {
 
 // QuarantineArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for QuarantineArtifact
 type QuarantineArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type QuarantineArtifactResponse struct {
@@ -18172,8 +18326,10 @@ type RegenerateArtifactResponse200Headers struct {
 
 // RegenerateArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for RegenerateArtifact
 type RegenerateArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type RegenerateArtifactResponse struct {
@@ -18236,8 +18392,10 @@ type ReleaseArtifactResponse200Headers struct {
 
 // ReleaseArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for ReleaseArtifact
 type ReleaseArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type ReleaseArtifactResponse struct {
@@ -18300,8 +18458,10 @@ type RollbackArtifactResponse200Headers struct {
 
 // RollbackArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for RollbackArtifact
 type RollbackArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type RollbackArtifactResponse struct {
@@ -18363,8 +18523,10 @@ type TryProgramResponse200Headers struct {
 
 // TryProgramResponseDefaultHeaders the declared response headers of an HTTP default response for TryProgram
 type TryProgramResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type TryProgramResponse struct {
@@ -18427,8 +18589,10 @@ type UnpinArtifactResponse200Headers struct {
 
 // UnpinArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for UnpinArtifact
 type UnpinArtifactResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type UnpinArtifactResponse struct {
@@ -18490,8 +18654,10 @@ type GetVersionResponse200Headers struct {
 
 // GetVersionResponseDefaultHeaders the declared response headers of an HTTP default response for GetVersion
 type GetVersionResponseDefaultHeaders struct {
-	RetryAfter *string
-	XRequestID string
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
 }
 
 type GetVersionResponse struct {
@@ -20308,6 +20474,20 @@ func ParseGetDocsResponse(rsp *http.Response) (*GetDocsResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetDocsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20371,6 +20551,20 @@ func ParseHealthzResponse(rsp *http.Response) (*HealthzResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers HealthzResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20427,6 +20621,20 @@ func ParseMetricsResponse(rsp *http.Response) (*MetricsResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers MetricsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20483,6 +20691,20 @@ func ParseGetProblemResponse(rsp *http.Response) (*GetProblemResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetProblemResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20546,6 +20768,20 @@ func ParseReadyzResponse(rsp *http.Response) (*ReadyzResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers ReadyzResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20609,6 +20845,20 @@ func ParseListCallsResponse(rsp *http.Response) (*ListCallsResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers ListCallsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20672,6 +20922,20 @@ func ParseGetCallResponse(rsp *http.Response) (*GetCallResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetCallResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20731,6 +20995,20 @@ func ParseCancelCallResponse(rsp *http.Response) (*CancelCallResponse, error) {
 		response.Headers204 = &headers
 	case true:
 		var headers CancelCallResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20787,6 +21065,20 @@ func ParseGetCallEventsResponse(rsp *http.Response) (*GetCallEventsResponse, err
 		response.Headers200 = &headers
 	case true:
 		var headers GetCallEventsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20850,6 +21142,20 @@ func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers ReplayCallResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20909,6 +21215,20 @@ func ParseDropVerdictResponse(rsp *http.Response) (*DropVerdictResponse, error) 
 		response.Headers204 = &headers
 	case true:
 		var headers DropVerdictResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -20972,6 +21292,20 @@ func ParseGetVerdictResponse(rsp *http.Response) (*GetVerdictResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetVerdictResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21035,6 +21369,20 @@ func ParseJudgeCallResponse(rsp *http.Response) (*JudgeCallResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers JudgeCallResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21098,6 +21446,20 @@ func ParseListConnectionsResponse(rsp *http.Response) (*ListConnectionsResponse,
 		response.Headers200 = &headers
 	case true:
 		var headers ListConnectionsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21157,6 +21519,20 @@ func ParseDeleteConnectionResponse(rsp *http.Response) (*DeleteConnectionRespons
 		response.Headers204 = &headers
 	case true:
 		var headers DeleteConnectionResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21227,6 +21603,20 @@ func ParseGetConnectionResponse(rsp *http.Response) (*GetConnectionResponse, err
 		response.Headers200 = &headers
 	case true:
 		var headers GetConnectionResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21328,6 +21718,20 @@ func ParsePutConnectionResponse(rsp *http.Response) (*PutConnectionResponse, err
 		response.Headers201 = &headers
 	case true:
 		var headers PutConnectionResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21384,6 +21788,20 @@ func ParseGetEventsResponse(rsp *http.Response) (*GetEventsResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetEventsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21447,6 +21865,20 @@ func ParseListFilesResponse(rsp *http.Response) (*ListFilesResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers ListFilesResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21517,6 +21949,20 @@ func ParseUploadFileResponse(rsp *http.Response) (*UploadFileResponse, error) {
 		response.Headers201 = &headers
 	case true:
 		var headers UploadFileResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21576,6 +22022,20 @@ func ParseDeleteFileResponse(rsp *http.Response) (*DeleteFileResponse, error) {
 		response.Headers204 = &headers
 	case true:
 		var headers DeleteFileResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21639,6 +22099,20 @@ func ParseGetFileResponse(rsp *http.Response) (*GetFileResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetFileResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21718,6 +22192,20 @@ func ParseGetFileContentResponse(rsp *http.Response) (*GetFileContentResponse, e
 		response.Headers304 = &headers
 	case true:
 		var headers GetFileContentResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21833,6 +22321,20 @@ func ParseCallFunctionResponse(rsp *http.Response) (*CallFunctionResponse, error
 		response.Headers202 = &headers
 	case true:
 		var headers CallFunctionResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21896,6 +22398,20 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers ListAuditResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -21959,6 +22475,20 @@ func ParseUndoResponse(rsp *http.Response) (*UndoResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers UndoResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22015,6 +22545,20 @@ func ParseExportStoreResponse(rsp *http.Response) (*ExportStoreResponse, error) 
 		response.Headers200 = &headers
 	case true:
 		var headers ExportStoreResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22078,6 +22622,20 @@ func ParsePruneResponse(rsp *http.Response) (*PruneResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers PruneResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22141,6 +22699,20 @@ func ParseRestoreResponse(rsp *http.Response) (*RestoreResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers RestoreResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22204,6 +22776,20 @@ func ParseListStaleResponse(rsp *http.Response) (*ListStaleResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers ListStaleResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22267,6 +22853,20 @@ func ParseGetPatternsResponse(rsp *http.Response) (*GetPatternsResponse, error) 
 		response.Headers200 = &headers
 	case true:
 		var headers GetPatternsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22330,6 +22930,20 @@ func ParseGetPolicyResponse(rsp *http.Response) (*GetPolicyResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetPolicyResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22393,6 +23007,20 @@ func ParsePatchPolicyResponse(rsp *http.Response) (*PatchPolicyResponse, error) 
 		response.Headers200 = &headers
 	case true:
 		var headers PatchPolicyResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22456,6 +23084,20 @@ func ParsePredictResponse(rsp *http.Response) (*PredictResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers PredictResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22519,6 +23161,20 @@ func ParseListRecommendationsResponse(rsp *http.Response) (*ListRecommendationsR
 		response.Headers200 = &headers
 	case true:
 		var headers ListRecommendationsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22582,6 +23238,20 @@ func ParseApplyRecommendationResponse(rsp *http.Response) (*ApplyRecommendationR
 		response.Headers200 = &headers
 	case true:
 		var headers ApplyRecommendationResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22645,6 +23315,20 @@ func ParseDismissRecommendationResponse(rsp *http.Response) (*DismissRecommendat
 		response.Headers200 = &headers
 	case true:
 		var headers DismissRecommendationResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22708,6 +23392,20 @@ func ParseGetHistoryUsageResponse(rsp *http.Response) (*GetHistoryUsageResponse,
 		response.Headers200 = &headers
 	case true:
 		var headers GetHistoryUsageResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22771,6 +23469,20 @@ func ParseGetTrendsResponse(rsp *http.Response) (*GetTrendsResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetTrendsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22834,6 +23546,20 @@ func ParseListSessionsResponse(rsp *http.Response) (*ListSessionsResponse, error
 		response.Headers200 = &headers
 	case true:
 		var headers ListSessionsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22904,6 +23630,20 @@ func ParseCreateSessionResponse(rsp *http.Response) (*CreateSessionResponse, err
 		response.Headers201 = &headers
 	case true:
 		var headers CreateSessionResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -22963,6 +23703,20 @@ func ParseDeleteSessionResponse(rsp *http.Response) (*DeleteSessionResponse, err
 		response.Headers204 = &headers
 	case true:
 		var headers DeleteSessionResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23026,6 +23780,20 @@ func ParseGetSessionResponse(rsp *http.Response) (*GetSessionResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetSessionResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23141,6 +23909,20 @@ func ParseCreateCallResponse(rsp *http.Response) (*CreateCallResponse, error) {
 		response.Headers202 = &headers
 	case true:
 		var headers CreateCallResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23204,6 +23986,20 @@ func ParseGetContextResponse(rsp *http.Response) (*GetContextResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetContextResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23267,6 +24063,20 @@ func ParsePatchContextResponse(rsp *http.Response) (*PatchContextResponse, error
 		response.Headers200 = &headers
 	case true:
 		var headers PatchContextResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23333,6 +24143,20 @@ func ParseGetHistoryResponse(rsp *http.Response) (*GetHistoryResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetHistoryResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23396,6 +24220,20 @@ func ParseGetMethodResponse(rsp *http.Response) (*GetMethodResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetMethodResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23459,6 +24297,20 @@ func ParseListSignaturesResponse(rsp *http.Response) (*ListSignaturesResponse, e
 		response.Headers200 = &headers
 	case true:
 		var headers ListSignaturesResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23518,6 +24370,20 @@ func ParseDeleteSignatureResponse(rsp *http.Response) (*DeleteSignatureResponse,
 		response.Headers204 = &headers
 	case true:
 		var headers DeleteSignatureResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23581,6 +24447,20 @@ func ParseGetSignatureResponse(rsp *http.Response) (*GetSignatureResponse, error
 		response.Headers200 = &headers
 	case true:
 		var headers GetSignatureResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23661,6 +24541,20 @@ func ParsePutSignatureResponse(rsp *http.Response) (*PutSignatureResponse, error
 		response.Headers201 = &headers
 	case true:
 		var headers PutSignatureResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23724,6 +24618,20 @@ func ParsePredictNamedResponse(rsp *http.Response) (*PredictNamedResponse, error
 		response.Headers200 = &headers
 	case true:
 		var headers PredictNamedResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23787,6 +24695,20 @@ func ParseListToolsResponse(rsp *http.Response) (*ListToolsResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers ListToolsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23846,6 +24768,20 @@ func ParseDeleteToolResponse(rsp *http.Response) (*DeleteToolResponse, error) {
 		response.Headers204 = &headers
 	case true:
 		var headers DeleteToolResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -23916,6 +24852,20 @@ func ParseGetToolResponse(rsp *http.Response) (*GetToolResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetToolResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24017,6 +24967,20 @@ func ParsePutToolResponse(rsp *http.Response) (*PutToolResponse, error) {
 		response.Headers201 = &headers
 	case true:
 		var headers PutToolResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24080,6 +25044,20 @@ func ParseListArtifactsResponse(rsp *http.Response) (*ListArtifactsResponse, err
 		response.Headers200 = &headers
 	case true:
 		var headers ListArtifactsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24139,6 +25117,20 @@ func ParseDeleteArtifactResponse(rsp *http.Response) (*DeleteArtifactResponse, e
 		response.Headers204 = &headers
 	case true:
 		var headers DeleteArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24209,6 +25201,20 @@ func ParseGetArtifactResponse(rsp *http.Response) (*GetArtifactResponse, error) 
 		response.Headers200 = &headers
 	case true:
 		var headers GetArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24279,6 +25285,20 @@ func ParsePutProgramResponse(rsp *http.Response) (*PutProgramResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers PutProgramResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24349,6 +25369,20 @@ func ParseApproveArtifactResponse(rsp *http.Response) (*ApproveArtifactResponse,
 		response.Headers200 = &headers
 	case true:
 		var headers ApproveArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24419,6 +25453,20 @@ func ParseGetEffectsResponse(rsp *http.Response) (*GetEffectsResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetEffectsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24489,6 +25537,20 @@ func ParsePutEffectsResponse(rsp *http.Response) (*PutEffectsResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers PutEffectsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24552,6 +25614,20 @@ func ParseListExamplesResponse(rsp *http.Response) (*ListExamplesResponse, error
 		response.Headers200 = &headers
 	case true:
 		var headers ListExamplesResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24615,6 +25691,20 @@ func ParsePutExamplesResponse(rsp *http.Response) (*PutExamplesResponse, error) 
 		response.Headers200 = &headers
 	case true:
 		var headers PutExamplesResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24678,6 +25768,20 @@ func ParseRunExamplesResponse(rsp *http.Response) (*RunExamplesResponse, error) 
 		response.Headers200 = &headers
 	case true:
 		var headers RunExamplesResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24741,6 +25845,20 @@ func ParseAcceptExampleResponse(rsp *http.Response) (*AcceptExampleResponse, err
 		response.Headers200 = &headers
 	case true:
 		var headers AcceptExampleResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24804,6 +25922,20 @@ func ParseRejectExampleResponse(rsp *http.Response) (*RejectExampleResponse, err
 		response.Headers200 = &headers
 	case true:
 		var headers RejectExampleResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24867,6 +25999,20 @@ func ParseListFixturesResponse(rsp *http.Response) (*ListFixturesResponse, error
 		response.Headers200 = &headers
 	case true:
 		var headers ListFixturesResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -24930,6 +26076,20 @@ func ParseListGenerationsResponse(rsp *http.Response) (*ListGenerationsResponse,
 		response.Headers200 = &headers
 	case true:
 		var headers ListGenerationsResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25000,6 +26160,20 @@ func ParsePinArtifactResponse(rsp *http.Response) (*PinArtifactResponse, error) 
 		response.Headers200 = &headers
 	case true:
 		var headers PinArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25070,6 +26244,20 @@ func ParsePromoteArtifactResponse(rsp *http.Response) (*PromoteArtifactResponse,
 		response.Headers200 = &headers
 	case true:
 		var headers PromoteArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25140,6 +26328,20 @@ func ParseQuarantineArtifactResponse(rsp *http.Response) (*QuarantineArtifactRes
 		response.Headers200 = &headers
 	case true:
 		var headers QuarantineArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25210,6 +26412,20 @@ func ParseRegenerateArtifactResponse(rsp *http.Response) (*RegenerateArtifactRes
 		response.Headers200 = &headers
 	case true:
 		var headers RegenerateArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25280,6 +26496,20 @@ func ParseReleaseArtifactResponse(rsp *http.Response) (*ReleaseArtifactResponse,
 		response.Headers200 = &headers
 	case true:
 		var headers ReleaseArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25350,6 +26580,20 @@ func ParseRollbackArtifactResponse(rsp *http.Response) (*RollbackArtifactRespons
 		response.Headers200 = &headers
 	case true:
 		var headers RollbackArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25413,6 +26657,20 @@ func ParseTryProgramResponse(rsp *http.Response) (*TryProgramResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers TryProgramResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25483,6 +26741,20 @@ func ParseUnpinArtifactResponse(rsp *http.Response) (*UnpinArtifactResponse, err
 		response.Headers200 = &headers
 	case true:
 		var headers UnpinArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25546,6 +26818,20 @@ func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 		response.Headers200 = &headers
 	case true:
 		var headers GetVersionResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

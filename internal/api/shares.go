@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/fair"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// tenant names an owner among those of all namespaces.
+type tenant struct {
+	namespace agent.Namespace
+	owner     string
+}
+
+// maxDrains is how many bodies of refused requests of one owner are read to their end at once; a third more for others.
+const maxDrains = 16
+
+// shares are what all requests share, divided among owners, and the limits of single principals.
+type shares struct {
+	calls   *fair.Share[tenant] // under way or waiting
+	streams *fair.Share[tenant]
+	uploads *fair.Share[tenant]
+	bodies  *fair.Share[tenant] // bytes
+	drains  *fair.Share[tenant] // bodies of refused requests
+
+	turns fair.Lines[tenant] // of principals that may have so many calls at once
+	rates *fair.Rates[tenant]
+
+	throttled map[string]prometheus.Counter // by reason
+}
+
+// Reasons for which requests are refused because of what their owner has taken.
+const (
+	reasonRate    = "rate"
+	reasonCalls   = "calls"
+	reasonStreams = "streams"
+	reasonUploads = "uploads"
+	reasonBodies  = "bodies"
+	reasonReplies = "replies"
+)
+
+func newShares(o Options) *shares {
+	s := &shares{calls: fair.NewShare[tenant](int64(o.MaxCalls)), streams: fair.NewShare[tenant](int64(o.MaxStreams)), uploads: fair.NewShare[tenant](maxUploads),
+		bodies: fair.NewShare[tenant](o.MaxBodies), drains: fair.NewShare[tenant](maxDrains), rates: fair.NewRates[tenant](o.Now), throttled: map[string]prometheus.Counter{}}
+	for _, reason := range telemetry.ThrottleReasons() {
+		s.throttled[reason] = o.Metrics.Throttled(reason)
+	}
+	return s
+}
+
+// full is the problem of a request for which its owner has too much of something, or everybody together.
+func (s *shares) full(reason string) *Problem {
+	s.throttled[reason].Inc()
+	switch reason {
+	case reasonCalls:
+		return fault(codeQueueFull, "", "")
+	case reasonStreams:
+		return fault(codeStreamsFull, "", "")
+	case reasonReplies:
+		return fault(codeRepliesFull, "", "")
+	}
+	return fault(codeBodiesFull, "", "")
+}
+
+// admitFairly refuses what its principal sends beyond its rate, and calls and streams beyond what its owner may have, before
+// anything is read of their bodies.
+func (s *server) admitFairly(w *reply, calls, streams bool) error {
+	w.held.owner = tenant{w.who.Namespace, w.owner}
+	if err := s.throttle(w); err != nil {
+		return err
+	}
+	if calls {
+		if !s.shares.calls.Try(w.held.owner, 1) {
+			return s.shares.full(reasonCalls)
+		}
+		w.held.call = true
+	}
+	if streams {
+		return w.beginStream()
+	}
+	return nil
+}
+
+// beginStream counts the request as a stream, to its end.
+func (w *reply) beginStream() error {
+	if !w.held.shares.streams.Try(w.held.owner, 1) {
+		return w.held.shares.full(reasonStreams)
+	}
+	w.held.stream = true
+	return nil
+}
+
+// throttle counts the request against its principal's rate, where that has one. The header fields are those of
+// draft-ietf-httpapi-ratelimit-headers-10; at a refusal their reset and Retry-After name the same moment.
+func (s *server) throttle(w *reply) error {
+	if w.who.Rate <= 0 {
+		return nil
+	}
+	q := s.shares.rates.Take(w.held.owner, w.who.Rate)
+	reset := wholeSeconds(q.Reset)
+	h := w.Header()
+	h["Ratelimit-Policy"] = []string{`"requests";q=` + strconv.Itoa(q.Burst) + ";w=" + wholeSeconds(q.Window)}
+	h["Ratelimit"] = []string{`"requests";r=` + strconv.Itoa(q.Left) + ";t=" + reset}
+	if q.OK {
+		return nil
+	}
+	s.shares.throttled[reasonRate].Inc()
+	p := fault(codeRateLimited, "the token may send "+strconv.FormatFloat(w.who.Rate, 'f', -1, 64)+" requests a second", "")
+	p.retry = reset
+	return p
+}
+
+// wholeSeconds rounds up: a client that waits so long does not come too early.
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
+}
+
+// drainTurn takes a place among the bodies that are read to their end, if there is one.
+func (s *shares) drainTurn(owner tenant) (leave func(), ok bool) {
+	if !s.drains.Try(owner, 1) {
+		return nil, false
+	}
+	return func() { s.drains.Leave(owner, 1) }, true
+}
+
+// replies are the bytes of large replies. A client that reads slowly, or not at all, has its reply held in memory: so many
+// are written at once, and as many wait for their turn.
+type replies struct {
+	limit   int64
+	turn    time.Duration // the longest wait for a turn
+	writing *fair.Share[tenant]
+	waiting *fair.Share[tenant]
+}
+
+func newReplies(limit int64, turn time.Duration) *replies {
+	return &replies{limit: limit, turn: turn, writing: fair.NewShare[tenant](limit), waiting: fair.NewShare[tenant](limit)}
+}
+
+// enter waits until a reply of n bytes may be written; done must be called afterwards. ok is false when as many bytes of the
+// owner wait already, or when the turn does not come.
+func (q *replies) enter(owner tenant, n int64) (done func(), ok bool) {
+	if n < largeReply {
+		return func() {}, true
+	}
+	n = min(n, q.limit)
+	done = func() { q.writing.Leave(owner, n) }
+	if q.writing.Try(owner, n) {
+		return done, true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), q.turn)
+	defer cancel()
+	if !q.waiting.Try(owner, n) {
+		return nil, false
+	}
+	defer q.waiting.Leave(owner, n)
+	if q.writing.Enter(ctx, owner, n) != nil {
+		return nil, false
+	}
+	return done, true
+}
+
+// enterReplies waits until the request's reply of n bytes may be written; done must be called afterwards.
+func (s *server) enterReplies(w *reply, n int64) (done func(), err error) {
+	done, ok := s.replies.enter(w.held.owner, n)
+	if !ok {
+		return nil, s.shares.full(reasonReplies)
+	}
+	return done, nil
+}
