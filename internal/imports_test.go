@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"internal/cli":                      {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
 	"internal/api":                      {"api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
 	"internal/api/strict":               {},
-	"internal/mcp":                      {"internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
+	"internal/mcp":                      {"internal/access", "internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime":                  {"internal/store", "internal/contract", "internal/telemetry", "internal/fair", "internal/agent"},
 	"internal/runtime/prompt":           {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/provider":         {"internal/agent", "internal/contract", "internal/store"},

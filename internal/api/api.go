@@ -18,10 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -69,7 +66,7 @@ type Runtime interface {
 	Prune(ctx context.Context, q operator.PruneRequest) (operator.PruneReport, error)
 	Restore(ctx context.Context, t store.Target, actor, reason string) error
 	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
-	Undo(ctx context.Context, auditID, reason, actor string) (agent.AuditEntry, error)
+	Undo(ctx context.Context, q operator.UndoRequest) (agent.AuditEntry, error)
 	Export(ctx context.Context, w io.Writer) error
 
 	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
@@ -109,6 +106,8 @@ type server struct {
 	replies  *replies
 	shares   *shares
 
+	table *table // of operations
+
 	docs       []byte // the reference page
 	docsPolicy string // its content security policy
 
@@ -129,7 +128,7 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.router(), nil
+	return s.table.router, nil
 }
 
 func newServer(o Options) (*server, error) {
@@ -153,93 +152,6 @@ func newServer(o Options) (*server, error) {
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	s.requestPrefix = "req_" + hex.EncodeToString(b[:]) + "_"
-	return s, nil
-}
-
-// router lists all routes.
-func (s *server) router() *chi.Mux {
-	r := chi.NewRouter()
-	r.Use(middleware.GetHead) // net/http leaves the body out
-	r.NotFound(s.route("unmatched", "other", s.noRoute, open))
-	r.MethodNotAllowed(s.route("unmatched", "other", s.noMethod, open))
-	add := func(method, pattern string, h handler, traits ...trait) {
-		r.Method(method, pattern, s.route(pattern, method, h, traits...))
-	}
-
-	add("POST", "/v1/sessions", s.createSession, jsonBody)
-	add("GET", "/v1/sessions", s.listSessions)
-	add("GET", "/v1/sessions/{id}", s.getSession)
-	add("DELETE", "/v1/sessions/{id}", s.deleteSession)
-	add("GET", "/v1/sessions/{id}/context", s.getContext)
-	add("PATCH", "/v1/sessions/{id}/context", s.patchContext, patchBody)
-	add("POST", "/v1/sessions/{id}/calls", s.postCall, jsonBody, calling)
-	add("GET", "/v1/sessions/{id}/history", s.getHistory)
-	add("GET", "/v1/sessions/{id}/methods/{method}", s.getResponds)
-	add("POST", "/v1/functions/{name}", s.postFunction, jsonBody, calling)
-	add("POST", "/mcp", s.postMCP, jsonBody, streaming, calling)
-
-	add("GET", "/v1/calls", s.listCalls)
-	add("GET", "/v1/calls/{call_id}", s.getCall)
-	add("GET", "/v1/calls/{call_id}/events", s.callEvents, streaming)
-	add("GET", "/v1/events", s.events, streaming)
-	add("POST", "/v1/calls/{call_id}/cancel", s.cancelCall, optionalBody)
-	add("POST", "/v1/calls/{call_id}/replay", s.replayCall, optionalBody, calling)
-
-	add("GET", "/v1/tools", s.listTools)
-	add("GET", "/v1/tools/{role}", s.getTool)
-	add("PUT", "/v1/tools/{role}", s.putTool, jsonBody)
-	add("DELETE", "/v1/tools/{role}", s.deleteTool)
-	add("GET", "/v1/tools/{role}/methods", s.listArtifacts)
-	add("GET", "/v1/tools/{role}/methods/{method}", s.getArtifact)
-	add("PUT", "/v1/tools/{role}/methods/{method}", s.putProgram, jsonBody)
-	add("DELETE", "/v1/tools/{role}/methods/{method}", s.deleteArtifact)
-	add("GET", "/v1/tools/{role}/methods/{method}/generations", s.listGenerations)
-	add("GET", "/v1/tools/{role}/methods/{method}/fixtures", s.listFixtures)
-	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin", "approve"} {
-		add("POST", "/v1/tools/{role}/methods/{method}/"+action, s.operate(action), optionalBody)
-	}
-
-	add("POST", "/v1/calls/{call_id}/verdict", s.postVerdict, jsonBody)
-	add("GET", "/v1/calls/{call_id}/verdict", s.getVerdict)
-	add("DELETE", "/v1/calls/{call_id}/verdict", s.deleteVerdict)
-	add("GET", "/v1/tools/{role}/methods/{method}/examples", s.getExamples)
-	add("PUT", "/v1/tools/{role}/methods/{method}/examples", s.putExamples, jsonBody)
-	add("POST", "/v1/tools/{role}/methods/{method}/examples/run", s.runExamples, optionalBody, calling)
-	add("POST", "/v1/tools/{role}/methods/{method}/examples/{id}/accept", s.decideExample(true), optionalBody)
-	add("POST", "/v1/tools/{role}/methods/{method}/examples/{id}/reject", s.decideExample(false), optionalBody)
-	add("POST", "/v1/tools/{role}/methods/{method}/try", s.try, jsonBody, calling)
-	add("GET", "/v1/tools/{role}/methods/{method}/effects", s.getEffects)
-	add("PUT", "/v1/tools/{role}/methods/{method}/effects", s.putEffects, jsonBody)
-
-	add("GET", "/v1/maintenance/stale", s.getStale)
-	add("POST", "/v1/maintenance/prune", s.prune, jsonBody)
-	add("POST", "/v1/maintenance/restore", s.restore, jsonBody)
-	add("GET", "/v1/maintenance/audit", s.getAudit)
-	add("POST", "/v1/maintenance/audit/{id}/undo", s.undo, optionalBody)
-	add("GET", "/v1/maintenance/export", s.export, streaming)
-	add("GET", "/v1/policy", s.getPolicy)
-	add("PATCH", "/v1/policy", s.patchPolicy, patchBody)
-
-	add("GET", "/v1/connections", s.listConnections)
-	add("GET", "/v1/connections/{name}", s.getConnection)
-	add("PUT", "/v1/connections/{name}", s.putConnection, jsonBody)
-	add("DELETE", "/v1/connections/{name}", s.deleteConnection)
-
-	add("GET", "/v1/recommendations", s.listRecommendations)
-	add("POST", "/v1/recommendations/{id}/apply", s.decide(Runtime.ApplyRecommendation), optionalBody)
-	add("POST", "/v1/recommendations/{id}/dismiss", s.decide(Runtime.DismissRecommendation), optionalBody)
-	add("GET", "/v1/patterns/{role}", s.getPatterns)
-	add("GET", "/v1/reports/history-usage", s.getHistoryUsage)
-	add("GET", "/v1/reports/trends", s.getTrends)
-
-	s.predictRoutes(add)
-	s.fileRoutes(add)
-	add("GET", "/v1/version", s.getVersion)
-	add("GET", "/healthz", s.healthz, open)
-	add("GET", "/readyz", s.readyz, open)
-	add("GET", "/metrics", s.metrics(promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{EnableOpenMetrics: true})))
-	add("GET", "/openapi.yaml", s.openAPI, open)
-	add("GET", "/docs", s.getDocs, open)
-	add("GET", "/problems/{code}", s.problemPage, open)
-	return r
+	s.table = s.routes()
+	return s, s.table.err
 }

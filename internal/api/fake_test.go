@@ -52,6 +52,7 @@ type fake struct {
 	operation operator.Operation
 	pruned    operator.PruneRequest
 	connected operator.ConnectionPut
+	judgement operator.Judgement
 	ready     error
 	unsettled error
 	panics    bool
@@ -251,7 +252,11 @@ func (f *fake) Audit(_ context.Context, _ string, _ int) ([]agent.AuditEntry, er
 	return []agent.AuditEntry{{ID: "audit_1", Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}}, f.note("Audit")
 }
 
-func (f *fake) Undo(_ context.Context, id, reason, actor string) (agent.AuditEntry, error) {
+func (f *fake) Undo(_ context.Context, q operator.UndoRequest) (agent.AuditEntry, error) {
+	id, reason, actor := q.AuditID, q.Reason, q.Actor
+	if id == "audit_connection" && !q.Admin {
+		return agent.AuditEntry{}, operator.ErrAdminOnly
+	}
 	if id == "audit_gone" {
 		return agent.AuditEntry{}, &agent.InputError{Code: "cannot_undo", Detail: "it is undone already"}
 	}
@@ -370,6 +375,7 @@ func (g *rig) ask(method, path, body string, header ...string) answer {
 }
 
 func (f *fake) Judge(_ context.Context, id string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error) {
+	f.judgement = j
 	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: j.Verdict, Expected: j.Expected, Correction: agent.Correction{State: agent.CorrectionNone}}, nil, f.known("Judge", id, knownCall)
 }
 

@@ -26,15 +26,6 @@ type Files interface {
 // maxUploads is how many uploads of one owner may be under way at once; a third more for others.
 const maxUploads = 64
 
-// fileRoutes lists the routes of files.
-func (s *server) fileRoutes(add adder) {
-	add("POST", "/v1/files", s.postFile, streaming)
-	add("GET", "/v1/files", s.listFiles)
-	add("GET", "/v1/files/{id}", s.getFile)
-	add("DELETE", "/v1/files/{id}", s.deleteFile)
-	add("GET", "/v1/files/{id}/content", s.getFileContent, streaming)
-}
-
 // fileView is a file as clients see it.
 type fileView struct {
 	ID        string     `json:"id"`

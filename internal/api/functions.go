@@ -73,13 +73,18 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	for _, scope := range mcp.Needs(data) {
+		if err := w.needs(scope); err != nil {
+			return err
+		}
+	}
 	if listens(data) {
 		w.held.endCall()
 		if err := w.beginStream(); err != nil {
 			return err
 		}
 	}
-	r = r.WithContext(mcp.WithOwner(r.Context(), w.owner))
+	r = r.WithContext(mcp.WithPrincipal(r.Context(), w.who))
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	s.o.MCP.ServeHTTP(w, r)
 	return nil

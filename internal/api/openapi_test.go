@@ -40,7 +40,7 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	var served, described []string
-	err = chi.Walk(s.router(), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	err = chi.Walk(s.table.router, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+route)
 		return nil
 	})

@@ -8,12 +8,15 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 const maxDays = 36500
@@ -128,7 +131,10 @@ func (s *server) undo(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	entry, err := w.run.Undo(r.Context(), chi.URLParam(r, "id"), reason, w.owner)
+	entry, err := w.run.Undo(r.Context(), operator.UndoRequest{AuditID: chi.URLParam(r, "id"), Reason: reason, Actor: w.owner, Admin: w.who.Scopes.Has(access.Admin)})
+	if errors.Is(err, operator.ErrAdminOnly) {
+		return w.needs(access.Admin)
+	}
 	if err != nil {
 		return missing(err, "audit entry of that id")
 	}
@@ -142,6 +148,14 @@ func (s *server) getPolicy(w *reply, _ *http.Request) error {
 func (s *server) patchPolicy(w *reply, r *http.Request) error {
 	patch, err := s.readObject(w, r)
 	if err != nil {
+		return err
+	}
+	if err := strict.Members(patch, func(name, _ []byte) error {
+		if strings.EqualFold(string(name), "spend") { // as encoding/json matches names
+			return w.needs(access.Admin)
+		}
+		return nil
+	}); err != nil {
 		return err
 	}
 	p, err := w.run.PatchPolicy(r.Context(), patch, w.owner)
@@ -191,7 +205,20 @@ func (s *server) readyz(w *reply, _ *http.Request) error {
 	return fault(codeNotReady, "", "")
 }
 
-func (s *server) metrics(h http.Handler) handler {
+// metricsNeed is what /metrics needs: where everybody may see it, it names no role and no method.
+func (s *server) metricsNeed() access.Scope {
+	if s.o.MetricsPublic {
+		return anyone
+	}
+	return access.Admin
+}
+
+func (s *server) metrics() handler {
+	g := s.o.Registry
+	if s.o.MetricsPublic {
+		g = telemetry.Public(g)
+	}
+	h := promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	return func(w *reply, r *http.Request) error {
 		h.ServeHTTP(w, r)
 		return nil

@@ -24,8 +24,10 @@ type Options struct {
 	Auth  access.Authenticator
 	Hosts []string // more host names, without port: that of the listen address
 
+	MetricsPublic bool // /metrics needs no token, and has no labels that name a role, a tool's method or a namespace
+
 	Tools *catalog.Catalog // what agents see; required
-	MCP   http.Handler     // serves them at /mcp, to the owner that mcp.WithOwner has put into the context; nil: not found
+	MCP   http.Handler     // serves them at /mcp, to the principal that mcp.WithPrincipal has put into the context; nil: not found
 
 	OpenAPI []byte // served at /openapi.yaml
 	MaxBody int64  // bytes of a request's body; of a refused one up to four times as much is read and thrown away

@@ -11,19 +11,6 @@ import (
 
 const predictNames = "signature, inputs, demos, model, adapter, session_id, debug"
 
-// An adder adds a route.
-type adder func(method, pattern string, h handler, traits ...trait)
-
-// predictRoutes lists the routes of predictions.
-func (s *server) predictRoutes(add adder) {
-	add("POST", "/v1/predict", s.predict, jsonBody, calling)
-	add("GET", "/v1/signatures", s.listSignatures)
-	add("GET", "/v1/signatures/{name}", s.getSignature)
-	add("PUT", "/v1/signatures/{name}", s.putSignature, jsonBody)
-	add("DELETE", "/v1/signatures/{name}", s.deleteSignature)
-	add("POST", "/v1/signatures/{name}/predict", s.predict, jsonBody, calling)
-}
-
 // predict answers POST /v1/predict and POST /v1/signatures/{name}/predict, which brings no signature of its own.
 func (s *server) predict(w *reply, r *http.Request) error {
 	q := predict.Query{Name: param(r, "name"), Owner: w.owner, TraceID: traceID(r)}

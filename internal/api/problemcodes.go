@@ -10,6 +10,7 @@ const (
 	codeParameter       = "invalid_parameter"
 	codeKeyInvalid      = "invalid_idempotency_key"
 	codeUnauthenticated = "unauthenticated"
+	codeScope           = "insufficient_scope"
 	codeCrossOrigin     = "cross_origin"
 	codeNotFound        = "not_found"
 	codeNoRoute         = "no_such_route"
@@ -74,12 +75,15 @@ type problemKind struct {
 }
 
 // problemKinds is the one table of problems: what clients get, what /problems/{code} shows, what metrics count.
-func problemKinds() []problemKind {
+func problemKinds() []problemKind { return append(clientFaults(), daemonFaults()...) }
+
+func clientFaults() []problemKind {
 	return []problemKind{
 		{codeMalformed, 400, "The body cannot be read", "Send exactly one JSON value in UTF-8, with no name twice in an object.", ""},
 		{codeParameter, 400, "A query parameter or header is not valid", "Compare the request with /openapi.yaml.", ""},
 		{codeKeyInvalid, 400, "The Idempotency-Key is not valid", "Send 1 to 255 visible ASCII characters; a UUID does well.", ""},
-		{codeUnauthenticated, 401, "No known access token", "Send the header Authorization: Bearer <token> with a token of the daemon's token file.", ""},
+		{codeUnauthenticated, 401, "No known access token", "Send the header Authorization: Bearer <token> with a token that the daemon knows.", ""},
+		{codeScope, 403, "The token may not do this", "missing names the scope that it lacks, scopes those that it has; who runs the daemon gives tokens their scopes.", ""},
 		{codeCrossOrigin, 403, "Requests from other origins are refused", "Web pages of other sites may not change anything here; ask from a program or from the same origin.", ""},
 		{codeNotFound, 404, "There is no such thing", "List what there is with the path without the last part.", ""},
 		{codeNoRoute, 404, "There is no such path", "GET /openapi.yaml lists all paths; names in a path are percent-encoded.", ""},
@@ -121,6 +125,11 @@ func problemKinds() []problemKind {
 		{codeVerdict, 422, "The verdict cannot be used", `Such as {"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}.`, ""},
 		{codeExample, 422, "An example is not valid", `Such as {"args": [1000], "expect": {"value": 700}}.`, ""},
 		{codeExampleConflict, 422, "Two examples have the same input", "Keep one of them.", ""},
+	}
+}
+
+func daemonFaults() []problemKind {
+	return []problemKind{
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},

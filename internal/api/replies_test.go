@@ -83,7 +83,7 @@ func overPipes(t *testing.T, size int, limit int64) (l *pipes, s *server, stop f
 		t.Fatal(err)
 	}
 	l = &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	hs := &http.Server{Handler: s.router()}
+	hs := &http.Server{Handler: s.table.router}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

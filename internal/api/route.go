@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -29,8 +26,7 @@ type handler func(w *reply, r *http.Request) error
 type trait int
 
 const (
-	open         trait = iota // needs no token
-	jsonBody                  // needs a body of application/json
+	jsonBody     trait = iota // needs a body of application/json
 	patchBody                 // needs one of application/merge-patch+json or application/json
 	optionalBody              // may have a body of application/json
 	streaming                 // answers with server-sent events: it lasts as long as its client listens
@@ -41,14 +37,12 @@ const (
 const statusClientGone = 499
 
 // route wraps a handler: metrics, request id, headers, panics, who may ask, what may be sent, errors.
-func (s *server) route(pattern, method string, h handler, traits ...trait) http.HandlerFunc {
-	m := s.o.Metrics.Route(pattern, method, slices.Contains(traits, streaming))
-	var guarded, calls, body = true, false, trait(-1)
-	streams := slices.Contains(traits, streaming) && method == http.MethodGet
+func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc {
+	m := s.o.Metrics.Route(o.pattern, o.method, slices.Contains(traits, streaming))
+	calls, body := false, trait(-1)
+	streams := slices.Contains(traits, streaming) && o.method == http.MethodGet
 	for _, t := range traits {
 		switch t {
-		case open:
-			guarded = false
 		case streaming:
 		case calling:
 			calls = true
@@ -61,10 +55,10 @@ func (s *server) route(pattern, method string, h handler, traits ...trait) http.
 		m.Begin()
 		w := &reply{ResponseWriter: hw, stall: s.o.Stall, held: held{shares: s.shares}}
 		defer w.held.release()
-		defer s.finish(w, r, m, pattern, start)
+		defer s.finish(w, r, m, o.pattern, start)
 		w.extend() // for "100 Continue"
 		s.identify(w, r)
-		if err := s.admit(w, r, guarded, body); err != nil {
+		if err := s.admit(w, r, o.needs, body); err != nil {
 			s.fail(w, r, err)
 			return
 		}
@@ -124,60 +118,6 @@ func goodRequestID(id string) bool {
 		}
 	}
 	return true
-}
-
-// admit decides whether the request is answered at all.
-func (s *server) admit(w *reply, r *http.Request, guarded bool, body trait) error {
-	w.run = s.run
-	w.act(access.Local())
-	if s.o.Auth == nil {
-		if !s.localHost(r.Host) {
-			return fault(codeHost, "the request names a host which is not this machine", "speak to localhost, 127.0.0.1 or [::1], or configure access tokens")
-		}
-	} else if guarded {
-		who, err := s.authenticate(w, r)
-		if err != nil {
-			return err
-		}
-		w.act(who)
-	}
-	if err := s.origin.Check(r); err != nil {
-		return fault(codeCrossOrigin, "a web page of another origin sent the request", "")
-	}
-	return s.checkMedia(r, body)
-}
-
-// localHost refuses the names under which a page of another site could reach a daemon on this machine (DNS rebinding).
-func (s *server) localHost(hostport string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
-	}
-	host = canonicalHost(host)
-	if s.hosts[host] {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
-}
-
-func canonicalHost(host string) string {
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-}
-
-// authenticate returns the principal of the request's token.
-func (s *server) authenticate(w *reply, r *http.Request) (access.Principal, error) {
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd"`)
-		return access.Principal{}, fault(codeUnauthenticated, "the request carries no access token", "")
-	}
-	who, err := s.o.Auth.Authenticate(r.Context(), strings.TrimSpace(secret))
-	if errors.Is(err, access.ErrUnknown) {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="invalid_token"`)
-		return who, fault(codeUnauthenticated, "the request carries no known access token", "")
-	}
-	return who, err
 }
 
 func (s *server) checkMedia(r *http.Request, body trait) error {

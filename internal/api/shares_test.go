@@ -121,7 +121,7 @@ func newCrowd(t *testing.T, change func(*Options)) *crowd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.server, c.handler = s, s.router()
+	c.server, c.handler = s, s.table.router
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
@@ -19,7 +20,7 @@ func (s *server) postVerdict(w *reply, r *http.Request) error {
 	if !ok {
 		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
 	}
-	j := operator.Judgement{Actor: w.owner, MayOperate: true}
+	j := operator.Judgement{Actor: w.owner, MayOperate: w.who.Scopes.Has(access.Operate)}
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {
 		case "verdict":
@@ -83,7 +84,7 @@ func (s *server) deleteVerdict(w *reply, r *http.Request) error {
 	if !ok {
 		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
 	}
-	if err := w.run.DropVerdict(r.Context(), id, w.owner, true); err != nil {
+	if err := w.run.DropVerdict(r.Context(), id, w.owner, w.who.Scopes.Has(access.Operate)); err != nil {
 		return missing(err, "verdict on the call "+strconv.Quote(id))
 	}
 	return s.noContent(w)

@@ -93,6 +93,8 @@ type Options struct {
 	// space. It overrides changes made while the daemon ran.
 	Policy string `name:"policy" env:"RECURGENT_POLICY" value:"NAME=VALUE..." default:"as it was left" help:"switches and thresholds set at each start, before anything is served, as recurgentd policy set takes them: artifact_read_enabled=false repair_enabled=false, or a JSON object"`
 
+	MetricsPublic bool `name:"metrics-public" env:"RECURGENT_METRICS_PUBLIC" help:"show /metrics without a token, with no labels that name a role, a method or a namespace"`
+
 	Auth          access.Authenticator             // finds who sends a request; nil: everybody on this machine may
 	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
 	Logger        zerolog.Logger                   // of the daemon

@@ -176,6 +176,7 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	w := api.DefaultOptions()
 	w.Runtime, w.Metrics, w.Registry, w.Logger = a.run, m, registry, a.log
 	w.Auth, w.Hosts, w.OpenAPI, w.Tools = o.Auth, o.AllowedHosts, openapi.OpenAPI, a.run.tools
+	w.MetricsPublic = o.MetricsPublic
 	w.MCP = a.run.agents.Handler(w.MaxBody)
 	return api.New(w)
 }

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
@@ -139,7 +140,7 @@ func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, argument
 		return refused(err), nil
 	}
 	judged, _, err := s.o.Runtime.Judge(ctx, in.CallID, operator.Judgement{Verdict: in.Verdict, Expected: in.Expected, ExpectedErrorType: in.ExpectedErrorType,
-		Note: in.Note, Actor: owner(ctx), MayOperate: true})
+		Note: in.Note, Actor: owner(ctx), MayOperate: principal(ctx).Scopes.Has(access.Operate)})
 	if err != nil {
 		return s.refusedBy(err, fmt.Sprintf("there is no call %q", in.CallID))
 	}

@@ -22,6 +22,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
@@ -114,17 +115,20 @@ func (s *Server) Close() {
 	s.idle.Wait()
 }
 
-type ownerKey struct{}
+type principalKey struct{}
 
-// WithOwner returns a context in which calls belong to the owner, an access token's name.
-func WithOwner(ctx context.Context, owner string) context.Context {
-	return context.WithValue(ctx, ownerKey{}, owner)
+// WithPrincipal returns a context in which requests are the principal's.
+func WithPrincipal(ctx context.Context, who access.Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, who)
 }
 
-func owner(ctx context.Context) string {
-	name, _ := ctx.Value(ownerKey{}).(string)
-	return name
+// principal returns nobody, who may do nothing, where the context has none.
+func principal(ctx context.Context) access.Principal {
+	who, _ := ctx.Value(principalKey{}).(access.Principal)
+	return who
 }
+
+func owner(ctx context.Context) string { return principal(ctx).Owner() }
 
 // Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by
 // maxBody bytes.

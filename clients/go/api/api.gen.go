@@ -1064,6 +1064,7 @@ const (
 	ProblemCodeHostNotAllowed        ProblemCode = "host_not_allowed"
 	ProblemCodeIdempotencyKeyInUse   ProblemCode = "idempotency_key_in_use"
 	ProblemCodeIdempotencyKeyReused  ProblemCode = "idempotency_key_reused"
+	ProblemCodeInsufficientScope     ProblemCode = "insufficient_scope"
 	ProblemCodeInternal              ProblemCode = "internal"
 	ProblemCodeInvalidCode           ProblemCode = "invalid_code"
 	ProblemCodeInvalidContext        ProblemCode = "invalid_context"
@@ -1140,6 +1141,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeIdempotencyKeyInUse:
 		return true
 	case ProblemCodeIdempotencyKeyReused:
+		return true
+	case ProblemCodeInsufficientScope:
 		return true
 	case ProblemCodeInternal:
 		return true
@@ -4386,6 +4389,12 @@ type WeakSuccess = bool
 // Window defines model for Window.
 type Window = string
 
+// Forbidden A problem detail (RFC 9457). More members may be there, such as field, expected, got, index and reason.
+type Forbidden = Problem
+
+// Unauthenticated A problem detail (RFC 9457). More members may be there, such as field, expected, got, index and reason.
+type Unauthenticated = Problem
+
 // ListCallsParams defines parameters for ListCalls.
 type ListCallsParams struct {
 	// Limit How many entries a page has at most.
@@ -5107,7 +5116,7 @@ type ClientInterface interface {
 
 	// Metrics Read the metrics
 	//
-	// In the text format of Prometheus, or OpenMetrics where the client accepts it.
+	// In the text format of Prometheus, or OpenMetrics where the client accepts it. Needs the scope `admin`; started with --metrics-public the daemon asks for no token, and no label names a role, a method of a role or a namespace.
 	//
 	// Corresponds with GET /metrics (the `Metrics` operationId).
 	Metrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5128,21 +5137,21 @@ type ClientInterface interface {
 
 	// ListCalls Read the call log
 	//
-	// Newest first, running ones before. after is a call id.
+	// Newest first, running ones before. after is a call id. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/calls (the `ListCalls` operationId).
 	ListCalls(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetCall Get a call
 	//
-	// The log entry, and the outcome while it is retained (24 hours by default); a running call has outcome_status running.
+	// The log entry, and the outcome while it is retained (24 hours by default); a running call has outcome_status running. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/calls/{call_id} (the `GetCall` operationId).
 	GetCall(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CancelCallWithBody Cancel a call
 	//
-	// Asks the call to end as canceled; one that has ended stays as it is.
+	// Asks the call to end as canceled; one that has ended stays as it is. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5151,7 +5160,7 @@ type ClientInterface interface {
 
 	// CancelCall Cancel a call
 	//
-	// Asks the call to end as canceled; one that has ended stays as it is.
+	// Asks the call to end as canceled; one that has ended stays as it is. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5160,14 +5169,14 @@ type ClientInterface interface {
 
 	// GetCallEvents Follow a call
 	//
-	// Server-sent events of one call, from its beginning: call.queued, call.selected, call.forging, call.gate, call.attempt_failed, call.running and at the end call.finished, whose data is what GET /v1/calls/{call_id} answers. Resumable with Last-Event-ID, or after. A warm call reports only its end.
+	// Server-sent events of one call, from its beginning: call.queued, call.selected, call.forging, call.gate, call.attempt_failed, call.running and at the end call.finished, whose data is what GET /v1/calls/{call_id} answers. Resumable with Last-Event-ID, or after. A warm call reports only its end. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/calls/{call_id}/events (the `GetCallEvents` operationId).
 	GetCallEvents(ctx context.Context, callID CallID, params *GetCallEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReplayCallWithBody Replay a call
 	//
-	// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes.
+	// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5176,7 +5185,7 @@ type ClientInterface interface {
 
 	// ReplayCall Replay a call
 	//
-	// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes.
+	// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5185,21 +5194,21 @@ type ClientInterface interface {
 
 	// DropVerdict Take a verdict back
 	//
-	// With the example that it made.
+	// With the example that it made. Needs the scope `call`, and `operate` for one that counts.
 	//
 	// Corresponds with DELETE /v1/calls/{call_id}/verdict (the `DropVerdict` operationId).
 	DropVerdict(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVerdict Read a verdict
 	//
-	// The verdict on the call.
+	// The verdict on the call. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/calls/{call_id}/verdict (the `GetVerdict` operationId).
 	GetVerdict(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// JudgeCallWithBody Judge a call
 	//
-	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction.
+	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5208,7 +5217,7 @@ type ClientInterface interface {
 
 	// JudgeCall Judge a call
 	//
-	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction.
+	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5217,28 +5226,28 @@ type ClientInterface interface {
 
 	// ListConnections List connections
 	//
-	// By name, without their secrets.
+	// By name, without their secrets. Needs the scope `admin`.
 	//
 	// Corresponds with GET /v1/connections (the `ListConnections` operationId).
 	ListConnections(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteConnection Delete a connection
 	//
-	// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on.
+	// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on. Needs the scope `admin`.
 	//
 	// Corresponds with DELETE /v1/connections/{name} (the `DeleteConnection` operationId).
 	DeleteConnection(ctx context.Context, name string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetConnection Get a connection
 	//
-	// Without its secret. problem says why the secret cannot be had now.
+	// Without its secret. problem says why the secret cannot be had now. Needs the scope `admin`.
 	//
 	// Corresponds with GET /v1/connections/{name} (the `GetConnection` operationId).
 	GetConnection(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutConnectionWithBody Make or change a connection
 	//
-	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back. Needs the scope `admin`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5247,7 +5256,7 @@ type ClientInterface interface {
 
 	// PutConnection Make or change a connection
 	//
-	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back. Needs the scope `admin`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5256,14 +5265,14 @@ type ClientInterface interface {
 
 	// GetEvents Follow all calls
 	//
-	// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too.
+	// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/events (the `GetEvents` operationId).
 	GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListFiles List your files
 	//
-	// Newest first, those that programs made for you included.
+	// Newest first, those that programs made for you included. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/files (the `ListFiles` operationId).
 	ListFiles(ctx context.Context, params *ListFilesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5272,6 +5281,7 @@ type ClientInterface interface {
 	//
 	// The body is the file, as it is. It is stored while it comes in, may have as many bytes as `--file-max` says, and may take any time
 	// as long as something comes every 30 seconds. Refer to it in arguments as `{"$file": "file_..."}`. An upload that does not end leaves nothing.
+	// Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5280,28 +5290,28 @@ type ClientInterface interface {
 
 	// DeleteFile Delete a file
 	//
-	// Its bytes are erased. Who is reading it reads to the end.
+	// Its bytes are erased. Who is reading it reads to the end. Needs the scope `call`.
 	//
 	// Corresponds with DELETE /v1/files/{id} (the `DeleteFile` operationId).
 	DeleteFile(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetFile Describe a file
 	//
-	// What is known of it, without its bytes.
+	// What is known of it, without its bytes. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/files/{id} (the `GetFile` operationId).
 	GetFile(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetFileContent Download a file
 	//
-	// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them.
+	// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/files/{id}/content (the `GetFileContent` operationId).
 	GetFileContent(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CallFunctionWithBody Run a function tool
 	//
-	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls.
+	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5310,7 +5320,7 @@ type ClientInterface interface {
 
 	// CallFunction Run a function tool
 	//
-	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls.
+	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5319,14 +5329,14 @@ type ClientInterface interface {
 
 	// ListAudit Read the audit trail
 	//
-	// Who did what, newest first, with how to undo it. after is the id of an entry.
+	// Who did what, newest first, with how to undo it. after is the id of an entry. Needs the scope `operate`.
 	//
 	// Corresponds with GET /v1/maintenance/audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UndoWithBody Undo an operation
 	//
-	// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone.
+	// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone. Needs the scope `operate`, and `admin` for what needed it: changes of connections and of what may be spent.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5335,7 +5345,7 @@ type ClientInterface interface {
 
 	// Undo Undo an operation
 	//
-	// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone.
+	// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone. Needs the scope `operate`, and `admin` for what needed it: changes of connections and of what may be spent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5344,14 +5354,14 @@ type ClientInterface interface {
 
 	// ExportStore Export everything
 	//
-	// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it.
+	// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
 	//
 	// Corresponds with GET /v1/maintenance/export (the `ExportStore` operationId).
 	ExportStore(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PruneWithBody Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go.
+	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5360,7 +5370,7 @@ type ClientInterface interface {
 
 	// Prune Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go.
+	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5369,7 +5379,7 @@ type ClientInterface interface {
 
 	// RestoreWithBody Restore what was archived
 	//
-	// Byte for byte; without a method the tool and all its artifacts.
+	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5378,7 +5388,7 @@ type ClientInterface interface {
 
 	// Restore Restore what was archived
 	//
-	// Byte for byte; without a method the tool and all its artifacts.
+	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5387,28 +5397,28 @@ type ClientInterface interface {
 
 	// ListStale List what is stale
 	//
-	// Tools and artifacts that nobody used for that many days.
+	// Tools and artifacts that nobody used for that many days. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/maintenance/stale (the `ListStale` operationId).
 	ListStale(ctx context.Context, params *ListStaleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPatterns Read a role's pattern memory
 	//
-	// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them.
+	// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/patterns/{role} (the `GetPatterns` operationId).
 	GetPatterns(ctx context.Context, role Role, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPolicy Get the policy
 	//
-	// All switches and thresholds in force.
+	// All switches and thresholds in force. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/policy (the `GetPolicy` operationId).
 	GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PatchPolicyWithBody Change the policy
 	//
-	// A JSON merge patch, checked as a whole, effective for the next call, durable.
+	// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5417,7 +5427,7 @@ type ClientInterface interface {
 
 	// PatchPolicy Change the policy
 	//
-	// A JSON merge patch, checked as a whole, effective for the next call, durable.
+	// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5426,7 +5436,7 @@ type ClientInterface interface {
 
 	// PatchPolicyWithApplicationMergePatchPlusJSONBody Change the policy
 	//
-	// A JSON merge patch, checked as a whole, effective for the next call, durable.
+	// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 	//
 	// Takes a body of the `application/merge-patch+json` content type.
 	//
@@ -5435,7 +5445,7 @@ type ClientInterface interface {
 
 	// PredictWithBody Answer by a signature
 	//
-	// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty.
+	// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5444,7 +5454,7 @@ type ClientInterface interface {
 
 	// Predict Answer by a signature
 	//
-	// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty.
+	// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5453,14 +5463,14 @@ type ClientInterface interface {
 
 	// ListRecommendations List recommendations
 	//
-	// Recommendations from the stored evidence on each method's newest calls, including nested ones, best first. The same evidence gives the same bytes. Nothing is applied automatically.
+	// Recommendations from the stored evidence on each method's newest calls, including nested ones, best first. The same evidence gives the same bytes. Nothing is applied automatically. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/recommendations (the `ListRecommendations` operationId).
 	ListRecommendations(ctx context.Context, params *ListRecommendationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApplyRecommendationWithBody Apply a recommendation
 	//
-	// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back.
+	// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5469,7 +5479,7 @@ type ClientInterface interface {
 
 	// ApplyRecommendation Apply a recommendation
 	//
-	// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back.
+	// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5478,7 +5488,7 @@ type ClientInterface interface {
 
 	// DismissRecommendationWithBody Dismiss a recommendation
 	//
-	// Takes it off the list, durably. With undo it is back.
+	// Takes it off the list, durably. With undo it is back. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5487,7 +5497,7 @@ type ClientInterface interface {
 
 	// DismissRecommendation Dismiss a recommendation
 	//
-	// Takes it off the list, durably. With undo it is back.
+	// Takes it off the list, durably. With undo it is back. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5496,28 +5506,28 @@ type ClientInterface interface {
 
 	// GetHistoryUsage Report how much programs look at history
 	//
-	// Of the newest 10000 calls in the window: how many ran a program that names the history, the outcomes of these and of the others, and which methods call which.
+	// Of the newest 10000 calls in the window: how many ran a program that names the history, the outcomes of these and of the others, and which methods call which. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/reports/history-usage (the `GetHistoryUsage` operationId).
 	GetHistoryUsage(ctx context.Context, params *GetHistoryUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTrends Report where programs came from and how calls failed
 	//
-	// Over the last window, at most the newest 10000 calls.
+	// Over the last window, at most the newest 10000 calls. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/reports/trends (the `GetTrends` operationId).
 	GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListSessions List sessions
 	//
-	// Newest first.
+	// Newest first. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/sessions (the `ListSessions` operationId).
 	ListSessions(ctx context.Context, params *ListSessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateSessionWithBody Create a session
 	//
-	// The session keeps a context and a history; role is asked where a call names none.
+	// The session keeps a context and a history; role is asked where a call names none. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5526,7 +5536,7 @@ type ClientInterface interface {
 
 	// CreateSession Create a session
 	//
-	// The session keeps a context and a history; role is asked where a call names none.
+	// The session keeps a context and a history; role is asked where a call names none. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5535,21 +5545,21 @@ type ClientInterface interface {
 
 	// DeleteSession Delete a session
 	//
-	// Erases the session and its arguments and values everywhere.
+	// Erases the session and its arguments and values everywhere. Needs the scope `call`.
 	//
 	// Corresponds with DELETE /v1/sessions/{id} (the `DeleteSession` operationId).
 	DeleteSession(ctx context.Context, id SessionID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSession Get a session
 	//
-	// The session without its context and history, which have paths of their own.
+	// The session without its context and history, which have paths of their own. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/sessions/{id} (the `GetSession` operationId).
 	GetSession(ctx context.Context, id SessionID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateCallWithBody Make a call
 	//
-	// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names.
+	// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5558,7 +5568,7 @@ type ClientInterface interface {
 
 	// CreateCall Make a call
 	//
-	// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names.
+	// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5567,14 +5577,14 @@ type ClientInterface interface {
 
 	// GetContext Get the context
 	//
-	// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`.
+	// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/sessions/{id}/context (the `GetContext` operationId).
 	GetContext(ctx context.Context, id SessionID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PatchContextWithBody Change the context
 	//
-	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5583,7 +5593,7 @@ type ClientInterface interface {
 
 	// PatchContext Change the context
 	//
-	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5592,7 +5602,7 @@ type ClientInterface interface {
 
 	// PatchContextWithApplicationMergePatchPlusJSONBody Change the context
 	//
-	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 	//
 	// Takes a body of the `application/merge-patch+json` content type.
 	//
@@ -5601,42 +5611,42 @@ type ClientInterface interface {
 
 	// GetHistory Read the history
 	//
-	// One record a call, nested ones included; values are never kept, only their class. after is a seq. A page looks at 20,000 records at most, so that with filters it may hold fewer than limit, even none, and still have a next_cursor; it ends at 8 MiB of records, too. With Accept application/jsonl all records from there on come as JSON lines, whatever the limit.
+	// One record a call, nested ones included; values are never kept, only their class. after is a seq. A page looks at 20,000 records at most, so that with filters it may hold fewer than limit, even none, and still have a next_cursor; it ends at 8 MiB of records, too. With Accept application/jsonl all records from there on come as JSON lines, whatever the limit. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/sessions/{id}/history (the `GetHistory` operationId).
 	GetHistory(ctx context.Context, id SessionID, params *GetHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMethod Ask whether a method would respond
 	//
-	// Says whether the name would respond without a forge, and by what.
+	// Says whether the name would respond without a forge, and by what. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/sessions/{id}/methods/{method} (the `GetMethod` operationId).
 	GetMethod(ctx context.Context, id SessionID, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListSignatures List the named signatures
 	//
-	// By name.
+	// By name. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/signatures (the `ListSignatures` operationId).
 	ListSignatures(ctx context.Context, params *ListSignaturesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteSignature Forget a named signature
 	//
-	// The turns that sessions keep of it stay.
+	// The turns that sessions keep of it stay. Needs the scope `operate`.
 	//
 	// Corresponds with DELETE /v1/signatures/{name} (the `DeleteSignature` operationId).
 	DeleteSignature(ctx context.Context, name SignatureName, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSignature Read a named signature
 	//
-	// As it was put, types filled in.
+	// As it was put, types filled in. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/signatures/{name} (the `GetSignature` operationId).
 	GetSignature(ctx context.Context, name SignatureName, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutSignatureWithBody Name a signature
 	//
-	// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name.
+	// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5645,7 +5655,7 @@ type ClientInterface interface {
 
 	// PutSignature Name a signature
 	//
-	// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name.
+	// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5654,7 +5664,7 @@ type ClientInterface interface {
 
 	// PredictNamedWithBody Answer by a named signature
 	//
-	// As POST /v1/predict, without the signature.
+	// As POST /v1/predict, without the signature. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5663,7 +5673,7 @@ type ClientInterface interface {
 
 	// PredictNamed Answer by a named signature
 	//
-	// As POST /v1/predict, without the signature.
+	// As POST /v1/predict, without the signature. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5672,28 +5682,28 @@ type ClientInterface interface {
 
 	// ListTools List the known tools
 	//
-	// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool.
+	// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools (the `ListTools` operationId).
 	ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteTool Archive a tool
 	//
-	// Moves the tool and its artifacts out of the way; restore brings them back.
+	// Moves the tool and its artifacts out of the way; restore brings them back. Needs the scope `operate`.
 	//
 	// Corresponds with DELETE /v1/tools/{role} (the `DeleteTool` operationId).
 	DeleteTool(ctx context.Context, role Role, params *DeleteToolParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTool Get a tool
 	//
-	// Its contract and usage.
+	// Its contract and usage. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools/{role} (the `GetTool` operationId).
 	GetTool(ctx context.Context, role Role, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutToolWithBody Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none.
+	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5702,7 +5712,7 @@ type ClientInterface interface {
 
 	// PutTool Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none.
+	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5711,28 +5721,28 @@ type ClientInterface interface {
 
 	// ListArtifacts List a tool's artifacts
 	//
-	// By method, without code.
+	// By method, without code. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods (the `ListArtifacts` operationId).
 	ListArtifacts(ctx context.Context, role Role, params *ListArtifactsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteArtifact Archive an artifact
 	//
-	// Moves it out of the way; restore brings it back.
+	// Moves it out of the way; restore brings it back. Needs the scope `operate`.
 	//
 	// Corresponds with DELETE /v1/tools/{role}/methods/{method} (the `DeleteArtifact` operationId).
 	DeleteArtifact(ctx context.Context, role Role, method Method, params *DeleteArtifactParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetArtifact Get an artifact
 	//
-	// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown.
+	// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods/{method} (the `GetArtifact` operationId).
 	GetArtifact(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutProgramWithBody Give an artifact an operator's own program
 	//
-	// The program goes through the gate like any other.
+	// The program goes through the gate like any other. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5741,7 +5751,7 @@ type ClientInterface interface {
 
 	// PutProgram Give an artifact an operator's own program
 	//
-	// The program goes through the gate like any other.
+	// The program goes through the gate like any other. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5750,7 +5760,7 @@ type ClientInterface interface {
 
 	// ApproveArtifactWithBody Approve an artifact
 	//
-	// Lets a program run that waits for a person (policy approval_required).
+	// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5759,7 +5769,7 @@ type ClientInterface interface {
 
 	// ApproveArtifact Approve an artifact
 	//
-	// Lets a program run that waits for a person (policy approval_required).
+	// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5768,14 +5778,14 @@ type ClientInterface interface {
 
 	// GetEffects Get the effects manifest
 	//
-	// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one.
+	// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods/{method}/effects (the `GetEffects` operationId).
 	GetEffects(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutEffectsWithBody Approve an effects manifest
 	//
-	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5784,7 +5794,7 @@ type ClientInterface interface {
 
 	// PutEffects Approve an effects manifest
 	//
-	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5793,14 +5803,14 @@ type ClientInterface interface {
 
 	// ListExamples List examples
 	//
-	// What people expect of the method, active and proposed.
+	// What people expect of the method, active and proposed. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods/{method}/examples (the `ListExamples` operationId).
 	ListExamples(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutExamplesWithBody Set the examples
 	//
-	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method.
+	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5809,7 +5819,7 @@ type ClientInterface interface {
 
 	// PutExamples Set the examples
 	//
-	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method.
+	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5818,7 +5828,7 @@ type ClientInterface interface {
 
 	// RunExamplesWithBody Run the examples
 	//
-	// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples.
+	// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5827,7 +5837,7 @@ type ClientInterface interface {
 
 	// RunExamples Run the examples
 	//
-	// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples.
+	// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5836,7 +5846,7 @@ type ClientInterface interface {
 
 	// AcceptExampleWithBody Accept a proposed example
 	//
-	// It is active from now on, with the verdict that made it.
+	// It is active from now on, with the verdict that made it. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5845,7 +5855,7 @@ type ClientInterface interface {
 
 	// AcceptExample Accept a proposed example
 	//
-	// It is active from now on, with the verdict that made it.
+	// It is active from now on, with the verdict that made it. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5854,7 +5864,7 @@ type ClientInterface interface {
 
 	// RejectExampleWithBody Reject a proposed example
 	//
-	// It is dropped.
+	// It is dropped. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5863,7 +5873,7 @@ type ClientInterface interface {
 
 	// RejectExample Reject a proposed example
 	//
-	// It is dropped.
+	// It is dropped. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5872,21 +5882,21 @@ type ClientInterface interface {
 
 	// ListFixtures List the fixtures
 	//
-	// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that.
+	// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that. Needs the scope `operate`.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods/{method}/fixtures (the `ListFixtures` operationId).
 	ListFixtures(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListGenerations List the kept generations
 	//
-	// Newest first, with code.
+	// Newest first, with code. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods/{method}/generations (the `ListGenerations` operationId).
 	ListGenerations(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PinArtifactWithBody Pin an artifact
 	//
-	// Its program is not replaced.
+	// Its program is not replaced. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5895,7 +5905,7 @@ type ClientInterface interface {
 
 	// PinArtifact Pin an artifact
 	//
-	// Its program is not replaced.
+	// Its program is not replaced. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5904,7 +5914,7 @@ type ClientInterface interface {
 
 	// PromoteArtifactWithBody Promote an artifact
 	//
-	// Makes it durable; with reset_metrics its counters start anew.
+	// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5913,7 +5923,7 @@ type ClientInterface interface {
 
 	// PromoteArtifact Promote an artifact
 	//
-	// Makes it durable; with reset_metrics its counters start anew.
+	// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5922,7 +5932,7 @@ type ClientInterface interface {
 
 	// QuarantineArtifactWithBody Quarantine an artifact
 	//
-	// It is not run until it is released.
+	// It is not run until it is released. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5931,7 +5941,7 @@ type ClientInterface interface {
 
 	// QuarantineArtifact Quarantine an artifact
 	//
-	// It is not run until it is released.
+	// It is not run until it is released. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5940,7 +5950,7 @@ type ClientInterface interface {
 
 	// RegenerateArtifactWithBody Have an artifact forged anew
 	//
-	// The next call forges; the repairs counted so far are forgotten.
+	// The next call forges; the repairs counted so far are forgotten. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5949,7 +5959,7 @@ type ClientInterface interface {
 
 	// RegenerateArtifact Have an artifact forged anew
 	//
-	// The next call forges; the repairs counted so far are forgotten.
+	// The next call forges; the repairs counted so far are forgotten. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5958,7 +5968,7 @@ type ClientInterface interface {
 
 	// ReleaseArtifactWithBody Release an artifact
 	//
-	// Ends a quarantine.
+	// Ends a quarantine. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5967,7 +5977,7 @@ type ClientInterface interface {
 
 	// ReleaseArtifact Release an artifact
 	//
-	// Ends a quarantine.
+	// Ends a quarantine. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5976,7 +5986,7 @@ type ClientInterface interface {
 
 	// RollbackArtifactWithBody Roll an artifact back
 	//
-	// Makes an older generation the current one: the one named, else the parent of the current one.
+	// Makes an older generation the current one: the one named, else the parent of the current one. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5985,7 +5995,7 @@ type ClientInterface interface {
 
 	// RollbackArtifact Roll an artifact back
 	//
-	// Makes an older generation the current one: the one named, else the parent of the current one.
+	// Makes an older generation the current one: the one named, else the parent of the current one. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5994,7 +6004,7 @@ type ClientInterface interface {
 
 	// TryProgramWithBody Try a program
 	//
-	// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied.
+	// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6003,7 +6013,7 @@ type ClientInterface interface {
 
 	// TryProgram Try a program
 	//
-	// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied.
+	// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6012,7 +6022,7 @@ type ClientInterface interface {
 
 	// UnpinArtifactWithBody Unpin an artifact
 	//
-	// Its program may be replaced again.
+	// Its program may be replaced again. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6021,7 +6031,7 @@ type ClientInterface interface {
 
 	// UnpinArtifact Unpin an artifact
 	//
-	// Its program may be replaced again.
+	// Its program may be replaced again. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6030,7 +6040,7 @@ type ClientInterface interface {
 
 	// GetVersion Get the version
 	//
-	// What this daemon is, and which confinement was observed at its start.
+	// What this daemon is, and which confinement was observed at its start. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/version (the `GetVersion` operationId).
 	GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6072,7 +6082,7 @@ func (c *Client) Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Metrics Read the metrics
 //
-// In the text format of Prometheus, or OpenMetrics where the client accepts it.
+// In the text format of Prometheus, or OpenMetrics where the client accepts it. Needs the scope `admin`; started with --metrics-public the daemon asks for no token, and no label names a role, a method of a role or a namespace.
 //
 // Corresponds with GET /metrics (the `Metrics` operationId).
 func (c *Client) Metrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6123,7 +6133,7 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // ListCalls Read the call log
 //
-// Newest first, running ones before. after is a call id.
+// Newest first, running ones before. after is a call id. Needs the scope `read`.
 //
 // Corresponds with GET /v1/calls (the `ListCalls` operationId).
 func (c *Client) ListCalls(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6140,7 +6150,7 @@ func (c *Client) ListCalls(ctx context.Context, params *ListCallsParams, reqEdit
 
 // GetCall Get a call
 //
-// The log entry, and the outcome while it is retained (24 hours by default); a running call has outcome_status running.
+// The log entry, and the outcome while it is retained (24 hours by default); a running call has outcome_status running. Needs the scope `read`.
 //
 // Corresponds with GET /v1/calls/{call_id} (the `GetCall` operationId).
 func (c *Client) GetCall(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6157,7 +6167,7 @@ func (c *Client) GetCall(ctx context.Context, callID CallID, reqEditors ...Reque
 
 // CancelCallWithBody Cancel a call
 //
-// Asks the call to end as canceled; one that has ended stays as it is.
+// Asks the call to end as canceled; one that has ended stays as it is. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6176,7 +6186,7 @@ func (c *Client) CancelCallWithBody(ctx context.Context, callID CallID, contentT
 
 // CancelCall Cancel a call
 //
-// Asks the call to end as canceled; one that has ended stays as it is.
+// Asks the call to end as canceled; one that has ended stays as it is. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6195,7 +6205,7 @@ func (c *Client) CancelCall(ctx context.Context, callID CallID, body CancelCallJ
 
 // GetCallEvents Follow a call
 //
-// Server-sent events of one call, from its beginning: call.queued, call.selected, call.forging, call.gate, call.attempt_failed, call.running and at the end call.finished, whose data is what GET /v1/calls/{call_id} answers. Resumable with Last-Event-ID, or after. A warm call reports only its end.
+// Server-sent events of one call, from its beginning: call.queued, call.selected, call.forging, call.gate, call.attempt_failed, call.running and at the end call.finished, whose data is what GET /v1/calls/{call_id} answers. Resumable with Last-Event-ID, or after. A warm call reports only its end. Needs the scope `read`.
 //
 // Corresponds with GET /v1/calls/{call_id}/events (the `GetCallEvents` operationId).
 func (c *Client) GetCallEvents(ctx context.Context, callID CallID, params *GetCallEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6212,7 +6222,7 @@ func (c *Client) GetCallEvents(ctx context.Context, callID CallID, params *GetCa
 
 // ReplayCallWithBody Replay a call
 //
-// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes.
+// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6231,7 +6241,7 @@ func (c *Client) ReplayCallWithBody(ctx context.Context, callID CallID, contentT
 
 // ReplayCall Replay a call
 //
-// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes.
+// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6250,7 +6260,7 @@ func (c *Client) ReplayCall(ctx context.Context, callID CallID, body ReplayCallJ
 
 // DropVerdict Take a verdict back
 //
-// With the example that it made.
+// With the example that it made. Needs the scope `call`, and `operate` for one that counts.
 //
 // Corresponds with DELETE /v1/calls/{call_id}/verdict (the `DropVerdict` operationId).
 func (c *Client) DropVerdict(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6267,7 +6277,7 @@ func (c *Client) DropVerdict(ctx context.Context, callID CallID, reqEditors ...R
 
 // GetVerdict Read a verdict
 //
-// The verdict on the call.
+// The verdict on the call. Needs the scope `read`.
 //
 // Corresponds with GET /v1/calls/{call_id}/verdict (the `GetVerdict` operationId).
 func (c *Client) GetVerdict(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6284,7 +6294,7 @@ func (c *Client) GetVerdict(ctx context.Context, callID CallID, reqEditors ...Re
 
 // JudgeCallWithBody Judge a call
 //
-// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction.
+// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6303,7 +6313,7 @@ func (c *Client) JudgeCallWithBody(ctx context.Context, callID CallID, contentTy
 
 // JudgeCall Judge a call
 //
-// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction.
+// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6322,7 +6332,7 @@ func (c *Client) JudgeCall(ctx context.Context, callID CallID, body JudgeCallJSO
 
 // ListConnections List connections
 //
-// By name, without their secrets.
+// By name, without their secrets. Needs the scope `admin`.
 //
 // Corresponds with GET /v1/connections (the `ListConnections` operationId).
 func (c *Client) ListConnections(ctx context.Context, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6339,7 +6349,7 @@ func (c *Client) ListConnections(ctx context.Context, params *ListConnectionsPar
 
 // DeleteConnection Delete a connection
 //
-// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on.
+// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on. Needs the scope `admin`.
 //
 // Corresponds with DELETE /v1/connections/{name} (the `DeleteConnection` operationId).
 func (c *Client) DeleteConnection(ctx context.Context, name string, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6356,7 +6366,7 @@ func (c *Client) DeleteConnection(ctx context.Context, name string, params *Dele
 
 // GetConnection Get a connection
 //
-// Without its secret. problem says why the secret cannot be had now.
+// Without its secret. problem says why the secret cannot be had now. Needs the scope `admin`.
 //
 // Corresponds with GET /v1/connections/{name} (the `GetConnection` operationId).
 func (c *Client) GetConnection(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6373,7 +6383,7 @@ func (c *Client) GetConnection(ctx context.Context, name string, reqEditors ...R
 
 // PutConnectionWithBody Make or change a connection
 //
-// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back. Needs the scope `admin`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6392,7 +6402,7 @@ func (c *Client) PutConnectionWithBody(ctx context.Context, name string, params 
 
 // PutConnection Make or change a connection
 //
-// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back. Needs the scope `admin`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6411,7 +6421,7 @@ func (c *Client) PutConnection(ctx context.Context, name string, params *PutConn
 
 // GetEvents Follow all calls
 //
-// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too.
+// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too. Needs the scope `read`.
 //
 // Corresponds with GET /v1/events (the `GetEvents` operationId).
 func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6428,7 +6438,7 @@ func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEdit
 
 // ListFiles List your files
 //
-// Newest first, those that programs made for you included.
+// Newest first, those that programs made for you included. Needs the scope `read`.
 //
 // Corresponds with GET /v1/files (the `ListFiles` operationId).
 func (c *Client) ListFiles(ctx context.Context, params *ListFilesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6447,6 +6457,7 @@ func (c *Client) ListFiles(ctx context.Context, params *ListFilesParams, reqEdit
 //
 // The body is the file, as it is. It is stored while it comes in, may have as many bytes as `--file-max` says, and may take any time
 // as long as something comes every 30 seconds. Refer to it in arguments as `{"$file": "file_..."}`. An upload that does not end leaves nothing.
+// Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6465,7 +6476,7 @@ func (c *Client) UploadFileWithBody(ctx context.Context, params *UploadFileParam
 
 // DeleteFile Delete a file
 //
-// Its bytes are erased. Who is reading it reads to the end.
+// Its bytes are erased. Who is reading it reads to the end. Needs the scope `call`.
 //
 // Corresponds with DELETE /v1/files/{id} (the `DeleteFile` operationId).
 func (c *Client) DeleteFile(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6482,7 +6493,7 @@ func (c *Client) DeleteFile(ctx context.Context, id string, reqEditors ...Reques
 
 // GetFile Describe a file
 //
-// What is known of it, without its bytes.
+// What is known of it, without its bytes. Needs the scope `read`.
 //
 // Corresponds with GET /v1/files/{id} (the `GetFile` operationId).
 func (c *Client) GetFile(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6499,7 +6510,7 @@ func (c *Client) GetFile(ctx context.Context, id string, reqEditors ...RequestEd
 
 // GetFileContent Download a file
 //
-// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them.
+// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. Needs the scope `read`.
 //
 // Corresponds with GET /v1/files/{id}/content (the `GetFileContent` operationId).
 func (c *Client) GetFileContent(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6516,7 +6527,7 @@ func (c *Client) GetFileContent(ctx context.Context, id string, reqEditors ...Re
 
 // CallFunctionWithBody Run a function tool
 //
-// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls.
+// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6535,7 +6546,7 @@ func (c *Client) CallFunctionWithBody(ctx context.Context, name string, params *
 
 // CallFunction Run a function tool
 //
-// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls.
+// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6554,7 +6565,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, params *CallFunc
 
 // ListAudit Read the audit trail
 //
-// Who did what, newest first, with how to undo it. after is the id of an entry.
+// Who did what, newest first, with how to undo it. after is the id of an entry. Needs the scope `operate`.
 //
 // Corresponds with GET /v1/maintenance/audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6571,7 +6582,7 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 
 // UndoWithBody Undo an operation
 //
-// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone.
+// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone. Needs the scope `operate`, and `admin` for what needed it: changes of connections and of what may be spent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6590,7 +6601,7 @@ func (c *Client) UndoWithBody(ctx context.Context, id AuditID, contentType strin
 
 // Undo Undo an operation
 //
-// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone.
+// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone. Needs the scope `operate`, and `admin` for what needed it: changes of connections and of what may be spent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6609,7 +6620,7 @@ func (c *Client) Undo(ctx context.Context, id AuditID, body UndoJSONRequestBody,
 
 // ExportStore Export everything
 //
-// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it.
+// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
 //
 // Corresponds with GET /v1/maintenance/export (the `ExportStore` operationId).
 func (c *Client) ExportStore(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6626,7 +6637,7 @@ func (c *Client) ExportStore(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // PruneWithBody Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go.
+// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6645,7 +6656,7 @@ func (c *Client) PruneWithBody(ctx context.Context, contentType string, body io.
 
 // Prune Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go.
+// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6664,7 +6675,7 @@ func (c *Client) Prune(ctx context.Context, body PruneJSONRequestBody, reqEditor
 
 // RestoreWithBody Restore what was archived
 //
-// Byte for byte; without a method the tool and all its artifacts.
+// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6683,7 +6694,7 @@ func (c *Client) RestoreWithBody(ctx context.Context, contentType string, body i
 
 // Restore Restore what was archived
 //
-// Byte for byte; without a method the tool and all its artifacts.
+// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6702,7 +6713,7 @@ func (c *Client) Restore(ctx context.Context, body RestoreJSONRequestBody, reqEd
 
 // ListStale List what is stale
 //
-// Tools and artifacts that nobody used for that many days.
+// Tools and artifacts that nobody used for that many days. Needs the scope `read`.
 //
 // Corresponds with GET /v1/maintenance/stale (the `ListStale` operationId).
 func (c *Client) ListStale(ctx context.Context, params *ListStaleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6719,7 +6730,7 @@ func (c *Client) ListStale(ctx context.Context, params *ListStaleParams, reqEdit
 
 // GetPatterns Read a role's pattern memory
 //
-// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them.
+// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. Needs the scope `read`.
 //
 // Corresponds with GET /v1/patterns/{role} (the `GetPatterns` operationId).
 func (c *Client) GetPatterns(ctx context.Context, role Role, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6736,7 +6747,7 @@ func (c *Client) GetPatterns(ctx context.Context, role Role, reqEditors ...Reque
 
 // GetPolicy Get the policy
 //
-// All switches and thresholds in force.
+// All switches and thresholds in force. Needs the scope `read`.
 //
 // Corresponds with GET /v1/policy (the `GetPolicy` operationId).
 func (c *Client) GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6753,7 +6764,7 @@ func (c *Client) GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // PatchPolicyWithBody Change the policy
 //
-// A JSON merge patch, checked as a whole, effective for the next call, durable.
+// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6772,7 +6783,7 @@ func (c *Client) PatchPolicyWithBody(ctx context.Context, contentType string, bo
 
 // PatchPolicy Change the policy
 //
-// A JSON merge patch, checked as a whole, effective for the next call, durable.
+// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6791,7 +6802,7 @@ func (c *Client) PatchPolicy(ctx context.Context, body PatchPolicyJSONRequestBod
 
 // PatchPolicyWithApplicationMergePatchPlusJSONBody Change the policy
 //
-// A JSON merge patch, checked as a whole, effective for the next call, durable.
+// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 //
 // Takes a body of the `application/merge-patch+json` content type.
 //
@@ -6810,7 +6821,7 @@ func (c *Client) PatchPolicyWithApplicationMergePatchPlusJSONBody(ctx context.Co
 
 // PredictWithBody Answer by a signature
 //
-// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty.
+// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6829,7 +6840,7 @@ func (c *Client) PredictWithBody(ctx context.Context, params *PredictParams, con
 
 // Predict Answer by a signature
 //
-// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty.
+// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6848,7 +6859,7 @@ func (c *Client) Predict(ctx context.Context, params *PredictParams, body Predic
 
 // ListRecommendations List recommendations
 //
-// Recommendations from the stored evidence on each method's newest calls, including nested ones, best first. The same evidence gives the same bytes. Nothing is applied automatically.
+// Recommendations from the stored evidence on each method's newest calls, including nested ones, best first. The same evidence gives the same bytes. Nothing is applied automatically. Needs the scope `read`.
 //
 // Corresponds with GET /v1/recommendations (the `ListRecommendations` operationId).
 func (c *Client) ListRecommendations(ctx context.Context, params *ListRecommendationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6865,7 +6876,7 @@ func (c *Client) ListRecommendations(ctx context.Context, params *ListRecommenda
 
 // ApplyRecommendationWithBody Apply a recommendation
 //
-// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back.
+// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6884,7 +6895,7 @@ func (c *Client) ApplyRecommendationWithBody(ctx context.Context, id Recommendat
 
 // ApplyRecommendation Apply a recommendation
 //
-// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back.
+// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6903,7 +6914,7 @@ func (c *Client) ApplyRecommendation(ctx context.Context, id RecommendationID, b
 
 // DismissRecommendationWithBody Dismiss a recommendation
 //
-// Takes it off the list, durably. With undo it is back.
+// Takes it off the list, durably. With undo it is back. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6922,7 +6933,7 @@ func (c *Client) DismissRecommendationWithBody(ctx context.Context, id Recommend
 
 // DismissRecommendation Dismiss a recommendation
 //
-// Takes it off the list, durably. With undo it is back.
+// Takes it off the list, durably. With undo it is back. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6941,7 +6952,7 @@ func (c *Client) DismissRecommendation(ctx context.Context, id RecommendationID,
 
 // GetHistoryUsage Report how much programs look at history
 //
-// Of the newest 10000 calls in the window: how many ran a program that names the history, the outcomes of these and of the others, and which methods call which.
+// Of the newest 10000 calls in the window: how many ran a program that names the history, the outcomes of these and of the others, and which methods call which. Needs the scope `read`.
 //
 // Corresponds with GET /v1/reports/history-usage (the `GetHistoryUsage` operationId).
 func (c *Client) GetHistoryUsage(ctx context.Context, params *GetHistoryUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6958,7 +6969,7 @@ func (c *Client) GetHistoryUsage(ctx context.Context, params *GetHistoryUsagePar
 
 // GetTrends Report where programs came from and how calls failed
 //
-// Over the last window, at most the newest 10000 calls.
+// Over the last window, at most the newest 10000 calls. Needs the scope `read`.
 //
 // Corresponds with GET /v1/reports/trends (the `GetTrends` operationId).
 func (c *Client) GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6975,7 +6986,7 @@ func (c *Client) GetTrends(ctx context.Context, params *GetTrendsParams, reqEdit
 
 // ListSessions List sessions
 //
-// Newest first.
+// Newest first. Needs the scope `read`.
 //
 // Corresponds with GET /v1/sessions (the `ListSessions` operationId).
 func (c *Client) ListSessions(ctx context.Context, params *ListSessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6992,7 +7003,7 @@ func (c *Client) ListSessions(ctx context.Context, params *ListSessionsParams, r
 
 // CreateSessionWithBody Create a session
 //
-// The session keeps a context and a history; role is asked where a call names none.
+// The session keeps a context and a history; role is asked where a call names none. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7011,7 +7022,7 @@ func (c *Client) CreateSessionWithBody(ctx context.Context, contentType string, 
 
 // CreateSession Create a session
 //
-// The session keeps a context and a history; role is asked where a call names none.
+// The session keeps a context and a history; role is asked where a call names none. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7030,7 +7041,7 @@ func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONReques
 
 // DeleteSession Delete a session
 //
-// Erases the session and its arguments and values everywhere.
+// Erases the session and its arguments and values everywhere. Needs the scope `call`.
 //
 // Corresponds with DELETE /v1/sessions/{id} (the `DeleteSession` operationId).
 func (c *Client) DeleteSession(ctx context.Context, id SessionID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7047,7 +7058,7 @@ func (c *Client) DeleteSession(ctx context.Context, id SessionID, reqEditors ...
 
 // GetSession Get a session
 //
-// The session without its context and history, which have paths of their own.
+// The session without its context and history, which have paths of their own. Needs the scope `read`.
 //
 // Corresponds with GET /v1/sessions/{id} (the `GetSession` operationId).
 func (c *Client) GetSession(ctx context.Context, id SessionID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7064,7 +7075,7 @@ func (c *Client) GetSession(ctx context.Context, id SessionID, reqEditors ...Req
 
 // CreateCallWithBody Make a call
 //
-// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names.
+// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7083,7 +7094,7 @@ func (c *Client) CreateCallWithBody(ctx context.Context, id SessionID, params *C
 
 // CreateCall Make a call
 //
-// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names.
+// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7102,7 +7113,7 @@ func (c *Client) CreateCall(ctx context.Context, id SessionID, params *CreateCal
 
 // GetContext Get the context
 //
-// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`.
+// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`. Needs the scope `read`.
 //
 // Corresponds with GET /v1/sessions/{id}/context (the `GetContext` operationId).
 func (c *Client) GetContext(ctx context.Context, id SessionID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7119,7 +7130,7 @@ func (c *Client) GetContext(ctx context.Context, id SessionID, reqEditors ...Req
 
 // PatchContextWithBody Change the context
 //
-// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7138,7 +7149,7 @@ func (c *Client) PatchContextWithBody(ctx context.Context, id SessionID, content
 
 // PatchContext Change the context
 //
-// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7157,7 +7168,7 @@ func (c *Client) PatchContext(ctx context.Context, id SessionID, body PatchConte
 
 // PatchContextWithApplicationMergePatchPlusJSONBody Change the context
 //
-// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 //
 // Takes a body of the `application/merge-patch+json` content type.
 //
@@ -7176,7 +7187,7 @@ func (c *Client) PatchContextWithApplicationMergePatchPlusJSONBody(ctx context.C
 
 // GetHistory Read the history
 //
-// One record a call, nested ones included; values are never kept, only their class. after is a seq. A page looks at 20,000 records at most, so that with filters it may hold fewer than limit, even none, and still have a next_cursor; it ends at 8 MiB of records, too. With Accept application/jsonl all records from there on come as JSON lines, whatever the limit.
+// One record a call, nested ones included; values are never kept, only their class. after is a seq. A page looks at 20,000 records at most, so that with filters it may hold fewer than limit, even none, and still have a next_cursor; it ends at 8 MiB of records, too. With Accept application/jsonl all records from there on come as JSON lines, whatever the limit. Needs the scope `read`.
 //
 // Corresponds with GET /v1/sessions/{id}/history (the `GetHistory` operationId).
 func (c *Client) GetHistory(ctx context.Context, id SessionID, params *GetHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7193,7 +7204,7 @@ func (c *Client) GetHistory(ctx context.Context, id SessionID, params *GetHistor
 
 // GetMethod Ask whether a method would respond
 //
-// Says whether the name would respond without a forge, and by what.
+// Says whether the name would respond without a forge, and by what. Needs the scope `read`.
 //
 // Corresponds with GET /v1/sessions/{id}/methods/{method} (the `GetMethod` operationId).
 func (c *Client) GetMethod(ctx context.Context, id SessionID, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7210,7 +7221,7 @@ func (c *Client) GetMethod(ctx context.Context, id SessionID, method Method, req
 
 // ListSignatures List the named signatures
 //
-// By name.
+// By name. Needs the scope `read`.
 //
 // Corresponds with GET /v1/signatures (the `ListSignatures` operationId).
 func (c *Client) ListSignatures(ctx context.Context, params *ListSignaturesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7227,7 +7238,7 @@ func (c *Client) ListSignatures(ctx context.Context, params *ListSignaturesParam
 
 // DeleteSignature Forget a named signature
 //
-// The turns that sessions keep of it stay.
+// The turns that sessions keep of it stay. Needs the scope `operate`.
 //
 // Corresponds with DELETE /v1/signatures/{name} (the `DeleteSignature` operationId).
 func (c *Client) DeleteSignature(ctx context.Context, name SignatureName, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7244,7 +7255,7 @@ func (c *Client) DeleteSignature(ctx context.Context, name SignatureName, reqEdi
 
 // GetSignature Read a named signature
 //
-// As it was put, types filled in.
+// As it was put, types filled in. Needs the scope `read`.
 //
 // Corresponds with GET /v1/signatures/{name} (the `GetSignature` operationId).
 func (c *Client) GetSignature(ctx context.Context, name SignatureName, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7261,7 +7272,7 @@ func (c *Client) GetSignature(ctx context.Context, name SignatureName, reqEditor
 
 // PutSignatureWithBody Name a signature
 //
-// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name.
+// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7280,7 +7291,7 @@ func (c *Client) PutSignatureWithBody(ctx context.Context, name SignatureName, c
 
 // PutSignature Name a signature
 //
-// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name.
+// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7299,7 +7310,7 @@ func (c *Client) PutSignature(ctx context.Context, name SignatureName, body PutS
 
 // PredictNamedWithBody Answer by a named signature
 //
-// As POST /v1/predict, without the signature.
+// As POST /v1/predict, without the signature. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7318,7 +7329,7 @@ func (c *Client) PredictNamedWithBody(ctx context.Context, name SignatureName, p
 
 // PredictNamed Answer by a named signature
 //
-// As POST /v1/predict, without the signature.
+// As POST /v1/predict, without the signature. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7337,7 +7348,7 @@ func (c *Client) PredictNamed(ctx context.Context, name SignatureName, params *P
 
 // ListTools List the known tools
 //
-// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool.
+// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools (the `ListTools` operationId).
 func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7354,7 +7365,7 @@ func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEdit
 
 // DeleteTool Archive a tool
 //
-// Moves the tool and its artifacts out of the way; restore brings them back.
+// Moves the tool and its artifacts out of the way; restore brings them back. Needs the scope `operate`.
 //
 // Corresponds with DELETE /v1/tools/{role} (the `DeleteTool` operationId).
 func (c *Client) DeleteTool(ctx context.Context, role Role, params *DeleteToolParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7371,7 +7382,7 @@ func (c *Client) DeleteTool(ctx context.Context, role Role, params *DeleteToolPa
 
 // GetTool Get a tool
 //
-// Its contract and usage.
+// Its contract and usage. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools/{role} (the `GetTool` operationId).
 func (c *Client) GetTool(ctx context.Context, role Role, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7388,7 +7399,7 @@ func (c *Client) GetTool(ctx context.Context, role Role, reqEditors ...RequestEd
 
 // PutToolWithBody Register a tool or change its contract
 //
-// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none.
+// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7407,7 +7418,7 @@ func (c *Client) PutToolWithBody(ctx context.Context, role Role, params *PutTool
 
 // PutTool Register a tool or change its contract
 //
-// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none.
+// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7426,7 +7437,7 @@ func (c *Client) PutTool(ctx context.Context, role Role, params *PutToolParams, 
 
 // ListArtifacts List a tool's artifacts
 //
-// By method, without code.
+// By method, without code. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools/{role}/methods (the `ListArtifacts` operationId).
 func (c *Client) ListArtifacts(ctx context.Context, role Role, params *ListArtifactsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7443,7 +7454,7 @@ func (c *Client) ListArtifacts(ctx context.Context, role Role, params *ListArtif
 
 // DeleteArtifact Archive an artifact
 //
-// Moves it out of the way; restore brings it back.
+// Moves it out of the way; restore brings it back. Needs the scope `operate`.
 //
 // Corresponds with DELETE /v1/tools/{role}/methods/{method} (the `DeleteArtifact` operationId).
 func (c *Client) DeleteArtifact(ctx context.Context, role Role, method Method, params *DeleteArtifactParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7460,7 +7471,7 @@ func (c *Client) DeleteArtifact(ctx context.Context, role Role, method Method, p
 
 // GetArtifact Get an artifact
 //
-// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown.
+// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools/{role}/methods/{method} (the `GetArtifact` operationId).
 func (c *Client) GetArtifact(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7477,7 +7488,7 @@ func (c *Client) GetArtifact(ctx context.Context, role Role, method Method, reqE
 
 // PutProgramWithBody Give an artifact an operator's own program
 //
-// The program goes through the gate like any other.
+// The program goes through the gate like any other. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7496,7 +7507,7 @@ func (c *Client) PutProgramWithBody(ctx context.Context, role Role, method Metho
 
 // PutProgram Give an artifact an operator's own program
 //
-// The program goes through the gate like any other.
+// The program goes through the gate like any other. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7515,7 +7526,7 @@ func (c *Client) PutProgram(ctx context.Context, role Role, method Method, body 
 
 // ApproveArtifactWithBody Approve an artifact
 //
-// Lets a program run that waits for a person (policy approval_required).
+// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7534,7 +7545,7 @@ func (c *Client) ApproveArtifactWithBody(ctx context.Context, role Role, method 
 
 // ApproveArtifact Approve an artifact
 //
-// Lets a program run that waits for a person (policy approval_required).
+// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7553,7 +7564,7 @@ func (c *Client) ApproveArtifact(ctx context.Context, role Role, method Method, 
 
 // GetEffects Get the effects manifest
 //
-// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one.
+// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools/{role}/methods/{method}/effects (the `GetEffects` operationId).
 func (c *Client) GetEffects(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7570,7 +7581,7 @@ func (c *Client) GetEffects(ctx context.Context, role Role, method Method, reqEd
 
 // PutEffectsWithBody Approve an effects manifest
 //
-// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7589,7 +7600,7 @@ func (c *Client) PutEffectsWithBody(ctx context.Context, role Role, method Metho
 
 // PutEffects Approve an effects manifest
 //
-// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7608,7 +7619,7 @@ func (c *Client) PutEffects(ctx context.Context, role Role, method Method, param
 
 // ListExamples List examples
 //
-// What people expect of the method, active and proposed.
+// What people expect of the method, active and proposed. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools/{role}/methods/{method}/examples (the `ListExamples` operationId).
 func (c *Client) ListExamples(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7625,7 +7636,7 @@ func (c *Client) ListExamples(ctx context.Context, role Role, method Method, req
 
 // PutExamplesWithBody Set the examples
 //
-// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method.
+// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7644,7 +7655,7 @@ func (c *Client) PutExamplesWithBody(ctx context.Context, role Role, method Meth
 
 // PutExamples Set the examples
 //
-// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method.
+// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7663,7 +7674,7 @@ func (c *Client) PutExamples(ctx context.Context, role Role, method Method, body
 
 // RunExamplesWithBody Run the examples
 //
-// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples.
+// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7682,7 +7693,7 @@ func (c *Client) RunExamplesWithBody(ctx context.Context, role Role, method Meth
 
 // RunExamples Run the examples
 //
-// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples.
+// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7701,7 +7712,7 @@ func (c *Client) RunExamples(ctx context.Context, role Role, method Method, body
 
 // AcceptExampleWithBody Accept a proposed example
 //
-// It is active from now on, with the verdict that made it.
+// It is active from now on, with the verdict that made it. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7720,7 +7731,7 @@ func (c *Client) AcceptExampleWithBody(ctx context.Context, role Role, method Me
 
 // AcceptExample Accept a proposed example
 //
-// It is active from now on, with the verdict that made it.
+// It is active from now on, with the verdict that made it. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7739,7 +7750,7 @@ func (c *Client) AcceptExample(ctx context.Context, role Role, method Method, id
 
 // RejectExampleWithBody Reject a proposed example
 //
-// It is dropped.
+// It is dropped. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7758,7 +7769,7 @@ func (c *Client) RejectExampleWithBody(ctx context.Context, role Role, method Me
 
 // RejectExample Reject a proposed example
 //
-// It is dropped.
+// It is dropped. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7777,7 +7788,7 @@ func (c *Client) RejectExample(ctx context.Context, role Role, method Method, id
 
 // ListFixtures List the fixtures
 //
-// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that.
+// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that. Needs the scope `operate`.
 //
 // Corresponds with GET /v1/tools/{role}/methods/{method}/fixtures (the `ListFixtures` operationId).
 func (c *Client) ListFixtures(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7794,7 +7805,7 @@ func (c *Client) ListFixtures(ctx context.Context, role Role, method Method, req
 
 // ListGenerations List the kept generations
 //
-// Newest first, with code.
+// Newest first, with code. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools/{role}/methods/{method}/generations (the `ListGenerations` operationId).
 func (c *Client) ListGenerations(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7811,7 +7822,7 @@ func (c *Client) ListGenerations(ctx context.Context, role Role, method Method, 
 
 // PinArtifactWithBody Pin an artifact
 //
-// Its program is not replaced.
+// Its program is not replaced. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7830,7 +7841,7 @@ func (c *Client) PinArtifactWithBody(ctx context.Context, role Role, method Meth
 
 // PinArtifact Pin an artifact
 //
-// Its program is not replaced.
+// Its program is not replaced. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7849,7 +7860,7 @@ func (c *Client) PinArtifact(ctx context.Context, role Role, method Method, body
 
 // PromoteArtifactWithBody Promote an artifact
 //
-// Makes it durable; with reset_metrics its counters start anew.
+// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7868,7 +7879,7 @@ func (c *Client) PromoteArtifactWithBody(ctx context.Context, role Role, method 
 
 // PromoteArtifact Promote an artifact
 //
-// Makes it durable; with reset_metrics its counters start anew.
+// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7887,7 +7898,7 @@ func (c *Client) PromoteArtifact(ctx context.Context, role Role, method Method, 
 
 // QuarantineArtifactWithBody Quarantine an artifact
 //
-// It is not run until it is released.
+// It is not run until it is released. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7906,7 +7917,7 @@ func (c *Client) QuarantineArtifactWithBody(ctx context.Context, role Role, meth
 
 // QuarantineArtifact Quarantine an artifact
 //
-// It is not run until it is released.
+// It is not run until it is released. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7925,7 +7936,7 @@ func (c *Client) QuarantineArtifact(ctx context.Context, role Role, method Metho
 
 // RegenerateArtifactWithBody Have an artifact forged anew
 //
-// The next call forges; the repairs counted so far are forgotten.
+// The next call forges; the repairs counted so far are forgotten. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7944,7 +7955,7 @@ func (c *Client) RegenerateArtifactWithBody(ctx context.Context, role Role, meth
 
 // RegenerateArtifact Have an artifact forged anew
 //
-// The next call forges; the repairs counted so far are forgotten.
+// The next call forges; the repairs counted so far are forgotten. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7963,7 +7974,7 @@ func (c *Client) RegenerateArtifact(ctx context.Context, role Role, method Metho
 
 // ReleaseArtifactWithBody Release an artifact
 //
-// Ends a quarantine.
+// Ends a quarantine. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7982,7 +7993,7 @@ func (c *Client) ReleaseArtifactWithBody(ctx context.Context, role Role, method 
 
 // ReleaseArtifact Release an artifact
 //
-// Ends a quarantine.
+// Ends a quarantine. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8001,7 +8012,7 @@ func (c *Client) ReleaseArtifact(ctx context.Context, role Role, method Method, 
 
 // RollbackArtifactWithBody Roll an artifact back
 //
-// Makes an older generation the current one: the one named, else the parent of the current one.
+// Makes an older generation the current one: the one named, else the parent of the current one. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8020,7 +8031,7 @@ func (c *Client) RollbackArtifactWithBody(ctx context.Context, role Role, method
 
 // RollbackArtifact Roll an artifact back
 //
-// Makes an older generation the current one: the one named, else the parent of the current one.
+// Makes an older generation the current one: the one named, else the parent of the current one. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8039,7 +8050,7 @@ func (c *Client) RollbackArtifact(ctx context.Context, role Role, method Method,
 
 // TryProgramWithBody Try a program
 //
-// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied.
+// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8058,7 +8069,7 @@ func (c *Client) TryProgramWithBody(ctx context.Context, role Role, method Metho
 
 // TryProgram Try a program
 //
-// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied.
+// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8077,7 +8088,7 @@ func (c *Client) TryProgram(ctx context.Context, role Role, method Method, body 
 
 // UnpinArtifactWithBody Unpin an artifact
 //
-// Its program may be replaced again.
+// Its program may be replaced again. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8096,7 +8107,7 @@ func (c *Client) UnpinArtifactWithBody(ctx context.Context, role Role, method Me
 
 // UnpinArtifact Unpin an artifact
 //
-// Its program may be replaced again.
+// Its program may be replaced again. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8115,7 +8126,7 @@ func (c *Client) UnpinArtifact(ctx context.Context, role Role, method Method, bo
 
 // GetVersion Get the version
 //
-// What this daemon is, and which confinement was observed at its start.
+// What this daemon is, and which confinement was observed at its start. Needs the scope `read`.
 //
 // Corresponds with GET /v1/version (the `GetVersion` operationId).
 func (c *Client) GetVersion(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12484,7 +12495,7 @@ type ClientWithResponsesInterface interface {
 
 	// MetricsWithResponse Read the metrics
 	//
-	// In the text format of Prometheus, or OpenMetrics where the client accepts it.
+	// In the text format of Prometheus, or OpenMetrics where the client accepts it. Needs the scope `admin`; started with --metrics-public the daemon asks for no token, and no label names a role, a method of a role or a namespace.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12511,7 +12522,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListCallsWithResponse Read the call log
 	//
-	// Newest first, running ones before. after is a call id.
+	// Newest first, running ones before. after is a call id. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12520,7 +12531,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetCallWithResponse Get a call
 	//
-	// The log entry, and the outcome while it is retained (24 hours by default); a running call has outcome_status running.
+	// The log entry, and the outcome while it is retained (24 hours by default); a running call has outcome_status running. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12529,7 +12540,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelCallWithBodyWithResponse Cancel a call
 	//
-	// Asks the call to end as canceled; one that has ended stays as it is.
+	// Asks the call to end as canceled; one that has ended stays as it is. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12538,7 +12549,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelCallWithResponse Cancel a call
 	//
-	// Asks the call to end as canceled; one that has ended stays as it is.
+	// Asks the call to end as canceled; one that has ended stays as it is. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12547,7 +12558,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetCallEventsWithResponse Follow a call
 	//
-	// Server-sent events of one call, from its beginning: call.queued, call.selected, call.forging, call.gate, call.attempt_failed, call.running and at the end call.finished, whose data is what GET /v1/calls/{call_id} answers. Resumable with Last-Event-ID, or after. A warm call reports only its end.
+	// Server-sent events of one call, from its beginning: call.queued, call.selected, call.forging, call.gate, call.attempt_failed, call.running and at the end call.finished, whose data is what GET /v1/calls/{call_id} answers. Resumable with Last-Event-ID, or after. A warm call reports only its end. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12556,7 +12567,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReplayCallWithBodyWithResponse Replay a call
 	//
-	// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes.
+	// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12565,7 +12576,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReplayCallWithResponse Replay a call
 	//
-	// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes.
+	// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12574,7 +12585,7 @@ type ClientWithResponsesInterface interface {
 
 	// DropVerdictWithResponse Take a verdict back
 	//
-	// With the example that it made.
+	// With the example that it made. Needs the scope `call`, and `operate` for one that counts.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12583,7 +12594,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetVerdictWithResponse Read a verdict
 	//
-	// The verdict on the call.
+	// The verdict on the call. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12592,7 +12603,7 @@ type ClientWithResponsesInterface interface {
 
 	// JudgeCallWithBodyWithResponse Judge a call
 	//
-	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction.
+	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12601,7 +12612,7 @@ type ClientWithResponsesInterface interface {
 
 	// JudgeCallWithResponse Judge a call
 	//
-	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction.
+	// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12610,7 +12621,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListConnectionsWithResponse List connections
 	//
-	// By name, without their secrets.
+	// By name, without their secrets. Needs the scope `admin`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12619,7 +12630,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteConnectionWithResponse Delete a connection
 	//
-	// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on.
+	// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on. Needs the scope `admin`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12628,7 +12639,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetConnectionWithResponse Get a connection
 	//
-	// Without its secret. problem says why the secret cannot be had now.
+	// Without its secret. problem says why the secret cannot be had now. Needs the scope `admin`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12637,7 +12648,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutConnectionWithBodyWithResponse Make or change a connection
 	//
-	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back. Needs the scope `admin`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12646,7 +12657,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutConnectionWithResponse Make or change a connection
 	//
-	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+	// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back. Needs the scope `admin`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12655,7 +12666,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventsWithResponse Follow all calls
 	//
-	// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too.
+	// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12664,7 +12675,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListFilesWithResponse List your files
 	//
-	// Newest first, those that programs made for you included.
+	// Newest first, those that programs made for you included. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12675,6 +12686,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// The body is the file, as it is. It is stored while it comes in, may have as many bytes as `--file-max` says, and may take any time
 	// as long as something comes every 30 seconds. Refer to it in arguments as `{"$file": "file_..."}`. An upload that does not end leaves nothing.
+	// Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12683,7 +12695,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteFileWithResponse Delete a file
 	//
-	// Its bytes are erased. Who is reading it reads to the end.
+	// Its bytes are erased. Who is reading it reads to the end. Needs the scope `call`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12692,7 +12704,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFileWithResponse Describe a file
 	//
-	// What is known of it, without its bytes.
+	// What is known of it, without its bytes. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12701,7 +12713,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFileContentWithResponse Download a file
 	//
-	// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them.
+	// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12710,7 +12722,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallFunctionWithBodyWithResponse Run a function tool
 	//
-	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls.
+	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12719,7 +12731,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallFunctionWithResponse Run a function tool
 	//
-	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls.
+	// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12728,7 +12740,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListAuditWithResponse Read the audit trail
 	//
-	// Who did what, newest first, with how to undo it. after is the id of an entry.
+	// Who did what, newest first, with how to undo it. after is the id of an entry. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12737,7 +12749,7 @@ type ClientWithResponsesInterface interface {
 
 	// UndoWithBodyWithResponse Undo an operation
 	//
-	// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone.
+	// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone. Needs the scope `operate`, and `admin` for what needed it: changes of connections and of what may be spent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12746,7 +12758,7 @@ type ClientWithResponsesInterface interface {
 
 	// UndoWithResponse Undo an operation
 	//
-	// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone.
+	// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone. Needs the scope `operate`, and `admin` for what needed it: changes of connections and of what may be spent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12755,7 +12767,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExportStoreWithResponse Export everything
 	//
-	// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it.
+	// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12764,7 +12776,7 @@ type ClientWithResponsesInterface interface {
 
 	// PruneWithBodyWithResponse Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go.
+	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12773,7 +12785,7 @@ type ClientWithResponsesInterface interface {
 
 	// PruneWithResponse Prune what is stale
 	//
-	// A dry run, which is the default, changes nothing and says what would go.
+	// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12782,7 +12794,7 @@ type ClientWithResponsesInterface interface {
 
 	// RestoreWithBodyWithResponse Restore what was archived
 	//
-	// Byte for byte; without a method the tool and all its artifacts.
+	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12791,7 +12803,7 @@ type ClientWithResponsesInterface interface {
 
 	// RestoreWithResponse Restore what was archived
 	//
-	// Byte for byte; without a method the tool and all its artifacts.
+	// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12800,7 +12812,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListStaleWithResponse List what is stale
 	//
-	// Tools and artifacts that nobody used for that many days.
+	// Tools and artifacts that nobody used for that many days. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12809,7 +12821,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPatternsWithResponse Read a role's pattern memory
 	//
-	// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them.
+	// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12818,7 +12830,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPolicyWithResponse Get the policy
 	//
-	// All switches and thresholds in force.
+	// All switches and thresholds in force. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12827,7 +12839,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchPolicyWithBodyWithResponse Change the policy
 	//
-	// A JSON merge patch, checked as a whole, effective for the next call, durable.
+	// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12836,7 +12848,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchPolicyWithResponse Change the policy
 	//
-	// A JSON merge patch, checked as a whole, effective for the next call, durable.
+	// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12845,7 +12857,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchPolicyWithApplicationMergePatchPlusJSONBodyWithResponse Change the policy
 	//
-	// A JSON merge patch, checked as a whole, effective for the next call, durable.
+	// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 	//
 	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12854,7 +12866,7 @@ type ClientWithResponsesInterface interface {
 
 	// PredictWithBodyWithResponse Answer by a signature
 	//
-	// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty.
+	// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12863,7 +12875,7 @@ type ClientWithResponsesInterface interface {
 
 	// PredictWithResponse Answer by a signature
 	//
-	// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty.
+	// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12872,7 +12884,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRecommendationsWithResponse List recommendations
 	//
-	// Recommendations from the stored evidence on each method's newest calls, including nested ones, best first. The same evidence gives the same bytes. Nothing is applied automatically.
+	// Recommendations from the stored evidence on each method's newest calls, including nested ones, best first. The same evidence gives the same bytes. Nothing is applied automatically. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12881,7 +12893,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApplyRecommendationWithBodyWithResponse Apply a recommendation
 	//
-	// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back.
+	// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12890,7 +12902,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApplyRecommendationWithResponse Apply a recommendation
 	//
-	// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back.
+	// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12899,7 +12911,7 @@ type ClientWithResponsesInterface interface {
 
 	// DismissRecommendationWithBodyWithResponse Dismiss a recommendation
 	//
-	// Takes it off the list, durably. With undo it is back.
+	// Takes it off the list, durably. With undo it is back. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12908,7 +12920,7 @@ type ClientWithResponsesInterface interface {
 
 	// DismissRecommendationWithResponse Dismiss a recommendation
 	//
-	// Takes it off the list, durably. With undo it is back.
+	// Takes it off the list, durably. With undo it is back. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12917,7 +12929,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetHistoryUsageWithResponse Report how much programs look at history
 	//
-	// Of the newest 10000 calls in the window: how many ran a program that names the history, the outcomes of these and of the others, and which methods call which.
+	// Of the newest 10000 calls in the window: how many ran a program that names the history, the outcomes of these and of the others, and which methods call which. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12926,7 +12938,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetTrendsWithResponse Report where programs came from and how calls failed
 	//
-	// Over the last window, at most the newest 10000 calls.
+	// Over the last window, at most the newest 10000 calls. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12935,7 +12947,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSessionsWithResponse List sessions
 	//
-	// Newest first.
+	// Newest first. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12944,7 +12956,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSessionWithBodyWithResponse Create a session
 	//
-	// The session keeps a context and a history; role is asked where a call names none.
+	// The session keeps a context and a history; role is asked where a call names none. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12953,7 +12965,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSessionWithResponse Create a session
 	//
-	// The session keeps a context and a history; role is asked where a call names none.
+	// The session keeps a context and a history; role is asked where a call names none. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12962,7 +12974,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSessionWithResponse Delete a session
 	//
-	// Erases the session and its arguments and values everywhere.
+	// Erases the session and its arguments and values everywhere. Needs the scope `call`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12971,7 +12983,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSessionWithResponse Get a session
 	//
-	// The session without its context and history, which have paths of their own.
+	// The session without its context and history, which have paths of their own. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12980,7 +12992,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateCallWithBodyWithResponse Make a call
 	//
-	// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names.
+	// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12989,7 +13001,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateCallWithResponse Make a call
 	//
-	// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names.
+	// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12998,7 +13010,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetContextWithResponse Get the context
 	//
-	// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`.
+	// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13007,7 +13019,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchContextWithBodyWithResponse Change the context
 	//
-	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13016,7 +13028,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchContextWithResponse Change the context
 	//
-	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13025,7 +13037,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchContextWithApplicationMergePatchPlusJSONBodyWithResponse Change the context
 	//
-	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+	// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 	//
 	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13034,7 +13046,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetHistoryWithResponse Read the history
 	//
-	// One record a call, nested ones included; values are never kept, only their class. after is a seq. A page looks at 20,000 records at most, so that with filters it may hold fewer than limit, even none, and still have a next_cursor; it ends at 8 MiB of records, too. With Accept application/jsonl all records from there on come as JSON lines, whatever the limit.
+	// One record a call, nested ones included; values are never kept, only their class. after is a seq. A page looks at 20,000 records at most, so that with filters it may hold fewer than limit, even none, and still have a next_cursor; it ends at 8 MiB of records, too. With Accept application/jsonl all records from there on come as JSON lines, whatever the limit. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13043,7 +13055,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMethodWithResponse Ask whether a method would respond
 	//
-	// Says whether the name would respond without a forge, and by what.
+	// Says whether the name would respond without a forge, and by what. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13052,7 +13064,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSignaturesWithResponse List the named signatures
 	//
-	// By name.
+	// By name. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13061,7 +13073,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteSignatureWithResponse Forget a named signature
 	//
-	// The turns that sessions keep of it stay.
+	// The turns that sessions keep of it stay. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13070,7 +13082,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSignatureWithResponse Read a named signature
 	//
-	// As it was put, types filled in.
+	// As it was put, types filled in. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13079,7 +13091,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutSignatureWithBodyWithResponse Name a signature
 	//
-	// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name.
+	// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13088,7 +13100,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutSignatureWithResponse Name a signature
 	//
-	// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name.
+	// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13097,7 +13109,7 @@ type ClientWithResponsesInterface interface {
 
 	// PredictNamedWithBodyWithResponse Answer by a named signature
 	//
-	// As POST /v1/predict, without the signature.
+	// As POST /v1/predict, without the signature. Needs the scope `call`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13106,7 +13118,7 @@ type ClientWithResponsesInterface interface {
 
 	// PredictNamedWithResponse Answer by a named signature
 	//
-	// As POST /v1/predict, without the signature.
+	// As POST /v1/predict, without the signature. Needs the scope `call`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13115,7 +13127,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListToolsWithResponse List the known tools
 	//
-	// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool.
+	// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13124,7 +13136,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteToolWithResponse Archive a tool
 	//
-	// Moves the tool and its artifacts out of the way; restore brings them back.
+	// Moves the tool and its artifacts out of the way; restore brings them back. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13133,7 +13145,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetToolWithResponse Get a tool
 	//
-	// Its contract and usage.
+	// Its contract and usage. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13142,7 +13154,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutToolWithBodyWithResponse Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none.
+	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13151,7 +13163,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutToolWithResponse Register a tool or change its contract
 	//
-	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none.
+	// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13160,7 +13172,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListArtifactsWithResponse List a tool's artifacts
 	//
-	// By method, without code.
+	// By method, without code. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13169,7 +13181,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteArtifactWithResponse Archive an artifact
 	//
-	// Moves it out of the way; restore brings it back.
+	// Moves it out of the way; restore brings it back. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13178,7 +13190,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetArtifactWithResponse Get an artifact
 	//
-	// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown.
+	// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13187,7 +13199,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutProgramWithBodyWithResponse Give an artifact an operator's own program
 	//
-	// The program goes through the gate like any other.
+	// The program goes through the gate like any other. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13196,7 +13208,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutProgramWithResponse Give an artifact an operator's own program
 	//
-	// The program goes through the gate like any other.
+	// The program goes through the gate like any other. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13205,7 +13217,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApproveArtifactWithBodyWithResponse Approve an artifact
 	//
-	// Lets a program run that waits for a person (policy approval_required).
+	// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13214,7 +13226,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApproveArtifactWithResponse Approve an artifact
 	//
-	// Lets a program run that waits for a person (policy approval_required).
+	// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13223,7 +13235,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEffectsWithResponse Get the effects manifest
 	//
-	// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one.
+	// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13232,7 +13244,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutEffectsWithBodyWithResponse Approve an effects manifest
 	//
-	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13241,7 +13253,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutEffectsWithResponse Approve an effects manifest
 	//
-	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+	// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13250,7 +13262,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListExamplesWithResponse List examples
 	//
-	// What people expect of the method, active and proposed.
+	// What people expect of the method, active and proposed. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13259,7 +13271,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutExamplesWithBodyWithResponse Set the examples
 	//
-	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method.
+	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13268,7 +13280,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutExamplesWithResponse Set the examples
 	//
-	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method.
+	// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13277,7 +13289,7 @@ type ClientWithResponsesInterface interface {
 
 	// RunExamplesWithBodyWithResponse Run the examples
 	//
-	// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples.
+	// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13286,7 +13298,7 @@ type ClientWithResponsesInterface interface {
 
 	// RunExamplesWithResponse Run the examples
 	//
-	// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples.
+	// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13295,7 +13307,7 @@ type ClientWithResponsesInterface interface {
 
 	// AcceptExampleWithBodyWithResponse Accept a proposed example
 	//
-	// It is active from now on, with the verdict that made it.
+	// It is active from now on, with the verdict that made it. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13304,7 +13316,7 @@ type ClientWithResponsesInterface interface {
 
 	// AcceptExampleWithResponse Accept a proposed example
 	//
-	// It is active from now on, with the verdict that made it.
+	// It is active from now on, with the verdict that made it. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13313,7 +13325,7 @@ type ClientWithResponsesInterface interface {
 
 	// RejectExampleWithBodyWithResponse Reject a proposed example
 	//
-	// It is dropped.
+	// It is dropped. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13322,7 +13334,7 @@ type ClientWithResponsesInterface interface {
 
 	// RejectExampleWithResponse Reject a proposed example
 	//
-	// It is dropped.
+	// It is dropped. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13331,7 +13343,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListFixturesWithResponse List the fixtures
 	//
-	// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that.
+	// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13340,7 +13352,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListGenerationsWithResponse List the kept generations
 	//
-	// Newest first, with code.
+	// Newest first, with code. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13349,7 +13361,7 @@ type ClientWithResponsesInterface interface {
 
 	// PinArtifactWithBodyWithResponse Pin an artifact
 	//
-	// Its program is not replaced.
+	// Its program is not replaced. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13358,7 +13370,7 @@ type ClientWithResponsesInterface interface {
 
 	// PinArtifactWithResponse Pin an artifact
 	//
-	// Its program is not replaced.
+	// Its program is not replaced. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13367,7 +13379,7 @@ type ClientWithResponsesInterface interface {
 
 	// PromoteArtifactWithBodyWithResponse Promote an artifact
 	//
-	// Makes it durable; with reset_metrics its counters start anew.
+	// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13376,7 +13388,7 @@ type ClientWithResponsesInterface interface {
 
 	// PromoteArtifactWithResponse Promote an artifact
 	//
-	// Makes it durable; with reset_metrics its counters start anew.
+	// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13385,7 +13397,7 @@ type ClientWithResponsesInterface interface {
 
 	// QuarantineArtifactWithBodyWithResponse Quarantine an artifact
 	//
-	// It is not run until it is released.
+	// It is not run until it is released. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13394,7 +13406,7 @@ type ClientWithResponsesInterface interface {
 
 	// QuarantineArtifactWithResponse Quarantine an artifact
 	//
-	// It is not run until it is released.
+	// It is not run until it is released. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13403,7 +13415,7 @@ type ClientWithResponsesInterface interface {
 
 	// RegenerateArtifactWithBodyWithResponse Have an artifact forged anew
 	//
-	// The next call forges; the repairs counted so far are forgotten.
+	// The next call forges; the repairs counted so far are forgotten. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13412,7 +13424,7 @@ type ClientWithResponsesInterface interface {
 
 	// RegenerateArtifactWithResponse Have an artifact forged anew
 	//
-	// The next call forges; the repairs counted so far are forgotten.
+	// The next call forges; the repairs counted so far are forgotten. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13421,7 +13433,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReleaseArtifactWithBodyWithResponse Release an artifact
 	//
-	// Ends a quarantine.
+	// Ends a quarantine. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13430,7 +13442,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReleaseArtifactWithResponse Release an artifact
 	//
-	// Ends a quarantine.
+	// Ends a quarantine. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13439,7 +13451,7 @@ type ClientWithResponsesInterface interface {
 
 	// RollbackArtifactWithBodyWithResponse Roll an artifact back
 	//
-	// Makes an older generation the current one: the one named, else the parent of the current one.
+	// Makes an older generation the current one: the one named, else the parent of the current one. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13448,7 +13460,7 @@ type ClientWithResponsesInterface interface {
 
 	// RollbackArtifactWithResponse Roll an artifact back
 	//
-	// Makes an older generation the current one: the one named, else the parent of the current one.
+	// Makes an older generation the current one: the one named, else the parent of the current one. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13457,7 +13469,7 @@ type ClientWithResponsesInterface interface {
 
 	// TryProgramWithBodyWithResponse Try a program
 	//
-	// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied.
+	// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13466,7 +13478,7 @@ type ClientWithResponsesInterface interface {
 
 	// TryProgramWithResponse Try a program
 	//
-	// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied.
+	// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13475,7 +13487,7 @@ type ClientWithResponsesInterface interface {
 
 	// UnpinArtifactWithBodyWithResponse Unpin an artifact
 	//
-	// Its program may be replaced again.
+	// Its program may be replaced again. Needs the scope `operate`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13484,7 +13496,7 @@ type ClientWithResponsesInterface interface {
 
 	// UnpinArtifactWithResponse Unpin an artifact
 	//
-	// Its program may be replaced again.
+	// Its program may be replaced again. Needs the scope `operate`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13493,7 +13505,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetVersionWithResponse Get the version
 	//
-	// What this daemon is, and which confinement was observed at its start.
+	// What this daemon is, and which confinement was observed at its start. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13629,6 +13641,18 @@ type MetricsResponse200Headers struct {
 	XRequestID string
 }
 
+// MetricsResponse401Headers the declared response headers of an HTTP 401 response for Metrics
+type MetricsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// MetricsResponse403Headers the declared response headers of an HTTP 403 response for Metrics
+type MetricsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // MetricsResponseDefaultHeaders the declared response headers of an HTTP default response for Metrics
 type MetricsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -13640,12 +13664,30 @@ type MetricsResponseDefaultHeaders struct {
 type MetricsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *MetricsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *MetricsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *MetricsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *MetricsResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r MetricsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r MetricsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -13810,6 +13852,18 @@ type ListCallsResponse200Headers struct {
 	XRequestID string
 }
 
+// ListCallsResponse401Headers the declared response headers of an HTTP 401 response for ListCalls
+type ListCallsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListCallsResponse403Headers the declared response headers of an HTTP 403 response for ListCalls
+type ListCallsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListCallsResponseDefaultHeaders the declared response headers of an HTTP default response for ListCalls
 type ListCallsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -13823,10 +13877,18 @@ type ListCallsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *CallList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListCallsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListCallsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListCallsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListCallsResponseDefaultHeaders
 }
@@ -13834,6 +13896,16 @@ type ListCallsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListCallsResponse) GetJSON200() *CallList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListCallsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListCallsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -13875,6 +13947,18 @@ type GetCallResponse200Headers struct {
 	XRequestID string
 }
 
+// GetCallResponse401Headers the declared response headers of an HTTP 401 response for GetCall
+type GetCallResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetCallResponse403Headers the declared response headers of an HTTP 403 response for GetCall
+type GetCallResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetCallResponseDefaultHeaders the declared response headers of an HTTP default response for GetCall
 type GetCallResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -13888,10 +13972,18 @@ type GetCallResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Call
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetCallResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetCallResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetCallResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetCallResponseDefaultHeaders
 }
@@ -13899,6 +13991,16 @@ type GetCallResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetCallResponse) GetJSON200() *Call {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetCallResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetCallResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -13940,6 +14042,18 @@ type CancelCallResponse204Headers struct {
 	XRequestID string
 }
 
+// CancelCallResponse401Headers the declared response headers of an HTTP 401 response for CancelCall
+type CancelCallResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// CancelCallResponse403Headers the declared response headers of an HTTP 403 response for CancelCall
+type CancelCallResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // CancelCallResponseDefaultHeaders the declared response headers of an HTTP default response for CancelCall
 type CancelCallResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -13951,12 +14065,30 @@ type CancelCallResponseDefaultHeaders struct {
 type CancelCallResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers204 the parsed response headers for an HTTP 204 response
 	Headers204 *CancelCallResponse204Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CancelCallResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CancelCallResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *CancelCallResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r CancelCallResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r CancelCallResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -13998,6 +14130,18 @@ type GetCallEventsResponse200Headers struct {
 	XRequestID string
 }
 
+// GetCallEventsResponse401Headers the declared response headers of an HTTP 401 response for GetCallEvents
+type GetCallEventsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetCallEventsResponse403Headers the declared response headers of an HTTP 403 response for GetCallEvents
+type GetCallEventsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetCallEventsResponseDefaultHeaders the declared response headers of an HTTP default response for GetCallEvents
 type GetCallEventsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14009,12 +14153,30 @@ type GetCallEventsResponseDefaultHeaders struct {
 type GetCallEventsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetCallEventsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetCallEventsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetCallEventsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetCallEventsResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetCallEventsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetCallEventsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14056,6 +14218,18 @@ type ReplayCallResponse200Headers struct {
 	XRequestID string
 }
 
+// ReplayCallResponse401Headers the declared response headers of an HTTP 401 response for ReplayCall
+type ReplayCallResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ReplayCallResponse403Headers the declared response headers of an HTTP 403 response for ReplayCall
+type ReplayCallResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ReplayCallResponseDefaultHeaders the declared response headers of an HTTP default response for ReplayCall
 type ReplayCallResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14069,10 +14243,18 @@ type ReplayCallResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ReplayReport
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ReplayCallResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ReplayCallResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ReplayCallResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ReplayCallResponseDefaultHeaders
 }
@@ -14080,6 +14262,16 @@ type ReplayCallResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ReplayCallResponse) GetJSON200() *ReplayReport {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ReplayCallResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14121,6 +14313,18 @@ type DropVerdictResponse204Headers struct {
 	XRequestID string
 }
 
+// DropVerdictResponse401Headers the declared response headers of an HTTP 401 response for DropVerdict
+type DropVerdictResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// DropVerdictResponse403Headers the declared response headers of an HTTP 403 response for DropVerdict
+type DropVerdictResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // DropVerdictResponseDefaultHeaders the declared response headers of an HTTP default response for DropVerdict
 type DropVerdictResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14132,12 +14336,30 @@ type DropVerdictResponseDefaultHeaders struct {
 type DropVerdictResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers204 the parsed response headers for an HTTP 204 response
 	Headers204 *DropVerdictResponse204Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DropVerdictResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DropVerdictResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DropVerdictResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DropVerdictResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DropVerdictResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14179,6 +14401,18 @@ type GetVerdictResponse200Headers struct {
 	XRequestID string
 }
 
+// GetVerdictResponse401Headers the declared response headers of an HTTP 401 response for GetVerdict
+type GetVerdictResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetVerdictResponse403Headers the declared response headers of an HTTP 403 response for GetVerdict
+type GetVerdictResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetVerdictResponseDefaultHeaders the declared response headers of an HTTP default response for GetVerdict
 type GetVerdictResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14192,10 +14426,18 @@ type GetVerdictResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Verdict
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetVerdictResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetVerdictResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetVerdictResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetVerdictResponseDefaultHeaders
 }
@@ -14203,6 +14445,16 @@ type GetVerdictResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetVerdictResponse) GetJSON200() *Verdict {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetVerdictResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetVerdictResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14244,6 +14496,18 @@ type JudgeCallResponse200Headers struct {
 	XRequestID string
 }
 
+// JudgeCallResponse401Headers the declared response headers of an HTTP 401 response for JudgeCall
+type JudgeCallResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// JudgeCallResponse403Headers the declared response headers of an HTTP 403 response for JudgeCall
+type JudgeCallResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // JudgeCallResponseDefaultHeaders the declared response headers of an HTTP default response for JudgeCall
 type JudgeCallResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14257,10 +14521,18 @@ type JudgeCallResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Verdict
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *JudgeCallResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *JudgeCallResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *JudgeCallResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *JudgeCallResponseDefaultHeaders
 }
@@ -14268,6 +14540,16 @@ type JudgeCallResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r JudgeCallResponse) GetJSON200() *Verdict {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r JudgeCallResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r JudgeCallResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14309,6 +14591,18 @@ type ListConnectionsResponse200Headers struct {
 	XRequestID string
 }
 
+// ListConnectionsResponse401Headers the declared response headers of an HTTP 401 response for ListConnections
+type ListConnectionsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListConnectionsResponse403Headers the declared response headers of an HTTP 403 response for ListConnections
+type ListConnectionsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListConnectionsResponseDefaultHeaders the declared response headers of an HTTP default response for ListConnections
 type ListConnectionsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14322,10 +14616,18 @@ type ListConnectionsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ConnectionList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListConnectionsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListConnectionsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListConnectionsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListConnectionsResponseDefaultHeaders
 }
@@ -14333,6 +14635,16 @@ type ListConnectionsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListConnectionsResponse) GetJSON200() *ConnectionList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListConnectionsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListConnectionsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14374,6 +14686,18 @@ type DeleteConnectionResponse204Headers struct {
 	XRequestID string
 }
 
+// DeleteConnectionResponse401Headers the declared response headers of an HTTP 401 response for DeleteConnection
+type DeleteConnectionResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// DeleteConnectionResponse403Headers the declared response headers of an HTTP 403 response for DeleteConnection
+type DeleteConnectionResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // DeleteConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteConnection
 type DeleteConnectionResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14385,12 +14709,30 @@ type DeleteConnectionResponseDefaultHeaders struct {
 type DeleteConnectionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers204 the parsed response headers for an HTTP 204 response
 	Headers204 *DeleteConnectionResponse204Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DeleteConnectionResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DeleteConnectionResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DeleteConnectionResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DeleteConnectionResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DeleteConnectionResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14433,6 +14775,18 @@ type GetConnectionResponse200Headers struct {
 	XRequestID string
 }
 
+// GetConnectionResponse401Headers the declared response headers of an HTTP 401 response for GetConnection
+type GetConnectionResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetConnectionResponse403Headers the declared response headers of an HTTP 403 response for GetConnection
+type GetConnectionResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for GetConnection
 type GetConnectionResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14446,10 +14800,18 @@ type GetConnectionResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Connection
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetConnectionResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetConnectionResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetConnectionResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetConnectionResponseDefaultHeaders
 }
@@ -14457,6 +14819,16 @@ type GetConnectionResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetConnectionResponse) GetJSON200() *Connection {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetConnectionResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetConnectionResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14506,6 +14878,18 @@ type PutConnectionResponse201Headers struct {
 	XRequestID string
 }
 
+// PutConnectionResponse401Headers the declared response headers of an HTTP 401 response for PutConnection
+type PutConnectionResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PutConnectionResponse403Headers the declared response headers of an HTTP 403 response for PutConnection
+type PutConnectionResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PutConnectionResponseDefaultHeaders the declared response headers of an HTTP default response for PutConnection
 type PutConnectionResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14521,12 +14905,20 @@ type PutConnectionResponse struct {
 	JSON200 *Connection
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *Connection
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PutConnectionResponse200Headers
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *PutConnectionResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PutConnectionResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PutConnectionResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PutConnectionResponseDefaultHeaders
 }
@@ -14539,6 +14931,16 @@ func (r PutConnectionResponse) GetJSON200() *Connection {
 // GetJSON201 returns the response for an HTTP 201 `application/json` response
 func (r PutConnectionResponse) GetJSON201() *Connection {
 	return r.JSON201
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PutConnectionResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PutConnectionResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14580,6 +14982,18 @@ type GetEventsResponse200Headers struct {
 	XRequestID string
 }
 
+// GetEventsResponse401Headers the declared response headers of an HTTP 401 response for GetEvents
+type GetEventsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetEventsResponse403Headers the declared response headers of an HTTP 403 response for GetEvents
+type GetEventsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetEventsResponseDefaultHeaders the declared response headers of an HTTP default response for GetEvents
 type GetEventsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14591,12 +15005,30 @@ type GetEventsResponseDefaultHeaders struct {
 type GetEventsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetEventsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetEventsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetEventsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetEventsResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetEventsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetEventsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14638,6 +15070,18 @@ type ListFilesResponse200Headers struct {
 	XRequestID string
 }
 
+// ListFilesResponse401Headers the declared response headers of an HTTP 401 response for ListFiles
+type ListFilesResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListFilesResponse403Headers the declared response headers of an HTTP 403 response for ListFiles
+type ListFilesResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListFilesResponseDefaultHeaders the declared response headers of an HTTP default response for ListFiles
 type ListFilesResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14651,10 +15095,18 @@ type ListFilesResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *FileList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListFilesResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListFilesResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListFilesResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListFilesResponseDefaultHeaders
 }
@@ -14662,6 +15114,16 @@ type ListFilesResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListFilesResponse) GetJSON200() *FileList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListFilesResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListFilesResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14704,6 +15166,18 @@ type UploadFileResponse201Headers struct {
 	XRequestID string
 }
 
+// UploadFileResponse401Headers the declared response headers of an HTTP 401 response for UploadFile
+type UploadFileResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// UploadFileResponse403Headers the declared response headers of an HTTP 403 response for UploadFile
+type UploadFileResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // UploadFileResponseDefaultHeaders the declared response headers of an HTTP default response for UploadFile
 type UploadFileResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14717,10 +15191,18 @@ type UploadFileResponse struct {
 	HTTPResponse *http.Response
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *File
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *UploadFileResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *UploadFileResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *UploadFileResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *UploadFileResponseDefaultHeaders
 }
@@ -14728,6 +15210,16 @@ type UploadFileResponse struct {
 // GetJSON201 returns the response for an HTTP 201 `application/json` response
 func (r UploadFileResponse) GetJSON201() *File {
 	return r.JSON201
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r UploadFileResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r UploadFileResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14769,6 +15261,18 @@ type DeleteFileResponse204Headers struct {
 	XRequestID string
 }
 
+// DeleteFileResponse401Headers the declared response headers of an HTTP 401 response for DeleteFile
+type DeleteFileResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// DeleteFileResponse403Headers the declared response headers of an HTTP 403 response for DeleteFile
+type DeleteFileResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // DeleteFileResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteFile
 type DeleteFileResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14780,12 +15284,30 @@ type DeleteFileResponseDefaultHeaders struct {
 type DeleteFileResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers204 the parsed response headers for an HTTP 204 response
 	Headers204 *DeleteFileResponse204Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DeleteFileResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DeleteFileResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DeleteFileResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DeleteFileResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DeleteFileResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14827,6 +15349,18 @@ type GetFileResponse200Headers struct {
 	XRequestID string
 }
 
+// GetFileResponse401Headers the declared response headers of an HTTP 401 response for GetFile
+type GetFileResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetFileResponse403Headers the declared response headers of an HTTP 403 response for GetFile
+type GetFileResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetFileResponseDefaultHeaders the declared response headers of an HTTP default response for GetFile
 type GetFileResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14840,10 +15374,18 @@ type GetFileResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *File
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetFileResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetFileResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetFileResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetFileResponseDefaultHeaders
 }
@@ -14851,6 +15393,16 @@ type GetFileResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetFileResponse) GetJSON200() *File {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetFileResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetFileResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14902,6 +15454,18 @@ type GetFileContentResponse304Headers struct {
 	XRequestID string
 }
 
+// GetFileContentResponse401Headers the declared response headers of an HTTP 401 response for GetFileContent
+type GetFileContentResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetFileContentResponse403Headers the declared response headers of an HTTP 403 response for GetFileContent
+type GetFileContentResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetFileContentResponseDefaultHeaders the declared response headers of an HTTP default response for GetFileContent
 type GetFileContentResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14913,6 +15477,10 @@ type GetFileContentResponseDefaultHeaders struct {
 type GetFileContentResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
@@ -14921,8 +15489,22 @@ type GetFileContentResponse struct {
 	Headers206 *GetFileContentResponse206Headers
 	// Headers304 the parsed response headers for an HTTP 304 response
 	Headers304 *GetFileContentResponse304Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetFileContentResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetFileContentResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetFileContentResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetFileContentResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetFileContentResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -14974,6 +15556,18 @@ type CallFunctionResponse202Headers struct {
 	XRequestID        string
 }
 
+// CallFunctionResponse401Headers the declared response headers of an HTTP 401 response for CallFunction
+type CallFunctionResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// CallFunctionResponse403Headers the declared response headers of an HTTP 403 response for CallFunction
+type CallFunctionResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // CallFunctionResponseDefaultHeaders the declared response headers of an HTTP default response for CallFunction
 type CallFunctionResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -14989,12 +15583,20 @@ type CallFunctionResponse struct {
 	JSON200 *CallReply
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *Accepted
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *CallFunctionResponse200Headers
 	// Headers202 the parsed response headers for an HTTP 202 response
 	Headers202 *CallFunctionResponse202Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CallFunctionResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CallFunctionResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *CallFunctionResponseDefaultHeaders
 }
@@ -15007,6 +15609,16 @@ func (r CallFunctionResponse) GetJSON200() *CallReply {
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
 func (r CallFunctionResponse) GetJSON202() *Accepted {
 	return r.JSON202
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r CallFunctionResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r CallFunctionResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15048,6 +15660,18 @@ type ListAuditResponse200Headers struct {
 	XRequestID string
 }
 
+// ListAuditResponse401Headers the declared response headers of an HTTP 401 response for ListAudit
+type ListAuditResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListAuditResponse403Headers the declared response headers of an HTTP 403 response for ListAudit
+type ListAuditResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListAuditResponseDefaultHeaders the declared response headers of an HTTP default response for ListAudit
 type ListAuditResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15061,10 +15685,18 @@ type ListAuditResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *AuditList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListAuditResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListAuditResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListAuditResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListAuditResponseDefaultHeaders
 }
@@ -15072,6 +15704,16 @@ type ListAuditResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListAuditResponse) GetJSON200() *AuditList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListAuditResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListAuditResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15113,6 +15755,18 @@ type UndoResponse200Headers struct {
 	XRequestID string
 }
 
+// UndoResponse401Headers the declared response headers of an HTTP 401 response for Undo
+type UndoResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// UndoResponse403Headers the declared response headers of an HTTP 403 response for Undo
+type UndoResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // UndoResponseDefaultHeaders the declared response headers of an HTTP default response for Undo
 type UndoResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15126,10 +15780,18 @@ type UndoResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *AuditEntry
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *UndoResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *UndoResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *UndoResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *UndoResponseDefaultHeaders
 }
@@ -15137,6 +15799,16 @@ type UndoResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r UndoResponse) GetJSON200() *AuditEntry {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r UndoResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r UndoResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15178,6 +15850,18 @@ type ExportStoreResponse200Headers struct {
 	XRequestID string
 }
 
+// ExportStoreResponse401Headers the declared response headers of an HTTP 401 response for ExportStore
+type ExportStoreResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ExportStoreResponse403Headers the declared response headers of an HTTP 403 response for ExportStore
+type ExportStoreResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ExportStoreResponseDefaultHeaders the declared response headers of an HTTP default response for ExportStore
 type ExportStoreResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15189,12 +15873,30 @@ type ExportStoreResponseDefaultHeaders struct {
 type ExportStoreResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ExportStoreResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ExportStoreResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ExportStoreResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ExportStoreResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ExportStoreResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ExportStoreResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15236,6 +15938,18 @@ type PruneResponse200Headers struct {
 	XRequestID string
 }
 
+// PruneResponse401Headers the declared response headers of an HTTP 401 response for Prune
+type PruneResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PruneResponse403Headers the declared response headers of an HTTP 403 response for Prune
+type PruneResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PruneResponseDefaultHeaders the declared response headers of an HTTP default response for Prune
 type PruneResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15249,10 +15963,18 @@ type PruneResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *PruneReport
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PruneResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PruneResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PruneResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PruneResponseDefaultHeaders
 }
@@ -15260,6 +15982,16 @@ type PruneResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PruneResponse) GetJSON200() *PruneReport {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PruneResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PruneResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15301,6 +16033,18 @@ type RestoreResponse200Headers struct {
 	XRequestID string
 }
 
+// RestoreResponse401Headers the declared response headers of an HTTP 401 response for Restore
+type RestoreResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// RestoreResponse403Headers the declared response headers of an HTTP 403 response for Restore
+type RestoreResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // RestoreResponseDefaultHeaders the declared response headers of an HTTP default response for Restore
 type RestoreResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15314,10 +16058,18 @@ type RestoreResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *RestoreReply
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *RestoreResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RestoreResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *RestoreResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *RestoreResponseDefaultHeaders
 }
@@ -15325,6 +16077,16 @@ type RestoreResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r RestoreResponse) GetJSON200() *RestoreReply {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RestoreResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RestoreResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15366,6 +16128,18 @@ type ListStaleResponse200Headers struct {
 	XRequestID string
 }
 
+// ListStaleResponse401Headers the declared response headers of an HTTP 401 response for ListStale
+type ListStaleResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListStaleResponse403Headers the declared response headers of an HTTP 403 response for ListStale
+type ListStaleResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListStaleResponseDefaultHeaders the declared response headers of an HTTP default response for ListStale
 type ListStaleResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15379,10 +16153,18 @@ type ListStaleResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *TargetList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListStaleResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListStaleResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListStaleResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListStaleResponseDefaultHeaders
 }
@@ -15390,6 +16172,16 @@ type ListStaleResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListStaleResponse) GetJSON200() *TargetList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListStaleResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListStaleResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15431,6 +16223,18 @@ type GetPatternsResponse200Headers struct {
 	XRequestID string
 }
 
+// GetPatternsResponse401Headers the declared response headers of an HTTP 401 response for GetPatterns
+type GetPatternsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetPatternsResponse403Headers the declared response headers of an HTTP 403 response for GetPatterns
+type GetPatternsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetPatternsResponseDefaultHeaders the declared response headers of an HTTP default response for GetPatterns
 type GetPatternsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15444,10 +16248,18 @@ type GetPatternsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *PatternReport
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetPatternsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetPatternsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetPatternsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetPatternsResponseDefaultHeaders
 }
@@ -15455,6 +16267,16 @@ type GetPatternsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetPatternsResponse) GetJSON200() *PatternReport {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetPatternsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetPatternsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15496,6 +16318,18 @@ type GetPolicyResponse200Headers struct {
 	XRequestID string
 }
 
+// GetPolicyResponse401Headers the declared response headers of an HTTP 401 response for GetPolicy
+type GetPolicyResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetPolicyResponse403Headers the declared response headers of an HTTP 403 response for GetPolicy
+type GetPolicyResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetPolicyResponseDefaultHeaders the declared response headers of an HTTP default response for GetPolicy
 type GetPolicyResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15509,10 +16343,18 @@ type GetPolicyResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Policy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetPolicyResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetPolicyResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetPolicyResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetPolicyResponseDefaultHeaders
 }
@@ -15520,6 +16362,16 @@ type GetPolicyResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetPolicyResponse) GetJSON200() *Policy {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetPolicyResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetPolicyResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15561,6 +16413,18 @@ type PatchPolicyResponse200Headers struct {
 	XRequestID string
 }
 
+// PatchPolicyResponse401Headers the declared response headers of an HTTP 401 response for PatchPolicy
+type PatchPolicyResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PatchPolicyResponse403Headers the declared response headers of an HTTP 403 response for PatchPolicy
+type PatchPolicyResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PatchPolicyResponseDefaultHeaders the declared response headers of an HTTP default response for PatchPolicy
 type PatchPolicyResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15574,10 +16438,18 @@ type PatchPolicyResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Policy
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PatchPolicyResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PatchPolicyResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PatchPolicyResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PatchPolicyResponseDefaultHeaders
 }
@@ -15585,6 +16457,16 @@ type PatchPolicyResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PatchPolicyResponse) GetJSON200() *Policy {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PatchPolicyResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PatchPolicyResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15626,6 +16508,18 @@ type PredictResponse200Headers struct {
 	XRequestID string
 }
 
+// PredictResponse401Headers the declared response headers of an HTTP 401 response for Predict
+type PredictResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PredictResponse403Headers the declared response headers of an HTTP 403 response for Predict
+type PredictResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PredictResponseDefaultHeaders the declared response headers of an HTTP default response for Predict
 type PredictResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15639,10 +16533,18 @@ type PredictResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *PredictReply
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PredictResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PredictResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PredictResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PredictResponseDefaultHeaders
 }
@@ -15650,6 +16552,16 @@ type PredictResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PredictResponse) GetJSON200() *PredictReply {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PredictResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PredictResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15691,6 +16603,18 @@ type ListRecommendationsResponse200Headers struct {
 	XRequestID string
 }
 
+// ListRecommendationsResponse401Headers the declared response headers of an HTTP 401 response for ListRecommendations
+type ListRecommendationsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListRecommendationsResponse403Headers the declared response headers of an HTTP 403 response for ListRecommendations
+type ListRecommendationsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListRecommendationsResponseDefaultHeaders the declared response headers of an HTTP default response for ListRecommendations
 type ListRecommendationsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15704,10 +16628,18 @@ type ListRecommendationsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *RecommendationList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListRecommendationsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListRecommendationsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListRecommendationsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListRecommendationsResponseDefaultHeaders
 }
@@ -15715,6 +16647,16 @@ type ListRecommendationsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListRecommendationsResponse) GetJSON200() *RecommendationList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListRecommendationsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListRecommendationsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15756,6 +16698,18 @@ type ApplyRecommendationResponse200Headers struct {
 	XRequestID string
 }
 
+// ApplyRecommendationResponse401Headers the declared response headers of an HTTP 401 response for ApplyRecommendation
+type ApplyRecommendationResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ApplyRecommendationResponse403Headers the declared response headers of an HTTP 403 response for ApplyRecommendation
+type ApplyRecommendationResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ApplyRecommendationResponseDefaultHeaders the declared response headers of an HTTP default response for ApplyRecommendation
 type ApplyRecommendationResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15769,10 +16723,18 @@ type ApplyRecommendationResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Recommendation
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ApplyRecommendationResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ApplyRecommendationResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ApplyRecommendationResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ApplyRecommendationResponseDefaultHeaders
 }
@@ -15780,6 +16742,16 @@ type ApplyRecommendationResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ApplyRecommendationResponse) GetJSON200() *Recommendation {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ApplyRecommendationResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ApplyRecommendationResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15821,6 +16793,18 @@ type DismissRecommendationResponse200Headers struct {
 	XRequestID string
 }
 
+// DismissRecommendationResponse401Headers the declared response headers of an HTTP 401 response for DismissRecommendation
+type DismissRecommendationResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// DismissRecommendationResponse403Headers the declared response headers of an HTTP 403 response for DismissRecommendation
+type DismissRecommendationResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // DismissRecommendationResponseDefaultHeaders the declared response headers of an HTTP default response for DismissRecommendation
 type DismissRecommendationResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15834,10 +16818,18 @@ type DismissRecommendationResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Recommendation
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *DismissRecommendationResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DismissRecommendationResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DismissRecommendationResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DismissRecommendationResponseDefaultHeaders
 }
@@ -15845,6 +16837,16 @@ type DismissRecommendationResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r DismissRecommendationResponse) GetJSON200() *Recommendation {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DismissRecommendationResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DismissRecommendationResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15886,6 +16888,18 @@ type GetHistoryUsageResponse200Headers struct {
 	XRequestID string
 }
 
+// GetHistoryUsageResponse401Headers the declared response headers of an HTTP 401 response for GetHistoryUsage
+type GetHistoryUsageResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetHistoryUsageResponse403Headers the declared response headers of an HTTP 403 response for GetHistoryUsage
+type GetHistoryUsageResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetHistoryUsageResponseDefaultHeaders the declared response headers of an HTTP default response for GetHistoryUsage
 type GetHistoryUsageResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15899,10 +16913,18 @@ type GetHistoryUsageResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *HistoryUsage
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetHistoryUsageResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetHistoryUsageResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetHistoryUsageResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetHistoryUsageResponseDefaultHeaders
 }
@@ -15910,6 +16932,16 @@ type GetHistoryUsageResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetHistoryUsageResponse) GetJSON200() *HistoryUsage {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetHistoryUsageResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetHistoryUsageResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -15951,6 +16983,18 @@ type GetTrendsResponse200Headers struct {
 	XRequestID string
 }
 
+// GetTrendsResponse401Headers the declared response headers of an HTTP 401 response for GetTrends
+type GetTrendsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetTrendsResponse403Headers the declared response headers of an HTTP 403 response for GetTrends
+type GetTrendsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetTrendsResponseDefaultHeaders the declared response headers of an HTTP default response for GetTrends
 type GetTrendsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -15964,10 +17008,18 @@ type GetTrendsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Trends
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetTrendsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetTrendsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetTrendsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetTrendsResponseDefaultHeaders
 }
@@ -15975,6 +17027,16 @@ type GetTrendsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetTrendsResponse) GetJSON200() *Trends {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetTrendsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetTrendsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16016,6 +17078,18 @@ type ListSessionsResponse200Headers struct {
 	XRequestID string
 }
 
+// ListSessionsResponse401Headers the declared response headers of an HTTP 401 response for ListSessions
+type ListSessionsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListSessionsResponse403Headers the declared response headers of an HTTP 403 response for ListSessions
+type ListSessionsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListSessionsResponseDefaultHeaders the declared response headers of an HTTP default response for ListSessions
 type ListSessionsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16029,10 +17103,18 @@ type ListSessionsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *SessionList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListSessionsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListSessionsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListSessionsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListSessionsResponseDefaultHeaders
 }
@@ -16040,6 +17122,16 @@ type ListSessionsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListSessionsResponse) GetJSON200() *SessionList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListSessionsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListSessionsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16082,6 +17174,18 @@ type CreateSessionResponse201Headers struct {
 	XRequestID string
 }
 
+// CreateSessionResponse401Headers the declared response headers of an HTTP 401 response for CreateSession
+type CreateSessionResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// CreateSessionResponse403Headers the declared response headers of an HTTP 403 response for CreateSession
+type CreateSessionResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // CreateSessionResponseDefaultHeaders the declared response headers of an HTTP default response for CreateSession
 type CreateSessionResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16095,10 +17199,18 @@ type CreateSessionResponse struct {
 	HTTPResponse *http.Response
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *Session
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *CreateSessionResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CreateSessionResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CreateSessionResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *CreateSessionResponseDefaultHeaders
 }
@@ -16106,6 +17218,16 @@ type CreateSessionResponse struct {
 // GetJSON201 returns the response for an HTTP 201 `application/json` response
 func (r CreateSessionResponse) GetJSON201() *Session {
 	return r.JSON201
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r CreateSessionResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r CreateSessionResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16147,6 +17269,18 @@ type DeleteSessionResponse204Headers struct {
 	XRequestID string
 }
 
+// DeleteSessionResponse401Headers the declared response headers of an HTTP 401 response for DeleteSession
+type DeleteSessionResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// DeleteSessionResponse403Headers the declared response headers of an HTTP 403 response for DeleteSession
+type DeleteSessionResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // DeleteSessionResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteSession
 type DeleteSessionResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16158,12 +17292,30 @@ type DeleteSessionResponseDefaultHeaders struct {
 type DeleteSessionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers204 the parsed response headers for an HTTP 204 response
 	Headers204 *DeleteSessionResponse204Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DeleteSessionResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DeleteSessionResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DeleteSessionResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DeleteSessionResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DeleteSessionResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16205,6 +17357,18 @@ type GetSessionResponse200Headers struct {
 	XRequestID string
 }
 
+// GetSessionResponse401Headers the declared response headers of an HTTP 401 response for GetSession
+type GetSessionResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetSessionResponse403Headers the declared response headers of an HTTP 403 response for GetSession
+type GetSessionResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetSessionResponseDefaultHeaders the declared response headers of an HTTP default response for GetSession
 type GetSessionResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16218,10 +17382,18 @@ type GetSessionResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Session
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetSessionResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetSessionResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetSessionResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetSessionResponseDefaultHeaders
 }
@@ -16229,6 +17401,16 @@ type GetSessionResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetSessionResponse) GetJSON200() *Session {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetSessionResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetSessionResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16280,6 +17462,18 @@ type CreateCallResponse202Headers struct {
 	XRequestID        string
 }
 
+// CreateCallResponse401Headers the declared response headers of an HTTP 401 response for CreateCall
+type CreateCallResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// CreateCallResponse403Headers the declared response headers of an HTTP 403 response for CreateCall
+type CreateCallResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // CreateCallResponseDefaultHeaders the declared response headers of an HTTP default response for CreateCall
 type CreateCallResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16295,12 +17489,20 @@ type CreateCallResponse struct {
 	JSON200 *CallReply
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *Accepted
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *CreateCallResponse200Headers
 	// Headers202 the parsed response headers for an HTTP 202 response
 	Headers202 *CreateCallResponse202Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *CreateCallResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *CreateCallResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *CreateCallResponseDefaultHeaders
 }
@@ -16313,6 +17515,16 @@ func (r CreateCallResponse) GetJSON200() *CallReply {
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
 func (r CreateCallResponse) GetJSON202() *Accepted {
 	return r.JSON202
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r CreateCallResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r CreateCallResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16354,6 +17566,18 @@ type GetContextResponse200Headers struct {
 	XRequestID string
 }
 
+// GetContextResponse401Headers the declared response headers of an HTTP 401 response for GetContext
+type GetContextResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetContextResponse403Headers the declared response headers of an HTTP 403 response for GetContext
+type GetContextResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetContextResponseDefaultHeaders the declared response headers of an HTTP default response for GetContext
 type GetContextResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16367,10 +17591,18 @@ type GetContextResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Context
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetContextResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetContextResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetContextResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetContextResponseDefaultHeaders
 }
@@ -16378,6 +17610,16 @@ type GetContextResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetContextResponse) GetJSON200() *Context {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetContextResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetContextResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16419,6 +17661,18 @@ type PatchContextResponse200Headers struct {
 	XRequestID string
 }
 
+// PatchContextResponse401Headers the declared response headers of an HTTP 401 response for PatchContext
+type PatchContextResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PatchContextResponse403Headers the declared response headers of an HTTP 403 response for PatchContext
+type PatchContextResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PatchContextResponseDefaultHeaders the declared response headers of an HTTP default response for PatchContext
 type PatchContextResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16432,10 +17686,18 @@ type PatchContextResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Context
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PatchContextResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PatchContextResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PatchContextResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PatchContextResponseDefaultHeaders
 }
@@ -16443,6 +17705,16 @@ type PatchContextResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PatchContextResponse) GetJSON200() *Context {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PatchContextResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PatchContextResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16484,6 +17756,18 @@ type GetHistoryResponse200Headers struct {
 	XRequestID string
 }
 
+// GetHistoryResponse401Headers the declared response headers of an HTTP 401 response for GetHistory
+type GetHistoryResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetHistoryResponse403Headers the declared response headers of an HTTP 403 response for GetHistory
+type GetHistoryResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetHistoryResponseDefaultHeaders the declared response headers of an HTTP default response for GetHistory
 type GetHistoryResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16497,10 +17781,18 @@ type GetHistoryResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *HistoryList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetHistoryResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetHistoryResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetHistoryResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetHistoryResponseDefaultHeaders
 }
@@ -16508,6 +17800,16 @@ type GetHistoryResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetHistoryResponse) GetJSON200() *HistoryList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetHistoryResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetHistoryResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16549,6 +17851,18 @@ type GetMethodResponse200Headers struct {
 	XRequestID string
 }
 
+// GetMethodResponse401Headers the declared response headers of an HTTP 401 response for GetMethod
+type GetMethodResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetMethodResponse403Headers the declared response headers of an HTTP 403 response for GetMethod
+type GetMethodResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetMethodResponseDefaultHeaders the declared response headers of an HTTP default response for GetMethod
 type GetMethodResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16562,10 +17876,18 @@ type GetMethodResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Introspection
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetMethodResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetMethodResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetMethodResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetMethodResponseDefaultHeaders
 }
@@ -16573,6 +17895,16 @@ type GetMethodResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetMethodResponse) GetJSON200() *Introspection {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetMethodResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetMethodResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16614,6 +17946,18 @@ type ListSignaturesResponse200Headers struct {
 	XRequestID string
 }
 
+// ListSignaturesResponse401Headers the declared response headers of an HTTP 401 response for ListSignatures
+type ListSignaturesResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListSignaturesResponse403Headers the declared response headers of an HTTP 403 response for ListSignatures
+type ListSignaturesResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListSignaturesResponseDefaultHeaders the declared response headers of an HTTP default response for ListSignatures
 type ListSignaturesResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16627,10 +17971,18 @@ type ListSignaturesResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *SignatureList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListSignaturesResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListSignaturesResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListSignaturesResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListSignaturesResponseDefaultHeaders
 }
@@ -16638,6 +17990,16 @@ type ListSignaturesResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListSignaturesResponse) GetJSON200() *SignatureList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListSignaturesResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListSignaturesResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16679,6 +18041,18 @@ type DeleteSignatureResponse204Headers struct {
 	XRequestID string
 }
 
+// DeleteSignatureResponse401Headers the declared response headers of an HTTP 401 response for DeleteSignature
+type DeleteSignatureResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// DeleteSignatureResponse403Headers the declared response headers of an HTTP 403 response for DeleteSignature
+type DeleteSignatureResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // DeleteSignatureResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteSignature
 type DeleteSignatureResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16690,12 +18064,30 @@ type DeleteSignatureResponseDefaultHeaders struct {
 type DeleteSignatureResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers204 the parsed response headers for an HTTP 204 response
 	Headers204 *DeleteSignatureResponse204Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DeleteSignatureResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DeleteSignatureResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DeleteSignatureResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DeleteSignatureResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DeleteSignatureResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16737,6 +18129,18 @@ type GetSignatureResponse200Headers struct {
 	XRequestID string
 }
 
+// GetSignatureResponse401Headers the declared response headers of an HTTP 401 response for GetSignature
+type GetSignatureResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetSignatureResponse403Headers the declared response headers of an HTTP 403 response for GetSignature
+type GetSignatureResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetSignatureResponseDefaultHeaders the declared response headers of an HTTP default response for GetSignature
 type GetSignatureResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16750,10 +18154,18 @@ type GetSignatureResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *NamedSignature
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetSignatureResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetSignatureResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetSignatureResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetSignatureResponseDefaultHeaders
 }
@@ -16761,6 +18173,16 @@ type GetSignatureResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetSignatureResponse) GetJSON200() *NamedSignature {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetSignatureResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetSignatureResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16807,6 +18229,18 @@ type PutSignatureResponse201Headers struct {
 	XRequestID string
 }
 
+// PutSignatureResponse401Headers the declared response headers of an HTTP 401 response for PutSignature
+type PutSignatureResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PutSignatureResponse403Headers the declared response headers of an HTTP 403 response for PutSignature
+type PutSignatureResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PutSignatureResponseDefaultHeaders the declared response headers of an HTTP default response for PutSignature
 type PutSignatureResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16822,12 +18256,20 @@ type PutSignatureResponse struct {
 	JSON200 *NamedSignature
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *NamedSignature
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PutSignatureResponse200Headers
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *PutSignatureResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PutSignatureResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PutSignatureResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PutSignatureResponseDefaultHeaders
 }
@@ -16840,6 +18282,16 @@ func (r PutSignatureResponse) GetJSON200() *NamedSignature {
 // GetJSON201 returns the response for an HTTP 201 `application/json` response
 func (r PutSignatureResponse) GetJSON201() *NamedSignature {
 	return r.JSON201
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PutSignatureResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PutSignatureResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16881,6 +18333,18 @@ type PredictNamedResponse200Headers struct {
 	XRequestID string
 }
 
+// PredictNamedResponse401Headers the declared response headers of an HTTP 401 response for PredictNamed
+type PredictNamedResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PredictNamedResponse403Headers the declared response headers of an HTTP 403 response for PredictNamed
+type PredictNamedResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PredictNamedResponseDefaultHeaders the declared response headers of an HTTP default response for PredictNamed
 type PredictNamedResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16894,10 +18358,18 @@ type PredictNamedResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *PredictReply
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PredictNamedResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PredictNamedResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PredictNamedResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PredictNamedResponseDefaultHeaders
 }
@@ -16905,6 +18377,16 @@ type PredictNamedResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PredictNamedResponse) GetJSON200() *PredictReply {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PredictNamedResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PredictNamedResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16946,6 +18428,18 @@ type ListToolsResponse200Headers struct {
 	XRequestID string
 }
 
+// ListToolsResponse401Headers the declared response headers of an HTTP 401 response for ListTools
+type ListToolsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListToolsResponse403Headers the declared response headers of an HTTP 403 response for ListTools
+type ListToolsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListToolsResponseDefaultHeaders the declared response headers of an HTTP default response for ListTools
 type ListToolsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -16959,10 +18453,18 @@ type ListToolsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ListTools200JSONResponseBody
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListToolsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListToolsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListToolsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListToolsResponseDefaultHeaders
 }
@@ -16970,6 +18472,16 @@ type ListToolsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListToolsResponse) GetJSON200() *ListTools200JSONResponseBody {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListToolsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListToolsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17011,6 +18523,18 @@ type DeleteToolResponse204Headers struct {
 	XRequestID string
 }
 
+// DeleteToolResponse401Headers the declared response headers of an HTTP 401 response for DeleteTool
+type DeleteToolResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// DeleteToolResponse403Headers the declared response headers of an HTTP 403 response for DeleteTool
+type DeleteToolResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // DeleteToolResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteTool
 type DeleteToolResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17022,12 +18546,30 @@ type DeleteToolResponseDefaultHeaders struct {
 type DeleteToolResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers204 the parsed response headers for an HTTP 204 response
 	Headers204 *DeleteToolResponse204Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DeleteToolResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DeleteToolResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DeleteToolResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DeleteToolResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DeleteToolResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17070,6 +18612,18 @@ type GetToolResponse200Headers struct {
 	XRequestID string
 }
 
+// GetToolResponse401Headers the declared response headers of an HTTP 401 response for GetTool
+type GetToolResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetToolResponse403Headers the declared response headers of an HTTP 403 response for GetTool
+type GetToolResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetToolResponseDefaultHeaders the declared response headers of an HTTP default response for GetTool
 type GetToolResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17083,10 +18637,18 @@ type GetToolResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Tool
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetToolResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetToolResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetToolResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetToolResponseDefaultHeaders
 }
@@ -17094,6 +18656,16 @@ type GetToolResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetToolResponse) GetJSON200() *Tool {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetToolResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetToolResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17143,6 +18715,18 @@ type PutToolResponse201Headers struct {
 	XRequestID string
 }
 
+// PutToolResponse401Headers the declared response headers of an HTTP 401 response for PutTool
+type PutToolResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PutToolResponse403Headers the declared response headers of an HTTP 403 response for PutTool
+type PutToolResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PutToolResponseDefaultHeaders the declared response headers of an HTTP default response for PutTool
 type PutToolResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17158,12 +18742,20 @@ type PutToolResponse struct {
 	JSON200 *Tool
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *Tool
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PutToolResponse200Headers
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *PutToolResponse201Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PutToolResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PutToolResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PutToolResponseDefaultHeaders
 }
@@ -17176,6 +18768,16 @@ func (r PutToolResponse) GetJSON200() *Tool {
 // GetJSON201 returns the response for an HTTP 201 `application/json` response
 func (r PutToolResponse) GetJSON201() *Tool {
 	return r.JSON201
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PutToolResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PutToolResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17217,6 +18819,18 @@ type ListArtifactsResponse200Headers struct {
 	XRequestID string
 }
 
+// ListArtifactsResponse401Headers the declared response headers of an HTTP 401 response for ListArtifacts
+type ListArtifactsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListArtifactsResponse403Headers the declared response headers of an HTTP 403 response for ListArtifacts
+type ListArtifactsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListArtifactsResponseDefaultHeaders the declared response headers of an HTTP default response for ListArtifacts
 type ListArtifactsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17230,10 +18844,18 @@ type ListArtifactsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ArtifactList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListArtifactsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListArtifactsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListArtifactsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListArtifactsResponseDefaultHeaders
 }
@@ -17241,6 +18863,16 @@ type ListArtifactsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListArtifactsResponse) GetJSON200() *ArtifactList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListArtifactsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListArtifactsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17282,6 +18914,18 @@ type DeleteArtifactResponse204Headers struct {
 	XRequestID string
 }
 
+// DeleteArtifactResponse401Headers the declared response headers of an HTTP 401 response for DeleteArtifact
+type DeleteArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// DeleteArtifactResponse403Headers the declared response headers of an HTTP 403 response for DeleteArtifact
+type DeleteArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // DeleteArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteArtifact
 type DeleteArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17293,12 +18937,30 @@ type DeleteArtifactResponseDefaultHeaders struct {
 type DeleteArtifactResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers204 the parsed response headers for an HTTP 204 response
 	Headers204 *DeleteArtifactResponse204Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *DeleteArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *DeleteArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *DeleteArtifactResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r DeleteArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r DeleteArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17341,6 +19003,18 @@ type GetArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// GetArtifactResponse401Headers the declared response headers of an HTTP 401 response for GetArtifact
+type GetArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetArtifactResponse403Headers the declared response headers of an HTTP 403 response for GetArtifact
+type GetArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for GetArtifact
 type GetArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17354,10 +19028,18 @@ type GetArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetArtifactResponseDefaultHeaders
 }
@@ -17365,6 +19047,16 @@ type GetArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17407,6 +19099,18 @@ type PutProgramResponse200Headers struct {
 	XRequestID string
 }
 
+// PutProgramResponse401Headers the declared response headers of an HTTP 401 response for PutProgram
+type PutProgramResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PutProgramResponse403Headers the declared response headers of an HTTP 403 response for PutProgram
+type PutProgramResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PutProgramResponseDefaultHeaders the declared response headers of an HTTP default response for PutProgram
 type PutProgramResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17420,10 +19124,18 @@ type PutProgramResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PutProgramResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PutProgramResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PutProgramResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PutProgramResponseDefaultHeaders
 }
@@ -17431,6 +19143,16 @@ type PutProgramResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PutProgramResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PutProgramResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PutProgramResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17473,6 +19195,18 @@ type ApproveArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// ApproveArtifactResponse401Headers the declared response headers of an HTTP 401 response for ApproveArtifact
+type ApproveArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ApproveArtifactResponse403Headers the declared response headers of an HTTP 403 response for ApproveArtifact
+type ApproveArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ApproveArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for ApproveArtifact
 type ApproveArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17486,10 +19220,18 @@ type ApproveArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ApproveArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ApproveArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ApproveArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ApproveArtifactResponseDefaultHeaders
 }
@@ -17497,6 +19239,16 @@ type ApproveArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ApproveArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ApproveArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ApproveArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17539,6 +19291,18 @@ type GetEffectsResponse200Headers struct {
 	XRequestID string
 }
 
+// GetEffectsResponse401Headers the declared response headers of an HTTP 401 response for GetEffects
+type GetEffectsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetEffectsResponse403Headers the declared response headers of an HTTP 403 response for GetEffects
+type GetEffectsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetEffectsResponseDefaultHeaders the declared response headers of an HTTP default response for GetEffects
 type GetEffectsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17552,10 +19316,18 @@ type GetEffectsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *MethodEffects
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetEffectsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetEffectsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetEffectsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetEffectsResponseDefaultHeaders
 }
@@ -17563,6 +19335,16 @@ type GetEffectsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetEffectsResponse) GetJSON200() *MethodEffects {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetEffectsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetEffectsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17605,6 +19387,18 @@ type PutEffectsResponse200Headers struct {
 	XRequestID string
 }
 
+// PutEffectsResponse401Headers the declared response headers of an HTTP 401 response for PutEffects
+type PutEffectsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PutEffectsResponse403Headers the declared response headers of an HTTP 403 response for PutEffects
+type PutEffectsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PutEffectsResponseDefaultHeaders the declared response headers of an HTTP default response for PutEffects
 type PutEffectsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17618,10 +19412,18 @@ type PutEffectsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *MethodEffects
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PutEffectsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PutEffectsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PutEffectsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PutEffectsResponseDefaultHeaders
 }
@@ -17629,6 +19431,16 @@ type PutEffectsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PutEffectsResponse) GetJSON200() *MethodEffects {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PutEffectsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PutEffectsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17670,6 +19482,18 @@ type ListExamplesResponse200Headers struct {
 	XRequestID string
 }
 
+// ListExamplesResponse401Headers the declared response headers of an HTTP 401 response for ListExamples
+type ListExamplesResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListExamplesResponse403Headers the declared response headers of an HTTP 403 response for ListExamples
+type ListExamplesResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListExamplesResponseDefaultHeaders the declared response headers of an HTTP default response for ListExamples
 type ListExamplesResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17683,10 +19507,18 @@ type ListExamplesResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Examples
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListExamplesResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListExamplesResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListExamplesResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListExamplesResponseDefaultHeaders
 }
@@ -17694,6 +19526,16 @@ type ListExamplesResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListExamplesResponse) GetJSON200() *Examples {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListExamplesResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListExamplesResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17735,6 +19577,18 @@ type PutExamplesResponse200Headers struct {
 	XRequestID string
 }
 
+// PutExamplesResponse401Headers the declared response headers of an HTTP 401 response for PutExamples
+type PutExamplesResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PutExamplesResponse403Headers the declared response headers of an HTTP 403 response for PutExamples
+type PutExamplesResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PutExamplesResponseDefaultHeaders the declared response headers of an HTTP default response for PutExamples
 type PutExamplesResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17748,10 +19602,18 @@ type PutExamplesResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Examples
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PutExamplesResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PutExamplesResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PutExamplesResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PutExamplesResponseDefaultHeaders
 }
@@ -17759,6 +19621,16 @@ type PutExamplesResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PutExamplesResponse) GetJSON200() *Examples {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PutExamplesResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PutExamplesResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17800,6 +19672,18 @@ type RunExamplesResponse200Headers struct {
 	XRequestID string
 }
 
+// RunExamplesResponse401Headers the declared response headers of an HTTP 401 response for RunExamples
+type RunExamplesResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// RunExamplesResponse403Headers the declared response headers of an HTTP 403 response for RunExamples
+type RunExamplesResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // RunExamplesResponseDefaultHeaders the declared response headers of an HTTP default response for RunExamples
 type RunExamplesResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17813,10 +19697,18 @@ type RunExamplesResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ExampleRun
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *RunExamplesResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RunExamplesResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *RunExamplesResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *RunExamplesResponseDefaultHeaders
 }
@@ -17824,6 +19716,16 @@ type RunExamplesResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r RunExamplesResponse) GetJSON200() *ExampleRun {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RunExamplesResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RunExamplesResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17865,6 +19767,18 @@ type AcceptExampleResponse200Headers struct {
 	XRequestID string
 }
 
+// AcceptExampleResponse401Headers the declared response headers of an HTTP 401 response for AcceptExample
+type AcceptExampleResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// AcceptExampleResponse403Headers the declared response headers of an HTTP 403 response for AcceptExample
+type AcceptExampleResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // AcceptExampleResponseDefaultHeaders the declared response headers of an HTTP default response for AcceptExample
 type AcceptExampleResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17878,10 +19792,18 @@ type AcceptExampleResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Examples
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *AcceptExampleResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *AcceptExampleResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *AcceptExampleResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *AcceptExampleResponseDefaultHeaders
 }
@@ -17889,6 +19811,16 @@ type AcceptExampleResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r AcceptExampleResponse) GetJSON200() *Examples {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r AcceptExampleResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r AcceptExampleResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17930,6 +19862,18 @@ type RejectExampleResponse200Headers struct {
 	XRequestID string
 }
 
+// RejectExampleResponse401Headers the declared response headers of an HTTP 401 response for RejectExample
+type RejectExampleResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// RejectExampleResponse403Headers the declared response headers of an HTTP 403 response for RejectExample
+type RejectExampleResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // RejectExampleResponseDefaultHeaders the declared response headers of an HTTP default response for RejectExample
 type RejectExampleResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -17943,10 +19887,18 @@ type RejectExampleResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Examples
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *RejectExampleResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RejectExampleResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *RejectExampleResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *RejectExampleResponseDefaultHeaders
 }
@@ -17954,6 +19906,16 @@ type RejectExampleResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r RejectExampleResponse) GetJSON200() *Examples {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RejectExampleResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RejectExampleResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17995,6 +19957,18 @@ type ListFixturesResponse200Headers struct {
 	XRequestID string
 }
 
+// ListFixturesResponse401Headers the declared response headers of an HTTP 401 response for ListFixtures
+type ListFixturesResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListFixturesResponse403Headers the declared response headers of an HTTP 403 response for ListFixtures
+type ListFixturesResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListFixturesResponseDefaultHeaders the declared response headers of an HTTP default response for ListFixtures
 type ListFixturesResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18008,10 +19982,18 @@ type ListFixturesResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *FixtureList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListFixturesResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListFixturesResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListFixturesResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListFixturesResponseDefaultHeaders
 }
@@ -18019,6 +20001,16 @@ type ListFixturesResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListFixturesResponse) GetJSON200() *FixtureList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListFixturesResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListFixturesResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18060,6 +20052,18 @@ type ListGenerationsResponse200Headers struct {
 	XRequestID string
 }
 
+// ListGenerationsResponse401Headers the declared response headers of an HTTP 401 response for ListGenerations
+type ListGenerationsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListGenerationsResponse403Headers the declared response headers of an HTTP 403 response for ListGenerations
+type ListGenerationsResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListGenerationsResponseDefaultHeaders the declared response headers of an HTTP default response for ListGenerations
 type ListGenerationsResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18073,10 +20077,18 @@ type ListGenerationsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *GenerationList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListGenerationsResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListGenerationsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListGenerationsResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ListGenerationsResponseDefaultHeaders
 }
@@ -18084,6 +20096,16 @@ type ListGenerationsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListGenerationsResponse) GetJSON200() *GenerationList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListGenerationsResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListGenerationsResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18126,6 +20148,18 @@ type PinArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// PinArtifactResponse401Headers the declared response headers of an HTTP 401 response for PinArtifact
+type PinArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PinArtifactResponse403Headers the declared response headers of an HTTP 403 response for PinArtifact
+type PinArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PinArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for PinArtifact
 type PinArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18139,10 +20173,18 @@ type PinArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PinArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PinArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PinArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PinArtifactResponseDefaultHeaders
 }
@@ -18150,6 +20192,16 @@ type PinArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PinArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PinArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PinArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18192,6 +20244,18 @@ type PromoteArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// PromoteArtifactResponse401Headers the declared response headers of an HTTP 401 response for PromoteArtifact
+type PromoteArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// PromoteArtifactResponse403Headers the declared response headers of an HTTP 403 response for PromoteArtifact
+type PromoteArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // PromoteArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for PromoteArtifact
 type PromoteArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18205,10 +20269,18 @@ type PromoteArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PromoteArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PromoteArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PromoteArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *PromoteArtifactResponseDefaultHeaders
 }
@@ -18216,6 +20288,16 @@ type PromoteArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PromoteArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r PromoteArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r PromoteArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18258,6 +20340,18 @@ type QuarantineArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// QuarantineArtifactResponse401Headers the declared response headers of an HTTP 401 response for QuarantineArtifact
+type QuarantineArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// QuarantineArtifactResponse403Headers the declared response headers of an HTTP 403 response for QuarantineArtifact
+type QuarantineArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // QuarantineArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for QuarantineArtifact
 type QuarantineArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18271,10 +20365,18 @@ type QuarantineArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *QuarantineArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *QuarantineArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *QuarantineArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *QuarantineArtifactResponseDefaultHeaders
 }
@@ -18282,6 +20384,16 @@ type QuarantineArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r QuarantineArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r QuarantineArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r QuarantineArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18324,6 +20436,18 @@ type RegenerateArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// RegenerateArtifactResponse401Headers the declared response headers of an HTTP 401 response for RegenerateArtifact
+type RegenerateArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// RegenerateArtifactResponse403Headers the declared response headers of an HTTP 403 response for RegenerateArtifact
+type RegenerateArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // RegenerateArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for RegenerateArtifact
 type RegenerateArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18337,10 +20461,18 @@ type RegenerateArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *RegenerateArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RegenerateArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *RegenerateArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *RegenerateArtifactResponseDefaultHeaders
 }
@@ -18348,6 +20480,16 @@ type RegenerateArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r RegenerateArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RegenerateArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RegenerateArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18390,6 +20532,18 @@ type ReleaseArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// ReleaseArtifactResponse401Headers the declared response headers of an HTTP 401 response for ReleaseArtifact
+type ReleaseArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ReleaseArtifactResponse403Headers the declared response headers of an HTTP 403 response for ReleaseArtifact
+type ReleaseArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ReleaseArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for ReleaseArtifact
 type ReleaseArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18403,10 +20557,18 @@ type ReleaseArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ReleaseArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ReleaseArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ReleaseArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *ReleaseArtifactResponseDefaultHeaders
 }
@@ -18414,6 +20576,16 @@ type ReleaseArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ReleaseArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ReleaseArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ReleaseArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18456,6 +20628,18 @@ type RollbackArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// RollbackArtifactResponse401Headers the declared response headers of an HTTP 401 response for RollbackArtifact
+type RollbackArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// RollbackArtifactResponse403Headers the declared response headers of an HTTP 403 response for RollbackArtifact
+type RollbackArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // RollbackArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for RollbackArtifact
 type RollbackArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18469,10 +20653,18 @@ type RollbackArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *RollbackArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *RollbackArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *RollbackArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *RollbackArtifactResponseDefaultHeaders
 }
@@ -18480,6 +20672,16 @@ type RollbackArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r RollbackArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r RollbackArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r RollbackArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18521,6 +20723,18 @@ type TryProgramResponse200Headers struct {
 	XRequestID string
 }
 
+// TryProgramResponse401Headers the declared response headers of an HTTP 401 response for TryProgram
+type TryProgramResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// TryProgramResponse403Headers the declared response headers of an HTTP 403 response for TryProgram
+type TryProgramResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // TryProgramResponseDefaultHeaders the declared response headers of an HTTP default response for TryProgram
 type TryProgramResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18534,10 +20748,18 @@ type TryProgramResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *TryReport
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *TryProgramResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *TryProgramResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *TryProgramResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *TryProgramResponseDefaultHeaders
 }
@@ -18545,6 +20767,16 @@ type TryProgramResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r TryProgramResponse) GetJSON200() *TryReport {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r TryProgramResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r TryProgramResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18587,6 +20819,18 @@ type UnpinArtifactResponse200Headers struct {
 	XRequestID string
 }
 
+// UnpinArtifactResponse401Headers the declared response headers of an HTTP 401 response for UnpinArtifact
+type UnpinArtifactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// UnpinArtifactResponse403Headers the declared response headers of an HTTP 403 response for UnpinArtifact
+type UnpinArtifactResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // UnpinArtifactResponseDefaultHeaders the declared response headers of an HTTP default response for UnpinArtifact
 type UnpinArtifactResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18600,10 +20844,18 @@ type UnpinArtifactResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Artifact
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *UnpinArtifactResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *UnpinArtifactResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *UnpinArtifactResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *UnpinArtifactResponseDefaultHeaders
 }
@@ -18611,6 +20863,16 @@ type UnpinArtifactResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r UnpinArtifactResponse) GetJSON200() *Artifact {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r UnpinArtifactResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r UnpinArtifactResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18652,6 +20914,18 @@ type GetVersionResponse200Headers struct {
 	XRequestID string
 }
 
+// GetVersionResponse401Headers the declared response headers of an HTTP 401 response for GetVersion
+type GetVersionResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetVersionResponse403Headers the declared response headers of an HTTP 403 response for GetVersion
+type GetVersionResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetVersionResponseDefaultHeaders the declared response headers of an HTTP default response for GetVersion
 type GetVersionResponseDefaultHeaders struct {
 	RateLimit       *string
@@ -18665,10 +20939,18 @@ type GetVersionResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Version
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetVersionResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetVersionResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetVersionResponse403Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *GetVersionResponseDefaultHeaders
 }
@@ -18676,6 +20958,16 @@ type GetVersionResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetVersionResponse) GetJSON200() *Version {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetVersionResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetVersionResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18744,7 +21036,7 @@ func (c *ClientWithResponses) HealthzWithResponse(ctx context.Context, reqEditor
 
 // MetricsWithResponse Read the metrics
 //
-// In the text format of Prometheus, or OpenMetrics where the client accepts it.
+// In the text format of Prometheus, or OpenMetrics where the client accepts it. Needs the scope `admin`; started with --metrics-public the daemon asks for no token, and no label names a role, a method of a role or a namespace.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18789,7 +21081,7 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 
 // ListCallsWithResponse Read the call log
 //
-// Newest first, running ones before. after is a call id.
+// Newest first, running ones before. after is a call id. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18804,7 +21096,7 @@ func (c *ClientWithResponses) ListCallsWithResponse(ctx context.Context, params 
 
 // GetCallWithResponse Get a call
 //
-// The log entry, and the outcome while it is retained (24 hours by default); a running call has outcome_status running.
+// The log entry, and the outcome while it is retained (24 hours by default); a running call has outcome_status running. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18819,7 +21111,7 @@ func (c *ClientWithResponses) GetCallWithResponse(ctx context.Context, callID Ca
 
 // CancelCallWithBodyWithResponse Cancel a call
 //
-// Asks the call to end as canceled; one that has ended stays as it is.
+// Asks the call to end as canceled; one that has ended stays as it is. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18834,7 +21126,7 @@ func (c *ClientWithResponses) CancelCallWithBodyWithResponse(ctx context.Context
 
 // CancelCallWithResponse Cancel a call
 //
-// Asks the call to end as canceled; one that has ended stays as it is.
+// Asks the call to end as canceled; one that has ended stays as it is. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18849,7 +21141,7 @@ func (c *ClientWithResponses) CancelCallWithResponse(ctx context.Context, callID
 
 // GetCallEventsWithResponse Follow a call
 //
-// Server-sent events of one call, from its beginning: call.queued, call.selected, call.forging, call.gate, call.attempt_failed, call.running and at the end call.finished, whose data is what GET /v1/calls/{call_id} answers. Resumable with Last-Event-ID, or after. A warm call reports only its end.
+// Server-sent events of one call, from its beginning: call.queued, call.selected, call.forging, call.gate, call.attempt_failed, call.running and at the end call.finished, whose data is what GET /v1/calls/{call_id} answers. Resumable with Last-Event-ID, or after. A warm call reports only its end. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18864,7 +21156,7 @@ func (c *ClientWithResponses) GetCallEventsWithResponse(ctx context.Context, cal
 
 // ReplayCallWithBodyWithResponse Replay a call
 //
-// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes.
+// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18879,7 +21171,7 @@ func (c *ClientWithResponses) ReplayCallWithBodyWithResponse(ctx context.Context
 
 // ReplayCallWithResponse Replay a call
 //
-// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes.
+// Runs the program of an ended call again on the same input and the recorded effects, with nothing real outside, and says whether it ends in the same bytes. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18894,7 +21186,7 @@ func (c *ClientWithResponses) ReplayCallWithResponse(ctx context.Context, callID
 
 // DropVerdictWithResponse Take a verdict back
 //
-// With the example that it made.
+// With the example that it made. Needs the scope `call`, and `operate` for one that counts.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18909,7 +21201,7 @@ func (c *ClientWithResponses) DropVerdictWithResponse(ctx context.Context, callI
 
 // GetVerdictWithResponse Read a verdict
 //
-// The verdict on the call.
+// The verdict on the call. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18924,7 +21216,7 @@ func (c *ClientWithResponses) GetVerdictWithResponse(ctx context.Context, callID
 
 // JudgeCallWithBodyWithResponse Judge a call
 //
-// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction.
+// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18939,7 +21231,7 @@ func (c *ClientWithResponses) JudgeCallWithBodyWithResponse(ctx context.Context,
 
 // JudgeCallWithResponse Judge a call
 //
-// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction.
+// Says that a call's answer is right or wrong, nested calls too. A right answer becomes an example. A wrong one drops the fixtures of its input, becomes an example where an expectation is given, and has a correction forged as the policy says; until the correction holds every example the old program answers, marked as doubted. The same verdict again changes nothing, another one replaces it. With Prefer: wait=N the reply waits for the first attempt at the correction. Needs the scope `call`: the verdict is then a proposal. With `operate` it counts at once.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18954,7 +21246,7 @@ func (c *ClientWithResponses) JudgeCallWithResponse(ctx context.Context, callID 
 
 // ListConnectionsWithResponse List connections
 //
-// By name, without their secrets.
+// By name, without their secrets. Needs the scope `admin`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18969,7 +21261,7 @@ func (c *ClientWithResponses) ListConnectionsWithResponse(ctx context.Context, p
 
 // DeleteConnectionWithResponse Delete a connection
 //
-// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on.
+// Its secret goes with it, and no undo brings that back. Requests to its hosts are sent without a credential from then on. Needs the scope `admin`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18984,7 +21276,7 @@ func (c *ClientWithResponses) DeleteConnectionWithResponse(ctx context.Context, 
 
 // GetConnectionWithResponse Get a connection
 //
-// Without its secret. problem says why the secret cannot be had now.
+// Without its secret. problem says why the secret cannot be had now. Needs the scope `admin`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18999,7 +21291,7 @@ func (c *ClientWithResponses) GetConnectionWithResponse(ctx context.Context, nam
 
 // PutConnectionWithBodyWithResponse Make or change a connection
 //
-// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back. Needs the scope `admin`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19014,7 +21306,7 @@ func (c *ClientWithResponses) PutConnectionWithBodyWithResponse(ctx context.Cont
 
 // PutConnectionWithResponse Make or change a connection
 //
-// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back.
+// The body is the whole connection from now on. Without auth.secret it keeps the secret that it has, except where hosts or auth change, or roles or methods are added: these ask for the secret again (422). A new secret counts from the next request on. Undoing the change never brings a secret back. Needs the scope `admin`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19029,7 +21321,7 @@ func (c *ClientWithResponses) PutConnectionWithResponse(ctx context.Context, nam
 
 // GetEventsWithResponse Follow all calls
 //
-// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too.
+// Server-sent events, call.finished for each call that is committed, nested ones too, in the order of the log; data is its log entry and the event's id its call id. With Last-Event-ID, or after, the stream goes on behind that call and loses nothing, after a restart too. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19044,7 +21336,7 @@ func (c *ClientWithResponses) GetEventsWithResponse(ctx context.Context, params 
 
 // ListFilesWithResponse List your files
 //
-// Newest first, those that programs made for you included.
+// Newest first, those that programs made for you included. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19061,6 +21353,7 @@ func (c *ClientWithResponses) ListFilesWithResponse(ctx context.Context, params 
 //
 // The body is the file, as it is. It is stored while it comes in, may have as many bytes as `--file-max` says, and may take any time
 // as long as something comes every 30 seconds. Refer to it in arguments as `{"$file": "file_..."}`. An upload that does not end leaves nothing.
+// Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19075,7 +21368,7 @@ func (c *ClientWithResponses) UploadFileWithBodyWithResponse(ctx context.Context
 
 // DeleteFileWithResponse Delete a file
 //
-// Its bytes are erased. Who is reading it reads to the end.
+// Its bytes are erased. Who is reading it reads to the end. Needs the scope `call`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19090,7 +21383,7 @@ func (c *ClientWithResponses) DeleteFileWithResponse(ctx context.Context, id str
 
 // GetFileWithResponse Describe a file
 //
-// What is known of it, without its bytes.
+// What is known of it, without its bytes. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19105,7 +21398,7 @@ func (c *ClientWithResponses) GetFileWithResponse(ctx context.Context, id string
 
 // GetFileContentWithResponse Download a file
 //
-// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them.
+// The bytes, or the ranges of them that the header Range asks for (RFC 9110). Browsers save them and never run them. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19120,7 +21413,7 @@ func (c *ClientWithResponses) GetFileContentWithResponse(ctx context.Context, id
 
 // CallFunctionWithBodyWithResponse Run a function tool
 //
-// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls.
+// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19135,7 +21428,7 @@ func (c *ClientWithResponses) CallFunctionWithBodyWithResponse(ctx context.Conte
 
 // CallFunctionWithResponse Run a function tool
 //
-// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls.
+// Makes the call that a model asked for. Without session_id it is made in a session of its own, which the reply names and which is erased value_hours after its last use. Everything else is as for calls. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19150,7 +21443,7 @@ func (c *ClientWithResponses) CallFunctionWithResponse(ctx context.Context, name
 
 // ListAuditWithResponse Read the audit trail
 //
-// Who did what, newest first, with how to undo it. after is the id of an entry.
+// Who did what, newest first, with how to undo it. after is the id of an entry. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19165,7 +21458,7 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 
 // UndoWithBodyWithResponse Undo an operation
 //
-// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone.
+// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone. Needs the scope `operate`, and `admin` for what needed it: changes of connections and of what may be spent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19180,7 +21473,7 @@ func (c *ClientWithResponses) UndoWithBodyWithResponse(ctx context.Context, id A
 
 // UndoWithResponse Undo an operation
 //
-// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone.
+// Undoes an operation on artifacts, tools, the policy or the archive. If nothing happened since, everything is as before, to the byte. Counts of calls in between stay. 409 if a later operation changed the same, or if it is undone already. An undo can be undone. Needs the scope `operate`, and `admin` for what needed it: changes of connections and of what may be spent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19195,7 +21488,7 @@ func (c *ClientWithResponses) UndoWithResponse(ctx context.Context, id AuditID, 
 
 // ExportStoreWithResponse Export everything
 //
-// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it.
+// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19210,7 +21503,7 @@ func (c *ClientWithResponses) ExportStoreWithResponse(ctx context.Context, reqEd
 
 // PruneWithBodyWithResponse Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go.
+// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19225,7 +21518,7 @@ func (c *ClientWithResponses) PruneWithBodyWithResponse(ctx context.Context, con
 
 // PruneWithResponse Prune what is stale
 //
-// A dry run, which is the default, changes nothing and says what would go.
+// A dry run, which is the default, changes nothing and says what would go. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19240,7 +21533,7 @@ func (c *ClientWithResponses) PruneWithResponse(ctx context.Context, body PruneJ
 
 // RestoreWithBodyWithResponse Restore what was archived
 //
-// Byte for byte; without a method the tool and all its artifacts.
+// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19255,7 +21548,7 @@ func (c *ClientWithResponses) RestoreWithBodyWithResponse(ctx context.Context, c
 
 // RestoreWithResponse Restore what was archived
 //
-// Byte for byte; without a method the tool and all its artifacts.
+// Byte for byte; without a method the tool and all its artifacts. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19270,7 +21563,7 @@ func (c *ClientWithResponses) RestoreWithResponse(ctx context.Context, body Rest
 
 // ListStaleWithResponse List what is stale
 //
-// Tools and artifacts that nobody used for that many days.
+// Tools and artifacts that nobody used for that many days. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19285,7 +21578,7 @@ func (c *ClientWithResponses) ListStaleWithResponse(ctx context.Context, params 
 
 // GetPatternsWithResponse Read a role's pattern memory
 //
-// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them.
+// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19300,7 +21593,7 @@ func (c *ClientWithResponses) GetPatternsWithResponse(ctx context.Context, role 
 
 // GetPolicyWithResponse Get the policy
 //
-// All switches and thresholds in force.
+// All switches and thresholds in force. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19315,7 +21608,7 @@ func (c *ClientWithResponses) GetPolicyWithResponse(ctx context.Context, reqEdit
 
 // PatchPolicyWithBodyWithResponse Change the policy
 //
-// A JSON merge patch, checked as a whole, effective for the next call, durable.
+// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19330,7 +21623,7 @@ func (c *ClientWithResponses) PatchPolicyWithBodyWithResponse(ctx context.Contex
 
 // PatchPolicyWithResponse Change the policy
 //
-// A JSON merge patch, checked as a whole, effective for the next call, durable.
+// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19345,7 +21638,7 @@ func (c *ClientWithResponses) PatchPolicyWithResponse(ctx context.Context, body 
 
 // PatchPolicyWithApplicationMergePatchPlusJSONBodyWithResponse Change the policy
 //
-// A JSON merge patch, checked as a whole, effective for the next call, durable.
+// A JSON merge patch, checked as a whole, effective for the next call, durable. Needs the scope `operate`, and `admin` for the member spend.
 //
 // Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19360,7 +21653,7 @@ func (c *ClientWithResponses) PatchPolicyWithApplicationMergePatchPlusJSONBodyWi
 
 // PredictWithBodyWithResponse Answer by a signature
 //
-// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty.
+// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19375,7 +21668,7 @@ func (c *ClientWithResponses) PredictWithBodyWithResponse(ctx context.Context, p
 
 // PredictWithResponse Answer by a signature
 //
-// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty.
+// Declared inputs become a conversation, one reply of the model is read back into declared outputs. A bad request is refused before the model is asked. With session_id the session's earlier turns of the same signature are the history, and the new turn is kept. Every prediction that the model was asked for is in GET /v1/calls, its method predict; without a session its session_id and role are empty. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19390,7 +21683,7 @@ func (c *ClientWithResponses) PredictWithResponse(ctx context.Context, params *P
 
 // ListRecommendationsWithResponse List recommendations
 //
-// Recommendations from the stored evidence on each method's newest calls, including nested ones, best first. The same evidence gives the same bytes. Nothing is applied automatically.
+// Recommendations from the stored evidence on each method's newest calls, including nested ones, best first. The same evidence gives the same bytes. Nothing is applied automatically. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19405,7 +21698,7 @@ func (c *ClientWithResponses) ListRecommendationsWithResponse(ctx context.Contex
 
 // ApplyRecommendationWithBodyWithResponse Apply a recommendation
 //
-// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back.
+// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19420,7 +21713,7 @@ func (c *ClientWithResponses) ApplyRecommendationWithBodyWithResponse(ctx contex
 
 // ApplyRecommendationWithResponse Apply a recommendation
 //
-// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back.
+// Does what the recommendation proposes and notes it in the audit trail. strengthen_contract puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary only takes it off the list. With undo it is taken back. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19435,7 +21728,7 @@ func (c *ClientWithResponses) ApplyRecommendationWithResponse(ctx context.Contex
 
 // DismissRecommendationWithBodyWithResponse Dismiss a recommendation
 //
-// Takes it off the list, durably. With undo it is back.
+// Takes it off the list, durably. With undo it is back. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19450,7 +21743,7 @@ func (c *ClientWithResponses) DismissRecommendationWithBodyWithResponse(ctx cont
 
 // DismissRecommendationWithResponse Dismiss a recommendation
 //
-// Takes it off the list, durably. With undo it is back.
+// Takes it off the list, durably. With undo it is back. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19465,7 +21758,7 @@ func (c *ClientWithResponses) DismissRecommendationWithResponse(ctx context.Cont
 
 // GetHistoryUsageWithResponse Report how much programs look at history
 //
-// Of the newest 10000 calls in the window: how many ran a program that names the history, the outcomes of these and of the others, and which methods call which.
+// Of the newest 10000 calls in the window: how many ran a program that names the history, the outcomes of these and of the others, and which methods call which. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19480,7 +21773,7 @@ func (c *ClientWithResponses) GetHistoryUsageWithResponse(ctx context.Context, p
 
 // GetTrendsWithResponse Report where programs came from and how calls failed
 //
-// Over the last window, at most the newest 10000 calls.
+// Over the last window, at most the newest 10000 calls. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19495,7 +21788,7 @@ func (c *ClientWithResponses) GetTrendsWithResponse(ctx context.Context, params 
 
 // ListSessionsWithResponse List sessions
 //
-// Newest first.
+// Newest first. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19510,7 +21803,7 @@ func (c *ClientWithResponses) ListSessionsWithResponse(ctx context.Context, para
 
 // CreateSessionWithBodyWithResponse Create a session
 //
-// The session keeps a context and a history; role is asked where a call names none.
+// The session keeps a context and a history; role is asked where a call names none. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19525,7 +21818,7 @@ func (c *ClientWithResponses) CreateSessionWithBodyWithResponse(ctx context.Cont
 
 // CreateSessionWithResponse Create a session
 //
-// The session keeps a context and a history; role is asked where a call names none.
+// The session keeps a context and a history; role is asked where a call names none. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19540,7 +21833,7 @@ func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, bod
 
 // DeleteSessionWithResponse Delete a session
 //
-// Erases the session and its arguments and values everywhere.
+// Erases the session and its arguments and values everywhere. Needs the scope `call`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19555,7 +21848,7 @@ func (c *ClientWithResponses) DeleteSessionWithResponse(ctx context.Context, id 
 
 // GetSessionWithResponse Get a session
 //
-// The session without its context and history, which have paths of their own.
+// The session without its context and history, which have paths of their own. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19570,7 +21863,7 @@ func (c *ClientWithResponses) GetSessionWithResponse(ctx context.Context, id Ses
 
 // CreateCallWithBodyWithResponse Make a call
 //
-// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names.
+// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19585,7 +21878,7 @@ func (c *ClientWithResponses) CreateCallWithBodyWithResponse(ctx context.Context
 
 // CreateCallWithResponse Make a call
 //
-// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names.
+// Answers with the outcome once it is durable. A method that ends in = with one argument writes the context and asks no model. With Prefer: respond-async the reply is 202 unless the call ends within the time that wait names. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19600,7 +21893,7 @@ func (c *ClientWithResponses) CreateCallWithResponse(ctx context.Context, id Ses
 
 // GetContextWithResponse Get the context
 //
-// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`.
+// The whole context of the session, by top-level key. `conversation_history` is always an array, empty unless a client put one there; the session's records are at `/v1/sessions/{id}/history`. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19615,7 +21908,7 @@ func (c *ClientWithResponses) GetContextWithResponse(ctx context.Context, id Ses
 
 // PatchContextWithBodyWithResponse Change the context
 //
-// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19630,7 +21923,7 @@ func (c *ClientWithResponses) PatchContextWithBodyWithResponse(ctx context.Conte
 
 // PatchContextWithResponse Change the context
 //
-// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19645,7 +21938,7 @@ func (c *ClientWithResponses) PatchContextWithResponse(ctx context.Context, id S
 
 // PatchContextWithApplicationMergePatchPlusJSONBodyWithResponse Change the context
 //
-// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile.
+// A JSON merge patch (RFC 7396): null removes a key. Calls of the session wait meanwhile. Needs the scope `call`.
 //
 // Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19660,7 +21953,7 @@ func (c *ClientWithResponses) PatchContextWithApplicationMergePatchPlusJSONBodyW
 
 // GetHistoryWithResponse Read the history
 //
-// One record a call, nested ones included; values are never kept, only their class. after is a seq. A page looks at 20,000 records at most, so that with filters it may hold fewer than limit, even none, and still have a next_cursor; it ends at 8 MiB of records, too. With Accept application/jsonl all records from there on come as JSON lines, whatever the limit.
+// One record a call, nested ones included; values are never kept, only their class. after is a seq. A page looks at 20,000 records at most, so that with filters it may hold fewer than limit, even none, and still have a next_cursor; it ends at 8 MiB of records, too. With Accept application/jsonl all records from there on come as JSON lines, whatever the limit. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19675,7 +21968,7 @@ func (c *ClientWithResponses) GetHistoryWithResponse(ctx context.Context, id Ses
 
 // GetMethodWithResponse Ask whether a method would respond
 //
-// Says whether the name would respond without a forge, and by what.
+// Says whether the name would respond without a forge, and by what. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19690,7 +21983,7 @@ func (c *ClientWithResponses) GetMethodWithResponse(ctx context.Context, id Sess
 
 // ListSignaturesWithResponse List the named signatures
 //
-// By name.
+// By name. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19705,7 +21998,7 @@ func (c *ClientWithResponses) ListSignaturesWithResponse(ctx context.Context, pa
 
 // DeleteSignatureWithResponse Forget a named signature
 //
-// The turns that sessions keep of it stay.
+// The turns that sessions keep of it stay. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19720,7 +22013,7 @@ func (c *ClientWithResponses) DeleteSignatureWithResponse(ctx context.Context, n
 
 // GetSignatureWithResponse Read a named signature
 //
-// As it was put, types filled in.
+// As it was put, types filled in. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19735,7 +22028,7 @@ func (c *ClientWithResponses) GetSignatureWithResponse(ctx context.Context, name
 
 // PutSignatureWithBodyWithResponse Name a signature
 //
-// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name.
+// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19750,7 +22043,7 @@ func (c *ClientWithResponses) PutSignatureWithBodyWithResponse(ctx context.Conte
 
 // PutSignatureWithResponse Name a signature
 //
-// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name.
+// Makes or changes it; noted in the audit trail. Its demos come before the history in every prediction by that name. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19765,7 +22058,7 @@ func (c *ClientWithResponses) PutSignatureWithResponse(ctx context.Context, name
 
 // PredictNamedWithBodyWithResponse Answer by a named signature
 //
-// As POST /v1/predict, without the signature.
+// As POST /v1/predict, without the signature. Needs the scope `call`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19780,7 +22073,7 @@ func (c *ClientWithResponses) PredictNamedWithBodyWithResponse(ctx context.Conte
 
 // PredictNamedWithResponse Answer by a named signature
 //
-// As POST /v1/predict, without the signature.
+// As POST /v1/predict, without the signature. Needs the scope `call`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19795,7 +22088,7 @@ func (c *ClientWithResponses) PredictNamedWithResponse(ctx context.Context, name
 
 // ListToolsWithResponse List the known tools
 //
-// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool.
+// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19810,7 +22103,7 @@ func (c *ClientWithResponses) ListToolsWithResponse(ctx context.Context, params 
 
 // DeleteToolWithResponse Archive a tool
 //
-// Moves the tool and its artifacts out of the way; restore brings them back.
+// Moves the tool and its artifacts out of the way; restore brings them back. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19825,7 +22118,7 @@ func (c *ClientWithResponses) DeleteToolWithResponse(ctx context.Context, role R
 
 // GetToolWithResponse Get a tool
 //
-// Its contract and usage.
+// Its contract and usage. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19840,7 +22133,7 @@ func (c *ClientWithResponses) GetToolWithResponse(ctx context.Context, role Role
 
 // PutToolWithBodyWithResponse Register a tool or change its contract
 //
-// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none.
+// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19855,7 +22148,7 @@ func (c *ClientWithResponses) PutToolWithBodyWithResponse(ctx context.Context, r
 
 // PutToolWithResponse Register a tool or change its contract
 //
-// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none.
+// The body is the whole contract from now on. If-Match makes the change depend on the revision, If-None-Match with * on there being none. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19870,7 +22163,7 @@ func (c *ClientWithResponses) PutToolWithResponse(ctx context.Context, role Role
 
 // ListArtifactsWithResponse List a tool's artifacts
 //
-// By method, without code.
+// By method, without code. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19885,7 +22178,7 @@ func (c *ClientWithResponses) ListArtifactsWithResponse(ctx context.Context, rol
 
 // DeleteArtifactWithResponse Archive an artifact
 //
-// Moves it out of the way; restore brings it back.
+// Moves it out of the way; restore brings it back. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19900,7 +22193,7 @@ func (c *ClientWithResponses) DeleteArtifactWithResponse(ctx context.Context, ro
 
 // GetArtifactWithResponse Get an artifact
 //
-// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown.
+// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19915,7 +22208,7 @@ func (c *ClientWithResponses) GetArtifactWithResponse(ctx context.Context, role 
 
 // PutProgramWithBodyWithResponse Give an artifact an operator's own program
 //
-// The program goes through the gate like any other.
+// The program goes through the gate like any other. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19930,7 +22223,7 @@ func (c *ClientWithResponses) PutProgramWithBodyWithResponse(ctx context.Context
 
 // PutProgramWithResponse Give an artifact an operator's own program
 //
-// The program goes through the gate like any other.
+// The program goes through the gate like any other. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19945,7 +22238,7 @@ func (c *ClientWithResponses) PutProgramWithResponse(ctx context.Context, role R
 
 // ApproveArtifactWithBodyWithResponse Approve an artifact
 //
-// Lets a program run that waits for a person (policy approval_required).
+// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19960,7 +22253,7 @@ func (c *ClientWithResponses) ApproveArtifactWithBodyWithResponse(ctx context.Co
 
 // ApproveArtifactWithResponse Approve an artifact
 //
-// Lets a program run that waits for a person (policy approval_required).
+// Lets a program run that waits for a person (policy approval_required). Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19975,7 +22268,7 @@ func (c *ClientWithResponses) ApproveArtifactWithResponse(ctx context.Context, r
 
 // GetEffectsWithResponse Get the effects manifest
 //
-// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one.
+// What the method's programs may reach under the policy `effects: enforce`, and what each generation did in ok calls. The first ok call writes the manifest; under `observe` it grows with what ok calls do, until a person approves one. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19990,7 +22283,7 @@ func (c *ClientWithResponses) GetEffectsWithResponse(ctx context.Context, role R
 
 // PutEffectsWithBodyWithResponse Approve an effects manifest
 //
-// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20005,7 +22298,7 @@ func (c *ClientWithResponses) PutEffectsWithBodyWithResponse(ctx context.Context
 
 // PutEffectsWithResponse Approve an effects manifest
 //
-// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone.
+// A person's approval, also before the method exists. Members that are left out stay as they are; `["*"]` allows everything of the kind, and `*.example.org` every host below that domain. From then on the manifest does not grow by itself. Audited; can be undone. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20020,7 +22313,7 @@ func (c *ClientWithResponses) PutEffectsWithResponse(ctx context.Context, role R
 
 // ListExamplesWithResponse List examples
 //
-// What people expect of the method, active and proposed.
+// What people expect of the method, active and proposed. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -20035,7 +22328,7 @@ func (c *ClientWithResponses) ListExamplesWithResponse(ctx context.Context, role
 
 // PutExamplesWithBodyWithResponse Set the examples
 //
-// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method.
+// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20050,7 +22343,7 @@ func (c *ClientWithResponses) PutExamplesWithBodyWithResponse(ctx context.Contex
 
 // PutExamplesWithResponse Set the examples
 //
-// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method.
+// Replaces the active examples, also before the method exists: then its first program has to hold them before it serves. At most 64 and 256 KiB a method. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20065,7 +22358,7 @@ func (c *ClientWithResponses) PutExamplesWithResponse(ctx context.Context, role 
 
 // RunExamplesWithBodyWithResponse Run the examples
 //
-// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples.
+// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20080,7 +22373,7 @@ func (c *ClientWithResponses) RunExamplesWithBodyWithResponse(ctx context.Contex
 
 // RunExamplesWithResponse Run the examples
 //
-// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples.
+// Runs the active examples, or those of the body, on a generation, on code, or on the current program. Nothing is kept or counted. Results are in the order of the examples. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20095,7 +22388,7 @@ func (c *ClientWithResponses) RunExamplesWithResponse(ctx context.Context, role 
 
 // AcceptExampleWithBodyWithResponse Accept a proposed example
 //
-// It is active from now on, with the verdict that made it.
+// It is active from now on, with the verdict that made it. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20110,7 +22403,7 @@ func (c *ClientWithResponses) AcceptExampleWithBodyWithResponse(ctx context.Cont
 
 // AcceptExampleWithResponse Accept a proposed example
 //
-// It is active from now on, with the verdict that made it.
+// It is active from now on, with the verdict that made it. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20125,7 +22418,7 @@ func (c *ClientWithResponses) AcceptExampleWithResponse(ctx context.Context, rol
 
 // RejectExampleWithBodyWithResponse Reject a proposed example
 //
-// It is dropped.
+// It is dropped. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20140,7 +22433,7 @@ func (c *ClientWithResponses) RejectExampleWithBodyWithResponse(ctx context.Cont
 
 // RejectExampleWithResponse Reject a proposed example
 //
-// It is dropped.
+// It is dropped. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20155,7 +22448,7 @@ func (c *ClientWithResponses) RejectExampleWithResponse(ctx context.Context, rol
 
 // ListFixturesWithResponse List the fixtures
 //
-// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that.
+// Recorded calls of the current generation, which a successor must reproduce, with what they took from outside; and the recorded effects of active examples by id. They hold arguments and values of sessions. Of calls with secrets they hold `[masked]` in their place; there is one only where the program reproduces its value with that. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -20170,7 +22463,7 @@ func (c *ClientWithResponses) ListFixturesWithResponse(ctx context.Context, role
 
 // ListGenerationsWithResponse List the kept generations
 //
-// Newest first, with code.
+// Newest first, with code. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -20185,7 +22478,7 @@ func (c *ClientWithResponses) ListGenerationsWithResponse(ctx context.Context, r
 
 // PinArtifactWithBodyWithResponse Pin an artifact
 //
-// Its program is not replaced.
+// Its program is not replaced. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20200,7 +22493,7 @@ func (c *ClientWithResponses) PinArtifactWithBodyWithResponse(ctx context.Contex
 
 // PinArtifactWithResponse Pin an artifact
 //
-// Its program is not replaced.
+// Its program is not replaced. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20215,7 +22508,7 @@ func (c *ClientWithResponses) PinArtifactWithResponse(ctx context.Context, role 
 
 // PromoteArtifactWithBodyWithResponse Promote an artifact
 //
-// Makes it durable; with reset_metrics its counters start anew.
+// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20230,7 +22523,7 @@ func (c *ClientWithResponses) PromoteArtifactWithBodyWithResponse(ctx context.Co
 
 // PromoteArtifactWithResponse Promote an artifact
 //
-// Makes it durable; with reset_metrics its counters start anew.
+// Makes it durable; with reset_metrics its counters start anew. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20245,7 +22538,7 @@ func (c *ClientWithResponses) PromoteArtifactWithResponse(ctx context.Context, r
 
 // QuarantineArtifactWithBodyWithResponse Quarantine an artifact
 //
-// It is not run until it is released.
+// It is not run until it is released. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20260,7 +22553,7 @@ func (c *ClientWithResponses) QuarantineArtifactWithBodyWithResponse(ctx context
 
 // QuarantineArtifactWithResponse Quarantine an artifact
 //
-// It is not run until it is released.
+// It is not run until it is released. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20275,7 +22568,7 @@ func (c *ClientWithResponses) QuarantineArtifactWithResponse(ctx context.Context
 
 // RegenerateArtifactWithBodyWithResponse Have an artifact forged anew
 //
-// The next call forges; the repairs counted so far are forgotten.
+// The next call forges; the repairs counted so far are forgotten. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20290,7 +22583,7 @@ func (c *ClientWithResponses) RegenerateArtifactWithBodyWithResponse(ctx context
 
 // RegenerateArtifactWithResponse Have an artifact forged anew
 //
-// The next call forges; the repairs counted so far are forgotten.
+// The next call forges; the repairs counted so far are forgotten. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20305,7 +22598,7 @@ func (c *ClientWithResponses) RegenerateArtifactWithResponse(ctx context.Context
 
 // ReleaseArtifactWithBodyWithResponse Release an artifact
 //
-// Ends a quarantine.
+// Ends a quarantine. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20320,7 +22613,7 @@ func (c *ClientWithResponses) ReleaseArtifactWithBodyWithResponse(ctx context.Co
 
 // ReleaseArtifactWithResponse Release an artifact
 //
-// Ends a quarantine.
+// Ends a quarantine. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20335,7 +22628,7 @@ func (c *ClientWithResponses) ReleaseArtifactWithResponse(ctx context.Context, r
 
 // RollbackArtifactWithBodyWithResponse Roll an artifact back
 //
-// Makes an older generation the current one: the one named, else the parent of the current one.
+// Makes an older generation the current one: the one named, else the parent of the current one. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20350,7 +22643,7 @@ func (c *ClientWithResponses) RollbackArtifactWithBodyWithResponse(ctx context.C
 
 // RollbackArtifactWithResponse Roll an artifact back
 //
-// Makes an older generation the current one: the one named, else the parent of the current one.
+// Makes an older generation the current one: the one named, else the parent of the current one. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20365,7 +22658,7 @@ func (c *ClientWithResponses) RollbackArtifactWithResponse(ctx context.Context, 
 
 // TryProgramWithBodyWithResponse Try a program
 //
-// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied.
+// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20380,7 +22673,7 @@ func (c *ClientWithResponses) TryProgramWithBodyWithResponse(ctx context.Context
 
 // TryProgramWithResponse Try a program
 //
-// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied.
+// Runs a generation or code on the given input, on the method's examples and on the fixtures of what serves. Nothing is kept or counted; nested calls run what serves and never forge; writes are denied. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20395,7 +22688,7 @@ func (c *ClientWithResponses) TryProgramWithResponse(ctx context.Context, role R
 
 // UnpinArtifactWithBodyWithResponse Unpin an artifact
 //
-// Its program may be replaced again.
+// Its program may be replaced again. Needs the scope `operate`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20410,7 +22703,7 @@ func (c *ClientWithResponses) UnpinArtifactWithBodyWithResponse(ctx context.Cont
 
 // UnpinArtifactWithResponse Unpin an artifact
 //
-// Its program may be replaced again.
+// Its program may be replaced again. Needs the scope `operate`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20425,7 +22718,7 @@ func (c *ClientWithResponses) UnpinArtifactWithResponse(ctx context.Context, rol
 
 // GetVersionWithResponse Get the version
 //
-// What this daemon is, and which confinement was observed at its start.
+// What this daemon is, and which confinement was observed at its start. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -20599,6 +22892,20 @@ func ParseMetricsResponse(rsp *http.Response) (*MetricsResponse, error) {
 	}
 
 	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -20619,6 +22926,40 @@ func ParseMetricsResponse(rsp *http.Response) (*MetricsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers MetricsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers MetricsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers MetricsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -20823,6 +23164,20 @@ func ParseListCallsResponse(rsp *http.Response) (*ListCallsResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -20843,6 +23198,40 @@ func ParseListCallsResponse(rsp *http.Response) (*ListCallsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListCallsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListCallsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListCallsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -20900,6 +23289,20 @@ func ParseGetCallResponse(rsp *http.Response) (*GetCallResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -20920,6 +23323,40 @@ func ParseGetCallResponse(rsp *http.Response) (*GetCallResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetCallResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetCallResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetCallResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -20973,6 +23410,20 @@ func ParseCancelCallResponse(rsp *http.Response) (*CancelCallResponse, error) {
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -20993,6 +23444,40 @@ func ParseCancelCallResponse(rsp *http.Response) (*CancelCallResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers204 = &headers
+	case rsp.StatusCode == 401:
+		var headers CancelCallResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CancelCallResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers CancelCallResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21043,6 +23528,20 @@ func ParseGetCallEventsResponse(rsp *http.Response) (*GetCallEventsResponse, err
 	}
 
 	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21063,6 +23562,40 @@ func ParseGetCallEventsResponse(rsp *http.Response) (*GetCallEventsResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetCallEventsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetCallEventsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetCallEventsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21120,6 +23653,20 @@ func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21140,6 +23687,40 @@ func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ReplayCallResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ReplayCallResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ReplayCallResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21193,6 +23774,20 @@ func ParseDropVerdictResponse(rsp *http.Response) (*DropVerdictResponse, error) 
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21213,6 +23808,40 @@ func ParseDropVerdictResponse(rsp *http.Response) (*DropVerdictResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers204 = &headers
+	case rsp.StatusCode == 401:
+		var headers DropVerdictResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DropVerdictResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers DropVerdictResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21270,6 +23899,20 @@ func ParseGetVerdictResponse(rsp *http.Response) (*GetVerdictResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21290,6 +23933,40 @@ func ParseGetVerdictResponse(rsp *http.Response) (*GetVerdictResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetVerdictResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetVerdictResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetVerdictResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21347,6 +24024,20 @@ func ParseJudgeCallResponse(rsp *http.Response) (*JudgeCallResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21367,6 +24058,40 @@ func ParseJudgeCallResponse(rsp *http.Response) (*JudgeCallResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers JudgeCallResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers JudgeCallResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers JudgeCallResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21424,6 +24149,20 @@ func ParseListConnectionsResponse(rsp *http.Response) (*ListConnectionsResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21444,6 +24183,40 @@ func ParseListConnectionsResponse(rsp *http.Response) (*ListConnectionsResponse,
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListConnectionsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListConnectionsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListConnectionsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21497,6 +24270,20 @@ func ParseDeleteConnectionResponse(rsp *http.Response) (*DeleteConnectionRespons
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21517,6 +24304,40 @@ func ParseDeleteConnectionResponse(rsp *http.Response) (*DeleteConnectionRespons
 			headers.XRequestID = value
 		}
 		response.Headers204 = &headers
+	case rsp.StatusCode == 401:
+		var headers DeleteConnectionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DeleteConnectionResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers DeleteConnectionResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21574,6 +24395,20 @@ func ParseGetConnectionResponse(rsp *http.Response) (*GetConnectionResponse, err
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21601,6 +24436,40 @@ func ParseGetConnectionResponse(rsp *http.Response) (*GetConnectionResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetConnectionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetConnectionResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetConnectionResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21665,6 +24534,20 @@ func ParsePutConnectionResponse(rsp *http.Response) (*PutConnectionResponse, err
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21716,6 +24599,40 @@ func ParsePutConnectionResponse(rsp *http.Response) (*PutConnectionResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers PutConnectionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PutConnectionResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PutConnectionResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21766,6 +24683,20 @@ func ParseGetEventsResponse(rsp *http.Response) (*GetEventsResponse, error) {
 	}
 
 	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21786,6 +24717,40 @@ func ParseGetEventsResponse(rsp *http.Response) (*GetEventsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetEventsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetEventsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetEventsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21843,6 +24808,20 @@ func ParseListFilesResponse(rsp *http.Response) (*ListFilesResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21863,6 +24842,40 @@ func ParseListFilesResponse(rsp *http.Response) (*ListFilesResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListFilesResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListFilesResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListFilesResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -21920,6 +24933,20 @@ func ParseUploadFileResponse(rsp *http.Response) (*UploadFileResponse, error) {
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21947,6 +24974,40 @@ func ParseUploadFileResponse(rsp *http.Response) (*UploadFileResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers UploadFileResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers UploadFileResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers UploadFileResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22000,6 +25061,20 @@ func ParseDeleteFileResponse(rsp *http.Response) (*DeleteFileResponse, error) {
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22020,6 +25095,40 @@ func ParseDeleteFileResponse(rsp *http.Response) (*DeleteFileResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers204 = &headers
+	case rsp.StatusCode == 401:
+		var headers DeleteFileResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DeleteFileResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers DeleteFileResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22077,6 +25186,20 @@ func ParseGetFileResponse(rsp *http.Response) (*GetFileResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22097,6 +25220,40 @@ func ParseGetFileResponse(rsp *http.Response) (*GetFileResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetFileResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetFileResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetFileResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22150,6 +25307,20 @@ func ParseGetFileContentResponse(rsp *http.Response) (*GetFileContentResponse, e
 	case rsp.StatusCode == 304:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22190,6 +25361,40 @@ func ParseGetFileContentResponse(rsp *http.Response) (*GetFileContentResponse, e
 			headers.XRequestID = value
 		}
 		response.Headers304 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetFileContentResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetFileContentResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetFileContentResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22253,6 +25458,20 @@ func ParseCallFunctionResponse(rsp *http.Response) (*CallFunctionResponse, error
 			return nil, err
 		}
 		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -22319,6 +25538,40 @@ func ParseCallFunctionResponse(rsp *http.Response) (*CallFunctionResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers202 = &headers
+	case rsp.StatusCode == 401:
+		var headers CallFunctionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CallFunctionResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers CallFunctionResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22376,6 +25629,20 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22396,6 +25663,40 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListAuditResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListAuditResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListAuditResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22453,6 +25754,20 @@ func ParseUndoResponse(rsp *http.Response) (*UndoResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22473,6 +25788,40 @@ func ParseUndoResponse(rsp *http.Response) (*UndoResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers UndoResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers UndoResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers UndoResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22523,6 +25872,20 @@ func ParseExportStoreResponse(rsp *http.Response) (*ExportStoreResponse, error) 
 	}
 
 	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22543,6 +25906,40 @@ func ParseExportStoreResponse(rsp *http.Response) (*ExportStoreResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ExportStoreResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ExportStoreResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ExportStoreResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22600,6 +25997,20 @@ func ParsePruneResponse(rsp *http.Response) (*PruneResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22620,6 +26031,40 @@ func ParsePruneResponse(rsp *http.Response) (*PruneResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PruneResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PruneResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PruneResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22677,6 +26122,20 @@ func ParseRestoreResponse(rsp *http.Response) (*RestoreResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22697,6 +26156,40 @@ func ParseRestoreResponse(rsp *http.Response) (*RestoreResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers RestoreResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers RestoreResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers RestoreResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22754,6 +26247,20 @@ func ParseListStaleResponse(rsp *http.Response) (*ListStaleResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22774,6 +26281,40 @@ func ParseListStaleResponse(rsp *http.Response) (*ListStaleResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListStaleResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListStaleResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListStaleResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22831,6 +26372,20 @@ func ParseGetPatternsResponse(rsp *http.Response) (*GetPatternsResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22851,6 +26406,40 @@ func ParseGetPatternsResponse(rsp *http.Response) (*GetPatternsResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetPatternsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetPatternsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetPatternsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22908,6 +26497,20 @@ func ParseGetPolicyResponse(rsp *http.Response) (*GetPolicyResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -22928,6 +26531,40 @@ func ParseGetPolicyResponse(rsp *http.Response) (*GetPolicyResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetPolicyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetPolicyResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetPolicyResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -22985,6 +26622,20 @@ func ParsePatchPolicyResponse(rsp *http.Response) (*PatchPolicyResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23005,6 +26656,40 @@ func ParsePatchPolicyResponse(rsp *http.Response) (*PatchPolicyResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PatchPolicyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PatchPolicyResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PatchPolicyResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23062,6 +26747,20 @@ func ParsePredictResponse(rsp *http.Response) (*PredictResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23082,6 +26781,40 @@ func ParsePredictResponse(rsp *http.Response) (*PredictResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PredictResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PredictResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PredictResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23139,6 +26872,20 @@ func ParseListRecommendationsResponse(rsp *http.Response) (*ListRecommendationsR
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23159,6 +26906,40 @@ func ParseListRecommendationsResponse(rsp *http.Response) (*ListRecommendationsR
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListRecommendationsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListRecommendationsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListRecommendationsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23216,6 +26997,20 @@ func ParseApplyRecommendationResponse(rsp *http.Response) (*ApplyRecommendationR
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23236,6 +27031,40 @@ func ParseApplyRecommendationResponse(rsp *http.Response) (*ApplyRecommendationR
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ApplyRecommendationResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ApplyRecommendationResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ApplyRecommendationResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23293,6 +27122,20 @@ func ParseDismissRecommendationResponse(rsp *http.Response) (*DismissRecommendat
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23313,6 +27156,40 @@ func ParseDismissRecommendationResponse(rsp *http.Response) (*DismissRecommendat
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers DismissRecommendationResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DismissRecommendationResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers DismissRecommendationResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23370,6 +27247,20 @@ func ParseGetHistoryUsageResponse(rsp *http.Response) (*GetHistoryUsageResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23390,6 +27281,40 @@ func ParseGetHistoryUsageResponse(rsp *http.Response) (*GetHistoryUsageResponse,
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetHistoryUsageResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetHistoryUsageResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetHistoryUsageResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23447,6 +27372,20 @@ func ParseGetTrendsResponse(rsp *http.Response) (*GetTrendsResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23467,6 +27406,40 @@ func ParseGetTrendsResponse(rsp *http.Response) (*GetTrendsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetTrendsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetTrendsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetTrendsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23524,6 +27497,20 @@ func ParseListSessionsResponse(rsp *http.Response) (*ListSessionsResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23544,6 +27531,40 @@ func ParseListSessionsResponse(rsp *http.Response) (*ListSessionsResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListSessionsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListSessionsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListSessionsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23601,6 +27622,20 @@ func ParseCreateSessionResponse(rsp *http.Response) (*CreateSessionResponse, err
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23628,6 +27663,40 @@ func ParseCreateSessionResponse(rsp *http.Response) (*CreateSessionResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers CreateSessionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CreateSessionResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers CreateSessionResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23681,6 +27750,20 @@ func ParseDeleteSessionResponse(rsp *http.Response) (*DeleteSessionResponse, err
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23701,6 +27784,40 @@ func ParseDeleteSessionResponse(rsp *http.Response) (*DeleteSessionResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers204 = &headers
+	case rsp.StatusCode == 401:
+		var headers DeleteSessionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DeleteSessionResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers DeleteSessionResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23758,6 +27875,20 @@ func ParseGetSessionResponse(rsp *http.Response) (*GetSessionResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23778,6 +27909,40 @@ func ParseGetSessionResponse(rsp *http.Response) (*GetSessionResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetSessionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetSessionResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetSessionResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23841,6 +28006,20 @@ func ParseCreateCallResponse(rsp *http.Response) (*CreateCallResponse, error) {
 			return nil, err
 		}
 		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -23907,6 +28086,40 @@ func ParseCreateCallResponse(rsp *http.Response) (*CreateCallResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers202 = &headers
+	case rsp.StatusCode == 401:
+		var headers CreateCallResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers CreateCallResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers CreateCallResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -23964,6 +28177,20 @@ func ParseGetContextResponse(rsp *http.Response) (*GetContextResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -23984,6 +28211,40 @@ func ParseGetContextResponse(rsp *http.Response) (*GetContextResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetContextResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetContextResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetContextResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24041,6 +28302,20 @@ func ParsePatchContextResponse(rsp *http.Response) (*PatchContextResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24061,6 +28336,40 @@ func ParsePatchContextResponse(rsp *http.Response) (*PatchContextResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PatchContextResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PatchContextResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PatchContextResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24118,6 +28427,20 @@ func ParseGetHistoryResponse(rsp *http.Response) (*GetHistoryResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24141,6 +28464,40 @@ func ParseGetHistoryResponse(rsp *http.Response) (*GetHistoryResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetHistoryResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetHistoryResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetHistoryResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24198,6 +28555,20 @@ func ParseGetMethodResponse(rsp *http.Response) (*GetMethodResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24218,6 +28589,40 @@ func ParseGetMethodResponse(rsp *http.Response) (*GetMethodResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetMethodResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetMethodResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetMethodResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24275,6 +28680,20 @@ func ParseListSignaturesResponse(rsp *http.Response) (*ListSignaturesResponse, e
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24295,6 +28714,40 @@ func ParseListSignaturesResponse(rsp *http.Response) (*ListSignaturesResponse, e
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListSignaturesResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListSignaturesResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListSignaturesResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24348,6 +28801,20 @@ func ParseDeleteSignatureResponse(rsp *http.Response) (*DeleteSignatureResponse,
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24368,6 +28835,40 @@ func ParseDeleteSignatureResponse(rsp *http.Response) (*DeleteSignatureResponse,
 			headers.XRequestID = value
 		}
 		response.Headers204 = &headers
+	case rsp.StatusCode == 401:
+		var headers DeleteSignatureResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DeleteSignatureResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers DeleteSignatureResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24425,6 +28926,20 @@ func ParseGetSignatureResponse(rsp *http.Response) (*GetSignatureResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24445,6 +28960,40 @@ func ParseGetSignatureResponse(rsp *http.Response) (*GetSignatureResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetSignatureResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetSignatureResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetSignatureResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24509,6 +29058,20 @@ func ParsePutSignatureResponse(rsp *http.Response) (*PutSignatureResponse, error
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24539,6 +29102,40 @@ func ParsePutSignatureResponse(rsp *http.Response) (*PutSignatureResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers PutSignatureResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PutSignatureResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PutSignatureResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24596,6 +29193,20 @@ func ParsePredictNamedResponse(rsp *http.Response) (*PredictNamedResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24616,6 +29227,40 @@ func ParsePredictNamedResponse(rsp *http.Response) (*PredictNamedResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PredictNamedResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PredictNamedResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PredictNamedResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24673,6 +29318,20 @@ func ParseListToolsResponse(rsp *http.Response) (*ListToolsResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24693,6 +29352,40 @@ func ParseListToolsResponse(rsp *http.Response) (*ListToolsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListToolsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListToolsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListToolsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24746,6 +29439,20 @@ func ParseDeleteToolResponse(rsp *http.Response) (*DeleteToolResponse, error) {
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24766,6 +29473,40 @@ func ParseDeleteToolResponse(rsp *http.Response) (*DeleteToolResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers204 = &headers
+	case rsp.StatusCode == 401:
+		var headers DeleteToolResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DeleteToolResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers DeleteToolResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24823,6 +29564,20 @@ func ParseGetToolResponse(rsp *http.Response) (*GetToolResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24850,6 +29605,40 @@ func ParseGetToolResponse(rsp *http.Response) (*GetToolResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetToolResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetToolResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetToolResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -24914,6 +29703,20 @@ func ParsePutToolResponse(rsp *http.Response) (*PutToolResponse, error) {
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -24965,6 +29768,40 @@ func ParsePutToolResponse(rsp *http.Response) (*PutToolResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers201 = &headers
+	case rsp.StatusCode == 401:
+		var headers PutToolResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PutToolResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PutToolResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25022,6 +29859,20 @@ func ParseListArtifactsResponse(rsp *http.Response) (*ListArtifactsResponse, err
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25042,6 +29893,40 @@ func ParseListArtifactsResponse(rsp *http.Response) (*ListArtifactsResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListArtifactsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListArtifactsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListArtifactsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25095,6 +29980,20 @@ func ParseDeleteArtifactResponse(rsp *http.Response) (*DeleteArtifactResponse, e
 	case rsp.StatusCode == 204:
 		break // No content-type
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25115,6 +30014,40 @@ func ParseDeleteArtifactResponse(rsp *http.Response) (*DeleteArtifactResponse, e
 			headers.XRequestID = value
 		}
 		response.Headers204 = &headers
+	case rsp.StatusCode == 401:
+		var headers DeleteArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers DeleteArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers DeleteArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25172,6 +30105,20 @@ func ParseGetArtifactResponse(rsp *http.Response) (*GetArtifactResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25199,6 +30146,40 @@ func ParseGetArtifactResponse(rsp *http.Response) (*GetArtifactResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25256,6 +30237,20 @@ func ParsePutProgramResponse(rsp *http.Response) (*PutProgramResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25283,6 +30278,40 @@ func ParsePutProgramResponse(rsp *http.Response) (*PutProgramResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PutProgramResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PutProgramResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PutProgramResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25340,6 +30369,20 @@ func ParseApproveArtifactResponse(rsp *http.Response) (*ApproveArtifactResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25367,6 +30410,40 @@ func ParseApproveArtifactResponse(rsp *http.Response) (*ApproveArtifactResponse,
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ApproveArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ApproveArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ApproveArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25424,6 +30501,20 @@ func ParseGetEffectsResponse(rsp *http.Response) (*GetEffectsResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25451,6 +30542,40 @@ func ParseGetEffectsResponse(rsp *http.Response) (*GetEffectsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetEffectsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetEffectsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetEffectsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25508,6 +30633,20 @@ func ParsePutEffectsResponse(rsp *http.Response) (*PutEffectsResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25535,6 +30674,40 @@ func ParsePutEffectsResponse(rsp *http.Response) (*PutEffectsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PutEffectsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PutEffectsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PutEffectsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25592,6 +30765,20 @@ func ParseListExamplesResponse(rsp *http.Response) (*ListExamplesResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25612,6 +30799,40 @@ func ParseListExamplesResponse(rsp *http.Response) (*ListExamplesResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListExamplesResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListExamplesResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListExamplesResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25669,6 +30890,20 @@ func ParsePutExamplesResponse(rsp *http.Response) (*PutExamplesResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25689,6 +30924,40 @@ func ParsePutExamplesResponse(rsp *http.Response) (*PutExamplesResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PutExamplesResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PutExamplesResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PutExamplesResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25746,6 +31015,20 @@ func ParseRunExamplesResponse(rsp *http.Response) (*RunExamplesResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25766,6 +31049,40 @@ func ParseRunExamplesResponse(rsp *http.Response) (*RunExamplesResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers RunExamplesResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers RunExamplesResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers RunExamplesResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25823,6 +31140,20 @@ func ParseAcceptExampleResponse(rsp *http.Response) (*AcceptExampleResponse, err
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25843,6 +31174,40 @@ func ParseAcceptExampleResponse(rsp *http.Response) (*AcceptExampleResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers AcceptExampleResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers AcceptExampleResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers AcceptExampleResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25900,6 +31265,20 @@ func ParseRejectExampleResponse(rsp *http.Response) (*RejectExampleResponse, err
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25920,6 +31299,40 @@ func ParseRejectExampleResponse(rsp *http.Response) (*RejectExampleResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers RejectExampleResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers RejectExampleResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers RejectExampleResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -25977,6 +31390,20 @@ func ParseListFixturesResponse(rsp *http.Response) (*ListFixturesResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25997,6 +31424,40 @@ func ParseListFixturesResponse(rsp *http.Response) (*ListFixturesResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListFixturesResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListFixturesResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListFixturesResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26054,6 +31515,20 @@ func ParseListGenerationsResponse(rsp *http.Response) (*ListGenerationsResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26074,6 +31549,40 @@ func ParseListGenerationsResponse(rsp *http.Response) (*ListGenerationsResponse,
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListGenerationsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListGenerationsResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ListGenerationsResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26131,6 +31640,20 @@ func ParsePinArtifactResponse(rsp *http.Response) (*PinArtifactResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26158,6 +31681,40 @@ func ParsePinArtifactResponse(rsp *http.Response) (*PinArtifactResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PinArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PinArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PinArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26215,6 +31772,20 @@ func ParsePromoteArtifactResponse(rsp *http.Response) (*PromoteArtifactResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26242,6 +31813,40 @@ func ParsePromoteArtifactResponse(rsp *http.Response) (*PromoteArtifactResponse,
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers PromoteArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PromoteArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers PromoteArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26299,6 +31904,20 @@ func ParseQuarantineArtifactResponse(rsp *http.Response) (*QuarantineArtifactRes
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26326,6 +31945,40 @@ func ParseQuarantineArtifactResponse(rsp *http.Response) (*QuarantineArtifactRes
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers QuarantineArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers QuarantineArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers QuarantineArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26383,6 +32036,20 @@ func ParseRegenerateArtifactResponse(rsp *http.Response) (*RegenerateArtifactRes
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26410,6 +32077,40 @@ func ParseRegenerateArtifactResponse(rsp *http.Response) (*RegenerateArtifactRes
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers RegenerateArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers RegenerateArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers RegenerateArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26467,6 +32168,20 @@ func ParseReleaseArtifactResponse(rsp *http.Response) (*ReleaseArtifactResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26494,6 +32209,40 @@ func ParseReleaseArtifactResponse(rsp *http.Response) (*ReleaseArtifactResponse,
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ReleaseArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ReleaseArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers ReleaseArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26551,6 +32300,20 @@ func ParseRollbackArtifactResponse(rsp *http.Response) (*RollbackArtifactRespons
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26578,6 +32341,40 @@ func ParseRollbackArtifactResponse(rsp *http.Response) (*RollbackArtifactRespons
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers RollbackArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers RollbackArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers RollbackArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26635,6 +32432,20 @@ func ParseTryProgramResponse(rsp *http.Response) (*TryProgramResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26655,6 +32466,40 @@ func ParseTryProgramResponse(rsp *http.Response) (*TryProgramResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers TryProgramResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers TryProgramResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers TryProgramResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26712,6 +32557,20 @@ func ParseUnpinArtifactResponse(rsp *http.Response) (*UnpinArtifactResponse, err
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26739,6 +32598,40 @@ func ParseUnpinArtifactResponse(rsp *http.Response) (*UnpinArtifactResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers UnpinArtifactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers UnpinArtifactResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers UnpinArtifactResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -26796,6 +32689,20 @@ func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26816,6 +32723,40 @@ func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetVersionResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetVersionResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case true:
 		var headers GetVersionResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {

@@ -108,7 +108,7 @@ func (g *rig) undo(t *testing.T, name string) (secret string, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = g.op.Undo(t.Context(), trail[0].ID, "", "ann")
+	_, err = g.op.Undo(t.Context(), operator.UndoRequest{AuditID: trail[0].ID, Actor: "ann", Admin: true})
 	all, listErr := g.memory.ListConnections(t.Context())
 	if listErr != nil {
 		t.Fatal(listErr)

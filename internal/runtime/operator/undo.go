@@ -45,20 +45,47 @@ const irreversible = "none: "
 // undoPath is the request that undoes an operation.
 func undoPath(auditID string) string { return "POST /v1/maintenance/audit/" + auditID + "/undo" }
 
+// ErrAdminOnly is returned where what is asked needs the right to administer.
+var ErrAdminOnly = errors.New("only an administrator may do this")
+
+// UndoRequest says what to undo.
+type UndoRequest struct {
+	AuditID, Reason, Actor string
+	Admin                  bool // the actor may administer: change connections and what may be spent
+}
+
+// administers reports whether the operation was one for administrators.
+func administers(was agent.AuditEntry) bool {
+	return slices.Contains([]string{opConnectionPut, opConnectionDelete}, was.Action) || was.Action == opPolicy && string(spendOf(was.Before)) != string(spendOf(was.After))
+}
+
+// spendOf returns what a policy lets spend, nil where it does not say.
+func spendOf(policy json.RawMessage) json.RawMessage {
+	var p struct {
+		Spend json.RawMessage `json:"spend"`
+	}
+	_ = json.Unmarshal(policy, &p) // an entry that holds no policy is refused by who undoes it
+	return p.Spend
+}
+
 // Undo undoes the operation of that audit entry, and returns the entry that records the undo. If nothing has changed since, what
 // the operation changed is restored byte for byte. The error is store.ErrNotFound when there is no such entry, and an *agent.InputError
-// with the code cannot_undo when the operation cannot be undone, or no longer.
-func (o *Operator) Undo(ctx context.Context, auditID, reason, actor string) (agent.AuditEntry, error) {
+// with the code cannot_undo when the operation cannot be undone, or no longer,
+// and ErrAdminOnly.
+func (o *Operator) Undo(ctx context.Context, q UndoRequest) (agent.AuditEntry, error) {
 	o.undoing.Lock() // one at a time: nothing is undone twice
 	defer o.undoing.Unlock()
-	was, undone, err := o.auditEntry(ctx, auditID)
+	was, undone, err := o.auditEntry(ctx, q.AuditID)
 	if err != nil {
 		return agent.AuditEntry{}, err
+	}
+	if !q.Admin && administers(was) {
+		return agent.AuditEntry{}, ErrAdminOnly
 	}
 	if undone {
 		return agent.AuditEntry{}, cannotUndo("it is undone already", "undo the undo to have it again")
 	}
-	entry := o.audit(actor, was.Action, was.Target, reason)
+	entry := o.audit(q.Actor, was.Action, was.Target, q.Reason)
 	entry.Undoes, entry.Undo = was.ID, undoPath(entry.ID)
 	switch {
 	case strings.HasPrefix(was.Undo, irreversible):

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/access"
+)
+
+// admit decides whether the request is answered at all.
+func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait) error {
+	w.run = s.run
+	w.act(access.Local())
+	if s.o.Auth == nil {
+		if !s.localHost(r.Host) {
+			return fault(codeHost, "the request names a host which is not this machine", "speak to localhost, 127.0.0.1 or [::1], or configure access tokens")
+		}
+	} else if needs != anyone {
+		who, err := s.authenticate(w, r)
+		if err != nil {
+			return err
+		}
+		w.act(who)
+		if err := w.needs(needs); err != nil {
+			return err
+		}
+	}
+	if err := s.origin.Check(r); err != nil {
+		return fault(codeCrossOrigin, "a web page of another origin sent the request", "")
+	}
+	return s.checkMedia(r, body)
+}
+
+// localHost refuses the names under which a page of another site could reach a daemon on this machine (DNS rebinding).
+func (s *server) localHost(hostport string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = canonicalHost(host)
+	if s.hosts[host] {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func canonicalHost(host string) string {
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// needs returns the problem that the request's principal lacks a scope, nil where they have it.
+func (w *reply) needs(scope access.Scope) error {
+	if scope == byMessage || w.who.Scopes.Has(scope) {
+		return nil
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="insufficient_scope", scope="`+scope.String()+`"`)
+	p := fault(codeScope, "the token of "+strconv.Quote(w.who.Name)+" lacks the scope "+scope.String(), "")
+	p.Meta = map[string]any{"missing": scope.String(), "scopes": w.who.Scopes.Names()}
+	return p
+}
+
+// authenticate returns the principal of the request's token.
+func (s *server) authenticate(w *reply, r *http.Request) (access.Principal, error) {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd"`)
+		return access.Principal{}, fault(codeUnauthenticated, "the request carries no access token", "")
+	}
+	who, err := s.o.Auth.Authenticate(r.Context(), strings.TrimSpace(secret))
+	if errors.Is(err, access.ErrUnknown) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="invalid_token"`)
+		return who, fault(codeUnauthenticated, "the request carries no known access token", "")
+	}
+	return who, err
+}

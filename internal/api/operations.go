@@ -1,0 +1,140 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"github.com/recurgentd/recurgentd/internal/access"
+)
+
+// What an operation needs instead of a scope.
+const (
+	anyone    access.Scope = 1 << 6 // not even a token
+	byMessage access.Scope = 1 << 7 // a token; its handler asks for the scope that the message needs
+)
+
+// An operation is one row of the table of operations.
+type operation struct {
+	id              string // operationId in api/openapi.yaml
+	needs           access.Scope
+	method, pattern string
+}
+
+// A table takes the operations. Each names the scope that it needs: one without does not compile, and one with none is an error.
+type table struct {
+	s      *server
+	router *chi.Mux
+	rows   map[string]operation // by id
+	err    error
+}
+
+func (t *table) add(id string, needs access.Scope, route string, h handler, traits ...trait) {
+	method, pattern, _ := strings.Cut(route, " ")
+	if _, twice := t.rows[id]; twice || id == "" || needs == 0 {
+		t.err = fmt.Errorf("api: the operation %q of %s has no scope, or is there twice", id, route)
+	}
+	o := operation{id, needs, method, pattern}
+	t.rows[id] = o
+	t.router.Method(method, pattern, t.s.route(o, h, traits...))
+}
+
+// routes lists all operations with the scope that each needs. That of the sessions, calls and files which one may see is owned.go's.
+func (s *server) routes() *table {
+	t := &table{s: s, router: chi.NewRouter(), rows: map[string]operation{}}
+	t.router.Use(middleware.GetHead) // net/http leaves the body out
+	unmatched := operation{"", anyone, "other", "unmatched"}
+	t.router.NotFound(s.route(unmatched, s.noRoute))
+	t.router.MethodNotAllowed(s.route(unmatched, s.noMethod))
+	add := t.add
+
+	add("createSession", access.Call, "POST /v1/sessions", s.createSession, jsonBody)
+	add("listSessions", access.Read, "GET /v1/sessions", s.listSessions)
+	add("getSession", access.Read, "GET /v1/sessions/{id}", s.getSession)
+	add("deleteSession", access.Call, "DELETE /v1/sessions/{id}", s.deleteSession)
+	add("getContext", access.Read, "GET /v1/sessions/{id}/context", s.getContext)
+	add("patchContext", access.Call, "PATCH /v1/sessions/{id}/context", s.patchContext, patchBody)
+	add("createCall", access.Call, "POST /v1/sessions/{id}/calls", s.postCall, jsonBody, calling)
+	add("getHistory", access.Read, "GET /v1/sessions/{id}/history", s.getHistory)
+	add("getMethod", access.Read, "GET /v1/sessions/{id}/methods/{method}", s.getResponds)
+	add("callFunction", access.Call, "POST /v1/functions/{name}", s.postFunction, jsonBody, calling)
+	add("mcp", byMessage, "POST /mcp", s.postMCP, jsonBody, streaming, calling)
+
+	add("listCalls", access.Read, "GET /v1/calls", s.listCalls)
+	add("getCall", access.Read, "GET /v1/calls/{call_id}", s.getCall)
+	add("getCallEvents", access.Read, "GET /v1/calls/{call_id}/events", s.callEvents, streaming)
+	add("getEvents", access.Read, "GET /v1/events", s.events, streaming)
+	add("cancelCall", access.Call, "POST /v1/calls/{call_id}/cancel", s.cancelCall, optionalBody)
+	add("replayCall", access.Call, "POST /v1/calls/{call_id}/replay", s.replayCall, optionalBody, calling)
+
+	add("listTools", access.Read, "GET /v1/tools", s.listTools)
+	add("getTool", access.Read, "GET /v1/tools/{role}", s.getTool)
+	add("putTool", access.Operate, "PUT /v1/tools/{role}", s.putTool, jsonBody)
+	add("deleteTool", access.Operate, "DELETE /v1/tools/{role}", s.deleteTool)
+	add("listArtifacts", access.Read, "GET /v1/tools/{role}/methods", s.listArtifacts)
+	add("getArtifact", access.Read, "GET /v1/tools/{role}/methods/{method}", s.getArtifact)
+	add("putProgram", access.Operate, "PUT /v1/tools/{role}/methods/{method}", s.putProgram, jsonBody)
+	add("deleteArtifact", access.Operate, "DELETE /v1/tools/{role}/methods/{method}", s.deleteArtifact)
+	add("listGenerations", access.Read, "GET /v1/tools/{role}/methods/{method}/generations", s.listGenerations)
+	add("listFixtures", access.Operate, "GET /v1/tools/{role}/methods/{method}/fixtures", s.listFixtures)
+	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin", "approve"} {
+		add(action+"Artifact", access.Operate, "POST /v1/tools/{role}/methods/{method}/"+action, s.operate(action), optionalBody)
+	}
+
+	add("judgeCall", access.Call, "POST /v1/calls/{call_id}/verdict", s.postVerdict, jsonBody)
+	add("getVerdict", access.Read, "GET /v1/calls/{call_id}/verdict", s.getVerdict)
+	add("dropVerdict", access.Call, "DELETE /v1/calls/{call_id}/verdict", s.deleteVerdict)
+	add("listExamples", access.Read, "GET /v1/tools/{role}/methods/{method}/examples", s.getExamples)
+	add("putExamples", access.Operate, "PUT /v1/tools/{role}/methods/{method}/examples", s.putExamples, jsonBody)
+	add("runExamples", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/run", s.runExamples, optionalBody, calling)
+	add("acceptExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/accept", s.decideExample(true), optionalBody)
+	add("rejectExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/reject", s.decideExample(false), optionalBody)
+	add("tryProgram", access.Operate, "POST /v1/tools/{role}/methods/{method}/try", s.try, jsonBody, calling)
+	add("getEffects", access.Read, "GET /v1/tools/{role}/methods/{method}/effects", s.getEffects)
+	add("putEffects", access.Operate, "PUT /v1/tools/{role}/methods/{method}/effects", s.putEffects, jsonBody)
+
+	add("listStale", access.Read, "GET /v1/maintenance/stale", s.getStale)
+	add("prune", access.Operate, "POST /v1/maintenance/prune", s.prune, jsonBody)
+	add("restore", access.Operate, "POST /v1/maintenance/restore", s.restore, jsonBody)
+	add("listAudit", access.Operate, "GET /v1/maintenance/audit", s.getAudit)
+	add("undo", access.Operate, "POST /v1/maintenance/audit/{id}/undo", s.undo, optionalBody)
+	add("exportStore", access.Admin, "GET /v1/maintenance/export", s.export, streaming)
+	add("getPolicy", access.Read, "GET /v1/policy", s.getPolicy)
+	add("patchPolicy", access.Operate, "PATCH /v1/policy", s.patchPolicy, patchBody)
+
+	add("listConnections", access.Admin, "GET /v1/connections", s.listConnections)
+	add("getConnection", access.Admin, "GET /v1/connections/{name}", s.getConnection)
+	add("putConnection", access.Admin, "PUT /v1/connections/{name}", s.putConnection, jsonBody)
+	add("deleteConnection", access.Admin, "DELETE /v1/connections/{name}", s.deleteConnection)
+
+	add("listRecommendations", access.Read, "GET /v1/recommendations", s.listRecommendations)
+	add("applyRecommendation", access.Operate, "POST /v1/recommendations/{id}/apply", s.decide(Runtime.ApplyRecommendation), optionalBody)
+	add("dismissRecommendation", access.Operate, "POST /v1/recommendations/{id}/dismiss", s.decide(Runtime.DismissRecommendation), optionalBody)
+	add("getPatterns", access.Read, "GET /v1/patterns/{role}", s.getPatterns)
+	add("getHistoryUsage", access.Read, "GET /v1/reports/history-usage", s.getHistoryUsage)
+	add("getTrends", access.Read, "GET /v1/reports/trends", s.getTrends)
+
+	add("predict", access.Call, "POST /v1/predict", s.predict, jsonBody, calling)
+	add("listSignatures", access.Read, "GET /v1/signatures", s.listSignatures)
+	add("getSignature", access.Read, "GET /v1/signatures/{name}", s.getSignature)
+	add("putSignature", access.Operate, "PUT /v1/signatures/{name}", s.putSignature, jsonBody)
+	add("deleteSignature", access.Operate, "DELETE /v1/signatures/{name}", s.deleteSignature)
+	add("predictNamed", access.Call, "POST /v1/signatures/{name}/predict", s.predict, jsonBody, calling)
+
+	add("uploadFile", access.Call, "POST /v1/files", s.postFile, streaming)
+	add("listFiles", access.Read, "GET /v1/files", s.listFiles)
+	add("getFile", access.Read, "GET /v1/files/{id}", s.getFile)
+	add("deleteFile", access.Call, "DELETE /v1/files/{id}", s.deleteFile)
+	add("getFileContent", access.Read, "GET /v1/files/{id}/content", s.getFileContent, streaming)
+
+	add("getVersion", access.Read, "GET /v1/version", s.getVersion)
+	add("healthz", anyone, "GET /healthz", s.healthz)
+	add("readyz", anyone, "GET /readyz", s.readyz)
+	add("metrics", s.metricsNeed(), "GET /metrics", s.metrics())
+	add("openapi", anyone, "GET /openapi.yaml", s.openAPI)
+	add("getDocs", anyone, "GET /docs", s.getDocs)
+	add("getProblem", anyone, "GET /problems/{code}", s.problemPage)
+	return t
+}

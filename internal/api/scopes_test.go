@@ -1,0 +1,177 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	document "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+func newTable(t *testing.T) *table {
+	t.Helper()
+	reg := telemetry.NewRegistry()
+	o := DefaultOptions()
+	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
+	s, err := newServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.table
+}
+
+// The table of operations and the document name the same operations, at the same paths, with the same scope, in what programs read
+// and in what people read.
+func TestScopesAndDocumentAgree(t *testing.T) {
+	t.Parallel()
+	rows := newTable(t).rows
+	described := map[string]bool{}
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			described[op.OperationID] = true
+			row, ok := rows[op.OperationID]
+			if !ok || row.method != method || row.pattern != path {
+				t.Errorf("%s %s is %s, which the table has as %+v", method, path, op.OperationID, row)
+				continue
+			}
+			checkDescribed(t, row, op)
+		}
+	}
+	for id := range rows {
+		if !described[id] {
+			t.Errorf("the document has no operation %s", id)
+		}
+	}
+}
+
+func checkDescribed(t *testing.T, row operation, op *openapi3.Operation) {
+	t.Helper()
+	if row.needs == anyone {
+		if op.Security == nil || len(*op.Security) != 0 {
+			t.Errorf("%s needs no token, and its security is not []", row.id)
+		}
+		return
+	}
+	want := []string{row.needs.String()}
+	if row.needs == byMessage {
+		want = []string{}
+	}
+	if op.Security == nil || len(*op.Security) != 2 || len((*op.Security)[0]) != 0 || !slices.Equal((*op.Security)[1]["bearer"], want) {
+		t.Errorf("%s: security is %v, want none or bearer with %v", row.id, op.Security, want)
+	}
+	if words := "scope `" + row.needs.String() + "`"; row.needs != byMessage && !strings.Contains(op.Description, words) {
+		t.Errorf("%s: the description does not say: %s", row.id, words)
+	}
+	for _, status := range []string{"401", "403"} {
+		if op.Responses.Value(status) == nil {
+			t.Errorf("%s: has no %s", row.id, status)
+		}
+	}
+}
+
+// Without a scope an operation is refused before anything is served; one that names none does not compile.
+func TestOperationsNeedScopes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		id    string
+		needs access.Scope
+	}{{"new", 0}, {"", access.Read}, {"getPolicy", access.Read}} {
+		tab := newTable(t)
+		if tab.err != nil {
+			t.Fatal(tab.err)
+		}
+		tab.add(c.id, c.needs, "GET /v1/new", tab.s.getPolicy)
+		if tab.err == nil {
+			t.Errorf("the operation %q with the scope %d is taken", c.id, c.needs)
+		}
+	}
+}
+
+func withScopes(scopes string) func(*Options) {
+	return func(o *Options) {
+		tokens, err := access.ParseTokens([]byte("ann 0123456789abcdef scopes=" + scopes))
+		if err != nil {
+			panic(err) // the test's own text
+		}
+		o.Auth = tokens
+	}
+}
+
+func TestScopeIsMissing(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, withScopes("read,call"))
+	got := g.ask("PUT", "/v1/tools/calculator", `{"contract": {}}`, "Authorization: Bearer 0123456789abcdef")
+	p := got.json(t)
+	if got.status != 403 || p["code"] != codeScope || p["missing"] != "operate" || len(p["scopes"].([]any)) != 2 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if h := got.header.Get("WWW-Authenticate"); h != `Bearer realm="recurgentd", error="insufficient_scope", scope="operate"` {
+		t.Errorf("WWW-Authenticate: %s", h)
+	}
+	if len(g.fake.asked) != 0 {
+		t.Errorf("the runtime was asked for %v", g.fake.asked)
+	}
+}
+
+// Some operations need more for a part of what they do.
+func TestScopesOfParts(t *testing.T) {
+	t.Parallel()
+	const token = "Authorization: Bearer 0123456789abcdef"
+	for _, c := range []struct {
+		scopes, method, path, body string
+		status                     int
+		missing                    string
+	}{
+		{"operate", "PATCH", "/v1/policy", `{"repair_enabled": false}`, 200, ""},
+		{"operate", "PATCH", "/v1/policy", `{"spend": null}`, 403, "admin"},
+		{"operate", "PATCH", "/v1/policy", `{"Spend": {"day_tokens": 0}}`, 403, "admin"},
+		{"admin", "PATCH", "/v1/policy", `{"repair_enabled": false}`, 403, "operate"},
+		{"operate", "POST", "/v1/maintenance/audit/audit_1/undo", "", 200, ""},
+		{"operate", "POST", "/v1/maintenance/audit/audit_connection/undo", "", 403, "admin"},
+		{"call", "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 403, "read"},
+		{"read", "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a__b"}}`, 403, "call"},
+	} {
+		g := newRig(t, func(o *Options) {
+			withScopes(c.scopes)(o)
+			o.MCP = http.NotFoundHandler()
+		})
+		got := g.ask(c.method, c.path, c.body, token)
+		if got.status != c.status || c.status == 403 && got.json(t)["missing"] != c.missing {
+			t.Errorf("%s with %s: %s %s: %d %s", c.scopes, c.body, c.method, c.path, got.status, got.body)
+		}
+	}
+}
+
+// A verdict counts at once only where its author may operate.
+func TestVerdictsByScope(t *testing.T) {
+	t.Parallel()
+	for scopes, want := range map[string]bool{"call": false, "call,operate": true} {
+		g := newRig(t, withScopes(scopes))
+		got := g.ask("POST", "/v1/calls/"+knownCall+"/verdict", `{"verdict": "right"}`, "Authorization: Bearer 0123456789abcdef")
+		if got.status != 200 || g.fake.judgement.MayOperate != want {
+			t.Errorf("%s: %d, MayOperate %v", scopes, got.status, g.fake.judgement.MayOperate)
+		}
+	}
+}
+
+func TestPublicMetrics(t *testing.T) {
+	t.Parallel()
+	for _, public := range []bool{false, true} {
+		g := newRig(t, func(o *Options) {
+			withScopes("read")(o)
+			o.MetricsPublic = public
+		})
+		want := 401
+		if public {
+			want = 200
+		}
+		if got := g.ask("GET", "/metrics", ""); got.status != want {
+			t.Errorf("public %v: %d, want %d", public, got.status, want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package mcp
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/api/strict"
+)
+
+// Needs returns the scopes that a message needs: none to shake hands, Read to list, search or watch tools, Call to call one.
+// What is unknown, or could be read in two ways, needs both.
+func Needs(message []byte) []access.Scope {
+	method := text(only(message, "method"))
+	if method == "tools/call" && text(only(only(message, "params"), "name")) == listed {
+		return []access.Scope{access.Read}
+	}
+	switch {
+	case method == "initialize", method == "ping", method == "server/discover", strings.HasPrefix(method, "notifications/"):
+		return nil
+	case method == "tools/list", method == "subscriptions/listen":
+		return []access.Scope{access.Read}
+	case method == "tools/call":
+		return []access.Scope{access.Call}
+	}
+	return []access.Scope{access.Read, access.Call}
+}
+
+// only returns the member of that name, nil where there is none or where another name differs in case only: who reads the
+// message may take one or the other.
+func only(object []byte, name string) (value []byte) {
+	alike := 0
+	err := strict.Members(object, func(key, v []byte) error {
+		if strings.EqualFold(string(key), name) {
+			alike++
+			value = bytes.Clone(v)
+		}
+		return nil
+	})
+	if alike != 1 || err != nil {
+		return nil
+	}
+	return value
+}
+
+func text(value []byte) string {
+	s, _ := strict.String(value)
+	return s
+}
