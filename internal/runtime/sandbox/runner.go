@@ -3,7 +3,6 @@ package sandbox
 import (
 	"container/list"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -97,9 +96,7 @@ func (r *runner) bury(reason string) {
 
 // setup sends the configuration and waits for the word that confinement holds.
 func (r *runner) setup(cfg wire.Config, timeout time.Duration) (*wire.Ready, error) {
-	if err := cfg.Put(&r.wr); err != nil {
-		return nil, err
-	}
+	cfg.Put(&r.wr)
 	r.setDeadline(time.Now().Add(timeout))
 	if _, err := r.in.Write(r.wr.Finish()); err != nil {
 		return nil, err
@@ -108,14 +105,14 @@ func (r *runner) setup(cfg wire.Config, timeout time.Duration) (*wire.Ready, err
 	if err != nil {
 		return nil, err
 	}
-	var ready wire.Ready
-	if kind != wire.KindReady || r.rd.Buffered() || json.Unmarshal(body, &ready) != nil {
+	ready, err := wire.ParseReady(body)
+	if kind != wire.KindReady || r.rd.Buffered() || err != nil {
 		return nil, wire.ErrFrame
 	}
 	if ready.Layers != nil {
 		ready.Layers["oom_score_adj"] = r.oom
 	}
-	return &ready, nil
+	return ready, nil
 }
 
 func (r *runner) setDeadline(t time.Time) {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
@@ -43,7 +44,8 @@ func runScript(name string) int {
 			if stage == "load" {
 				return s.misbehave()
 			}
-			err = s.say(wire.KindLoaded, `{"facts":{"imports":null}}`)
+			(&wire.Loaded{Facts: &report.Facts{}}).Put(&s.wr)
+			err = s.send()
 		case wire.KindRun:
 			var run *wire.Run
 			if run, err = wire.ParseRun(payload); err != nil {
@@ -90,7 +92,8 @@ func (s *script) peekProbe() bool {
 	f.Begin(wire.KindConfig)
 	f.PutRaw(payload)
 	s.in = wire.NewReader(bytes.NewReader(f.Finish()))
-	return bytes.Contains(payload, []byte(`"probe":true`))
+	cfg, err := wire.ParseConfig(payload)
+	return err == nil && cfg.Probe
 }
 
 func (s *script) raw(b []byte) { s.out.Write(b) }
@@ -125,7 +128,8 @@ func (s *script) misbehave() int {
 		return 0
 	case "unconfined": // it says that it is ready, and nothing of a layer
 		s.in.Next(wire.MaxReady)
-		s.say(wire.KindReady, `{"layers":{"seccomp":"off (for a test)"}}`)
+		(&wire.Ready{Layers: map[string]string{"seccomp": "off (for a test)"}}).Put(&s.wr)
+		s.send()
 		time.Sleep(time.Hour)
 	case "panic":
 		panic("boom")
@@ -217,7 +221,7 @@ func (s *script) misbehave() int {
 		s.say(wire.KindLoaded, strings.Repeat("x", 2*wire.MaxFacts))
 		time.Sleep(time.Hour)
 	case "factsbroken":
-		s.say(wire.KindLoaded, `{"facts":`)
+		s.say(wire.KindLoaded, "\x03\x01")
 		time.Sleep(time.Hour)
 	case "closepipe":
 		syscall.Close(wire.AnswerFD)

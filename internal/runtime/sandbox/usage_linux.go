@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,11 +56,7 @@ const oomBonus = 500
 
 // offerToOOM has the kernel prefer the runner to the daemon when it ends a process for its memory, and says what came of it.
 func offerToOOM(pid int) string {
-	own, err := os.ReadFile("/proc/self/oom_score_adj")
-	if err != nil {
-		return "off (" + err.Error() + ")"
-	}
-	score, err := strconv.Atoi(string(bytes.TrimSpace(own)))
+	score, err := ownOOMScore()
 	if err != nil {
 		return "off (" + err.Error() + ")"
 	}
@@ -69,3 +66,12 @@ func offerToOOM(pid int) string {
 	}
 	return fmt.Sprintf("on (%d)", score)
 }
+
+// ownOOMScore is the daemon's own, which whoever starts it sets.
+var ownOOMScore = sync.OnceValues(func() (int, error) {
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(bytes.TrimSpace(own)))
+})

@@ -114,9 +114,7 @@ var _ serve.Engine = (*engine)(nil)
 // ready reports what confinement did.
 func ready(out interface{ Write([]byte) (int, error) }, layers map[string]string) error {
 	var wr wire.Builder
-	if err := (&wire.Ready{Layers: layers}).Put(&wr); err != nil {
-		return err
-	}
+	(&wire.Ready{Layers: layers}).Put(&wr)
 	_, err := out.Write(wr.Finish())
 	return err
 }

@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"encoding/json"
+	"bytes"
 	"runtime"
 	"runtime/debug"
 
@@ -25,8 +25,8 @@ func Configure(in *wire.Reader) (*wire.Config, error) {
 	if kind != wire.KindConfig {
 		return nil, wire.ErrFrame
 	}
-	cfg := &wire.Config{}
-	if err := json.Unmarshal(payload, cfg); err != nil {
+	cfg, err := wire.ParseConfig(bytes.Clone(payload))
+	if err != nil {
 		return nil, err
 	}
 	runtime.GOMAXPROCS(procs)

@@ -3,16 +3,37 @@ package wire
 // A Confinement is what a runner or a native executable puts on itself: made by the daemon, since making it takes code and time that each process would
 // have to have.
 type Confinement struct {
-	Filter   []byte   `json:"filter"` // of seccomp, instructions as the kernel takes them, 8 bytes each
-	PID      uint32   `json:"pid"`    // stands in Filter for the process's own number
-	Landlock *Ruleset `json:"landlock,omitempty"`
-	Off      string   `json:"off,omitempty"` // why there is no Landlock
+	Filter   []byte // of seccomp, instructions as the kernel takes them, 8 bytes each
+	PID      uint32 // stands in Filter for the process's own number
+	Landlock *Ruleset
+	Off      string // why there is no Landlock
 }
 
 // A Ruleset is all that the kernel's landlock can forbid.
 type Ruleset struct {
-	ABI    int    `json:"abi"`
-	FS     uint64 `json:"fs"`
-	Net    uint64 `json:"net"`
-	Scoped uint64 `json:"scoped"`
+	ABI    int
+	FS     uint64
+	Net    uint64
+	Scoped uint64
+}
+
+func (c *Confinement) put(f *Builder) {
+	f.PutBytes(c.Filter)
+	f.PutUint(uint64(c.PID))
+	f.PutString(c.Off)
+	f.PutBool(c.Landlock != nil)
+	if r := c.Landlock; r != nil {
+		f.PutUint(uint64(r.ABI))
+		f.PutFixed(r.FS)
+		f.PutFixed(r.Net)
+		f.PutFixed(r.Scoped)
+	}
+}
+
+func takeConfinement(p *Parser) *Confinement {
+	c := &Confinement{Filter: p.TakeBytes(), PID: uint32(p.TakeUint()), Off: p.TakeString()}
+	if p.TakeBool() {
+		c.Landlock = &Ruleset{ABI: int(p.TakeUint()), FS: p.TakeFixed(), Net: p.TakeFixed(), Scoped: p.TakeFixed()}
+	}
+	return c
 }

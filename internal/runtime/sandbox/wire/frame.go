@@ -76,6 +76,32 @@ func (f *Builder) PutString(s string) {
 	f.b = append(binary.AppendUvarint(f.b, uint64(len(s))), s...)
 }
 
+// PutBool appends a byte, 1 or 0.
+func (f *Builder) PutBool(b bool) {
+	if b {
+		f.PutByte(1)
+	} else {
+		f.PutByte(0)
+	}
+}
+
+// PutStrings appends the number of strings, and each.
+func (f *Builder) PutStrings(list []string) {
+	f.PutUint(uint64(len(list)))
+	for _, s := range list {
+		f.PutString(s)
+	}
+}
+
+// PutTexts appends the number of entries, and of each its key and its text.
+func (f *Builder) PutTexts(m map[string]string) {
+	f.PutUint(uint64(len(m)))
+	for key, text := range m {
+		f.PutString(key)
+		f.PutString(text)
+	}
+}
+
 // A Parser takes a payload apart. The first thing that does not fit sets bad; what follows is then zero.
 type Parser struct {
 	b   []byte
@@ -148,6 +174,42 @@ func (p *Parser) TakeString() string { return string(p.TakeBytes()) }
 
 // TakeText returns a string for people: valid UTF-8 of at most limit bytes.
 func (p *Parser) TakeText(limit int) string { return BoundText(p.TakeBytes(), limit) }
+
+// TakeBool returns what PutBool has put.
+func (p *Parser) TakeBool() bool {
+	c := p.TakeByte()
+	if c > 1 {
+		p.fail()
+	}
+	return c == 1
+}
+
+// TakeStrings returns strings of valid UTF-8, nil where there are none.
+func (p *Parser) TakeStrings() []string {
+	n := p.TakeCount()
+	if n == 0 {
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = p.TakeText(MaxFacts)
+	}
+	return list
+}
+
+// TakeTexts returns a map of texts of valid UTF-8, nil where it is empty.
+func (p *Parser) TakeTexts() map[string]string {
+	n := p.TakeCount()
+	if n == 0 {
+		return nil
+	}
+	m := make(map[string]string, min(n, 64))
+	for range n {
+		key := p.TakeText(maxReadyText)
+		m[key] = p.TakeText(maxReadyText)
+	}
+	return m
+}
 
 // TakeCount returns a number of items, each of which takes at least one byte of what is left.
 func (p *Parser) TakeCount() int {

@@ -77,3 +77,13 @@ func ParseNativeText(payload []byte) (t NativeText, err error) {
 	t.Reason = BoundText([]byte(t.Reason), MaxMessage)
 	return t, nil
 }
+
+func putJSON(f *Builder, kind byte, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	f.Begin(kind)
+	f.PutRaw(body)
+	return nil
+}

@@ -67,9 +67,7 @@ func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Eng
 	// Nothing foreign has been read yet, and nothing is before this returns.
 	confineProcess(cfg, ready)
 	var wr wire.Builder
-	if err := ready.Put(&wr); err != nil {
-		return nil, nil, err
-	}
+	ready.Put(&wr)
 	_, err = out.Write(wr.Finish())
 	return cfg, engine, err
 }
