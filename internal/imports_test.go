@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"internal/mcp":                      {"internal/access", "internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime":                  {"internal/store", "internal/contract", "internal/telemetry", "internal/fair", "internal/agent"},
 	"internal/runtime/prompt":           {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
-	"internal/runtime/provider":         {"internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/provider":         {"internal/agent", "internal/fair", "internal/contract", "internal/store"},
 	"internal/runtime/recurgent":        {}, // programs import it
 	"internal/runtime/plain":            {}, // native executables consist of it too
 	"internal/runtime/gate":             {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},

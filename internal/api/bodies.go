@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // smallBody is what a request may bring without being counted, and the step in which larger bodies are.
@@ -15,7 +17,7 @@ const smallBody = 64 << 10
 // A held is what one request holds of what the owners share. A call that outlives its request keeps it to its end.
 type held struct {
 	shares *shares
-	owner  tenant
+	owner  agent.Owner
 
 	bytes  int64 // of the request's body
 	call   bool  // counts as a call

@@ -13,25 +13,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// tenant names an owner among those of all namespaces.
-type tenant struct {
-	namespace agent.Namespace
-	owner     string
-}
-
 // maxDrains is how many bodies of refused requests of one owner are read to their end at once; a third more for others.
 const maxDrains = 16
 
 // shares are what all requests share, divided among owners, and the limits of single principals.
 type shares struct {
-	calls   *fair.Share[tenant] // under way or waiting
-	streams *fair.Share[tenant]
-	uploads *fair.Share[tenant]
-	bodies  *fair.Share[tenant] // bytes
-	drains  *fair.Share[tenant] // bodies of refused requests
+	calls   *fair.Share[agent.Owner] // under way or waiting
+	streams *fair.Share[agent.Owner]
+	uploads *fair.Share[agent.Owner]
+	bodies  *fair.Share[agent.Owner] // bytes
+	drains  *fair.Share[agent.Owner] // bodies of refused requests
 
-	turns fair.Lines[tenant] // of principals that may have so many calls at once
-	rates *fair.Rates[tenant]
+	turns fair.Lines[agent.Owner] // of principals that may have so many calls at once
+	rates *fair.Rates[agent.Owner]
 
 	throttled map[string]prometheus.Counter // by reason
 }
@@ -47,8 +41,8 @@ const (
 )
 
 func newShares(o Options) *shares {
-	s := &shares{calls: fair.NewShare[tenant](int64(o.MaxCalls)), streams: fair.NewShare[tenant](int64(o.MaxStreams)), uploads: fair.NewShare[tenant](maxUploads),
-		bodies: fair.NewShare[tenant](o.MaxBodies), drains: fair.NewShare[tenant](maxDrains), rates: fair.NewRates[tenant](o.Now), throttled: map[string]prometheus.Counter{}}
+	s := &shares{calls: fair.NewShare[agent.Owner](int64(o.MaxCalls)), streams: fair.NewShare[agent.Owner](int64(o.MaxStreams)), uploads: fair.NewShare[agent.Owner](maxUploads),
+		bodies: fair.NewShare[agent.Owner](o.MaxBodies), drains: fair.NewShare[agent.Owner](maxDrains), rates: fair.NewRates[agent.Owner](o.Now), throttled: map[string]prometheus.Counter{}}
 	for _, reason := range telemetry.ThrottleReasons() {
 		s.throttled[reason] = o.Metrics.Throttled(reason)
 	}
@@ -72,7 +66,7 @@ func (s *shares) full(reason string) *Problem {
 // admitFairly refuses what its principal sends beyond its rate, and calls and streams beyond what its owner may have, before
 // anything is read of their bodies.
 func (s *server) admitFairly(w *reply, calls, streams bool) error {
-	w.held.owner = tenant{w.who.Namespace, w.owner}
+	w.held.owner = agent.Owner{Namespace: w.who.Namespace, Name: w.owner}
 	if err := s.throttle(w); err != nil {
 		return err
 	}
@@ -123,7 +117,7 @@ func wholeSeconds(d time.Duration) string {
 }
 
 // drainTurn takes a place among the bodies that are read to their end, if there is one.
-func (s *shares) drainTurn(owner tenant) (leave func(), ok bool) {
+func (s *shares) drainTurn(owner agent.Owner) (leave func(), ok bool) {
 	if !s.drains.Try(owner, 1) {
 		return nil, false
 	}
@@ -135,17 +129,17 @@ func (s *shares) drainTurn(owner tenant) (leave func(), ok bool) {
 type replies struct {
 	limit   int64
 	turn    time.Duration // the longest wait for a turn
-	writing *fair.Share[tenant]
-	waiting *fair.Share[tenant]
+	writing *fair.Share[agent.Owner]
+	waiting *fair.Share[agent.Owner]
 }
 
 func newReplies(limit int64, turn time.Duration) *replies {
-	return &replies{limit: limit, turn: turn, writing: fair.NewShare[tenant](limit), waiting: fair.NewShare[tenant](limit)}
+	return &replies{limit: limit, turn: turn, writing: fair.NewShare[agent.Owner](limit), waiting: fair.NewShare[agent.Owner](limit)}
 }
 
 // enter waits until a reply of n bytes may be written; done must be called afterwards. ok is false when as many bytes of the
 // owner wait already, or when the turn does not come.
-func (q *replies) enter(owner tenant, n int64) (done func(), ok bool) {
+func (q *replies) enter(owner agent.Owner, n int64) (done func(), ok bool) {
 	if n < largeReply {
 		return func() {}, true
 	}

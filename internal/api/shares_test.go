@@ -16,6 +16,7 @@ import (
 
 	document "github.com/recurgentd/recurgentd/api"
 	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -366,7 +367,7 @@ func TestListens(t *testing.T) {
 func TestSharesOfBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newReplies(64<<20, replyTurn)
-		flood, other := tenant{"default", "flood"}, tenant{"default", "other"}
+		flood, other := agent.Owner{Namespace: "default", Name: "flood"}, agent.Owner{Namespace: "default", Name: "other"}
 		var taken, refused int
 		var mu sync.Mutex
 		for range 10_000 {

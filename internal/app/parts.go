@@ -126,7 +126,7 @@ func (a *App) openProvider(o Options) (provider.Provider, error) {
 	if c, ok := p.(io.Closer); ok {
 		a.onStop("the recording", func(context.Context) error { return c.Close() })
 	}
-	return p, nil
+	return provider.Shared(p, provider.MaxRequests), nil
 }
 
 // modelName is what programs are said to be written by; a recording may know better.

@@ -39,7 +39,7 @@ func (h *host) Predict(ctx context.Context, signature, inputs json.RawMessage) (
 	c := h.call
 	began := c.r.o.Now()
 	span := c.span.Ask(q.Model, began)
-	q.TraceParent = telemetry.TraceParent(span, c.traceID)
+	q.TraceParent, q.Owner = telemetry.TraceParent(span, c.traceID), c.r.Owner(c.owner)
 	res, err := predict.Run(ctx, c.r.model, q)
 	outcome, cost := predict.Answered(err, res.Usage)
 	ended := c.r.o.Now()

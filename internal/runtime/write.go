@@ -212,7 +212,7 @@ func (w *writer) ask(ctx context.Context, kind string, messages []provider.Messa
 		question := w.span.Ask(w.model(), began)
 		answered := w.spent.sent()
 		reply, err := w.r.model.Program(ctx, provider.Request{Kind: kind, Role: w.role, Method: w.method, Model: w.model(),
-			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID)})
+			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.r.Owner(w.owner)})
 		res.requested++
 		outcome, usage := provider.Answered(err, reply.Usage)
 		res.usage.Add(usage)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch/httpcache"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -28,7 +30,7 @@ const (
 // Options configures a Client. Start from DefaultOptions.
 type Options struct {
 	Timeout   time.Duration // of one request, redirects included; waiting for other fetches does not count
-	Parallel  int           // fetches at once; others wait
+	Parallel  int           // fetches of one owner at once, and a third more for others; others wait
 	MaxBody   int           // bytes of an answer, unpacked and as UTF-8
 	Connector Connector     // where credentials come from; nil: none
 
@@ -41,15 +43,15 @@ func DefaultOptions() Options {
 	return Options{Timeout: 20 * time.Second, Parallel: 16, MaxBody: 16 << 20, CacheBytes: 32 << 20}
 }
 
-// largeBodies is how many bytes the bodies larger than smallBody may have together, roughly.
+// largeBodies is how many bytes the bodies larger than smallBody of one owner may have together, roughly; a third more for others.
 const largeBodies = 64 << 20
 
 // A Client performs requests for programs. It may be used concurrently.
 type Client struct {
 	opts      Options
 	transport *Transport
-	slots     places
-	large     places           // of bodies larger than smallBody
+	slots     *places
+	large     *places          // of bodies larger than smallBody
 	cache     *httpcache.Cache // nil for none
 
 	now   func() time.Time
@@ -58,7 +60,7 @@ type Client struct {
 
 // New returns a client whose requests go through the transport, which stays the caller's.
 func New(t *Transport, o Options) (*Client, error) {
-	c := &Client{opts: o, transport: t, slots: make(places, max(1, o.Parallel)), large: make(places, max(1, largeBodies/max(1, o.MaxBody))), now: time.Now, sleep: sleep}
+	c := &Client{opts: o, transport: t, slots: fair.NewShare[agent.Owner](int64(o.Parallel)), large: fair.NewShare[agent.Owner](int64(largeBodies / max(1, o.MaxBody))), now: time.Now, sleep: sleep}
 	if o.CacheBytes > 0 {
 		var err error
 		if c.cache, err = httpcache.New(o.CacheBytes, func() time.Time { return c.now() }); err != nil {
@@ -136,7 +138,7 @@ func (c *Client) do(ctx context.Context, who Caller, q recurgent.Request, key st
 
 // once performs the request.
 func (c *Client) once(ctx context.Context, who Caller, q recurgent.Request, key string) Answer {
-	a := Answer{Note: Note{Asked: SafeURL(q.URL), Mode: ModeLive}, large: &hold{places: c.large}}
+	a := Answer{Note: Note{Asked: SafeURL(q.URL), Mode: ModeLive}, large: &hold{places: c.large, owner: who.Owner}}
 	a.Note.URL = a.Note.Asked
 	response, err := c.attempt(ctx, q, &hops{client: c, who: who, body: q.Body, key: key, note: &a.Note, cache: q.Cache && c.cache != nil && q.Body == ""}, &a)
 	if a.Note.FetchedAt == "" {
@@ -165,7 +167,7 @@ func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *A
 	if h.at, err = url.Parse(q.URL); err != nil {
 		return nil, Deny("the address cannot be read")
 	}
-	slot := &hold{places: c.slots}
+	slot := &hold{places: c.slots, owner: h.who.Owner}
 	if err := slot.take(ctx); err != nil {
 		return nil, err
 	}

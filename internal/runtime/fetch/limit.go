@@ -4,14 +4,18 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/fair"
 )
 
-// places are for so many at once.
-type places chan struct{}
+// places are for so many fetches at once.
+type places = fair.Share[agent.Owner]
 
 // A hold is one place, or none yet. It is for one goroutine, release excepted.
 type hold struct {
-	places places
+	places *places
+	owner  agent.Owner
 	taken  bool
 	once   sync.Once
 }
@@ -21,19 +25,15 @@ func (h *hold) take(ctx context.Context) error {
 	if h.taken {
 		return nil
 	}
-	select {
-	case h.places <- struct{}{}:
-		h.taken = true
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	err := h.places.Enter(ctx, h.owner, 1)
+	h.taken = err == nil
+	return err
 }
 
 // release gives the place back. It may be called twice.
 func (h *hold) release() {
 	if h.taken {
-		h.once.Do(func() { <-h.places })
+		h.once.Do(func() { h.places.Leave(h.owner, 1) })
 	}
 }
 

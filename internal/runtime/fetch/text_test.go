@@ -166,7 +166,7 @@ func TestLargeBodiesAreFewAtATime(t *testing.T) {
 		t.Errorf("the second large body: %+v", a.Failure)
 	}
 	a.Release()
-	if n := len(c.large); n != 0 {
+	if n, _ := c.large.Used(); n != 0 {
 		t.Errorf("%d places of large bodies are taken, want none", n)
 	}
 }

@@ -51,6 +51,7 @@ type Request struct {
 	Adapter     string // "" is AdapterLines
 	Limits      history.Limits
 	TraceParent string
+	Owner       agent.Owner // who asks
 }
 
 // Result is a prediction's answer.
@@ -99,7 +100,7 @@ func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 
 // ask takes an empty answer for a reply like any other: one that does not fit.
 func ask(ctx context.Context, p provider.Provider, r Request, messages []provider.Message) (provider.ChatReply, error) {
-	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent}
+	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent, Owner: r.Owner}
 	if r.Adapter == AdapterJSONSchema {
 		request.Schema = Schema(r.Signature)
 	}

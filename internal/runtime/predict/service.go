@@ -133,6 +133,7 @@ func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error)
 	span := svc.o.Tracer.Start(telemetry.SpanStart{Name: "predict", TraceID: q.TraceID, TraceParent: q.TraceParent, At: began})
 	question := span.Ask(p.Model, began)
 	p.TraceParent = telemetry.TraceParent(question, q.TraceID)
+	p.Owner = agent.Owner{Namespace: svc.o.Namespace, Name: q.Owner}
 	res, err := Run(ctx, svc.o.Provider, p)
 	outcome, usage := Answered(err, res.Usage)
 	ended := svc.o.Now()

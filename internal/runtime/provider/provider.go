@@ -28,7 +28,8 @@ type Request struct {
 	Role, Method string // whose program; recordings are keyed on them
 	Model        string
 	Messages     []Message
-	TraceParent  string // W3C traceparent to hand on, or ""
+	TraceParent  string      // W3C traceparent to hand on, or ""
+	Owner        agent.Owner // whose share of the requests at once it takes; not sent
 }
 
 // Reply is a program as the model gave it. Code is never blank.
@@ -47,6 +48,7 @@ type ChatRequest struct {
 	Messages    []Message
 	Schema      json.RawMessage
 	TraceParent string
+	Owner       agent.Owner // as that of Request
 }
 
 // ChatReply is the text of the answer.

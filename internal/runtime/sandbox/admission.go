@@ -2,67 +2,85 @@ package sandbox
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/fair"
 )
 
 // admission decides which calls may run now. A place is taken by a program that runs, not by one that waits for
 // another program or for the network: so programs that wait for each other cannot block one another, and nested calls,
 // of which each chain has one at most, are never made to wait. Owners take turns, and an owner of whom nothing
-// runs gets a place beyond the usual number, so that nobody's spinning programs keep another waiting.
+// runs gets a place beyond the usual number, so that nobody's spinning programs keep another waiting. Client calls under
+// way, those that wait for something included, are divided as fair.Share divides.
 type admission struct {
 	running int // places for programs that run
-	waiting int // client calls under way, those that wait included
+	chains  int // client calls under way at once, of all owners
 
 	mu      sync.Mutex
-	busy    int                 // guarded by mu
-	chains  int                 // guarded by mu
-	byOwner map[agent.Owner]int // programs running, guarded by mu
-	queue   []*waiter           // guarded by mu, in order of arrival
+	busy    int                   // guarded by mu
+	under   int                   // client calls under way; guarded by mu
+	byOwner map[agent.Owner]int   // programs running; guarded by mu
+	underOf map[agent.Owner]int   // client calls under way; guarded by mu
+	queues  map[lineKey][]*waiter // none is empty; guarded by mu
+	last    uint64                // number of the latest waiter; guarded by mu
+}
+
+// A lineKey names those who wait in order: calls of an owner, or its checks, which are part of calls under way.
+type lineKey struct {
+	owner agent.Owner
+	check bool
 }
 
 type waiter struct {
-	owner agent.Owner
-	depth int
-	ready chan struct{} // closed when admitted
-	in    bool          // guarded by admission.mu
+	number uint64
+	ready  chan struct{} // closed when admitted
 }
 
+// allChains is how many client calls of all owners may be under way where those of one may be so many.
+func allChains(waiting int) int { return waiting + (waiting+2)/3 }
+
+// newAdmission returns places for so many programs that run, and for so many client calls of one owner under way.
 func newAdmission(running, waiting int) *admission {
-	return &admission{running: running, waiting: waiting, byOwner: map[agent.Owner]int{}}
+	return &admission{running: running, chains: allChains(waiting), byOwner: map[agent.Owner]int{}, underOf: map[agent.Owner]int{}, queues: map[lineKey][]*waiter{}}
 }
 
-// fits reports whether a client's call of the owner may start, or at a depth a check that waits. The caller holds mu.
-func (a *admission) fits(owner agent.Owner, depth int) bool {
-	if depth > 0 {
-		return a.busy < a.running
-	}
-	if a.chains >= a.waiting {
+// fits reports whether a client's call of the owner may start, or a check that waits. The caller holds mu.
+func (a *admission) fits(k lineKey) bool {
+	if !k.check && !fair.Fits(int64(a.chains), int64(a.under), int64(a.underOf[k.owner]), 1) {
 		return false
 	}
-	return a.busy < a.running || a.byOwner[owner] == 0 && a.busy < 2*a.running
+	return a.busy < a.running || a.byOwner[k.owner] == 0 && len(a.byOwner) < 2*a.running
 }
 
-func (a *admission) take(owner agent.Owner, depth int) {
+func (a *admission) take(k lineKey) {
 	a.busy++
-	a.byOwner[owner]++
-	if depth == 0 {
-		a.chains++
+	a.byOwner[k.owner]++
+	if !k.check {
+		a.under++
+		a.underOf[k.owner]++
 	}
 }
 
-func (a *admission) give(owner agent.Owner, depth int) {
+func (a *admission) give(k lineKey) {
 	a.busy--
-	if n := a.byOwner[owner]; n > 1 {
-		a.byOwner[owner] = n - 1
-	} else {
-		delete(a.byOwner, owner)
-	}
-	if depth == 0 {
-		a.chains--
+	less(a.byOwner, k.owner)
+	if !k.check {
+		a.under--
+		less(a.underOf, k.owner)
 	}
 }
+
+func less(counts map[agent.Owner]int, owner agent.Owner) {
+	if n := counts[owner]; n > 1 {
+		counts[owner] = n - 1
+	} else {
+		delete(counts, owner)
+	}
+}
+
+func lineOf(r *Request) lineKey { return lineKey{r.Owner, r.Depth > 0} }
 
 // enter waits for a place, as a client's call does and nothing nested. It returns ctx's error when that comes first.
 func (a *admission) enter(ctx context.Context, r *Request) error {
@@ -71,15 +89,16 @@ func (a *admission) enter(ctx context.Context, r *Request) error {
 
 // await takes a place, and waits for it where waits is set.
 func (a *admission) await(ctx context.Context, r *Request, waits bool) error {
+	k := lineOf(r)
 	a.mu.Lock()
-	if !waits || len(a.queue) == 0 && a.fits(r.Owner, r.Depth) {
-		a.take(r.Owner, r.Depth)
+	if !waits || len(a.queues[k]) == 0 && a.fits(k) {
+		a.take(k)
 		a.mu.Unlock()
 		return nil
 	}
-	w := &waiter{owner: r.Owner, depth: r.Depth, ready: make(chan struct{})}
-	a.queue = append(a.queue, w)
-	a.wake()
+	a.last++
+	w := &waiter{number: a.last, ready: make(chan struct{})}
+	a.queues[k] = append(a.queues[k], w)
 	a.mu.Unlock()
 	select {
 	case <-w.ready:
@@ -88,62 +107,61 @@ func (a *admission) await(ctx context.Context, r *Request, waits bool) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if w.in { // admitted in the same moment
-		a.give(r.Owner, r.Depth)
+	if i := slices.Index(a.queues[k], w); i >= 0 {
+		a.setQueue(k, slices.Delete(a.queues[k], i, i+1))
+	} else { // admitted in the same moment
+		a.give(k)
 		a.wake()
-		return ctx.Err()
-	}
-	for i := range a.queue {
-		if a.queue[i] == w {
-			a.queue = append(a.queue[:i], a.queue[i+1:]...)
-			break
-		}
 	}
 	return ctx.Err()
 }
 
-// wake admits who fits, the owner with the least running first. The caller holds mu.
+func (a *admission) setQueue(k lineKey, q []*waiter) {
+	if len(q) == 0 {
+		delete(a.queues, k)
+		return
+	}
+	a.queues[k] = q
+}
+
+// wake admits who fits: the owner with the least running first, then who came first. It looks at the first of each line
+// only. The caller holds mu.
 func (a *admission) wake() {
 	for {
-		best := -1
-		for i, w := range a.queue {
-			if a.fits(w.owner, w.depth) && (best < 0 || a.byOwner[w.owner] < a.byOwner[a.queue[best].owner]) {
-				best = i
+		var best *waiter
+		var line lineKey
+		for k, q := range a.queues {
+			if a.fits(k) && (best == nil || a.byOwner[k.owner] < a.byOwner[line.owner] || a.byOwner[k.owner] == a.byOwner[line.owner] && q[0].number < best.number) {
+				best, line = q[0], k
 			}
 		}
-		if best < 0 {
+		if best == nil {
 			return
 		}
-		w := a.queue[best]
-		a.queue = append(a.queue[:best], a.queue[best+1:]...)
-		a.take(w.owner, w.depth)
-		w.in = true
-		close(w.ready)
+		a.setQueue(line, a.queues[line][1:])
+		a.take(line)
+		close(best.ready)
 	}
 }
 
 func (a *admission) leave(r *Request) {
 	a.mu.Lock()
-	a.give(r.Owner, r.Depth)
-	if len(a.queue) > 0 {
-		a.wake()
-	}
+	a.give(lineOf(r))
+	a.wake()
 	a.mu.Unlock()
 }
 
 // pause frees the place of a program that begins to wait; resume takes one again, at once.
 func (a *admission) pause(r *Request) {
 	a.mu.Lock()
-	a.give(r.Owner, 1)
-	if len(a.queue) > 0 {
-		a.wake()
-	}
+	a.give(lineKey{r.Owner, true})
+	a.wake()
 	a.mu.Unlock()
 }
 
 func (a *admission) resume(r *Request) {
 	a.mu.Lock()
-	a.take(r.Owner, 1)
+	a.take(lineKey{r.Owner, true})
 	a.mu.Unlock()
 }
 
@@ -151,5 +169,8 @@ func (a *admission) resume(r *Request) {
 func (a *admission) counts() (busy, queued int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.busy, len(a.queue)
+	for _, q := range a.queues {
+		queued += len(q)
+	}
+	return a.busy, queued
 }

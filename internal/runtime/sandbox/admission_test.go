@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -77,8 +79,8 @@ func TestAdmission(t *testing.T) {
 		}
 		want("the rest", "a")
 		a.leave(of("a"))
-		if busy, queued := a.counts(); busy != 0 || queued != 0 || len(a.byOwner) != 0 || a.chains != 0 {
-			t.Errorf("left over: %d run, %d wait, %v, %d chains", busy, queued, a.byOwner, a.chains)
+		if busy, queued := a.counts(); busy != 0 || queued != 0 || len(a.byOwner) != 0 || a.under != 0 {
+			t.Errorf("left over: %d run, %d wait, %v, %d chains", busy, queued, a.byOwner, a.under)
 		}
 	})
 }
@@ -110,7 +112,7 @@ func TestAdmissionBoundsChains(t *testing.T) {
 func TestAdmissionOfChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(2, 2)
-		call, check := &Request{Owner: agent.Owner{Name: "a"}}, &Request{Owner: agent.Owner{Name: "b"}, Depth: 1}
+		call, check := &Request{Owner: agent.Owner{Name: "a"}}, &Request{Owner: agent.Owner{Name: "a"}, Depth: 1}
 		for range 2 {
 			if err := a.enter(t.Context(), call); err != nil {
 				t.Fatal(err)
@@ -122,6 +124,11 @@ func TestAdmissionOfChecks(t *testing.T) {
 		if len(in) != 0 {
 			t.Error("a check runs beside two calls on two places")
 		}
+		other := &Request{Owner: agent.Owner{Name: "b"}, Depth: 1}
+		if err := a.await(t.Context(), other, true); err != nil {
+			t.Errorf("another owner's check: %v", err)
+		}
+		a.leave(other)
 		a.pause(call)
 		synctest.Wait()
 		if len(in) != 1 || <-in != nil {
@@ -138,8 +145,66 @@ func TestAdmissionOfChecks(t *testing.T) {
 		a.resume(call)
 		a.leave(call)
 		a.leave(call)
-		if busy, queued := a.counts(); busy != 0 || queued != 0 || a.chains != 0 {
-			t.Errorf("%d run, %d wait, %d chains", busy, queued, a.chains)
+		if busy, queued := a.counts(); busy != 0 || queued != 0 || a.under != 0 {
+			t.Errorf("%d run, %d wait, %d chains", busy, queued, a.under)
 		}
+	})
+}
+
+// Whatever one owner's calls do, thousands that wait, as many as may be under way that wait for others, or all of these running again at
+// once: another owner's call begins at once, and that owner's second one before the flood's next.
+func TestAdmissionDuringAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(2, 16)
+		flood, other := &Request{Owner: agent.Owner{Name: "flood"}}, &Request{Owner: agent.Owner{Name: "other"}}
+		ctx, stop := context.WithCancel(t.Context())
+		var begun atomic.Int64
+		var all sync.WaitGroup
+		for range 10_000 {
+			all.Go(func() {
+				if a.enter(ctx, flood) == nil {
+					begun.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		for range 15 { // they wait for a slow host, one after the other, and the next ones begin
+			a.pause(flood)
+			synctest.Wait()
+		}
+		if n := begun.Load(); n != 16 {
+			t.Errorf("%d calls are under way, want as many as one owner may have", n)
+		}
+		enter := func(what string) {
+			t.Helper()
+			in := make(chan error, 1)
+			go func() { in <- a.enter(ctx, other) }()
+			synctest.Wait()
+			if len(in) != 1 {
+				t.Errorf("%s: another owner's call waits", what)
+			}
+		}
+		enter("while they wait")
+		a.leave(other)
+		for range 15 {
+			a.resume(flood)
+		}
+		enter("while all of them run")
+		a.leave(other)
+		for range 14 {
+			a.pause(flood)
+		}
+		enter("before the next of them")
+		second := make(chan error, 1)
+		go func() { second <- a.enter(ctx, other) }()
+		synctest.Wait()
+		before := begun.Load()
+		a.leave(other)
+		synctest.Wait()
+		if len(second) != 1 || begun.Load() != before {
+			t.Errorf("the next place went to the flood: %d of its calls began, %d of the other's", begun.Load()-before, len(second))
+		}
+		stop()
+		all.Wait()
 	})
 }

@@ -72,13 +72,13 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		return nil, err
 	}
 	sealInherited()
-	most, tasks, err := mostRunners(2*o.Waiting+o.mostWarm()+o.Blank, h.room)
+	most, tasks, err := mostRunners(2*allChains(o.Waiting)+o.mostWarm()+o.Blank, h.room)
 	if err != nil {
 		return nil, err
 	}
 	threads.Reserve(daemonThreads())
 	// Where the system allows few processes, half of them are for nested calls, which never wait.
-	waiting := min(o.Waiting, most/2)
+	waiting := max(1, min(o.Waiting, most*3/8))
 	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
 	p.namespaces, p.readyTimeout = wire.Namespaces(), readyTimeout
 	if err := p.makeConfinement(h.kill); err != nil {
@@ -148,9 +148,10 @@ const loadTimeout = 15 * time.Second
 
 // Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
 func (p *Pool) Load(ctx context.Context, prog Program, owner agent.Owner) (*report.Facts, *Failure) {
-	req := &Request{Owner: owner, Depth: 1} // part of a call that has its place already, or of an operator's request
-	// Where few runners are allowed, many checks at once would take those of calls.
-	if err := p.admission.await(ctx, req, p.tasks != roomForAll); err != nil {
+	// Part of a call, which runs no program meanwhile, or of an operator's request. Many programs that come of a model at once
+	// would otherwise be compiled at once, and whoever calls a warm one waited for the processor.
+	req := &Request{Owner: owner, Depth: 1}
+	if err := p.admission.await(ctx, req, true); err != nil {
 		return nil, interrupted(ctx)
 	}
 	defer p.admission.leave(req)

@@ -67,6 +67,7 @@ func TestSleep(t *testing.T) {
 				if (failure != nil) != c.fails || failure != nil && (failure.Type != agent.ErrTimeout || failure.Waiting != c.waiting || failure.Ours) {
 					t.Errorf("got %+v and %+v", r, failure)
 				}
+				synctest.Wait() // for the timer's function
 				if after, _ := places.counts(); c.waits > 0 && busy != 0 || after != 1 {
 					t.Errorf("%d programs were running meanwhile and %d afterwards, want 0 and 1", busy, after)
 				}
