@@ -37,6 +37,13 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 	if !c.policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
 		return nil, false
 	}
+	size := len(in.kwargs)
+	for _, arg := range in.args {
+		size += len(arg)
+	}
+	if size > agent.MaxFixtureBytes { // before its value is masked, which takes longer than the rest of a large call
+		return nil, false
+	}
 	facts := a.result.Facts
 	if facts == nil || facts.HistoryAccess || namesHistory(facts) || facts.UsesContent || !g.Cacheable || hasInput(a.takes, g.Fixtures, in.args, in.kwargs) ||
 		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.args, in.kwargs) {
@@ -46,11 +53,7 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 	var ofValue, ofEffects, ofContext bool
 	f.Value, ofValue = c.maskJSON(a.outcome.Value)
 	f.Effects, ofEffects = c.maskJSON(a.result.Effects.Journal)
-	size := len(f.Kwargs) + len(f.Value) + len(f.Effects)
-	for _, arg := range f.Args {
-		size += len(arg)
-	}
-	if size > agent.MaxFixtureBytes {
+	if size += len(f.Value) + len(f.Effects); size > agent.MaxFixtureBytes {
 		return nil, false
 	}
 	if len(facts.ContextReads)+len(facts.ContextWrites) > 0 && len(c.memory) > 0 {

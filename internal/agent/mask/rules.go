@@ -102,6 +102,8 @@ type pass struct {
 	secrets []string
 	rename  func(string) string // of the members of the outermost object; nil for none
 
+	harmless [8][]byte // names of members, in quotes, that say nothing: most are those of the object before
+
 	b       []byte // the text at hand
 	all     spans  // what is to be masked in it
 	scratch []byte
@@ -157,7 +159,15 @@ var quotedMask = []byte(`"` + Masked + `"`)
 
 // member reports whether the member of that quoted name, whose value begins rest, is masked for its name.
 func (p *pass) member(quoted, rest []byte, outermost bool) bool {
-	if last := len(quoted) - 2; (!outermost || p.rename == nil) && last > 0 && p.rules.names[lower(quoted[last])] == nil && alphanumeric(quoted[last]) && quoted[max(0, last-5)] != '\\' {
+	last, alone := len(quoted)-2, !outermost || p.rename == nil
+	if last < 0 {
+		return false // no JSON
+	}
+	if alone && last > 0 && p.rules.names[lower(quoted[last])] == nil && alphanumeric(quoted[last]) && quoted[max(0, last-5)] != '\\' {
+		return false
+	}
+	seen := &p.harmless[(3*len(quoted)+int(quoted[1])+int(quoted[last]))%len(p.harmless)]
+	if alone && bytes.Equal(*seen, quoted) {
 		return false
 	}
 	name := bytes.Trim(quoted, `"`)
@@ -171,6 +181,9 @@ func (p *pass) member(quoted, rest []byte, outermost bool) bool {
 	how := p.rules.match(name)
 	if outermost && p.rename != nil {
 		how = max(how, p.rules.match([]byte(p.rename(string(name)))))
+	}
+	if how == never {
+		*seen = quoted
 	}
 	return p.masks(how, rest)
 }

@@ -3,6 +3,7 @@ package mask_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -161,5 +162,24 @@ func TestUpgrade(t *testing.T) {
 	}
 	if got := mask.Upgrade(nil, 1); len(got) != 0 {
 		t.Errorf("an empty list became %q", got)
+	}
+}
+
+// A name that was found to say nothing is remembered for the rest of the value: not for the members that are renamed, nor for another name
+// with the same place in the list.
+func TestNamesThatSayNothing(t *testing.T) {
+	t.Parallel()
+	r := mask.Compile([]string{"token", "secret"})
+	rename := func(name string) string { return map[string]string{"given": "token"}[name] }
+	got := r.Call(nil, json.RawMessage(`{"in":[{"given":"a"},{"given":"b"}],"given":"c","deep":{"given":"d","open":"e","token":"f"}}`), nil, rename)
+	if want := `{"in":[{"given":"a"},{"given":"b"}],"given":"[masked]","deep":{"given":"d","open":"e","token":"[masked]"}}`; string(got.Kwargs) != want {
+		t.Errorf("got %s\nwant %s", got.Kwargs, want)
+	}
+	for i := range 64 { // names of all kinds between those of secrets
+		name := strings.Repeat(string(rune('a'+i%26)), 1+i/26) + "n"
+		raw := fmt.Sprintf(`[{"%s":"x","token":"y"},{"%[1]s":"x","token":"y"}]`, name)
+		if got, _ := r.JSON(json.RawMessage(raw)); strings.Count(string(got), mask.Masked) != 2 {
+			t.Errorf("%s: %s", raw, got)
+		}
 	}
 }
