@@ -57,6 +57,12 @@ func (e *encoder) value(v any, depth int) bool {
 	return true
 }
 
+// sampled is the number of elements whose length tells that of a list's text.
+const sampled = 64
+
+// maxRoom bounds the room that is made for what may follow, in bytes.
+const maxRoom = 2 << 20
+
 func list[T any](e *encoder, list []T, null bool, depth int, put func(*encoder, T, int) bool) bool {
 	if null {
 		e.out = append(e.out, "null"...)
@@ -66,9 +72,13 @@ func list[T any](e *encoder, list []T, null bool, depth int, put func(*encoder, 
 		return false
 	}
 	e.out = append(e.out, '[')
+	from := len(e.out)
 	for i := range list {
 		if i > 0 {
 			e.out = append(e.out, ',')
+		}
+		if i == sampled { // room for the rest, if it is a little longer: each growth would copy what is there
+			e.out = slices.Grow(e.out, min((len(e.out)-from)/sampled*5/4*(len(list)-sampled), maxRoom))
 		}
 		if !put(e, list[i], depth-1) {
 			return false
