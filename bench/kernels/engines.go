@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/interp"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
+	runners "github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 )
 
 // An engine runs one compiled program.
@@ -23,6 +24,7 @@ type engine interface {
 func prepareWith(compile func(*gate.Program) (engine, error)) func(job) (func() (any, error), error) {
 	var last engine
 	var lastName string
+	pace := runners.NewPace(256 << 20) // as a runner has it
 	return func(j job) (func() (any, error), error) {
 		if last == nil || lastName != j.Kernel {
 			k, err := find(j.Kernel)
@@ -38,7 +40,7 @@ func prepareWith(compile func(*gate.Program) (engine, error)) func(job) (func() 
 			}
 			lastName = j.Kernel
 		}
-		return runOf(last, j.N)
+		return runOf(last, j.N, pace)
 	}
 }
 
@@ -55,7 +57,7 @@ func check(k kernel, compile func(*gate.Program) (engine, error)) (engine, error
 }
 
 // runOf returns what runs the program once with the argument n.
-func runOf(e engine, n int) (func() (any, error), error) {
+func runOf(e engine, n int, pace *runners.Pace) (func() (any, error), error) {
 	arg, err := json.Marshal(n)
 	if err != nil {
 		return nil, err
@@ -67,6 +69,7 @@ func runOf(e engine, n int) (func() (any, error), error) {
 		}
 		e.Begin(time.Unix(1790000000, 0), 1)
 		value, err, panicked := e.Run(call)
+		pace.Ran()
 		if panicked != nil {
 			return nil, errors.New(panicked.Message)
 		}

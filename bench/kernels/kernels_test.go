@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	runners "github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 )
 
 func TestMain(m *testing.M) {
@@ -84,7 +86,7 @@ func BenchmarkEngine(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer e.Close()
-			run, err := runOf(e, k.n)
+			run, err := runOf(e, k.n, runners.NewPace(256<<20))
 			if err != nil {
 				b.Fatal(err)
 			}

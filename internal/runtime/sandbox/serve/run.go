@@ -39,7 +39,9 @@ func (s *server) run(payload []byte) error {
 	a.Clock, a.Randomness = uint64(max(clock, 0)), uint64(max(randomness, 0))
 	a.Discard = s.leftovers()
 	a.Put(&s.wr)
-	return s.send()
+	err = s.send()
+	s.pace.Ran() // while the daemon reads the answer
+	return err
 }
 
 // An input is what a run brings, as the program sees it.

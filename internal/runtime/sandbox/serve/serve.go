@@ -99,11 +99,13 @@ type server struct {
 
 	base   int // goroutines
 	memory []metrics.Sample
+	pace   *Pace
 }
 
 // Serve serves the daemon until the pipe closes, which is io.EOF.
 func Serve(r Runner) error {
-	s := &server{cfg: r.Config, in: r.In, out: r.Out, engine: r.Engine, base: r.Goroutines, memory: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
+	s := &server{cfg: r.Config, in: r.In, out: r.Out, engine: r.Engine, base: r.Goroutines, memory: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}},
+		pace: NewPace(r.Config.Memory)}
 	for {
 		kind, payload, err := s.in.Next(maxFrame)
 		if err != nil {
