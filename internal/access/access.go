@@ -99,3 +99,17 @@ type Authenticator interface {
 	// not be found out.
 	Authenticate(ctx context.Context, bearer string) (Principal, error)
 }
+
+// Any asks several in turn.
+type Any []Authenticator
+
+// Authenticate returns what the first one says that knows the token, else the last error.
+func (a Any) Authenticate(ctx context.Context, bearer string) (p Principal, err error) {
+	err = ErrUnknown
+	for _, one := range a {
+		if p, err = one.Authenticate(ctx, bearer); err == nil || !errors.Is(err, ErrUnknown) {
+			break
+		}
+	}
+	return p, err
+}

@@ -66,15 +66,15 @@ func (w *reply) needs(scope access.Scope) error {
 
 // authenticate returns the principal of the request's token.
 func (s *server) authenticate(w *reply, r *http.Request) (access.Principal, error) {
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
+	token, ok := bearer(r)
+	if !ok {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd"`)
 		return access.Principal{}, fault(codeUnauthenticated, "the request carries no access token", "")
 	}
-	who, err := s.o.Auth.Authenticate(r.Context(), strings.TrimSpace(secret))
+	who, err := s.o.Auth.Authenticate(r.Context(), token)
 	if errors.Is(err, access.ErrUnknown) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="invalid_token"`)
-		return who, fault(codeUnauthenticated, "the request carries no known access token", "")
+		return who, fault(codeUnauthenticated, whyUnknown(err), "")
 	}
 	return who, err
 }

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -100,6 +103,8 @@ func problemOf(err error) *Problem {
 	var policy *agent.PolicyError
 	var unanswered *predict.Failure
 	var over *files.LimitError
+	var forbidden *access.ForbiddenError
+	var unchecked *access.UnavailableError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -107,6 +112,12 @@ func problemOf(err error) *Problem {
 		return fault(codeMalformed, bad.Error(), "").in(bad.Pointer, bad.Reason)
 	case errors.As(err, &input):
 		return inputProblem(input)
+	case errors.As(err, &forbidden):
+		return fault(codeForbidden, forbidden.Reason, "")
+	case errors.As(err, &unchecked):
+		p := fault(codeIssuer, unchecked.Reason, "")
+		p.retry = strconv.FormatInt(int64(math.Ceil(unchecked.RetryAfter.Seconds())), 10)
+		return p
 	case errors.As(err, &over):
 		return fileProblem(over)
 	case errors.As(err, &unanswered):
@@ -155,7 +166,7 @@ func (s *server) fail(w *reply, r *http.Request, err error) {
 	}
 	s.drain(w, r)
 	p := problemOf(err)
-	if p.Status >= 500 && p.Code != codeRepliesFull && p.Code != codeBodiesFull {
+	if p.Status >= 500 && p.Code != codeRepliesFull && p.Code != codeBodiesFull && p.Code != codeIssuer {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Str("code", p.Code).Msg("request failed")
 	}
 	s.write(w, r, p)

@@ -11,6 +11,8 @@ const (
 	codeKeyInvalid      = "invalid_idempotency_key"
 	codeUnauthenticated = "unauthenticated"
 	codeScope           = "insufficient_scope"
+	codeForbidden       = "forbidden"
+	codeIssuer          = "issuer_unavailable"
 	codeCrossOrigin     = "cross_origin"
 	codeNotFound        = "not_found"
 	codeNoRoute         = "no_such_route"
@@ -84,6 +86,7 @@ func clientFaults() []problemKind {
 		{codeKeyInvalid, 400, "The Idempotency-Key is not valid", "Send 1 to 255 visible ASCII characters; a UUID does well.", ""},
 		{codeUnauthenticated, 401, "No known access token", "Send the header Authorization: Bearer <token> with a token that the daemon knows.", ""},
 		{codeScope, 403, "The token may not do this", "missing names the scope that it lacks, scopes those that it has; who runs the daemon gives tokens their scopes.", ""},
+		{codeForbidden, 403, "The token gives no right here", "Ask the issuer for a token whose claims name a namespace; who runs the daemon knows which claim that is.", ""},
 		{codeCrossOrigin, 403, "Requests from other origins are refused", "Web pages of other sites may not change anything here; ask from a program or from the same origin.", ""},
 		{codeNotFound, 404, "There is no such thing", "List what there is with the path without the last part.", ""},
 		{codeNoRoute, 404, "There is no such path", "GET /openapi.yaml lists all paths; names in a path are percent-encoded.", ""},
@@ -140,6 +143,7 @@ func daemonFaults() []problemKind {
 		{codeDraining, 503, "The daemon is shutting down", "Try again once it has started anew.", "5"},
 		{codeReadOnly, 503, "The daemon cannot write now", "Its disk is full or has failed; reading still works.", "10"},
 		{codeSecrets, 503, "The secret cannot be sealed", "recurgentd doctor says what is wrong with --secrets-key-file; nothing was kept.", ""},
+		{codeIssuer, 503, "The token cannot be checked now", "Try again after Retry-After; tokens of the daemon's file, and those whose key is known, work.", "5"},
 		{codeNotReady, 503, "The daemon is not ready", "Try again soon; /readyz turns 200 when it is.", "1"},
 	}
 }

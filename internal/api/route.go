@@ -66,6 +66,11 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 			s.fail(w, r, err)
 			return
 		}
+		if streams {
+			var done func()
+			r, done = s.whileTokenLasts(w, r)
+			defer done()
+		}
 		if err := h(w, r); err != nil {
 			s.fail(w, r, err)
 		}

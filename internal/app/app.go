@@ -47,6 +47,8 @@ type App struct {
 	server   *http.Server
 	run      *services
 	facts    facts
+	scheme   string // http or https
+	files    *watched
 
 	failed chan error    // what Serve ended with, unless by Stop; holds one
 	served chan struct{} // closed when Serve has returned; nil until Start
@@ -112,6 +114,9 @@ func (a *App) wire(ctx context.Context, o Options) error {
 		return err
 	}
 	a.makeServer(o.H2C)
+	if err := a.openAccess(&o, metrics); err != nil {
+		return err
+	}
 	p := parts{memory, box, model, metrics, tracer, build, nil, secrets}
 	if p.native, err = a.openNative(o, p, box); err != nil {
 		return err
@@ -172,7 +177,7 @@ func (a *App) Start() {
 	a.served = make(chan struct{})
 	go func() {
 		defer close(a.served)
-		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := a.serve(); !errors.Is(err, http.ErrServerClosed) {
 			a.failed <- fmt.Errorf("the server ended: %w", err)
 		}
 	}()
@@ -191,7 +196,7 @@ func (a *App) Addr() string { return a.listener.Addr().String() }
 func (a *App) URL() string {
 	host, port, err := net.SplitHostPort(a.Addr())
 	if err != nil {
-		return "http://" + a.Addr()
+		return a.scheme + "://" + a.Addr()
 	}
 	switch strings.Trim(host, "[]") {
 	case "0.0.0.0", "":
@@ -199,5 +204,5 @@ func (a *App) URL() string {
 	case "::":
 		host = "::1"
 	}
-	return "http://" + net.JoinHostPort(host, port)
+	return a.scheme + "://" + net.JoinHostPort(host, port)
 }

@@ -2,13 +2,10 @@ package app
 
 import (
 	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	goruntime "runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +31,7 @@ import (
 //	default  as documents say it; DefaultOptions has the value
 //	help     one line
 type Options struct {
-	// Listen is the address, HOST:PORT. Port 0 takes a free one. Without Auth it must be a loopback address.
+	// Listen is the address, HOST:PORT. Port 0 takes a free one. Without tokens it must be a loopback address.
 	Listen string `name:"listen" env:"RECURGENT_LISTEN" value:"HOST:PORT" help:"address of the REST interface; port 0 takes a free one"`
 	// DataDir is where the store keeps its files. It is required; one daemon holds it at a time.
 	DataDir string `name:"data-dir" env:"RECURGENT_DATA_DIR" value:"DIR" default:"$XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent" help:"where everything is stored; one daemon holds it at a time"`
@@ -42,6 +39,7 @@ type Options struct {
 	AllowedHosts []string `name:"allowed-hosts" env:"RECURGENT_ALLOWED_HOSTS" value:"HOST,..." default:"loopback names; any with tokens" help:"more names that this daemon is called by; without tokens it answers only to loopback names, against DNS rebinding"`
 	// H2C makes the server speak HTTP/2 without TLS as well as HTTP/1.1.
 	H2C bool `name:"h2c" env:"RECURGENT_H2C" help:"speak HTTP/2 without TLS too, for a proxy in front"`
+	AccessOptions
 
 	// Provider is auto, openai, replay or record. auto is openai with a key or a base URL, else replay.
 	Provider string `name:"provider" env:"RECURGENT_PROVIDER" value:"auto|openai|replay|record" help:"who writes programs; auto is openai when a key or a base URL is set, else replay; record is openai and writes --recording"`
@@ -95,7 +93,7 @@ type Options struct {
 
 	MetricsPublic bool `name:"metrics-public" env:"RECURGENT_METRICS_PUBLIC" help:"show /metrics without a token, with no labels that name a role, a method or a namespace"`
 
-	Auth          access.Authenticator             // finds who sends a request; nil: everybody on this machine may
+	Auth          access.Authenticator             // finds who sends a request, instead of AccessOptions
 	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
 	Logger        zerolog.Logger                   // of the daemon
 	NativeBuilder tier.Builder                     // compiles programs instead of the toolchain, for tests; nil: the toolchain
@@ -108,7 +106,7 @@ func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
 		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways, Native: native.SettingAuto,
-		FileMax: 256 << 20, FilesMax: 10 << 30,
+		FileMax: 256 << 20, FilesMax: 10 << 30, AccessOptions: AccessOptions{OIDCNameClaim: "sub", OIDCScopeClaim: "scope"},
 		Logger: zerolog.Nop(),
 	}
 }
@@ -130,7 +128,7 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets} {
+	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -140,37 +138,6 @@ func (o *Options) Resolve() error {
 
 func refuse(name, format string, args ...any) error {
 	return &OptionError{Name: name, Reason: fmt.Sprintf(format, args...)}
-}
-
-func (o *Options) checkListen() error {
-	if o.DataDir == "" {
-		return refuse("data-dir", "must not be empty")
-	}
-	host, port, err := net.SplitHostPort(o.Listen)
-	if err != nil {
-		return refuse("listen", "%q is not HOST:PORT, such as 127.0.0.1:8420", o.Listen)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return refuse("listen", "%q is not a port number from 0 to 65535", port)
-	}
-	if o.Auth == nil && !loopback(host) {
-		return refuse("listen", "%s can be reached from other machines; that needs --auth-tokens-file, or listen on 127.0.0.1:%s", o.Listen, port)
-	}
-	for _, h := range o.AllowedHosts {
-		if h == "" || strings.ContainsAny(h, "/ \t") {
-			return refuse("allowed-hosts", "%q is not a host name", h)
-		}
-	}
-	return nil
-}
-
-// loopback reports whether only this machine can reach the host. Names other than localhost may resolve to anything.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.Unmap().IsLoopback()
 }
 
 func (o *Options) checkProvider() error {

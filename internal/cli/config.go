@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -19,8 +19,7 @@ import (
 type Options struct {
 	app.Options
 
-	AuthTokensFile string `name:"auth-tokens-file" env:"RECURGENT_AUTH_TOKENS_FILE" value:"FILE" default:"none: loopback only" help:"access tokens, a name, a token (or sha256:HEX of it) and what it may do a line; required to listen on anything but loopback"`
-	OpenAIKeyFile  string `name:"openai-api-key-file" env:"OPENAI_API_KEY_FILE" value:"FILE" default:"none" help:"file that holds the key, instead of OPENAI_API_KEY"`
+	OpenAIKeyFile string `name:"openai-api-key-file" env:"OPENAI_API_KEY_FILE" value:"FILE" default:"none" help:"file that holds the key, instead of OPENAI_API_KEY"`
 
 	LogLevel  string `name:"log-level" env:"RECURGENT_LOG_LEVEL" value:"debug|info|warn|error" help:"what the daemon logs on stderr"`
 	LogFormat string `name:"log-format" env:"RECURGENT_LOG_FORMAT" value:"auto|json|text" help:"format of the daemon's log; auto is text on a terminal, else json"`
@@ -31,6 +30,9 @@ type Options struct {
 	URL       string `name:"url" env:"RECURGENT_URL" for:"client" value:"URL" help:"the daemon that client commands speak to"`
 	Token     string `name:"token" env:"RECURGENT_TOKEN" secret:"yes" for:"client" value:"TOKEN" default:"none" help:"access token of client commands"`
 	TokenFile string `name:"token-file" env:"RECURGENT_TOKEN_FILE" for:"client" value:"FILE" default:"none" help:"file that holds the access token, instead of RECURGENT_TOKEN"`
+	CAFile    string `name:"ca-file" env:"RECURGENT_CA_FILE" for:"client" value:"FILE" default:"the system's" help:"certificates (PEM) that the daemon's own may be signed by, instead of those of the system"`
+
+	roots *x509.CertPool // of CAFile; nil: the system's
 }
 
 // DefaultOptions returns the settings of a binary that nobody configured. DataDir is "" until resolveServe finds it.
@@ -57,23 +59,6 @@ func asSetting(err error) error {
 	return err
 }
 
-// resolveTokens reads the token file, if there is one.
-func (o *Options) resolveTokens() error {
-	if o.AuthTokensFile == "" {
-		return nil
-	}
-	data, err := os.ReadFile(o.AuthTokensFile)
-	if err != nil {
-		return &settingError{Name: "auth-tokens-file", Reason: err.Error()}
-	}
-	tokens, err := access.ParseTokens(data)
-	if err != nil {
-		return &settingError{Name: "auth-tokens-file", Reason: fmt.Sprintf("%s: %s", o.AuthTokensFile, err)}
-	}
-	o.Auth = tokens
-	return nil
-}
-
 // resolveServe fills in what depends on the machine (the data directory, what stands in files, auto, traces) and checks
 // the daemon's settings. It returns nil or a *settingError for the first that cannot be used.
 func (o *Options) resolveServe(env func(string) (string, bool)) error {
@@ -81,9 +66,6 @@ func (o *Options) resolveServe(env func(string) (string, bool)) error {
 		return &settingError{Name: "data-dir", Reason: err.Error()}
 	}
 	if err := secretFile("openai-api-key-file", o.OpenAIKeyFile, &o.OpenAIKey); err != nil {
-		return err
-	}
-	if err := o.resolveTokens(); err != nil {
 		return err
 	}
 	if err := asSetting(o.Options.Resolve()); err != nil {
@@ -117,6 +99,15 @@ func (o *Options) resolveClient() error {
 	}
 	if strings.ContainsAny(o.Token, "\r\n \t") {
 		return &settingError{Name: "token", Reason: "contains white space"}
+	}
+	if o.CAFile != "" {
+		data, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return &settingError{Name: "ca-file", Reason: err.Error()}
+		}
+		if o.roots = x509.NewCertPool(); !o.roots.AppendCertsFromPEM(data) {
+			return &settingError{Name: "ca-file", Reason: o.CAFile + " holds no certificate in PEM"}
+		}
 	}
 	return asSetting(app.CheckURL("url", o.URL))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 )
 
 // environment makes an environment of plain data. HOME is a fresh directory, so that no file of the tester's counts.
@@ -90,6 +93,7 @@ func TestDataDirectoryFallsBackToHome(t *testing.T) {
 func TestEverySettingHasItsForms(t *testing.T) {
 	t.Parallel()
 	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "alice 0123456789abcdef\n"), writeFile(t, "demo.jsonl", "")
+	cert, private := apptest.NewPair(t, 1, time.Now().Add(time.Hour)).Write(t, t.TempDir())
 	// Three good values a setting: for the file, the environment and the flag.
 	values := map[string][3]string{
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data-dir": {"/a", "/b", "/c"}, "auth-tokens-file": {tokens, tokens, tokens},
@@ -99,7 +103,12 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "public,*.c.example,10.0.0.1"}, "fetch-max": {"1KiB", "4MiB", "64MiB"}, "file-max": {"1MiB", "2MiB", "3MiB"}, "files-max": {"1GiB", "2GiB", "3GiB"}, "secrets-key-file": {"/k/a", "/k/b", "/k/c"}, "secrets-dir": {t.TempDir(), t.TempDir(), t.TempDir()},
 		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "native": {"off", "/usr/local/go", "auto"}, "durability": {"interval:5ms", "always", "interval:1s"}, "policy": {"repair_enabled=false", `{"repair_enabled": false}`, "degraded.rate=0.5 repair_enabled=true"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
+		"oidc-issuer": {"https://a", "http://127.0.0.1:1/b", "https://c/d"}, "oidc-audience": {"a", "b", "c"}, "oidc-name-claim": {"email", "b", "c"}, "oidc-namespace-claim": {"a", "https://b/c", "d"}, "oidc-scope-claim": {"a", "b", "c"},
+		"tls-cert": {cert, cert, cert}, "tls-key": {private, private, private}, "ca-file": {cert, cert, cert}, "metrics-public": {"true", "true", "true"},
 	}
+	// What some settings cannot be without.
+	others := map[string]map[string]string{"oidc-issuer": {"RECURGENT_OIDC_AUDIENCE": "x"}, "oidc-audience": {"RECURGENT_OIDC_ISSUER": "https://x"}, "oidc-namespace-claim": {"RECURGENT_OIDC_ISSUER": "https://x", "RECURGENT_OIDC_AUDIENCE": "x"},
+		"tls-cert": {"RECURGENT_TLS_KEY": private}, "tls-key": {"RECURGENT_TLS_CERT": cert}}
 	for _, s := range Settings() {
 		v, ok := values[s.Name]
 		if !ok {
@@ -116,6 +125,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		}
 		config := writeFile(t, "config.yaml", s.Name+": "+quoted(v[0])+"\n")
 		env := map[string]string{"RECURGENT_CONFIG": config}
+		maps.Copy(env, others[s.Name])
 		o, err := load(t, s.Scope, nil, env)
 		if err != nil || !reflect.DeepEqual(field(o), want(v[0])) {
 			t.Errorf("%s by file: got %v, %v, want %v", s.Name, field(o), err, want(v[0]))
@@ -176,6 +186,8 @@ func TestProviderAuto(t *testing.T) {
 func TestBadSettingsAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	cert, private := apptest.NewPair(t, 1, time.Now().Add(time.Hour)).Write(t, t.TempDir())
+	_, other := apptest.NewPair(t, 2, time.Now().Add(time.Hour)).Write(t, t.TempDir())
 	for _, c := range []struct {
 		scope Scope
 		args  []string
@@ -189,6 +201,18 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--listen", "[::]:8420"}, nil, []string{"listen", "--auth-tokens-file"}},
 		{ServeScope, []string{"--listen", "example.org:8420"}, nil, []string{"listen", "--auth-tokens-file"}},
 		{ServeScope, []string{"--auth-tokens-file", writeFile(t, "tokens", "a b\n")}, nil, []string{"auth-tokens-file", "line 1", "16"}},
+		{ServeScope, []string{"--listen", ":8420", "--tls-cert", cert, "--tls-key", private}, nil, []string{"listen", "--auth-tokens-file"}},
+		{ServeScope, []string{"--oidc-issuer", "http://id.example", "--oidc-audience", "a"}, nil, []string{"oidc-issuer", "https"}},
+		{ServeScope, []string{"--oidc-issuer", "https://id.example"}, nil, []string{"oidc-audience", "required"}},
+		{ServeScope, []string{"--oidc-audience", "a"}, nil, []string{"oidc-audience", "--oidc-issuer"}},
+		{ServeScope, []string{"--oidc-namespace-claim", "a"}, nil, []string{"oidc-namespace-claim", "--oidc-issuer"}},
+		{ServeScope, []string{"--tls-cert", cert}, nil, []string{"tls-key", "required"}},
+		{ServeScope, []string{"--tls-key", private}, nil, []string{"tls-cert", "required"}},
+		{ServeScope, []string{"--tls-cert", cert, "--tls-key", other}, nil, []string{"tls-cert", "does not match"}},
+		{ServeScope, []string{"--tls-cert", private, "--tls-key", private}, nil, []string{"tls-cert", "certificate"}},
+		{ServeScope, []string{"--tls-cert", cert, "--tls-key", filepath.Join(dir, "none")}, nil, []string{"tls-cert", "none"}},
+		{ClientScope, []string{"--ca-file", private}, nil, []string{"ca-file", "no certificate"}},
+		{ClientScope, []string{"--ca-file", filepath.Join(dir, "none")}, nil, []string{"ca-file", "none"}},
 		{ServeScope, []string{"--allowed-hosts", "http://a"}, nil, []string{"allowed-hosts"}},
 		{ServeScope, []string{"--provider", "gpt"}, nil, []string{"provider", "openai", "gpt"}},
 		{ServeScope, []string{"--provider", "openai"}, nil, []string{"provider", "OPENAI_API_KEY"}},

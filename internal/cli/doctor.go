@@ -32,7 +32,7 @@ func doctorCommand(sh Shell) *cobra.Command {
 	var out *output
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what serve would meet: settings, data directory, port, model, confinement, toolchain, clock",
+		Short: "Check what serve would meet: settings, data, port, access, model, confinement, toolchain, clock",
 		Long: `Check what serve would meet with the same settings, without serving. The model is asked one tiny question;
 the confinement is observed by a canary runner, as at every start, and each layer that is off is listed with
 the reason. A warning means that it works, but with less than possible. Each warning and failure says what to do.
@@ -50,7 +50,7 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
 				if sh.Clock != nil {
 					now = sh.Clock
 				}
-				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o), checkConnections(o), checkClock(now(), newestFile(o.DataDir)))
+				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkAccess(cmd.Context(), o, now()), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o), checkConnections(o), checkClock(now(), newestFile(o.DataDir)))
 			}
 			return printFindings(out, findings)
 		},

@@ -94,7 +94,11 @@ func checkPort(ctx context.Context, o Options) finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	if data, err := client.New("http://"+o.Listen, "").Do(ctx, http.MethodGet, "/healthz", nil); err == nil && len(data) > 0 {
+	scheme := "http://"
+	if o.TLSCert != "" {
+		scheme = "https://"
+	}
+	if data, err := client.New(scheme+o.Listen, "", nil).Do(ctx, http.MethodGet, "/healthz", nil); err == nil && len(data) > 0 {
 		return finding{Check: "port", Result: checkWarn, Detail: o.Listen + " is taken, by a daemon that answers /healthz", Fix: "a second daemon needs another --listen and another --data-dir"}
 	}
 	return finding{Check: "port", Result: checkFail, Detail: err.Error(), Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/app"
+	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/mcp"
 )
 
@@ -38,16 +39,16 @@ Exit status: 0 when the agent closed standard input, 1 when it failed, 2 for a w
   OPENAI_API_KEY=sk-... recurgentd mcp --embedded --data-dir ~/tools`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
+			remote, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
 			if err != nil {
 				return exitWith(ExitUsage, err)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer stop()
 			given, _ := sh.Env("RECURGENT_URL")
-			named := cmd.Flags().Changed("url") || given != "" || client.URL != DefaultOptions().URL
-			if !own && (named || daemonAt(ctx, client.URL)) {
-				return exitWith(ExitUnreachable, bridge(ctx, sh, quietly(client)))
+			named := cmd.Flags().Changed("url") || given != "" || remote.URL != DefaultOptions().URL
+			if !own && (named || daemonAt(ctx, remote.URL)) {
+				return exitWith(ExitUnreachable, bridge(ctx, sh, quietly(remote)))
 			}
 			serve, err := loadOptions(ServeScope, cmd.Flags(), sh.Env)
 			if err != nil {
@@ -81,6 +82,7 @@ func daemonAt(ctx context.Context, url string) bool {
 // embedded bridges to a daemon of its own. A random token keeps other users of the machine from it.
 func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 	token := rand.Text()
+	o.AccessOptions = app.AccessOptions{}
 	o.Listen, o.Auth = "127.0.0.1:0", access.Tokens{access.NewToken(access.Local(), token)}
 	o.Logger, o.Now, o.Env = newLogger(o, sh), sh.Clock, sh.Env
 	d, err := app.New(ctx, o.Options)
@@ -102,7 +104,7 @@ func quietly(o Options) Options {
 // bridge serves until the agent closes stdin or a signal comes.
 func bridge(ctx context.Context, sh Shell, o Options) error {
 	err := mcp.Bridge(ctx, mcp.BridgeOptions{Client: &sdk.IOTransport{Reader: io.NopCloser(sh.Stdin), Writer: nopWriteCloser{sh.Stdout}, MaxLineLength: 8 << 20},
-		URL: o.URL + "/mcp", HTTP: &http.Client{Transport: bearer{o.Token}}, Version: app.ReadBuild().Version, Logger: newLogger(o, sh)})
+		URL: o.URL + "/mcp", HTTP: &http.Client{Transport: bearer{client.Transport(o.roots), o.Token}}, Version: app.ReadBuild().Version, Logger: newLogger(o, sh)})
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -114,12 +116,15 @@ type nopWriteCloser struct{ io.Writer }
 func (nopWriteCloser) Close() error { return nil }
 
 // bearer adds the access token to each request.
-type bearer struct{ token string }
+type bearer struct {
+	http.RoundTripper
+	token string
+}
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.token != "" {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+b.token)
 	}
-	return http.DefaultTransport.RoundTrip(r)
+	return b.RoundTripper.RoundTrip(r)
 }

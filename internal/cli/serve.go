@@ -23,6 +23,8 @@ func serveCommand(sh Shell) *cobra.Command {
 		Short: "Start the daemon",
 		Long: `Start the daemon. It prints one line with its address on stdout once it is ready, logs to stderr,
 and stops cleanly on SIGTERM, SIGINT or SIGHUP within 10 seconds; a second signal ends it at once.
+With --auth-tokens-file or --tls-cert and no terminal, SIGHUP reads these files again instead; a change
+is found without it, too, within three seconds.
 
 Flags override environment variables, which override the configuration file. OPENAI_API_KEY is
 read from the environment or the file only. Without a key and a base URL the daemon answers from an embedded
@@ -79,10 +81,8 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 	fmt.Fprint(sh.Stdout, firstScreen(d.URL(), o, commandName(os.Args[0])))
 
 	notify(sh.Env, "READY=1")
-	select {
-	case <-signals:
+	if err = untilStopped(d, signals); err == nil {
 		notify(sh.Env, "STOPPING=1")
-	case err = <-d.Failed():
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop(d) }()
@@ -93,6 +93,32 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 		// Acknowledged calls are durable already; the others are lost, as with a kill.
 		return exitWith(ExitFailed, errors.New("second signal: ended at once"))
 	}
+}
+
+// untilStopped waits for a signal that stops the daemon (nil), or for its failure.
+func untilStopped(d *app.App, signals <-chan os.Signal) error {
+	reloads := d.Reloads() && !hasTerminal()
+	for {
+		select {
+		case s := <-signals:
+			if s != syscall.SIGHUP || !reloads {
+				return nil
+			}
+			d.Reload()
+		case err := <-d.Failed():
+			return err
+		}
+	}
+}
+
+// hasTerminal reports whether there is a terminal whose closing sends SIGHUP.
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close() // it was only opened
+	return true
 }
 
 // stop ends the daemon within the time that a clean stop has.

@@ -7,6 +7,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,13 +30,20 @@ type Client struct {
 	http  *http.Client
 }
 
-// New makes a client of the daemon at the base URL. The access token may be "".
-func New(base, token string) *Client {
+// New makes a client of the daemon at the base URL. The access token may be "". The daemon's certificate must be signed by one
+// of the roots; nil stands for those of the system.
+func New(base, token string, roots *x509.CertPool) *Client {
 	return &Client{base: strings.TrimSuffix(base, "/"), token: token, http: &http.Client{
 		// A redirect would carry the token to another place.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext},
+		Transport:     Transport(roots),
 	}}
+}
+
+// Transport connects to a daemon whose certificate is signed by one of the roots, as New says.
+func Transport(roots *x509.CertPool) *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 }
 
 // URL is the daemon's base URL, without a slash at its end.
@@ -165,6 +174,10 @@ func (c *Client) unreachable(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
+	}
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("the daemon at %s is not trusted: %w; --ca-file or RECURGENT_CA_FILE names whom to trust", c.base, err)
 	}
 	return fmt.Errorf("cannot reach the daemon at %s: %w; is recurgentd serve running? --url or RECURGENT_URL says where", c.base, err)
 }

@@ -20,7 +20,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t
 
 // on is a client whose requests the function answers.
 func on(answer transport) *Client {
-	c := New("http://daemon/", "secret")
+	c := New("http://daemon/", "secret", nil)
 	c.http.Transport = answer
 	return c
 }

@@ -44,6 +44,7 @@ type Metrics struct {
 	engineRuns    set
 	native        nativeMetrics
 	effects       effectMetrics
+	access        accessMetrics
 	repairs       set
 	regenerations prometheus.Counter
 	guardrails    set
@@ -97,6 +98,7 @@ func New(r prometheus.Registerer, b Build) *Metrics {
 	m.newModel(f)
 	m.newQuality(f)
 	m.newHTTP(f)
+	m.access = newAccess(f)
 	info := f.gaugeVec("recurgent_build_info", "The version that runs; always 1.", "version", "revision", "goversion")
 	info.WithLabelValues(b.Version, b.Revision, b.GoVersion).Set(1)
 	m.spans = f.set("recurgent_trace_spans_total", "Spans of traces, by what became of them: sent, failed at the collector, or dropped because too many waited for it.", "result", spanResults)

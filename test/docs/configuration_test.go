@@ -88,7 +88,33 @@ alice  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 ci     c2VjcmV0LXRva2VuLWZvci1jaQ  scopes=read,call
 ` + "```" + `
 
+The file is looked at each second, and a change that is the same at two looks is in use from then on, without a restart; links that are replaced, as Kubernetes
+does it, are followed. SIGHUP has it read at once, where the daemon has no terminal. A file that cannot be used leaves the tokens as they were, and the log names the line.
+A token that was removed, or given other rights, is refused from then on; event streams that it opened end within two seconds, calls that it began
+are finished.
+
+With ` + "`--oidc-issuer`" + ` and ` + "`--oidc-audience`" + ` tokens of an OpenID Connect issuer (JWTs) are taken, too, with or without a token file:
+
+` + "```" + `
+recurgentd serve --listen 0.0.0.0:8420 --tls-cert cert.pem --tls-key key.pem \
+  --oidc-issuer https://id.example.org/realms/acme --oidc-audience recurgentd --oidc-namespace-claim team
+` + "```" + `
+
+The daemon finds the issuer's keys by OpenID Connect discovery. A token must be signed with one of them (RS, PS, ES or EdDSA), name the audience in ` + "`aud`" + `
+and have an ` + "`exp`" + `; ` + "`nbf`" + ` and ` + "`iat`" + ` may be a minute ahead, and a token works up to a minute longer than it says. It acts in the namespace that
+` + "`--oidc-namespace-claim`" + ` names, and without one it gets 403. Its scopes are those of ` + "`--oidc-scope-claim`" + ` that the daemon knows. Its owner is the issuer and
+the name together: the ` + "`alice`" + ` of the issuer is not the ` + "`alice`" + ` of the file. The keys are fetched again every ten minutes while tokens come, and
+when a token names one that is not known, at most every five seconds. While the issuer cannot be reached the daemon starts and runs; tokens whose key is known work, others get
+503 ` + "`issuer_unavailable`" + ` with Retry-After.
+
 Without tokens the daemon listens on loopback only and answers only requests whose Host is this machine.
+
+## TLS
+
+` + "`--tls-cert`" + ` and ` + "`--tls-key`" + ` make the daemon speak HTTPS, with HTTP/2, TLS 1.2 and newer, and no plain HTTP. Both files are looked at as the token file is: new connections get the new
+certificate, and a pair that does not fit leaves the old one in use. Clients name the daemon as ` + "`RECURGENT_URL=https://...`" + `; a certificate that the system does not trust needs ` + "`--ca-file`" + `.
+The name in the URL must be in the certificate, also for ` + "`recurgentd healthcheck`" + `: add ` + "`127.0.0.1`" + ` or ` + "`localhost`" + ` to it, or name another URL. ` + "`recurgentd doctor`" + ` says when it ends, and warns
+14 days before and where tokens travel without TLS.
 
 ## Limits
 

@@ -1060,6 +1060,7 @@ const (
 	ProblemCodeFileQuotaExceeded     ProblemCode = "file_quota_exceeded"
 	ProblemCodeFileTooLarge          ProblemCode = "file_too_large"
 	ProblemCodeFilesFull             ProblemCode = "files_full"
+	ProblemCodeForbidden             ProblemCode = "forbidden"
 	ProblemCodeGone                  ProblemCode = "gone"
 	ProblemCodeHostNotAllowed        ProblemCode = "host_not_allowed"
 	ProblemCodeIdempotencyKeyInUse   ProblemCode = "idempotency_key_in_use"
@@ -1081,6 +1082,7 @@ const (
 	ProblemCodeInvalidSetter         ProblemCode = "invalid_setter"
 	ProblemCodeInvalidTimeout        ProblemCode = "invalid_timeout"
 	ProblemCodeInvalidVerdict        ProblemCode = "invalid_verdict"
+	ProblemCodeIssuerUnavailable     ProblemCode = "issuer_unavailable"
 	ProblemCodeMalformedJSON         ProblemCode = "malformed_json"
 	ProblemCodeMaskedInput           ProblemCode = "masked_input"
 	ProblemCodeMethodNotAllowed      ProblemCode = "method_not_allowed"
@@ -1134,6 +1136,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeFilesFull:
 		return true
+	case ProblemCodeForbidden:
+		return true
 	case ProblemCodeGone:
 		return true
 	case ProblemCodeHostNotAllowed:
@@ -1175,6 +1179,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeInvalidTimeout:
 		return true
 	case ProblemCodeInvalidVerdict:
+		return true
+	case ProblemCodeIssuerUnavailable:
 		return true
 	case ProblemCodeMalformedJSON:
 		return true

@@ -97,6 +97,20 @@ func New(o Options) (*Issuer, error) {
 	return i, nil
 }
 
+// Probe fetches the keys once and returns how many there are.
+func Probe(ctx context.Context, issuer string) (int, error) {
+	if err := CheckURL(issuer); err != nil {
+		return 0, err
+	}
+	k := newKeys(Options{Issuer: issuer}, nil)
+	defer k.close()
+	set, err := k.fetch(ctx)
+	if err != nil {
+		return 0, errors.New(brief(err))
+	}
+	return len(set), nil
+}
+
 // Close ends what is being fetched, and waits for that.
 func (i *Issuer) Close() { i.keys.close() }
 

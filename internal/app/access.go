@@ -1,0 +1,169 @@
+package app
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/access/oidc"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// AccessOptions say who may use the daemon, and how they reach it. Without a token file and an issuer everybody on this machine
+// may do everything.
+type AccessOptions struct {
+	// AuthTokensFile holds tokens; see access.ParseTokens. It is read again when it changes.
+	AuthTokensFile string `name:"auth-tokens-file" env:"RECURGENT_AUTH_TOKENS_FILE" value:"FILE" default:"none: loopback only" help:"access tokens, a name, a token (or sha256:HEX of it) and what it may do a line; read again when it changes; these or --oidc-issuer are required to listen on anything but loopback"`
+	// OIDCIssuer is the URL of an OpenID Connect issuer, whose tokens (JWTs) are taken beside those of the file.
+	OIDCIssuer string `name:"oidc-issuer" env:"RECURGENT_OIDC_ISSUER" value:"URL" default:"none" help:"OpenID Connect issuer whose tokens (JWTs) are taken, beside those of the token file; https, or http on this machine"`
+	// OIDCAudience is the audience that tokens are made out to.
+	OIDCAudience string `name:"oidc-audience" env:"RECURGENT_OIDC_AUDIENCE" value:"TEXT" default:"none" help:"what the issuer calls this daemon: a token must name it in aud; required with --oidc-issuer"`
+	// OIDCNameClaim, OIDCNamespaceClaim and OIDCScopeClaim are the claims that say who acts, where, and what they may do.
+	OIDCNameClaim      string `name:"oidc-name-claim" env:"RECURGENT_OIDC_NAME_CLAIM" value:"CLAIM" help:"claim that names the owner of a token"`
+	OIDCNamespaceClaim string `name:"oidc-namespace-claim" env:"RECURGENT_OIDC_NAMESPACE_CLAIM" value:"CLAIM" default:"none: tokens of the issuer may do nothing" help:"claim that names the namespace in which a token acts; a token without it may do nothing"`
+	OIDCScopeClaim     string `name:"oidc-scope-claim" env:"RECURGENT_OIDC_SCOPE_CLAIM" value:"CLAIM" help:"claim that lists the scopes: a text with spaces between them, or an array; others than read, call, operate and admin are ignored"`
+	// TLSCert and TLSKey are PEM files. They are read again when they change.
+	TLSCert string `name:"tls-cert" env:"RECURGENT_TLS_CERT" value:"FILE" default:"none: no TLS" help:"certificate chain (PEM) to speak HTTPS with; read again when it changes"`
+	TLSKey  string `name:"tls-key" env:"RECURGENT_TLS_KEY" value:"FILE" default:"none" help:"private key (PEM) of --tls-cert"`
+
+	tokens      *file[access.Tokens] // of AuthTokensFile; set by the first Resolve, so that a pipe is read once
+	certificate *file[certificate]
+}
+
+// guarded reports whether requests need a token.
+func (o *Options) guarded() bool {
+	return o.Auth != nil || o.AuthTokensFile != "" || o.OIDCIssuer != ""
+}
+
+func (o *Options) checkAccess() (err error) {
+	switch {
+	case o.OIDCIssuer == "" && o.OIDCAudience != "":
+		return refuse("oidc-audience", "is set, but not --oidc-issuer")
+	case o.OIDCIssuer == "" && o.OIDCNamespaceClaim != "":
+		return refuse("oidc-namespace-claim", "is set, but not --oidc-issuer")
+	case o.OIDCIssuer != "" && o.OIDCAudience == "":
+		return refuse("oidc-audience", "is required with --oidc-issuer: without it tokens for others would work here")
+	case o.TLSCert == "" && o.TLSKey != "":
+		return refuse("tls-cert", "is required with --tls-key")
+	case o.TLSCert != "" && o.TLSKey == "":
+		return refuse("tls-key", "is required with --tls-cert")
+	}
+	if o.OIDCIssuer != "" {
+		if err := oidc.CheckURL(o.OIDCIssuer); err != nil {
+			return refuse("oidc-issuer", "%s", err)
+		}
+	}
+	if o.AuthTokensFile != "" && o.tokens == nil {
+		if o.tokens, err = openFile(readTokens, o.AuthTokensFile); err != nil {
+			return refuse("auth-tokens-file", "%s", err)
+		}
+	}
+	if o.TLSCert != "" && o.certificate == nil {
+		if o.certificate, err = openFile(readCertificate, o.TLSCert, o.TLSKey); err != nil {
+			return refuse("tls-cert", "%s", err)
+		}
+	}
+	return nil
+}
+
+func readTokens(contents ...[]byte) (access.Tokens, error) { return access.ParseTokens(contents[0]) }
+
+// tokenFile finds the tokens that the file holds now.
+type tokenFile struct {
+	now *atomic.Pointer[access.Tokens]
+}
+
+// Authenticate implements access.Authenticator.
+func (f tokenFile) Authenticate(ctx context.Context, bearer string) (access.Principal, error) {
+	return f.now.Load().Authenticate(ctx, bearer)
+}
+
+// openAccess begins to take tokens, to speak TLS, and to watch the files of both. Options gets the Authenticator.
+func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
+	a.scheme = "http"
+	a.files = &watched{log: a.log}
+	var from access.Any
+	if o.tokens != nil {
+		from = append(from, tokenFile{&o.tokens.now})
+		watch(a.files, o.tokens, func(err error) { m.Reloaded(telemetry.ReloadTokens, err) })
+	}
+	if o.OIDCIssuer != "" {
+		issuer, err := oidc.New(oidc.Options{Issuer: o.OIDCIssuer, Audience: o.OIDCAudience, NameClaim: o.OIDCNameClaim, NamespaceClaim: o.OIDCNamespaceClaim,
+			ScopeClaim: o.OIDCScopeClaim, Logger: a.log, Fetched: m.IssuerKeys, Now: o.Now})
+		if err != nil {
+			return err
+		}
+		a.onStop("the issuer's keys", func(context.Context) error { issuer.Close(); return nil })
+		from = append(from, issuer)
+		if o.OIDCNamespaceClaim == "" {
+			a.log.Warn().Msg("the issuer's tokens may do nothing: --oidc-namespace-claim does not say which claim names a namespace")
+		}
+	}
+	if o.Auth == nil && len(from) > 0 {
+		o.Auth = from
+	}
+	if o.certificate != nil {
+		a.scheme = "https"
+		a.useTLS(o.certificate, m)
+	} else if o.guarded() && !o.Local() {
+		a.log.Warn().Str("listen", o.Listen).Msg("tokens travel without TLS: use --tls-cert and --tls-key, or a proxy with TLS in front")
+	}
+	a.onStop("watching files", a.files.start())
+	return nil
+}
+
+// serve answers requests until the server is shut down.
+func (a *App) serve() error {
+	if a.server.TLSConfig != nil {
+		return a.server.ServeTLS(a.listener, "", "")
+	}
+	return a.server.Serve(a.listener)
+}
+
+// Reload reads the token file and the certificate again, as it happens by itself when they have changed: at once, and without
+// waiting for whoever writes them. A file that is refused leaves what is in use, and is logged.
+func (a *App) Reload() { a.files.look(true) }
+
+// Reloads reports whether there is a file that Reload reads.
+func (a *App) Reloads() bool { return len(a.files.list) > 0 }
+
+func (o *Options) checkListen() error {
+	if o.DataDir == "" {
+		return refuse("data-dir", "must not be empty")
+	}
+	host, port, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return refuse("listen", "%q is not HOST:PORT, such as 127.0.0.1:8420", o.Listen)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return refuse("listen", "%q is not a port number from 0 to 65535", port)
+	}
+	if !o.guarded() && !loopback(host) {
+		return refuse("listen", "%s can be reached from other machines; that needs --auth-tokens-file or --oidc-issuer, or listen on 127.0.0.1:%s", o.Listen, port)
+	}
+	for _, h := range o.AllowedHosts {
+		if h == "" || strings.ContainsAny(h, "/ \t") {
+			return refuse("allowed-hosts", "%q is not a host name", h)
+		}
+	}
+	return nil
+}
+
+// Local reports whether only this machine can reach the daemon.
+func (o *Options) Local() bool {
+	host, _, err := net.SplitHostPort(o.Listen)
+	return err == nil && loopback(host)
+}
+
+// loopback reports whether only this machine can reach the host. Names other than localhost may resolve to anything.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
