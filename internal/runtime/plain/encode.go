@@ -57,7 +57,7 @@ func (e *encoder) value(v any, depth int) bool {
 	return true
 }
 
-// sampled is the number of elements whose length tells that of a list's text.
+// sampled is the number of elements whose length says that of a list's text.
 const sampled = 64
 
 // maxRoom bounds the room that is made for what may follow, in bytes.
