@@ -150,6 +150,9 @@ func metaOf(r *agent.Record) recordMeta {
 
 // decodeEntry reads an entry of the journal. What it returns shares data.
 func decodeEntry(data []byte) (*entry, error) {
+	if e := decodeCreation(data); e != nil {
+		return e, nil
+	}
 	e := &entry{planned: &planned{}}
 	if err := json.Unmarshal(data, e); err != nil {
 		return nil, err

@@ -1,10 +1,10 @@
 package disk
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -21,6 +21,10 @@ type replay struct {
 	erased     map[agent.Namespace]uint64 // namespaces that the journal erases, by the lsn of the last entry that does
 	corrupt    bool                       // a document of a namespace that the journal names is
 	broken     map[string]bool            // sessions and artifacts that an entry is missing for
+	held       struct {                   // the file that was read last: three passes read the newest one, which is most of a journal as a rule
+		name string
+		data []byte
+	}
 }
 
 func newReplay(s *Store, cp checkpointDoc) *replay {
@@ -45,7 +49,7 @@ func (r *replay) run() ([]wal.Segment, error) {
 			return nil, err
 		}
 	}
-	for _, seg := range segments {
+	for _, seg := range slices.Backward(segments) {
 		if err := r.readDeletions(seg); err != nil {
 			return nil, err
 		}
@@ -57,69 +61,12 @@ func (r *replay) run() ([]wal.Segment, error) {
 		}
 		next = max(next, end)
 	}
+	r.held.data = nil
 	r.s.applied = next - 1
 	if r.entries > 0 {
 		r.s.log.Info().Int("entries", r.entries).Msg("replayed the journal")
 	}
 	return segments, nil
-}
-
-// findEnd looks for where the newest segment ends if a power cut took entries that were not synced: of these any may be on disk, and none
-// counts behind the first that is missing. The segment then ends there.
-func (r *replay) findEnd(last *wal.Segment) error {
-	next, missing := last.First, uint64(0)
-	_, _, err := last.Read(r.s.root, func(lsn uint64, text []byte) error {
-		if missing == 0 && lsn > next {
-			missing = next
-		}
-		if unsure := unsureOf(text); unsure == 0 || unsure > missing {
-			missing = 0 // what is missing was synced: it is damaged
-		}
-		next = lsn + 1
-		return nil
-	})
-	if missing > 0 {
-		last.Limit = missing
-		r.s.log.Warn().Uint64("from", missing).Uint64("to", next-1).Msg("calls at the journal's end were not synced before a power cut, and are lost")
-	}
-	return err
-}
-
-// unsureOf reads entry.Unsure, which comes first in an entry's text.
-func unsureOf(text []byte) (lsn uint64) {
-	digits, ok := bytes.CutPrefix(text, []byte(`{"w":`))
-	if !ok {
-		return 0
-	}
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			break
-		}
-		lsn = 10*lsn + uint64(c-'0')
-	}
-	return lsn
-}
-
-var deleteKey, eraseKey = []byte(`"delete":[`), []byte(`"erase_namespace":"`)
-
-func (r *replay) readDeletions(seg wal.Segment) error {
-	_, _, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
-		if lsn <= r.checkpoint.LSN || !bytes.Contains(text, deleteKey) && !bytes.Contains(text, eraseKey) {
-			return nil
-		}
-		e, err := decodeEntry(text)
-		if err != nil {
-			return nil // the second pass reports it
-		}
-		if e.Erase != "" {
-			r.erased[e.Erase] = lsn
-		}
-		for _, id := range e.Delete {
-			r.deleted[namedSession{e.name(), id}] = true
-		}
-		return nil
-	})
-	return err
 }
 
 // segment replays one segment. A damaged one is moved aside.
@@ -144,7 +91,7 @@ func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 		return r.entry(e)
 	}
 	ahead := decoder{apply: apply}
-	next, gaps, err := seg.Read(r.s.root, func(lsn uint64, text []byte) error {
+	next, gaps, err := r.read(seg, func(lsn uint64, text []byte) error {
 		if lsn <= r.checkpoint.LSN {
 			return nil
 		}

@@ -68,6 +68,11 @@ func (s Segment) Read(fs vfs.FS, visit func(lsn uint64, entry []byte) error) (ne
 	if err != nil {
 		return 0, nil, err
 	}
+	return s.Visit(data, visit)
+}
+
+// Visit is Read of a segment's file that has been read.
+func (s Segment) Visit(data []byte, visit func(lsn uint64, entry []byte) error) (next uint64, gaps []Gap, err error) {
 	next, gaps, err = read(data, s.First, s.Limit, visit)
 	if err == nil && next < s.Limit {
 		gaps = append(gaps, Gap{next, s.Limit})
