@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,17 @@ func (t Tokens) Authenticate(_ context.Context, bearer string) (Principal, error
 		return Principal{}, ErrUnknown
 	}
 	return t[found].Principal, nil
+}
+
+// Namespaces returns those that the tokens name, which exist without being made.
+func (t Tokens) Namespaces() []agent.Namespace {
+	var all []agent.Namespace
+	for i := range t {
+		if !slices.Contains(all, t[i].Namespace) {
+			all = append(all, t[i].Namespace)
+		}
+	}
+	return all
 }
 
 // NewToken returns the token of a secret.

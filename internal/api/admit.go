@@ -13,7 +13,6 @@ import (
 
 // admit decides whether the request is answered at all.
 func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait) error {
-	w.run = s.run
 	w.act(access.Local())
 	if s.o.Auth == nil {
 		if !s.localHost(r.Host) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -30,7 +31,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Runtime is what the interface asks of *runtime.Runtime.
+// Runtime is what the interface asks of one namespace.
 type Runtime interface {
 	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
 	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
@@ -89,7 +90,10 @@ type Runtime interface {
 	Files
 	Effects
 	Connections
-	Ready() error
+	Functions() *catalog.Catalog // what agents see
+	MCP() http.Handler           // serves them to the principal that mcp.WithPrincipal has put into the context; nil: not found
+	Holdings(ctx context.Context) (*Holdings, error)
+	Erased() context.Context // ends when the namespace is deleted
 	Settled() error
 	Version() operator.VersionInfo
 }
@@ -97,7 +101,6 @@ type Runtime interface {
 // server answers requests. Its fields are set once by New.
 type server struct {
 	o        Options
-	run      Runtime
 	log      zerolog.Logger
 	hosts    map[string]bool
 	origin   *http.CrossOriginProtection
@@ -135,7 +138,7 @@ func newServer(o Options) (*server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &server{o: o, run: o.Runtime, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
+	s := &server{o: o, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
 		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), shares: newShares(o),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
 			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}

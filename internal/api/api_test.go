@@ -96,6 +96,15 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"PUT", "/v1/connections/weather", `{"hosts":["a.example.org"],"methods":["GET"],"roles":["*"],"auth":{"type":"bearer","secret":"swordfish"}}`, 200},
 		{"PUT", "/v1/connections/other", `{"hosts":["a.example.org"],"methods":["GET"],"roles":["*"],"auth":{"type":"header","name":"X-Key","secret":{"env":"RECURGENT_SECRET_X"}}}`, 201},
 		{"DELETE", "/v1/connections/weather?reason=old", "", 204},
+		{"PUT", "/v1/namespaces/acme", "", 201},
+		{"PUT", "/v1/namespaces/acme", "", 200},
+		{"PUT", "/v1/namespaces/Acme", "", 400},
+		{"GET", "/v1/namespaces?limit=1&after=a", "", 200},
+		{"GET", "/v1/namespaces/acme", "", 200},
+		{"GET", "/v1/namespaces/none", "", 404},
+		{"DELETE", "/v1/namespaces/acme", "", 204},
+		{"DELETE", "/v1/namespaces/acme", "", 404},
+		{"DELETE", "/v1/namespaces/default", "", 409},
 		{"POST", a + "/examples/run", "", 200},
 		{"POST", a + "/examples/run", `{"examples": [{"args": [1], "expect": {"value": 2}}]}`, 200},
 		{"POST", a + "/examples/ex_known/accept", "", 200},
@@ -872,7 +881,7 @@ func BenchmarkPostCall(b *testing.B) {
 	h, err := New(func() Options {
 		o := DefaultOptions()
 		reg := telemetry.NewRegistry()
-		o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = quiet{g.fake}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(b)
+		o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(b, quiet{g.fake}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
 		return o
 	}())
 	if err != nil {

@@ -43,7 +43,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	f := &slow{fake: &fake{}, begun: make(chan string), end: make(chan struct{}), done: make(chan runtime.CallResult)}
 	o := DefaultOptions()
 	reg := telemetry.NewRegistry()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = f, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
 	handler, err := New(o)
 	if err != nil {
 		t.Fatal(err)

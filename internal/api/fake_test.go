@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -290,6 +292,88 @@ func (f *fake) Version() operator.VersionInfo {
 	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Tier: "engine", Native: operator.NativeTier{State: "off", Why: "no toolchain"}, Store: "disk", Durability: "always", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
 }
 
+// Functions is the default namespace's: see one.
+func (f *fake) Functions() *catalog.Catalog { return nil }
+func (f *fake) MCP() http.Handler           { return nil }
+func (f *fake) Erased() context.Context     { return context.Background() }
+func (f *fake) Holdings(context.Context) (*Holdings, error) {
+	return &Holdings{Sessions: 3, Tools: 2, Methods: 5, Connections: 1}, f.note("Holdings")
+}
+
+// one has the same Runtime serve every namespace: the default one, and those that were made.
+type one struct {
+	Runtime
+	tools  *catalog.Catalog
+	mcp    http.Handler
+	ready  error
+	erased context.Context //nolint:containedctx // of all namespaces
+
+	mu   sync.Mutex
+	made map[agent.Namespace]bool
+	held int               // uses that were not given back
+	used []agent.Namespace // in order
+}
+
+func only(t testing.TB, run Runtime) *one {
+	return &one{Runtime: run, tools: newTools(t), erased: context.Background(), made: map[agent.Namespace]bool{agent.DefaultNamespace: true}}
+}
+
+func (o *one) Functions() *catalog.Catalog { return o.tools }
+func (o *one) MCP() http.Handler           { return o.mcp }
+func (o *one) Erased() context.Context     { return o.erased }
+
+func (o *one) Use(_ context.Context, name agent.Namespace, named bool) (Runtime, func(), error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if named && !o.made[name] {
+		return nil, nil, store.ErrNotFound
+	}
+	o.held++
+	o.used = append(o.used, name)
+	return o, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.held--
+	}, nil
+}
+
+func (o *one) Ready() error { return o.Runtime.(interface{ Ready() error }).Ready() }
+
+func (o *one) ListNamespaces(_ context.Context, after agent.Namespace, limit int) (all []store.NamespaceInfo, err error) {
+	for _, name := range slices.Sorted(maps.Keys(o.made)) {
+		if name > after && len(all) < limit {
+			all = append(all, store.NamespaceInfo{Name: name, CreatedAt: at})
+		}
+	}
+	return all, nil
+}
+
+func (o *one) Namespace(_ context.Context, name agent.Namespace) (store.NamespaceInfo, error) {
+	if !o.made[name] {
+		return store.NamespaceInfo{}, store.ErrNotFound
+	}
+	return store.NamespaceInfo{Name: name}, nil
+}
+
+func (o *one) CreateNamespace(_ context.Context, name agent.Namespace, _ string) (store.NamespaceInfo, error) {
+	if o.made[name] {
+		return store.NamespaceInfo{}, store.ErrExists
+	}
+	o.made[name] = true
+	return store.NamespaceInfo{Name: name, CreatedAt: at}, nil
+}
+
+func (o *one) EraseNamespace(_ context.Context, name agent.Namespace, _ string) error {
+	if name == agent.DefaultNamespace {
+		return store.ErrDefault
+	}
+	if !o.made[name] {
+		return store.ErrNotFound
+	}
+	delete(o.made, name)
+	return nil
+}
+
 // rig is a served interface with a client whose exchanges are compared with the document.
 type rig struct {
 	t      testing.TB
@@ -305,7 +389,7 @@ func newRig(t testing.TB, change func(*Options)) *rig {
 	f := &fake{done: make(chan runtime.CallResult, 1)}
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = f, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
 	if change != nil {
 		change(&o)
 	}

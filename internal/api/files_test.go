@@ -21,7 +21,7 @@ func uploadServer(t *testing.T, stall time.Duration) net.Conn {
 	t.Helper()
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools, o.Stall = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t), stall
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI, o.Stall = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, stall
 	h, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ type function struct {
 }
 
 func (s *server) listFunctions(w *reply, r *http.Request, format string, p functionPage) error {
-	tools, more, err := s.o.Tools.List(r.Context(), p.after, p.limit)
+	tools, more, err := w.run.Functions().List(r.Context(), p.after, p.limit)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *server) listFunctions(w *reply, r *http.Request, format string, p funct
 
 // postMCP passes a message of MCP on. Its body is bounded as any other; its reply may be a stream of events.
 func (s *server) postMCP(w *reply, r *http.Request) error {
-	if s.o.MCP == nil {
+	if w.run.MCP() == nil {
 		return s.noRoute(w, r)
 	}
 	data, err := s.readBody(w, r)
@@ -86,7 +86,7 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	}
 	r = r.WithContext(mcp.WithPrincipal(r.Context(), w.who))
 	r.Body = io.NopCloser(bytes.NewReader(data))
-	s.o.MCP.ServeHTTP(w, r)
+	w.run.MCP().ServeHTTP(w, r)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (s *server) postFunction(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tool, err := s.o.Tools.Find(r.Context(), name)
+	tool, err := w.run.Functions().Find(r.Context(), name)
 	var unknown *catalog.NotFound
 	if errors.As(err, &unknown) {
 		return fault(codeNotFound, unknown.Error(), "GET /v1/tools?format=openai lists the tools with their names.")

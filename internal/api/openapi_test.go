@@ -34,7 +34,7 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	t.Parallel()
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
 	s, err := newServer(o)
 	if err != nil {
 		t.Fatal(err)

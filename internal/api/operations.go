@@ -129,6 +129,11 @@ func (s *server) routes() *table {
 	add("deleteFile", access.Call, "DELETE /v1/files/{id}", s.deleteFile)
 	add("getFileContent", access.Read, "GET /v1/files/{id}/content", s.getFileContent, streaming)
 
+	add("listNamespaces", access.Admin, "GET /v1/namespaces", s.listNamespaces)
+	add("getNamespace", access.Admin, "GET /v1/namespaces/{name}", s.getNamespace)
+	add("putNamespace", access.Admin, "PUT /v1/namespaces/{name}", s.putNamespace)
+	add("deleteNamespace", access.Admin, "DELETE /v1/namespaces/{name}", s.deleteNamespace)
+
 	add("getVersion", access.Read, "GET /v1/version", s.getVersion)
 	add("healthz", anyone, "GET /healthz", s.healthz)
 	add("readyz", anyone, "GET /readyz", s.readyz)

@@ -191,7 +191,7 @@ func (s *server) healthz(w *reply, _ *http.Request) error {
 }
 
 func (s *server) readyz(w *reply, _ *http.Request) error {
-	err := w.run.Ready()
+	err := s.o.Namespaces.Ready()
 	if err == nil {
 		return s.sendNow(w, http.StatusOK, health{"ready"})
 	}

@@ -2,22 +2,20 @@ package api
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/recurgentd/recurgentd/internal/access"
-	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 	"github.com/rs/zerolog"
 )
 
 // Options configures the interface. Start from DefaultOptions.
 type Options struct {
-	Runtime  Runtime             // required
-	Metrics  *telemetry.Metrics  // required
-	Registry prometheus.Gatherer // required: what /metrics shows
-	Logger   zerolog.Logger
+	Namespaces Namespaces          // required
+	Metrics    *telemetry.Metrics  // required
+	Registry   prometheus.Gatherer // required: what /metrics shows
+	Logger     zerolog.Logger
 
 	// Auth finds who sends a request by its token. With nil, everyone on this machine may do everything, and requests must name
 	// it as their host: localhost, a loopback address, or one of Hosts.
@@ -25,9 +23,6 @@ type Options struct {
 	Hosts []string // more host names, without port: that of the listen address
 
 	MetricsPublic bool // /metrics needs no token, and has no labels that name a role, a tool's method or a namespace
-
-	Tools *catalog.Catalog // what agents see; required
-	MCP   http.Handler     // serves them at /mcp, to the principal that mcp.WithPrincipal has put into the context; nil: not found
 
 	OpenAPI []byte // served at /openapi.yaml
 	MaxBody int64  // bytes of a request's body; of a refused one up to four times as much is read and thrown away
@@ -50,8 +45,8 @@ func DefaultOptions() Options {
 
 func (o Options) validate() error {
 	switch {
-	case o.Runtime == nil || o.Metrics == nil || o.Registry == nil || o.Tools == nil:
-		return errors.New("api: Runtime, Metrics, Registry and Tools are required")
+	case o.Namespaces == nil || o.Metrics == nil || o.Registry == nil:
+		return errors.New("api: Namespaces, Metrics and Registry are required")
 	case o.MaxBody < 1:
 		return errors.New("api: MaxBody must be at least 1")
 	case o.MaxBodies < o.MaxBody+smallBody:

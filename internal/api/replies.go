@@ -24,7 +24,8 @@ type reply struct {
 	requestID string // echoed or made
 	who       access.Principal
 	owner     string    // who.Owner(): "local" without tokens
-	run       Runtime   // the services of the namespace in which the request acts
+	run       Runtime   // serves the namespace in which the request acts; nil where anyone may ask
+	leave     func()    // gives run back
 	id        [1]string // requestID, as a header's values
 	length    [1]string // of the body, as a header's values
 }

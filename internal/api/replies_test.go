@@ -77,7 +77,7 @@ func overPipes(t *testing.T, size int, limit int64) (l *pipes, s *server, stop f
 	o := DefaultOptions()
 	reg := telemetry.NewRegistry()
 	o.MaxReplies = limit
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = f, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
 	s, err := newServer(o)
 	if err != nil {
 		t.Fatal(err)

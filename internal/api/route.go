@@ -40,7 +40,8 @@ const statusClientGone = 499
 func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc {
 	m := s.o.Metrics.Route(o.pattern, o.method, slices.Contains(traits, streaming))
 	calls, body := false, trait(-1)
-	streams := slices.Contains(traits, streaming) && o.method == http.MethodGet
+	lasts := slices.Contains(traits, streaming)
+	streams := lasts && o.method == http.MethodGet
 	for _, t := range traits {
 		switch t {
 		case streaming:
@@ -65,6 +66,18 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 		if err := s.admitFairly(w, calls, streams); err != nil {
 			s.fail(w, r, err)
 			return
+		}
+		if o.needs != anyone {
+			if err := s.enterNamespace(w, r); err != nil {
+				s.fail(w, r, err)
+				return
+			}
+			defer w.leave()
+			if lasts {
+				until, end := w.untilErased(r)
+				defer end()
+				r = until
+			}
 		}
 		if streams {
 			var done func()

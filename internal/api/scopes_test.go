@@ -17,7 +17,7 @@ func newTable(t *testing.T) *table {
 	t.Helper()
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools = &fake{}, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t)
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
 	s, err := newServer(o)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestScopesOfParts(t *testing.T) {
 	} {
 		g := newRig(t, func(o *Options) {
 			withScopes(c.scopes)(o)
-			o.MCP = http.NotFoundHandler()
+			o.Namespaces.(*one).mcp = http.NotFoundHandler()
 		})
 		got := g.ask(c.method, c.path, c.body, token)
 		if got.status != c.status || c.status == 403 && got.json(t)["missing"] != c.missing {

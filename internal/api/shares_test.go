@@ -114,7 +114,7 @@ func newCrowd(t *testing.T, change func(*Options)) *crowd {
 	c := &crowd{t: t, people: &people{all: map[string]access.Principal{}},
 		calls: &heldCalls{fake: &fake{}, ends: map[string]chan struct{}{}, done: map[string]chan runtime.CallResult{}}}
 	o, reg := DefaultOptions(), telemetry.NewRegistry()
-	o.Runtime, o.Registry, o.Metrics, o.OpenAPI, o.Tools, o.Auth = c.calls, reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, newTools(t), c.people
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI, o.Auth = only(t, c.calls), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, c.people
 	if change != nil {
 		change(&o)
 	}
@@ -309,7 +309,7 @@ func TestStreamsOfOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, func(o *Options) {
 			o.MaxStreams = 3
-			o.MCP = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+			o.Namespaces.(*one).mcp = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		})
 		c.people.set(access.Principal{Name: "flood", Concurrency: 1})
 		c.people.set(access.Principal{Name: "other"})

@@ -45,7 +45,7 @@ type App struct {
 	log      zerolog.Logger
 	listener net.Listener
 	server   *http.Server
-	run      *services
+	spaces   *namespaces
 	facts    facts
 	scheme   string // http or https
 	files    *watched
@@ -83,7 +83,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if err := o.Resolve(); err != nil {
 		return nil, err
 	}
-	a := &App{log: o.Logger, failed: make(chan error, 1), stopped: make(chan struct{})}
+	a := &App{log: o.Logger, spaces: newNamespaces(o.Logger), failed: make(chan error, 1), stopped: make(chan struct{})}
 	if err := a.wire(ctx, o); err != nil {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), StopTime)
 		defer cancel()
@@ -109,26 +109,29 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	memory, box, secrets, err := a.openStoreAndSandbox(o, metrics)
-	if err != nil {
+	p := parts{options: o, model: model, metrics: metrics, tracer: tracer, build: build}
+	if err := a.openFetch(o, &p); err != nil {
+		return err
+	}
+	if err := a.openStoreAndSandbox(o, &p); err != nil {
 		return err
 	}
 	a.makeServer(o.H2C)
 	if err := a.openAccess(&o, metrics); err != nil {
 		return err
 	}
-	p := parts{memory, box, model, metrics, tracer, build, nil, secrets}
-	if p.native, err = a.openNative(o, p, box); err != nil {
+	p.options = o
+	if p.native, err = a.openNative(o, p); err != nil {
 		return err
 	}
-	if err := a.openRuntime(ctx, o, p); err != nil {
+	if err := a.openNamespaces(ctx, o, p); err != nil {
 		return err
 	}
-	metrics.Watch(a.sources(memory, box, p.native))
+	metrics.Watch(a.sources(p.memory, p.pool, p.native))
 	if a.server.Handler, err = a.handler(o, metrics, registry); err != nil {
 		return err
 	}
-	status := box.Status()
+	status := p.pool.Status()
 	if status.Level == sandbox.LevelProcess {
 		a.log.Warn().Msg("programs run in processes of their own, but nothing else confines them: run only models that you trust")
 	}

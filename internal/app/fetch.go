@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,36 +16,40 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
-	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// openFetch returns what performs the fetches of programs, and what puts the credentials of connections into them.
-func (a *App) openFetch(o Options, metrics *telemetry.Metrics) (*fetch.Client, *connections.Service, error) {
+// openFetch makes what performs the fetches of programs. The connections of a program's namespace put credentials into them.
+func (a *App) openFetch(o Options, p *parts) error {
 	fo := fetch.DefaultOptions()
-	fo.MaxBody, fo.OnResult = int(o.FetchMax), metrics.Fetch
+	fo.MaxBody, fo.OnResult = int(o.FetchMax), p.metrics.Fetch
 	t, err := fetch.NewTransport(fetch.TransportOptions{Allow: o.FetchAllow, Timeout: fo.Timeout})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	a.onStop("the fetches", func(context.Context) error {
 		t.Close()
 		return nil
 	})
-	secrets, err := openConnections(o, t)
-	if err != nil {
-		return nil, nil, err
-	}
-	fo.Connector = secrets
-	client, err := fetch.New(t, fo)
-	return client, secrets, err
+	fo.Connector, p.transport = a.spaces, t
+	p.fetch, err = fetch.New(t, fo)
+	return err
 }
 
-func openConnections(o Options, t *fetch.Transport) (*connections.Service, error) {
+// Connect is part of fetch.Connector. A program runs for a call, which holds its namespace open.
+func (n *namespaces) Connect(who fetch.Caller, method string, at *url.URL) fetch.Connection {
+	s := n.get(who.Owner.Namespace)
+	if s == nil {
+		return nil
+	}
+	return s.secrets.Connect(who, method, at)
+}
+
+func openConnections(o Options, name agent.Namespace, t *fetch.Transport) (*connections.Service, error) {
 	env := o.Env
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
-	return connections.New(connections.Options{Namespace: agent.DefaultNamespace, Transport: t, KeyFile: o.SecretsKey(), SecretsDir: o.SecretsDir, Env: env})
+	return connections.New(connections.Options{Namespace: name, Transport: t, KeyFile: o.SecretsKey(), SecretsDir: o.SecretsDir, Env: env})
 }
 
 // StoredConnections returns the connections in the data directory, and a function that says why the secret of one cannot be had, "" where it
@@ -57,7 +62,7 @@ func StoredConnections(o Options) (all []agent.Connection, problem func(*agent.C
 	if err != nil {
 		return nil, nil, err
 	}
-	secrets, err := openConnections(o, t)
+	secrets, err := openConnections(o, agent.DefaultNamespace, t)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -38,9 +38,9 @@ func FindNative(setting string, level sandbox.Level) (found native.Toolchain, wh
 const buildTime = 10 * time.Minute
 
 // openNative makes the native tier, which is off where there is no toolchain or too little confinement.
-func (a *App) openNative(o Options, p parts, box *sandbox.Pool) (*tier.Tier, error) {
-	to := tier.Options{Dir: NativeDir(o.DataDir), Box: p.box, Metrics: p.metrics, Logger: a.log, Now: o.Now}
-	found, why, err := FindNative(o.Native, p.box.Status().Level)
+func (a *App) openNative(o Options, p parts) (*tier.Tier, error) {
+	to := tier.Options{Dir: NativeDir(o.DataDir), Box: p.pool, Metrics: p.metrics, Logger: a.log, Now: o.Now}
+	found, why, err := FindNative(o.Native, p.pool.Status().Level)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (a *App) openNative(o Options, p parts, box *sandbox.Pool) (*tier.Tier, err
 	default:
 		no := native.DefaultOptions()
 		no.Timeout = buildTime
-		no.Toolchain, no.Dir, no.Sources, no.Text, no.Run = found, filepath.Join(to.Dir, "cache"), runtime.NativeSources, box.NativeText, box.RunTools
+		no.Toolchain, no.Dir, no.Sources, no.Text, no.Run = found, filepath.Join(to.Dir, "cache"), runtime.NativeSources, p.pool.NativeText, p.pool.RunTools
 		if b, err := native.New(no); err == nil {
 			to.Builder = compiler{b}
 		} else {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,10 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	openapi "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/runtime"
-	"github.com/recurgentd/recurgentd/internal/runtime/connections"
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -29,16 +31,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// parts are what the runtime works with.
+// parts are what all namespaces share.
 type parts struct {
-	memory  store.Store
-	box     sandbox.Sandbox
-	model   provider.Provider
-	metrics *telemetry.Metrics
-	tracer  *telemetry.Tracer
-	build   Build
-	native  *tier.Tier
-	secrets *connections.Service
+	options   Options
+	memory    store.Store
+	pool      *sandbox.Pool
+	model     provider.Provider
+	metrics   *telemetry.Metrics
+	tracer    *telemetry.Tracer
+	build     Build
+	native    *tier.Tier
+	transport *fetch.Transport
+	fetch     *fetch.Client
+	room      *files.Room
+	runtime   runtime.Options // without a namespace
+	maxBody   int64           // of a message of MCP
+	named     func(agent.Namespace) bool
 }
 
 // flushTime bounds how long spans that wait hold up a stop: a collector that does not answer holds nothing up.
@@ -67,29 +75,20 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 }
 
 // openStoreAndSandbox opens both at once: the one replays its journal, while the other starts processes and observes them.
-func (a *App) openStoreAndSandbox(o Options, metrics *telemetry.Metrics) (memory store.Store, box *sandbox.Pool, secrets *connections.Service, err error) {
-	client, secrets, err := a.openFetch(o, metrics)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+func (a *App) openStoreAndSandbox(o Options, p *parts) (err error) {
 	so := o.SandboxOptions()
-	so.Fetch = client
+	so.Fetch = p.fetch
 	tighten(o.DataDir, a.log)
 	_ = os.MkdirAll(o.DataDir, 0o700) // for the runners' program; the store reports what is wrong with it
 	var boxErr error
 	var opened sync.WaitGroup
-	opened.Go(func() { box, boxErr = sandbox.New(so) })
-	memory, err = a.openStore(o)
+	opened.Go(func() { p.pool, boxErr = sandbox.New(so) })
+	p.memory, err = a.openStore(o)
 	opened.Wait()
 	if boxErr == nil {
-		a.onStop("the sandbox", func(context.Context) error { return box.Close() })
+		a.onStop("the sandbox", func(context.Context) error { return p.pool.Close() })
 	}
-	if err = cmp.Or(err, boxErr); err != nil {
-		return memory, box, secrets, err
-	}
-	held, err := memory.Namespace(agent.DefaultNamespace)
-	secrets.Use(held)
-	return memory, box, secrets, err
+	return cmp.Or(err, boxErr)
 }
 
 func (a *App) openStore(o Options) (store.Store, error) {
@@ -137,64 +136,67 @@ func modelName(o Options) string {
 	return o.Model
 }
 
-func (a *App) openRuntime(ctx context.Context, o Options, p parts) error {
+// openNamespaces opens the default namespace, which stays open, and has the others opened when they are used.
+func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
 	ro, tick := runtime.DefaultOptions(), time.Minute
 	if o.Now != nil {
 		ro.Now, tick = o.Now, 20*time.Millisecond // only tests have a clock of their own
 	}
-	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.box, p.model, p.metrics, p.tracer, a.log
+	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.pool, p.model, p.metrics, p.tracer, a.log
 	ro.Native = p.native
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
 	ro.Dialect = allow.Dialect()
 	ro.FetchMax = o.FetchMax.String()
-	run, err := newServices(ctx, ro, o, p, tick)
-	if err != nil {
-		return err
-	}
-	a.run = run
-	p.native.Begin(func(context.Context, agent.Namespace) (tier.Source, func(), error) {
-		return run.NativeSource(), func() {}, nil
-	})
-	a.onStop("calls under way", a.drain)
-	a.onStop("the native tier", func(context.Context) error { p.native.Stop(); return nil }) // first: what runs natively goes on
+	p.runtime, p.room, p.maxBody, p.named = ro, &files.Room{}, api.DefaultOptions().MaxBody, named(o)
 	patch, err := agent.PolicyPatchOf(o.Policy)
 	if err != nil {
 		return refuse("policy", "%s", err)
 	}
+	a.spaces.parts, a.spaces.patch = p, patch
+	p.native.Begin(a.spaces.source)
+	a.onStop("calls under way", a.drain)
+	a.onStop("the native tier", func(context.Context) error { p.native.Stop(); return nil }) // first: what runs natively goes on
 	var bad *agent.PolicyError
-	if err := run.PolicyAtStart(ctx, patch); errors.As(err, &bad) {
+	s, err := a.spaces.use(ctx, agent.DefaultNamespace)
+	if errors.As(err, &bad) {
 		return refuse("policy", "%s %s", strings.ReplaceAll(strings.TrimPrefix(bad.Field, "/"), "/", "."), bad.Reason)
 	} else if err != nil {
 		return err
 	}
-	run.Begin()
+	defer s.release()
+	end := a.spaces.begin(tick)
+	a.onStop("maintenance", func(context.Context) error { end(); return nil })
 	return nil
+}
+
+// named returns whether a token of the file, as it is now, names the namespace.
+func named(o Options) func(agent.Namespace) bool {
+	return func(name agent.Namespace) bool {
+		tokens, _ := o.Auth.(access.Tokens)
+		if o.tokens != nil {
+			tokens = *o.tokens.now.Load()
+		}
+		return slices.Contains(tokens.Namespaces(), name)
+	}
 }
 
 func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Registry) (http.Handler, error) {
 	w := api.DefaultOptions()
-	w.Runtime, w.Metrics, w.Registry, w.Logger = a.run, m, registry, a.log
-	w.Auth, w.Hosts, w.OpenAPI, w.Tools = o.Auth, o.AllowedHosts, openapi.OpenAPI, a.run.tools
+	w.Namespaces, w.Metrics, w.Registry, w.Logger = a.spaces, m, registry, a.log
+	w.Auth, w.Hosts, w.OpenAPI = o.Auth, o.AllowedHosts, openapi.OpenAPI
 	w.MetricsPublic = o.MetricsPublic
-	w.MCP = a.run.agents.Handler(w.MaxBody)
 	return api.New(w)
 }
 
 // sources is what metrics read when they are scraped.
 func (a *App) sources(s store.Store, box sandbox.Sandbox, native *tier.Tier) telemetry.Sources {
 	return telemetry.Sources{
-		NativePrograms: native.Counts,
-		Ready:          a.run.Ready,
-		Calls:          a.run.Load,
-		Artifacts:      func() map[string]int { return s.Stats().Artifacts },
-		Recommendations: func() int {
-			n, err := a.run.OpenRecommendations(context.Background())
-			if err != nil {
-				a.log.Warn().Err(err).Msg("cannot count the recommendations")
-			}
-			return n
-		},
+		NativePrograms:  native.Counts,
+		Ready:           a.spaces.Ready,
+		Calls:           a.spaces.calls,
+		Artifacts:       func() map[string]int { return s.Stats().Artifacts },
+		Recommendations: a.spaces.recommendations,
 		Store: func() telemetry.Store {
 			f := s.Stats()
 			return telemetry.Store{Commits: f.Commits, Fsyncs: f.Fsyncs, JournalBytes: f.JournalBytes, Quarantined: f.Quarantined,

@@ -2,40 +2,93 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/mcp"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/connections"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 )
 
-// services is what the REST interface asks: calls, operations and views, predictions.
+// services is what the REST interface asks of one namespace: calls, operations and views, predictions. It holds caches and what is under way,
+// nothing that could not be made anew from the store.
 type services struct {
 	*runtime.Runtime
 	*operator.Operator
 	*predict.Service
 	*files.Keeper
-	tools  *catalog.Catalog
-	agents *mcp.Server
+	secrets *connections.Service
+	tools   *catalog.Catalog
+	agents  *mcp.Server
+	mcp     http.Handler
 
-	log            zerolog.Logger
-	endMaintenance context.CancelFunc // nil until Begin
-	maintained     chan struct{}      // closed when maintenance has ended
+	name agent.Namespace
+	log  zerolog.Logger
+
+	users   atomic.Int64 // requests and others that hold the services; far below zero once they are closed
+	touched atomic.Bool  // since the last look at who is idle
+	leave   func()       // the method release: a value of its own, so that nobody's request allocates one
+
+	erased context.Context //nolint:containedctx // ends when the namespace is erased: of streams
+	erase  context.CancelCauseFunc
+
+	background context.Context //nolint:containedctx // of what goes on without a request; ends with the services
+	end        context.CancelFunc
+	resumed    chan struct{} // closed when interrupted corrections are under way again; nil until resume
 }
 
-// newServices wires the services around one runtime. Begin starts maintenance, which checks every tick whether it is due.
-func newServices(ctx context.Context, ro runtime.Options, o Options, p parts, tick time.Duration) (*services, error) {
-	b := p.build
+// errErased is why streams and calls of a deleted namespace end.
+var errErased = errors.New("the namespace was deleted")
+
+// closed is added to the users of services that take no more.
+const closed = -1 << 40
+
+// enter counts one more user. It reports false when the services are closed.
+func (s *services) enter() bool {
+	if s.users.Add(1) <= 0 {
+		s.users.Add(-1)
+		return false
+	}
+	if !s.touched.Load() { // most often it is set: nobody writes then
+		s.touched.Store(true)
+	}
+	return true
+}
+
+func (s *services) release() { s.users.Add(-1) }
+
+// newServices wires the services of a namespace.
+func newServices(ctx context.Context, name agent.Namespace, p parts) (*services, error) {
+	ro, b := p.runtime, p.build
+	ro.Namespace = name
+	if name != agent.DefaultNamespace {
+		ro.Logger = ro.Logger.With().Str("namespace", string(name)).Logger()
+	}
+	secrets, err := openConnections(p.options, name, p.transport)
+	if err != nil {
+		return nil, err
+	}
+	held, err := p.memory.Namespace(name)
+	if err != nil {
+		return nil, err
+	}
+	secrets.Use(held)
 	var run *runtime.Runtime
 	fo := files.DefaultOptions()
-	fo.Store, fo.Now, fo.Policy = ro.Store, ro.Now, func() *agent.Policy { return run.PolicyInForce() }
-	fo.MaxFile, fo.MaxAll = int64(o.FileMax), int64(o.FilesMax)
+	fo.Store, fo.Namespace, fo.Now, fo.Policy, fo.Room = ro.Store, name, ro.Now, func() *agent.Policy { return run.PolicyInForce() }, p.room
+	fo.MaxFile, fo.MaxAll = int64(p.options.FileMax), int64(p.options.FilesMax)
 	kept, err := files.New(fo)
 	if err != nil {
 		return nil, err
@@ -44,46 +97,120 @@ func newServices(ctx context.Context, ro runtime.Options, o Options, p parts, ti
 	if run, err = runtime.New(ctx, ro); err != nil {
 		return nil, err
 	}
-	op, err := operator.New(operator.Options{Store: ro.Store, Sandbox: ro.Sandbox, Calls: run, Secrets: p.secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
-		Model: ro.Model, Engine: o.Engine, Durability: o.Durability, Version: b.Version, Revision: b.Revision, MaintenanceTick: tick})
+	op, err := operator.New(operator.Options{Store: ro.Store, Namespace: name, Sandbox: ro.Sandbox, Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
+		Model: ro.Model, Engine: p.options.Engine, Durability: p.options.Durability, Version: b.Version, Revision: b.Revision})
 	if err != nil {
 		return nil, err
 	}
-	answers, err := predict.NewService(predict.Options{Store: ro.Store, Provider: ro.Provider, Calls: run, Metrics: ro.Metrics, Tracer: ro.Tracer, Now: ro.Now,
+	answers, err := predict.NewService(predict.Options{Store: ro.Store, Namespace: name, Provider: ro.Provider, Calls: run, Metrics: ro.Metrics, Tracer: ro.Tracer, Now: ro.Now,
 		Model: ro.Model, Timeout: ro.CallTimeout, MaxContext: ro.MaxContext, SandboxLevel: string(ro.Sandbox.Status().Level)})
 	if err != nil {
 		return nil, err
 	}
-	tools, err := catalog.New(catalog.Options{Store: ro.Store, Policy: run.PolicyInForce, Serving: run.Serving})
+	tools, err := catalog.New(catalog.Options{Store: ro.Store, Namespace: name, Policy: run.PolicyInForce, Serving: run.Serving})
 	if err != nil {
 		return nil, err
 	}
-	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, tools: tools, log: ro.Logger, maintained: make(chan struct{})}
-	s.agents, err = mcp.New(mcp.Options{Runtime: s, Tools: tools, Version: b.Version, Logger: ro.Logger})
-	return s, err
+	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, secrets: secrets, tools: tools, name: name, log: ro.Logger}
+	s.leave = s.release
+	s.erased, s.erase = context.WithCancelCause(context.Background())
+	s.background, s.end = context.WithCancel(context.Background())
+	if s.agents, err = mcp.New(mcp.Options{Runtime: s, Tools: tools, Version: b.Version, Logger: ro.Logger}); err != nil {
+		return nil, err
+	}
+	s.mcp = s.agents.Handler(p.maxBody)
+	return s, nil
 }
 
-// Begin starts maintenance. It is called once, after the policy of the start-up settings is applied.
-func (s *services) Begin() {
-	var ctx context.Context
-	ctx, s.endMaintenance = context.WithCancel(context.Background())
+// Functions is what agents see.
+func (s *services) Functions() *catalog.Catalog { return s.tools }
+
+// MCP serves it.
+func (s *services) MCP() http.Handler { return s.mcp }
+
+// Erased ends when the namespace is deleted.
+func (s *services) Erased() context.Context { return s.erased }
+
+// begin applies the policy of the start-up settings, and queues the corrections that a stop interrupted. It is called once in the life of the
+// daemon for each namespace: a person's later change of the policy holds.
+func (s *services) begin(ctx context.Context, patch map[string]any) error {
+	if err := s.PolicyAtStart(ctx, patch); err != nil {
+		return fmt.Errorf("set the policy of namespace %s: %w", s.name, err)
+	}
+	s.resumed = make(chan struct{})
+	s.users.Add(1)
 	go func() {
-		defer close(s.maintained)
-		if err := s.ResumeCorrections(ctx); err != nil {
+		defer s.release()
+		defer close(s.resumed)
+		if err := s.ResumeCorrections(s.background); err != nil && s.background.Err() == nil {
 			s.log.Warn().Err(err).Msg("corrections that a stop interrupted could not be resumed")
 		}
-		s.Maintain(ctx)
 	}()
+	return nil
 }
 
-// Stop stops the runtime, then maintenance. It returns the runtime's error.
+// Holdings counts what the namespace holds.
+func (s *services) Holdings(ctx context.Context) (*api.Holdings, error) {
+	h := &api.Holdings{}
+	for after := ""; ; {
+		page, err := s.Runtime.ListSessions(ctx, after, countAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		h.Sessions += int64(len(page))
+		if len(page) < countAtOnce {
+			break
+		}
+		after = page[len(page)-1].ID
+	}
+	for after := ""; ; {
+		page, err := s.ListTools(ctx, after, countAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page {
+			methods, err := s.ListArtifacts(ctx, t.Role)
+			if err != nil {
+				return nil, err
+			}
+			h.Methods += int64(len(methods))
+			after = t.Role
+		}
+		h.Tools += int64(len(page))
+		if len(page) < countAtOnce {
+			break
+		}
+	}
+	all, err := s.ListConnections(ctx, "", math.MaxInt)
+	h.Connections = int64(len(all))
+	return h, err
+}
+
+// countAtOnce is how many entries are read at once to count them.
+const countAtOnce = 500
+
+// idle reports whether nothing would be lost if the services were made anew at their next use.
+func (s *services) idle() bool { return s.users.Load() == 0 && s.Runtime.Idle() }
+
+// Stop stops the runtime, then what runs in the background. It returns the runtime's error.
 func (s *services) Stop(ctx context.Context) error {
 	err := s.Runtime.Stop(ctx)
+	s.end()
 	s.agents.Close()
 	s.tools.Close()
-	if s.endMaintenance != nil {
-		s.endMaintenance()
-		<-s.maintained
+	if s.resumed != nil {
+		<-s.resumed
 	}
 	return err
+}
+
+// stopNow cancels the calls under way and waits for their end.
+func (s *services) stopNow() error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Nanosecond, errErased)
+	defer cancel()
+	<-ctx.Done()
+	if err := s.Stop(ctx); err != nil && !errors.Is(err, errErased) {
+		return err
+	}
+	return nil
 }

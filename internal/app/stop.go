@@ -73,7 +73,7 @@ func most(ctx context.Context) (context.Context, context.CancelFunc) {
 func (a *App) drain(ctx context.Context) error {
 	ctx, cancel := most(ctx)
 	defer cancel()
-	err := a.run.Stop(ctx)
+	err := a.spaces.Stop(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		a.log.Warn().Msg("calls under way were canceled")
 		return nil

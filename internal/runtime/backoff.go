@@ -129,6 +129,18 @@ func (b *backoffs) waiting(k backoffKey, now time.Time) (backoff, bool) {
 	return f, known && f.delays(now)
 }
 
+// delayed reports whether any delay is not over yet.
+func (b *backoffs) delayed(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.all {
+		if f.delays(now) {
+			return true
+		}
+	}
+	return false
+}
+
 // delays reports whether the delay is not over yet.
 func (f *backoff) delays(now time.Time) bool { return f.waits || now.Before(f.until) }
 

@@ -29,6 +29,13 @@ type pendingCorrection struct {
 	now   chan struct{} // closed when the running attempt has ended; nil between attempts
 }
 
+// CorrectionsPending reports whether a correction runs or waits for its next attempt.
+func (r *Runtime) CorrectionsPending() bool {
+	r.corrects.mu.Lock()
+	defer r.corrects.mu.Unlock()
+	return len(r.corrects.pending) > 0
+}
+
 // Correcting returns a channel that is closed when the running attempt at a correction of the method has ended, nil if no attempt
 // is running.
 func (r *Runtime) Correcting(role, method string) (tried <-chan struct{}) {

@@ -90,6 +90,13 @@ type flight struct {
 	cancel context.CancelCauseFunc
 }
 
+// underWay reports whether somebody uses a flight.
+func (f *flights) underWay() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all) > 0
+}
+
 // join finds the flight of that key or starts one with forge, in a goroutine of its own: a leader that is canceled
 // does not end it for the others. leave must be called when the result is not needed any more; when the last user
 // leaves a flight that is still under way, its context ends.

@@ -6,6 +6,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
+// Idle reports whether nothing runs, waits, is forged or corrected, and no failure delays the next forge: a Runtime that is made anew later
+// does as this one would.
+func (r *Runtime) Idle() bool {
+	if running, waiting := r.Load(); running+waiting > 0 {
+		return false
+	}
+	return !r.CorrectionsPending() && !r.flights.underWay() && !r.backoffs.delayed(r.o.Now())
+}
+
 // Load counts the running calls, nested ones included, and those that wait for their session's turn.
 func (r *Runtime) Load() (running, waiting int) {
 	waiting = r.sessions.length()

@@ -73,6 +73,13 @@ func New(t *Transport, o Options) (*Client, error) {
 // Options returns the client's options.
 func (c *Client) Options() Options { return c.opts }
 
+// Forget forgets the answers that were kept for the namespace.
+func (c *Client) Forget(namespace agent.Namespace) {
+	if c.cache != nil {
+		c.cache.Forget(string(namespace))
+	}
+}
+
 // An Answer is what came of a request: Response, or Failure, which is what the program gets to see. Note says what happened in both
 // cases. What policy refuses is denied, a body beyond its bound resource_exhausted, anything else fetch_failed; the note
 // has the exact kind.

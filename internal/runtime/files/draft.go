@@ -87,7 +87,9 @@ func (d *Draft) Discard() {
 	d.held = 0
 }
 
-func (d *Draft) account() account { return account{d.file.Owner, d.file.SessionID} }
+func (d *Draft) account() account {
+	return account{agent.Owner{Namespace: d.k.o.Namespace, Name: d.file.Owner}, d.file.SessionID}
+}
 
 // reserve makes sure that there is room for more bytes.
 func (d *Draft) reserve(more int64) error {
@@ -109,7 +111,7 @@ func (d *Draft) reserve(more int64) error {
 func (d *Draft) take(n int64) error {
 	a := d.account()
 	err := d.k.room.take(a, n, func() ([]bound, error) {
-		own, all, err := d.k.store.FileBytes(d.ctx, a.owner, a.session)
+		own, all, err := d.k.store.FileBytes(d.ctx, a.owner.Name, a.session)
 		limit := int64(d.k.o.Policy().Retention.SessionFileMiB) << 20
 		return []bound{{LimitSession, own, limit}, {LimitDaemon, all, d.k.o.MaxAll}}, err
 	})
@@ -120,10 +122,13 @@ func (d *Draft) take(n int64) error {
 }
 
 // An account is what a bound counts together.
-type account struct{ owner, session string }
+type account struct {
+	owner   agent.Owner
+	session string
+}
 
-// room is what files that are being written may still take.
-type room struct {
+// A Room is what files that are being written have taken. The zero value is ready.
+type Room struct {
 	mu    sync.Mutex
 	taken map[account]int64 // guarded by mu, as all
 	all   int64
@@ -137,7 +142,7 @@ type bound struct {
 
 // take takes n bytes beside those that are stored. What is stored is counted under the lock: a file becomes one before its room is given
 // back, so that it counts all the time.
-func (r *room) take(a account, n int64, stored func() ([]bound, error)) error {
+func (r *Room) take(a account, n int64, stored func() ([]bound, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	bounds, err := stored()
@@ -153,12 +158,15 @@ func (r *room) take(a account, n int64, stored func() ([]bound, error)) error {
 			return &LimitError{b.name, b.most}
 		}
 	}
+	if r.taken == nil {
+		r.taken = map[account]int64{}
+	}
 	r.taken[a] += n
 	r.all += n
 	return nil
 }
 
-func (r *room) give(a account, n int64) {
+func (r *Room) give(a account, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all -= n

@@ -25,6 +25,8 @@ type Options struct {
 	Policy    func() *agent.Policy // the one in force; required
 	Now       func() time.Time
 
+	Room *Room // what all that share it are writing counts against MaxAll; nil: this one's alone
+
 	MaxFile int64 // bytes of one file
 	MaxAll  int64 // bytes of all files
 }
@@ -63,7 +65,7 @@ func (e *LimitError) Error() string {
 type Keeper struct {
 	o     Options
 	store store.Namespace
-	room  room
+	room  *Room
 }
 
 // New returns a Keeper.
@@ -71,11 +73,15 @@ func New(o Options) (*Keeper, error) {
 	if o.Store == nil || o.Policy == nil || o.Now == nil || o.MaxFile < 1 || o.MaxAll < 1 {
 		return nil, errors.New("files: Store, Policy and Now are required, MaxFile and MaxAll must be at least 1")
 	}
-	held, err := o.Store.Namespace(cmp.Or(o.Namespace, agent.DefaultNamespace))
+	if o.Room == nil {
+		o.Room = &Room{}
+	}
+	o.Namespace = cmp.Or(o.Namespace, agent.DefaultNamespace)
+	held, err := o.Store.Namespace(o.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	return &Keeper{o: o, store: held, room: room{taken: map[account]int64{}}}, nil
+	return &Keeper{o: o, store: held, room: o.Room}, nil
 }
 
 // Upload keeps the bytes of a client's file. Owner, SessionID, Name and MediaType of f count, and Bytes is how many were announced, if any. What was read of a body that ends early, or

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -13,43 +14,55 @@ const (
 	maintainer   = "recurgentd"
 	scheduledRun = "maintenance.scheduled"
 	expireEvery  = time.Hour
+	expireSeldom = 24 * time.Hour
 )
 
-// Maintain applies the policy's retention every hour and prunes by the policy's schedule, which is off by default, until
-// ctx ends. It goes by Options.Now; ticks only say when to look at that clock. One goroutine runs it.
-func (o *Operator) Maintain(ctx context.Context) {
-	tick := time.NewTicker(o.o.MaintenanceTick)
-	defer tick.Stop()
-	var expired time.Time
-	pruned, known := time.Time{}, false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+// upkeep is when maintenance was last done.
+type upkeep struct {
+	mu      sync.Mutex // held while maintenance is done
+	expired time.Time
+	pruned  time.Time // read from the trail where known is false
+	known   bool
+}
+
+// Maintain does what is due by Options.Now: it applies the policy's retention, every hour, and prunes by the policy's schedule, which is off
+// by default. It returns when the schedule is due next, zero where it is off.
+func (o *Operator) Maintain(ctx context.Context) (next time.Time) {
+	u := &o.upkeep
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := o.o.Now()
+	if o.expireDue(now) {
+		u.expired = now
+		if n, err := o.store.Expire(ctx, now); err != nil {
+			o.o.Logger.Warn().Err(err).Msg("retention could not be applied")
+		} else if n > 0 {
+			o.o.Logger.Info().Int("sessions", n).Msg("sessions expired")
 		}
-		now := o.o.Now()
-		if expired.IsZero() || now.Sub(expired) >= expireEvery {
-			expired = now
-			if n, err := o.store.Expire(ctx, now); err != nil {
-				o.o.Logger.Warn().Err(err).Msg("retention could not be applied")
-			} else if n > 0 {
-				o.o.Logger.Info().Int("sessions", n).Msg("sessions expired")
-			}
-		}
-		m := o.calls.Policy().Maintenance
-		if m.IntervalHours == 0 {
-			continue
-		}
-		if !known {
-			pruned, known = o.lastScheduled(ctx), true
-		}
-		if now.Sub(pruned) < time.Duration(m.IntervalHours)*time.Hour {
-			continue
-		}
-		pruned = now
+	}
+	m := o.calls.Policy().Maintenance
+	if m.IntervalHours == 0 {
+		return time.Time{}
+	}
+	if !u.known {
+		u.pruned, u.known = o.lastScheduled(ctx), true
+	}
+	interval := time.Duration(m.IntervalHours) * time.Hour
+	if now.Sub(u.pruned) >= interval {
+		u.pruned = now
 		o.pruneBySchedule(ctx, m)
 	}
+	return u.pruned.Add(interval)
+}
+
+// expireDue reports whether retention is to be applied now. While a correction waits it is applied less often: to the store a namespace that
+// retention has just been applied to has nothing to do, and after a restart it would not be looked at until it has.
+func (o *Operator) expireDue(now time.Time) bool {
+	every := expireEvery
+	if o.calls.CorrectionsPending() {
+		every = expireSeldom
+	}
+	return o.upkeep.expired.IsZero() || now.Sub(o.upkeep.expired) >= every
 }
 
 func (o *Operator) pruneBySchedule(ctx context.Context, m agent.MaintenancePolicy) {

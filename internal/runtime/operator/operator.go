@@ -44,8 +44,6 @@ type Options struct {
 	Durability string // the setting of when calls are synced, for Version
 	Version    string // of the daemon
 	Revision   string // of its source, "" if unknown
-
-	MaintenanceTick time.Duration // how often to check whether maintenance is due; 0: every minute
 }
 
 // Operator serves operations and views. Its methods may be called concurrently.
@@ -59,21 +57,16 @@ type Operator struct {
 	undoing   sync.Mutex             // held during an undo
 	ledger    *trail.Ledger[verdict] // what people decided about recommendations
 	counted   adviceCount
+	upkeep    upkeep
 }
 
-// New wires an Operator. Maintain has to run beside it.
+// New wires an Operator. Maintain has to be called every minute or so.
 func New(o Options) (*Operator, error) {
 	if o.Store == nil || o.Sandbox == nil || o.Calls == nil || o.Secrets == nil || o.Metrics == nil {
 		return nil, errors.New("operator: Store, Sandbox, Calls, Secrets and Metrics are required")
 	}
-	if o.MaintenanceTick < 0 {
-		return nil, errors.New("operator: MaintenanceTick must not be negative")
-	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.MaintenanceTick == 0 {
-		o.MaintenanceTick = time.Minute
 	}
 	o.Namespace = cmp.Or(o.Namespace, agent.DefaultNamespace)
 	held, err := o.Store.Namespace(o.Namespace)

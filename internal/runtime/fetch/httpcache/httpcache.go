@@ -156,6 +156,15 @@ func (c *Cache) Invalidate(r *http.Request, scope string) {
 	}
 }
 
+// Forget forgets all answers of the scope.
+func (c *Cache) Forget(scope string) {
+	for k, e := range c.entries.All() {
+		if e.scope == scope {
+			c.entries.Invalidate(k)
+		}
+	}
+}
+
 // address is the request's address without its query: a credential may stand there.
 func address(r *http.Request) string {
 	return strings.ToLower(r.URL.Scheme+"://"+r.URL.Host) + r.URL.EscapedPath()

@@ -354,6 +354,22 @@ func TestInvalidation(t *testing.T) {
 	}
 }
 
+// What is forgotten of one scope is kept of another.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t, "Cache-Control: max-age=60")
+	scopes := []Partition{{}, {Scope: "a"}, {Scope: "a", Name: "role", Private: true}}
+	for _, p := range scopes {
+		o.get(p, "/x")
+	}
+	o.cache.Forget("a")
+	for i, want := range []string{Cached, Live, Live} {
+		if _, source, _ := o.get(scopes[i], "/x"); source != want {
+			t.Errorf("%+v: from %s, want %s", scopes[i], source, want)
+		}
+	}
+}
+
 // The cache stays within its bytes, and keeps nothing that was not read to its end or found good.
 func TestBounds(t *testing.T) {
 	t.Parallel()

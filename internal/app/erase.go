@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Actions of the audit trail.
+const (
+	opNamespaceCreate = "namespace.create"
+	opNamespaceDelete = "namespace.delete"
+)
+
+// ListNamespaces is part of api.Namespaces.
+func (n *namespaces) ListNamespaces(ctx context.Context, after agent.Namespace, limit int) ([]store.NamespaceInfo, error) {
+	return n.parts.memory.ListNamespaces(ctx, after, limit)
+}
+
+// Namespace is part of api.Namespaces.
+func (n *namespaces) Namespace(ctx context.Context, name agent.Namespace) (store.NamespaceInfo, error) {
+	return n.parts.memory.NamespaceInfo(ctx, name)
+}
+
+// CreateNamespace is part of api.Namespaces.
+func (n *namespaces) CreateNamespace(ctx context.Context, name agent.Namespace, actor string) (store.NamespaceInfo, error) {
+	free, err := n.claim(ctx, name)
+	if err != nil {
+		return store.NamespaceInfo{}, err
+	}
+	defer free()
+	return n.parts.memory.CreateNamespace(ctx, name, n.audit(actor, opNamespaceCreate, name))
+}
+
+// EraseNamespace is part of api.Namespaces. Calls and streams end first, then goes what the daemon keeps outside of the store, then what is
+// stored: a crash in between leaves a namespace whose caches are empty, or one of which nothing is left.
+func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, actor string) error {
+	if name == agent.DefaultNamespace {
+		return store.ErrDefault
+	}
+	free, err := n.claim(ctx, name) // until it is gone nobody opens it
+	if err != nil {
+		return err
+	}
+	defer free()
+	if _, err := n.parts.memory.NamespaceInfo(ctx, name); err != nil {
+		return err
+	}
+	if s := n.get(name); s != nil {
+		s.users.Add(closed)
+		n.mu.Lock()
+		n.put(name, nil)
+		n.mu.Unlock()
+		s.erase(errErased)
+		if err := s.stopNow(); err != nil {
+			n.log.Warn().Err(err).Str("namespace", string(name)).Msg("calls of a namespace that is deleted did not end in time")
+		}
+	}
+	n.parts.native.Erase(name)
+	n.parts.fetch.Forget(name)
+	n.parts.pool.Forget(name)
+	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name, n.audit(actor, opNamespaceDelete, name)); err != nil {
+		return err
+	}
+	n.parts.pool.Forget(name) // of what the native tier was comparing
+	n.mu.Lock()
+	delete(n.begun, name)
+	n.mu.Unlock()
+	n.log.Info().Str("namespace", string(name)).Str("actor", actor).Msg("a namespace was deleted")
+	return nil
+}
+
+func (n *namespaces) audit(actor, action string, name agent.Namespace) *agent.AuditEntry {
+	return &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(n.parts.runtime.Now()), Actor: actor, Action: action, Target: string(name)}
+}
