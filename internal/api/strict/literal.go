@@ -14,10 +14,22 @@ func (s *scanner) literal(word string) error {
 	return nil
 }
 
+// unescaped holds the ASCII characters that stand in a string as they are.
+var unescaped = func() (t [256]bool) {
+	for c := byte(' '); c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 // text reads a string and reports whether it has escapes.
 func (s *scanner) text() (escaped bool, err error) {
 	s.pos++
 	for s.pos < len(s.data) {
+		if unescaped[s.data[s.pos]] {
+			s.pos++
+			continue
+		}
 		switch c := s.data[s.pos]; {
 		case c == '"':
 			s.pos++
@@ -29,8 +41,6 @@ func (s *scanner) text() (escaped bool, err error) {
 			}
 		case c < 0x20:
 			return escaped, s.fail("has a control character in a string; escape it")
-		case c < utf8.RuneSelf:
-			s.pos++
 		default:
 			r, size := utf8.DecodeRune(s.data[s.pos:])
 			if r == utf8.RuneError && size == 1 {

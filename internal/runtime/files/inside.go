@@ -91,8 +91,11 @@ type mover struct {
 	n     store.Namespace
 	file  agent.File // what the files have in common
 	files []store.NewFile
-	moved map[string]json.RawMessage // references by content: record and log entry share files
+	moved []movedPart // record and log entry share files
 }
+
+// A movedPart is a value that has a file, and the reference in its place. There are few: a body has a bounded size.
+type movedPart struct{ value, ref json.RawMessage }
 
 func (n *insideNamespace) mover(ctx context.Context, c *store.CallCommit) (*mover, error) {
 	s, err := n.Session(ctx, c.SessionID)
@@ -100,7 +103,7 @@ func (n *insideNamespace) mover(ctx context.Context, c *store.CallCommit) (*move
 		return nil, err
 	}
 	file := agent.File{Internal: true, MediaType: "application/json", Owner: s.Owner, SessionID: c.SessionID, CallID: c.Log.CallID, CreatedAt: ids.Time(c.Log.CallID)}
-	return &mover{n: n.Namespace, file: file, moved: map[string]json.RawMessage{}}, nil
+	return &mover{n: n.Namespace, file: file}, nil
 }
 
 // short returns the commit with references, and with the files.
@@ -122,7 +125,7 @@ func (m *mover) short(c *store.CallCommit) (*store.CallCommit, error) {
 	}
 	if hours := p.Retention.ValueHours; hours > 0 {
 		m.file.ExpiresAt = m.file.CreatedAt.Add(max(time.Duration(hours)*time.Hour, store.KeyLife) + time.Hour) // an hour for the call itself
-		clear(m.moved)
+		m.moved = nil
 	}
 	values := []*json.RawMessage{&s.Outcome.Value, &s.Reply}
 	if c.Content != nil {
@@ -172,8 +175,10 @@ func (m *mover) move(value json.RawMessage) (json.RawMessage, error) {
 	if len(value) <= LargeValue && !likePart(value) {
 		return value, nil
 	}
-	if ref, ok := m.moved[string(value)]; ok {
-		return ref, nil
+	for _, known := range m.moved {
+		if bytes.Equal(known.value, value) { // nearly always the same bytes in memory, which are not compared
+			return known.ref, nil
+		}
 	}
 	d, err := m.n.NewDraft()
 	if err != nil {
@@ -187,7 +192,7 @@ func (m *mover) move(value json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("keep a large value of call %s: %w", f.CallID, err)
 	}
 	ref := agent.FileRef(f.ID)
-	m.moved[string(value)] = ref
+	m.moved = append(m.moved, movedPart{value, ref})
 	return ref, nil
 }
 

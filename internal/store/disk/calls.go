@@ -114,8 +114,8 @@ func (p *calls) write(list []*pendingCall, exporting bool) error {
 
 // encode makes the lines of calls.
 func (p *calls) encode(list []*pendingCall) error {
-	p.logText.Reset()
-	p.valueText.Reset()
+	p.logText.Reset(len(list))
+	p.valueText.Reset(len(list))
 	for _, c := range list {
 		if err := p.logText.Add(func(b []byte) ([]byte, error) { return appendLog(b, &c.log) }); err != nil {
 			return err

@@ -110,11 +110,20 @@ func (c *checker) word(w string) error {
 	return nil
 }
 
+// unescaped holds the ASCII characters that stand in a string as they are.
+var unescaped = func() (t [256]bool) {
+	for ch := byte(' '); ch < utf8.RuneSelf; ch++ {
+		t[ch] = ch != '"' && ch != '\\'
+	}
+	return t
+}()
+
 func (c *checker) str() error {
 	start := c.i + 1
 	ascii := true
 	for i := start; i < len(c.b); i++ {
 		switch ch := c.b[i]; {
+		case unescaped[ch]:
 		case ch == '"':
 			if !ascii && !utf8.Valid(c.b[start:i]) {
 				return ErrNotUTF8

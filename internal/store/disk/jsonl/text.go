@@ -1,5 +1,7 @@
 package jsonl
 
+import "slices"
+
 // Text collects lines in one buffer, which is used again after Reset. The zero value is ready.
 type Text struct {
 	buf  []byte
@@ -9,12 +11,16 @@ type Text struct {
 // keptText is the largest buffer that Reset keeps.
 const keptText = 4 << 20
 
-// Reset drops the lines.
-func (t *Text) Reset() {
-	if cap(t.buf) > keptText {
-		*t = Text{}
+// Reset drops the lines, and makes room for so many of about their length: a buffer that grows by and by takes several times its size.
+func (t *Text) Reset(lines int) {
+	room := 0
+	if n := len(t.ends); n > 0 {
+		room = len(t.buf) / n * lines * 9 / 8
 	}
-	t.buf, t.ends = t.buf[:0], t.ends[:0]
+	if cap(t.buf) > keptText {
+		t.buf = nil
+	}
+	t.buf, t.ends = slices.Grow(t.buf[:0], room), slices.Grow(t.ends[:0], lines)
 }
 
 // Add adds the line that appendLine appends to the bytes it gets. After an error the lines are those before it.
