@@ -164,13 +164,23 @@ type AuditEntry struct {
 	ID        string          `json:"id"`
 	Timestamp string          `json:"timestamp"`
 	Actor     string          `json:"actor"`
+	Principal string          `json:"principal,omitempty"` // the same; missing in entries of an earlier version
 	Action    string          `json:"action"`
 	Target    string          `json:"target"`
+	SessionID string          `json:"session_id,omitempty"` // of whose data the entry has something: it is erased with the session
 	Reason    string          `json:"reason,omitempty"`
 	Before    json.RawMessage `json:"before,omitempty"`
 	After     json.RawMessage `json:"after,omitempty"`
 	Undo      string          `json:"undo,omitempty"`   // the request that takes it back
 	Undoes    string          `json:"undoes,omitempty"` // the id of the entry that this operation undid
+
+	// The place in the chain, which package chain describes; the store assigns it. Entries of an earlier version have none.
+	Seq      int64  `json:"seq,omitempty"` // from 1
+	Salt     string `json:"salt,omitempty"`
+	Digest   string `json:"digest,omitempty"` // of the body: what stands between the action and here
+	PrevHash string `json:"prev_hash,omitempty"`
+	Hash     string `json:"hash,omitempty"`
+	Erased   bool   `json:"erased,omitempty"` // the body is erased
 }
 
 // PatternEvent is one entry of a role's pattern memory: what a call's program was able to do, a nested call's too.

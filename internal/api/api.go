@@ -22,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
@@ -66,7 +67,8 @@ type Runtime interface {
 	Stale(ctx context.Context, days int) ([]store.Target, error)
 	Prune(ctx context.Context, q operator.PruneRequest) (operator.PruneReport, error)
 	Restore(ctx context.Context, t store.Target, actor, reason string) error
-	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
+	Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error)
+	AuditHead(ctx context.Context) (chain.Head, error)
 	Undo(ctx context.Context, q operator.UndoRequest) (agent.AuditEntry, error)
 	Export(ctx context.Context, w io.Writer) error
 

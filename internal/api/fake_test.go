@@ -20,6 +20,7 @@ import (
 
 	document "github.com/recurgentd/recurgentd/api"
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
@@ -250,7 +251,12 @@ func (f *fake) Restore(_ context.Context, t store.Target, _, _ string) error {
 	return f.known("Restore", t.Role, "old")
 }
 
-func (f *fake) Audit(_ context.Context, _ string, _ int) ([]agent.AuditEntry, error) {
+func (f *fake) AuditHead(context.Context) (chain.Head, error) { return chain.Head{}, nil }
+
+func (f *fake) Audit(_ context.Context, q store.AuditQuery) ([]agent.AuditEntry, error) {
+	if q.Principal != "" && q.Principal != "local" || q.Before != "" {
+		return nil, f.note("Audit")
+	}
 	return []agent.AuditEntry{{ID: "audit_1", Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}}, f.note("Audit")
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/recurgentd/recurgentd/internal/access"
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
@@ -103,19 +102,6 @@ func (s *server) restore(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, struct {
 		Restored store.Target `json:"restored"`
 	}{t})
-}
-
-func (s *server) getAudit(w *reply, r *http.Request) error {
-	q := readQuery(r)
-	limit, after := q.limit(), q.cursor("aud_")
-	if err := q.err(); err != nil {
-		return err
-	}
-	entries, err := w.run.Audit(r.Context(), after, limit+1)
-	if err != nil {
-		return err
-	}
-	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.AuditEntry) string { return e.ID }))
 }
 
 // undo undoes an operation of the audit trail.

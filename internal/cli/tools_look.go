@@ -29,6 +29,7 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 func lookCommands(sh Shell) []*cobra.Command {
 	var days int
 	var bare bool
+	var principal, format string
 	list := []operation{
 		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1, run: (*errand).list},
 		{use: "show ROLE [METHOD]", short: "Show a tool, or a program with its source", example: "calculator add", least: 1, most: 2, run: func(t *errand) error {
@@ -41,7 +42,9 @@ func lookCommands(sh Shell) []*cobra.Command {
 		{use: "diff ROLE METHOD [FROM [TO]]", short: "Compare two generations; the current one with its parent by default", example: "calculator add gen-1 gen-2", least: 2, most: 4, run: (*errand).diff},
 		{use: "scorecards ROLE [METHOD]", short: "Show the figures that promotion is decided by", example: "calculator", least: 1, most: 2, run: (*errand).scorecards},
 		{use: "decisions [ROLE [METHOD]]", short: "Show what was decided for recent calls, and why", example: "calculator add", most: 2, run: (*errand).decisions},
-		{use: "audit", short: "Show who did what, when, why, and how to undo it", example: "--output yaml", run: (*errand).audit},
+		{use: "audit", short: "Show who did what, when, why, and how to undo it", example: "--principal alice\n  recurgentd tools audit --format jsonl > trail.jsonl",
+			long: "Show who did what, when, why, and how to undo it: the newest 100 entries. With --format jsonl the whole trail\nas JSON lines, newest first, with the hashes that link each entry to the one before it.",
+			run:  func(t *errand) error { return t.audit(principal, format) }},
 		{use: "stale", short: "List what nobody used for some days", example: "--days 30", run: func(t *errand) error { return t.stale(days) }},
 	}
 	all := make([]*cobra.Command, len(list))
@@ -50,6 +53,8 @@ func lookCommands(sh Shell) []*cobra.Command {
 	}
 	all[1].Flags().BoolVar(&bare, "code", false, "print the source alone, as tools put takes it")
 	all[1].Example += "\n  recurgentd tools show calculator add --code > add.go"
+	all[len(all)-2].Flags().StringVar(&principal, "principal", "", "operations of this principal only")
+	all[len(all)-2].Flags().StringVar(&format, "format", "", "jsonl prints the whole trail as JSON lines")
 	all[len(all)-1].Flags().IntVar(&days, "days", 30, "not used for that many days")
 	return all
 }
@@ -236,11 +241,24 @@ func orDash(text, otherwise string) string {
 	return text
 }
 
-func (t *errand) audit() error {
+func (t *errand) audit(principal, format string) error {
+	query := url.Values{}
+	if principal != "" {
+		query.Set("principal", principal)
+	}
+	switch format {
+	case "jsonl":
+		query.Set("format", format)
+		return t.c.Download(t.ctx, "/v1/maintenance/audit?"+query.Encode(), t.sh.Stdout)
+	case "":
+		query.Set("limit", "100")
+	default:
+		return exitWith(ExitUsage, fmt.Errorf("--format must be jsonl, not %q", format))
+	}
 	var page struct {
 		Data []agent.AuditEntry `json:"data"`
 	}
-	if printed, err := t.fetch("/v1/maintenance/audit?limit=100", &page); printed || err != nil {
+	if printed, err := t.fetch("/v1/maintenance/audit?"+query.Encode(), &page); printed || err != nil {
 		return err
 	}
 	var rows [][]string

@@ -94,7 +94,7 @@ func TestCorrections(t *testing.T) {
 				if n := a.Find("gen-2").ForgeUsage.ModelRequests; n != tt.requests-1 {
 					t.Errorf("it cost %d requests, want %d", n, tt.requests-1)
 				}
-				audit, err := r.store.Audit(t.Context(), "", 1)
+				audit, err := r.store.Audit(t.Context(), store.AuditQuery{Limit: 1})
 				if err != nil || len(audit) != 1 {
 					t.Fatalf("audit %+v, %v", audit, err)
 				}

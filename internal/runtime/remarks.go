@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Bounds of the remarks in a prompt.
@@ -23,7 +24,7 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 		return
 	}
 	since := agent.FormatTime(g.Current().CreatedAt)
-	entries, err := c.r.store.Audit(ctx, "", remarkEntries)
+	entries, err := c.r.store.Audit(ctx, store.AuditQuery{Limit: remarkEntries})
 	if err != nil {
 		return // a poorer prompt is better than no program
 	}

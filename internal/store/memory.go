@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 )
 
 // Options configures a Memory.
@@ -51,6 +52,7 @@ type memoryNamespace struct {
 	policy    agent.Policy
 	policyRev int64
 	audit     []agent.AuditEntry
+	head      chain.Head // of audit
 	patterns  map[string][]agent.PatternEvent
 	evidence  *Evidence
 	content   Contents

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 )
 
 // Tool is part of Namespace.
@@ -114,22 +115,20 @@ func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, audit *
 }
 
 // Audit is part of Namespace.
-func (n *memoryNamespace) Audit(_ context.Context, before string, limit int) ([]agent.AuditEntry, error) {
+func (n *memoryNamespace) Audit(_ context.Context, q AuditQuery) ([]agent.AuditEntry, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := []agent.AuditEntry{}
-	skip := before != ""
-	for _, e := range slices.Backward(n.audit) {
-		if skip {
-			skip = e.ID != before
-			continue
-		}
-		if len(out) == limit {
-			break
-		}
-		out = append(out, e)
+	page := NewAuditPage(q)
+	for i := len(n.audit) - 1; i >= 0 && !page.Add(&n.audit[i]); i-- {
 	}
-	return out, nil
+	return page.Entries, nil
+}
+
+// AuditHead is part of Namespace.
+func (n *memoryNamespace) AuditHead(context.Context) (chain.Head, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.head, nil
 }
 
 // AppendAudit is part of Namespace.
@@ -144,7 +143,25 @@ func (n *memoryNamespace) AppendAudit(ctx context.Context, e agent.AuditEntry) e
 }
 
 func (n *memoryNamespace) appendAudit(e *agent.AuditEntry) {
-	if e != nil {
-		n.audit = append(n.audit, *e)
+	if e == nil {
+		return
+	}
+	if !n.head.Begun() {
+		n.head = chain.Start(n.name, 0, "")
+	}
+	linked := *e
+	head, err := chain.Link(n.head, &linked)
+	if err != nil {
+		return // it is not JSON, which the disk refuses
+	}
+	n.head, n.audit = head, append(n.audit, linked)
+}
+
+// forgetAudit erases the bodies of entries about a session.
+func (n *memoryNamespace) forgetAudit(session string) {
+	for i, e := range n.audit {
+		if e.SessionID == session {
+			n.audit[i] = chain.Erase(e)
+		}
 	}
 }

@@ -82,6 +82,7 @@ func (n *memoryNamespace) deleteSession(id string) error {
 		n.patterns[role] = slices.DeleteFunc(slices.Clone(events), func(e agent.PatternEvent) bool { return e.SessionID == id })
 	}
 	n.content.Forget(id)
+	n.forgetAudit(id)
 	n.forgetFiles(func(f *agent.File) bool { return f.SessionID == id })
 	now := n.now()
 	for key, a := range n.artifacts {

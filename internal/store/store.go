@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 )
 
 // Errors that callers ask for with errors.Is.
@@ -78,7 +79,8 @@ type Sessions interface {
 	Session(ctx context.Context, id string) (agent.Session, error)                                       // ErrNotFound
 	// ListSessions returns sessions by id, which is by age, newest first, after the id after ("" for the start).
 	ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error)
-	// DeleteSession erases the session and its arguments and values everywhere: log, effects, fixtures, patterns.
+	// DeleteSession erases the session and its arguments and values everywhere: log, effects, fixtures, patterns, and the bodies of audit
+	// entries that name it in SessionID.
 	DeleteSession(ctx context.Context, id string) error // ErrNotFound
 
 	// Context returns the session's context by top-level key: the caller's own map of shared values.
@@ -229,8 +231,11 @@ type Registry interface {
 	Policy(ctx context.Context) (agent.Policy, error)
 	SetPolicy(ctx context.Context, p agent.Policy, audit *agent.AuditEntry) error
 
-	// Audit returns entries, newest first, before the id before.
-	Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error)
+	// Audit returns entries, newest first.
+	Audit(ctx context.Context, q AuditQuery) ([]agent.AuditEntry, error)
+	// AuditHead returns where the trail's chain ends: see package chain. Its number is 0 when no entry is linked.
+	AuditHead(ctx context.Context) (chain.Head, error)
+	// AppendAudit adds an entry. The store links it, as it does those of other operations, in the order of the commits.
 	AppendAudit(ctx context.Context, e agent.AuditEntry) error
 }
 

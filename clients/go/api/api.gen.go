@@ -1766,6 +1766,24 @@ func (e PutConnectionParamsIfNoneMatch) Valid() bool {
 	}
 }
 
+// Defines values for ListAuditParamsFormat.
+const (
+	ListAuditParamsFormatJSON  ListAuditParamsFormat = "json"
+	ListAuditParamsFormatJsonl ListAuditParamsFormat = "jsonl"
+)
+
+// Valid indicates whether the value is a known member of the ListAuditParamsFormat enum.
+func (e ListAuditParamsFormat) Valid() bool {
+	switch e {
+	case ListAuditParamsFormatJSON:
+		return true
+	case ListAuditParamsFormatJsonl:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListRecommendationsParamsStatus.
 const (
 	ListRecommendationsParamsStatusApplied   ListRecommendationsParamsStatus = "applied"
@@ -2012,15 +2030,41 @@ type AttemptFailure struct {
 // AuditEntry One operation of a person or of maintenance.
 type AuditEntry struct {
 	Action string `json:"action"`
-	Actor  string `json:"actor"`
+
+	// Actor Who did it: the name of a token, local, or recurgentd for what the daemon does by itself.
+	Actor string `json:"actor"`
 
 	// After Any JSON value.
 	After Any `json:"after,omitempty"`
 
 	// Before Any JSON value.
-	Before    Any       `json:"before,omitempty"`
-	ID        string    `json:"id"`
-	Reason    *string   `json:"reason,omitempty"`
+	Before Any `json:"before,omitempty"`
+
+	// Digest SHA-256 of the salt and the body.
+	Digest *string `json:"digest,omitempty"`
+
+	// Erased The body is erased.
+	Erased *bool `json:"erased,omitempty"`
+
+	// Hash SHA-256 of prev_hash, seq, id, timestamp, principal, action and digest.
+	Hash *string `json:"hash,omitempty"`
+	ID   string  `json:"id"`
+
+	// PrevHash The hash of the entry before it.
+	PrevHash *string `json:"prev_hash,omitempty"`
+
+	// Principal The same as actor; missing in entries of earlier versions.
+	Principal *string `json:"principal,omitempty"`
+	Reason    *string `json:"reason,omitempty"`
+
+	// Salt Random; erased with the body.
+	Salt *string `json:"salt,omitempty"`
+
+	// Seq The number in the chain, from 1; entries of earlier versions have none of these members.
+	Seq *int64 `json:"seq,omitempty"`
+
+	// SessionID The session of whose data the entry has something; its body is erased with the session.
+	SessionID *string   `json:"session_id,omitempty"`
 	Target    string    `json:"target"`
 	Timestamp time.Time `json:"timestamp"`
 
@@ -2031,9 +2075,18 @@ type AuditEntry struct {
 	Undoes *string `json:"undoes,omitempty"`
 }
 
+// AuditHead The end of an audit chain: the number and the hash of its last entry; 0 and the empty text while there is none.
+type AuditHead struct {
+	Hash string `json:"hash"`
+	Seq  int64  `json:"seq"`
+}
+
 // AuditList A page.
 type AuditList struct {
 	Data []AuditEntry `json:"data"`
+
+	// Head The end of an audit chain: the number and the hash of its last entry; 0 and the empty text while there is none.
+	Head AuditHead `json:"head"`
 
 	// NextCursor For the next page; null at the end.
 	NextCursor *string `json:"next_cursor"`
@@ -4563,7 +4616,16 @@ type ListAuditParams struct {
 
 	// After The next_cursor of the page before; what cannot be one of this list is refused where the list has ids.
 	After *After `form:"after,omitempty" json:"after,omitempty"`
+
+	// Principal Operations of this principal only.
+	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
+
+	// Format A page, or JSON lines.
+	Format *ListAuditParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 }
+
+// ListAuditParamsFormat defines parameters for ListAudit.
+type ListAuditParamsFormat string
 
 // ListStaleParams defines parameters for ListStale.
 type ListStaleParams struct {
@@ -5370,7 +5432,7 @@ type ClientInterface interface {
 
 	// ListAudit Read the audit trail
 	//
-	// Who did what, newest first, with how to undo it. after is the id of an entry. Needs the scope `operate`.
+	// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
 	//
 	// Corresponds with GET /v1/maintenance/audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6634,7 +6696,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, params *CallFunc
 
 // ListAudit Read the audit trail
 //
-// Who did what, newest first, with how to undo it. after is the id of an entry. Needs the scope `operate`.
+// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
 //
 // Corresponds with GET /v1/maintenance/audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9630,6 +9692,30 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 		if params.After != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Principal != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "principal", *params.Principal, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -13045,7 +13131,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListAuditWithResponse Read the audit trail
 	//
-	// Who did what, newest first, with how to undo it. after is the id of an entry. Needs the scope `operate`.
+	// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15998,7 +16084,8 @@ func (r CallFunctionResponse) ContentType() string {
 
 // ListAuditResponse200Headers the declared response headers of an HTTP 200 response for ListAudit
 type ListAuditResponse200Headers struct {
-	XRequestID string
+	RecurgentAuditHead *string
+	XRequestID         string
 }
 
 // ListAuditResponse401Headers the declared response headers of an HTTP 401 response for ListAudit
@@ -22171,7 +22258,7 @@ func (c *ClientWithResponses) CallFunctionWithResponse(ctx context.Context, name
 
 // ListAuditWithResponse Read the audit trail
 //
-// Who did what, newest first, with how to undo it. after is the id of an entry. Needs the scope `operate`.
+// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -26438,11 +26525,21 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 		}
 		response.ApplicationProblemJSONDefault = &dest
 
+	case rsp.StatusCode == 200:
+		// Content-type (application/jsonl) unsupported
+
 	}
 
 	switch {
 	case rsp.StatusCode == 200:
 		var headers ListAuditResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Audit-Head"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Audit-Head", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentAuditHead = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {

@@ -104,7 +104,7 @@ func TestPutConnectionKeepsSecret(t *testing.T) {
 // undo undoes the newest operation and returns the secret of the connection after it, "-" where there is no connection.
 func (g *rig) undo(t *testing.T, name string) (secret string, err error) {
 	t.Helper()
-	trail, err := g.op.Audit(t.Context(), "", 1)
+	trail, err := g.op.Audit(t.Context(), store.AuditQuery{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestUndoConnection(t *testing.T) {
 			t.Errorf("%s, undone twice: %q, %v", name, secret, err)
 		}
 	}
-	trail, err := g.op.Audit(t.Context(), "", 100)
+	trail, err := g.op.Audit(t.Context(), store.AuditQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

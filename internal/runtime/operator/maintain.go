@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // maintainer is the actor of what the daemon does by itself, and scheduledRun the action that marks a run in the audit
@@ -79,8 +80,7 @@ func (o *Operator) pruneBySchedule(ctx context.Context, m agent.MaintenancePolic
 
 // lastScheduled is when the schedule last ran, zero when that is unknown.
 func (o *Operator) lastScheduled(ctx context.Context) time.Time {
-	const back = 1000
-	entries, err := o.store.Audit(ctx, "", back)
+	entries, err := o.store.Audit(ctx, store.AuditQuery{Limit: 1, Action: scheduledRun})
 	if err != nil {
 		return time.Time{}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -231,7 +232,10 @@ func (o *Operator) Restore(ctx context.Context, t store.Target, actor, reason st
 	return o.store.Restore(ctx, []store.Target{t}, entry)
 }
 
-// Audit returns the audit trail, newest first, before the id before.
-func (o *Operator) Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error) {
-	return o.store.Audit(ctx, before, limit)
+// Audit returns entries of the audit trail, newest first.
+func (o *Operator) Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error) {
+	return o.store.Audit(ctx, q)
 }
+
+// AuditHead returns where the trail's chain ends.
+func (o *Operator) AuditHead(ctx context.Context) (chain.Head, error) { return o.store.AuditHead(ctx) }

@@ -117,7 +117,7 @@ func (o *Operator) auditEntry(ctx context.Context, auditID string) (agent.AuditE
 	const page = 500
 	undone := map[string]bool{}
 	for before := ""; ; {
-		entries, err := o.store.Audit(ctx, before, page)
+		entries, err := o.store.Audit(ctx, store.AuditQuery{Before: before, Limit: page})
 		if err != nil {
 			return agent.AuditEntry{}, false, err
 		}

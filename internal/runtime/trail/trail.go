@@ -34,7 +34,7 @@ func (l *Ledger[T]) Open(ctx context.Context) error {
 	if l.loaded {
 		return nil
 	}
-	entries, err := l.store.Audit(ctx, "", store.MaxTrail)
+	entries, err := l.store.Audit(ctx, store.AuditQuery{Limit: store.MaxTrail})
 	if err != nil {
 		l.mu.Unlock()
 		return err

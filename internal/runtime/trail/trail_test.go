@@ -17,11 +17,11 @@ type refusing struct {
 	err error
 }
 
-func (r *refusing) Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error) {
+func (r *refusing) Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	return r.Namespace.Audit(ctx, before, limit)
+	return r.Namespace.Audit(ctx, q)
 }
 
 func (r *refusing) AppendAudit(ctx context.Context, e agent.AuditEntry) error {

@@ -43,7 +43,7 @@ func (n *namespace) apply(e *entry) {
 		n.applyConnection(e)
 	}
 	if e.Audit != nil {
-		n.auditTrail.pending = append(n.auditTrail.pending, e.Audit)
+		n.auditTrail.apply(e.Audit)
 	}
 	n.streams.add(e.Files)
 	n.streams.remove(e.FilesGone)
@@ -78,6 +78,7 @@ func (n *namespace) applyArtifact(x *artifact) {
 func (n *namespace) applyDelete(id string) {
 	n.sessions.applyDelete(id)
 	n.calls.erase(id)
+	n.auditTrail.forget(id)
 	n.patterns.forget(id)
 	n.contents.forget(id)
 	n.streams.forget(id)

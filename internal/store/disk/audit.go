@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
@@ -16,25 +18,61 @@ import (
 type auditTrail struct {
 	n *namespace
 
-	pending []*agent.AuditEntry // without a line yet; guarded by shared.mu, as all below
-	bytes   int64               // of the file, visible to readers
+	pending   []*agent.AuditEntry // without a line yet; guarded by shared.mu, as the next two
+	bytes     int64               // of the file, visible to readers
+	chainHead chain.Head          // of the chain, with the pending entries; it has not begun before the first linked entry
+
+	synced  int64      // of the file, known to be on disk; used by the holder of flusher.mu, as the next
+	written chain.Head // of the chain in the file
 }
 
-// open finds the end of the file. size is where it ended at the last checkpoint; -1 when there was none.
-func (p *auditTrail) open(size int64) error {
+// open finds the ends of the file and of the chain. at is what the last checkpoint says of them; nil when there was none.
+func (p *auditTrail) open(at *checkpointed) error {
 	info, err := p.n.files.Stat(auditFile)
 	if err != nil && !vfs.NotExist(err) {
 		return err
 	}
-	if size >= 0 && size < info.Size {
-		p.bytes = size // what is behind comes again from the journal
-		return nil
+	if at != nil && at.Audit > info.Size {
+		p.n.files.reportLost(auditFile, at.Audit-info.Size)
 	}
-	if size > info.Size {
-		p.n.files.reportLost(auditFile, size-info.Size)
+	if at != nil && at.Audit < info.Size {
+		p.bytes = at.Audit // what is behind comes again from the journal
+	} else if p.bytes, err = jsonl.EndLine(p.n.files, auditFile, info.Size); err != nil {
+		return err
 	}
-	p.bytes, err = jsonl.EndLine(p.n.files, auditFile, info.Size)
-	return err
+	last, err := p.last()
+	if err != nil {
+		return err
+	}
+	p.chainHead = chain.Head{Seq: last.Seq, Hash: last.Hash}
+	if at != nil && at.AuditHead != nil {
+		if p.chainHead != *at.AuditHead {
+			p.n.log.Error().Str("file", p.n.files.path(auditFile)).Int64("entry", at.AuditHead.Seq).
+				Msg("the audit trail does not end as the last checkpoint left it; recurgentd store verify says what is wrong with it")
+		}
+		p.chainHead = *at.AuditHead // so that what is missing stays visible
+	}
+	p.written = p.chainHead
+	return nil
+}
+
+// last returns the file's last entry; the zero value when there is none, or when it cannot be read.
+func (p *auditTrail) last() (e agent.AuditEntry, err error) {
+	if p.bytes == 0 {
+		return e, nil
+	}
+	f, err := p.n.files.Open(auditFile, false)
+	if err != nil {
+		return e, err
+	}
+	defer f.Close()
+	_, err = jsonl.Backward(context.Background(), f, p.bytes, func(line []byte, _ int64) (bool, error) {
+		if json.Unmarshal(line, &e) != nil {
+			e = agent.AuditEntry{}
+		}
+		return true, nil
+	})
+	return e, err
 }
 
 // write appends the lines of pending entries.
@@ -45,7 +83,7 @@ func (p *auditTrail) write(entries []*agent.AuditEntry) error {
 	lines := make([][]byte, len(entries))
 	for i, e := range entries {
 		var err error
-		if lines[i], err = json.Marshal(e); err != nil {
+		if lines[i], err = chain.Line(e); err != nil {
 			return err
 		}
 	}
@@ -57,18 +95,29 @@ func (p *auditTrail) write(entries []*agent.AuditEntry) error {
 	defer p.n.mu.Unlock()
 	p.bytes += n
 	p.pending = p.pending[len(entries):]
+	if last := entries[len(entries)-1]; last.Hash != "" {
+		p.written = chain.Head{Seq: last.Seq, Hash: last.Hash}
+	}
 	return nil
 }
 
-// sync makes the file durable and returns where it ends.
-func (p *auditTrail) sync() (int64, error) {
+// sync makes the file durable, and says in at where it and its chain end.
+func (p *auditTrail) sync(at *checkpointed) error {
 	p.n.mu.RLock()
-	size := p.bytes
+	at.Audit = p.bytes
 	p.n.mu.RUnlock()
-	if size == 0 {
-		return 0, nil
+	if p.written.Begun() {
+		head := p.written
+		at.AuditHead = &head
 	}
-	return size, jsonl.Sync(p.n.files, auditFile)
+	if at.Audit == p.synced {
+		return nil
+	}
+	err := jsonl.Sync(p.n.files, auditFile)
+	if err == nil {
+		p.synced = at.Audit
+	}
+	return err
 }
 
 // repair drops the lines that do not parse, and keeps the file as it was aside. The caller holds flusher.mu.
@@ -97,7 +146,7 @@ func (p *auditTrail) repair() error {
 	}
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
-	p.bytes = int64(len(good))
+	p.bytes, p.synced = int64(len(good)), 0
 	return nil
 }
 
@@ -108,30 +157,26 @@ func (p *auditTrail) AppendAudit(ctx context.Context, a agent.AuditEntry) error 
 	return p.n.commit(ctx, &commit{entry: e})
 }
 
-// Audit is part of store.Namespace.
-func (p *auditTrail) Audit(ctx context.Context, before string, limit int) ([]agent.AuditEntry, error) {
+// AuditHead is part of store.Namespace.
+func (p *auditTrail) AuditHead(context.Context) (chain.Head, error) {
 	p.n.mu.RLock()
-	pending, end := p.pending, p.bytes
+	defer p.n.mu.RUnlock()
+	return p.chainHead, nil
+}
+
+// Audit is part of store.Namespace.
+func (p *auditTrail) Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error) {
+	p.n.mu.RLock()
+	pending, end := slices.Clone(p.pending), p.bytes
 	p.n.mu.RUnlock()
-	out := []agent.AuditEntry{}
-	skip := before != ""
-	add := func(a *agent.AuditEntry) (full bool) {
-		if skip {
-			skip = a.ID != before
-			return false
-		}
-		if len(out) < limit {
-			out = append(out, *a)
-		}
-		return len(out) >= limit
-	}
+	page := store.NewAuditPage(q)
 	for _, a := range slices.Backward(pending) {
-		if add(a) {
-			return out, nil
+		if page.Add(a) {
+			return page.Entries, nil
 		}
 	}
 	if end == 0 {
-		return out, nil
+		return page.Entries, nil
 	}
 	f, err := p.n.files.Open(auditFile, false)
 	if err != nil {
@@ -144,7 +189,7 @@ func (p *auditTrail) Audit(ctx context.Context, before string, limit int) ([]age
 			p.n.files.reportDamage(auditFile)
 			return false, nil
 		}
-		return add(&a), nil
+		return page.Add(&a), nil
 	})
-	return out, err
+	return page.Entries, err
 }

@@ -142,6 +142,5 @@ func (n *namespace) syncLines() (at checkpointed, err error) {
 	if at.Values, err = n.calls.values.Sync(); err != nil {
 		return at, err
 	}
-	at.Audit, err = n.auditTrail.sync()
-	return at, err
+	return at, n.auditTrail.sync(&at)
 }

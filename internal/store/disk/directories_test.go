@@ -82,7 +82,7 @@ func everything(t *testing.T, s *testStore, source string) string {
 	}
 	policy, err := s.Policy(ctx)
 	put("policy", policy, err)
-	audit, err := s.Audit(ctx, "", 1000)
+	audit, err := s.Audit(ctx, store.AuditQuery{Limit: 1000})
 	put("audit", audit, err)
 	put("states", s.Stats().Artifacts, nil)
 	tools, err := s.ListTools(ctx, "", 1000)

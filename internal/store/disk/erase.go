@@ -22,6 +22,9 @@ func (n *namespace) erase(gone map[string]time.Time) error {
 	if err := n.eraseLines(gone); err != nil {
 		return err
 	}
+	if err := n.auditTrail.erase(func(session string) bool { _, erased := gone[session]; return erased }); err != nil {
+		return err
+	}
 	names, err := n.filesWithFixtures()
 	if err != nil {
 		return err

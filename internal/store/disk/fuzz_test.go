@@ -80,7 +80,7 @@ func FuzzFiles(f *testing.F) {
 		if _, err := s.ListCalls(ctx, store.CallQuery{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Audit(ctx, "", 10); err != nil {
+		if _, err := s.Audit(ctx, store.AuditQuery{Limit: 10}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.RankTools(ctx, simStart, 12); err != nil {

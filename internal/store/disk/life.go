@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -56,7 +57,7 @@ func (n *namespace) forget() {
 	n.artifacts.changed, n.artifacts.programs, n.artifacts.leases = empty.artifacts.changed, empty.artifacts.programs, empty.artifacts.leases
 	n.catalog.ranking, n.catalog.roles = empty.catalog.ranking, nil
 	n.policies.policy = empty.policies.policy
-	n.auditTrail.pending, n.auditTrail.bytes = nil, 0
+	n.auditTrail.pending, n.auditTrail.bytes, n.auditTrail.chainHead = nil, 0, chain.Head{}
 	n.patterns.roles, n.patterns.count = empty.patterns.roles, 0
 	n.evidence.all = empty.evidence.all
 	n.contents.kept = store.Contents{}

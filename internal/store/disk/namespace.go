@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
@@ -111,10 +112,11 @@ func (n *namespace) layOut() error {
 // checkpointed is what a checkpoint says of a namespace: the logs of lines have what entries behind the checkpoint
 // brought only beyond these places.
 type checkpointed struct {
-	Calls    jsonl.Place `json:"calls"`
-	Values   jsonl.Place `json:"values"`
-	Audit    int64       `json:"audit_bytes"`
-	Sessions int64       `json:"sessions"` // how many there are; -1: not counted
+	Calls     jsonl.Place `json:"calls"`
+	Values    jsonl.Place `json:"values"`
+	Audit     int64       `json:"audit_bytes"`
+	AuditHead *chain.Head `json:"audit_head,omitempty"` // of the chain at that place; nil: it has not begun
+	Sessions  int64       `json:"sessions"`             // how many there are; -1: not counted
 
 	Unarchived []string `json:"unarchived,omitempty"` // files of the archive that are to go
 
@@ -133,10 +135,9 @@ func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
 		corrupt = corrupt || bad
 	}
 	var calls, values *jsonl.Place
-	audit := int64(-1)
 	n.sessions.count = -1
 	if at != nil {
-		calls, values, audit, n.sessions.count, n.life = &at.Calls, &at.Values, at.Audit, at.Sessions, at.life
+		calls, values, n.sessions.count, n.life = &at.Calls, &at.Values, at.Sessions, at.life
 	}
 	if err := n.calls.entries.Open(calls); err != nil {
 		return false, err
@@ -144,7 +145,7 @@ func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
 	if err := n.calls.values.Open(values); err != nil {
 		return false, err
 	}
-	if err := n.auditTrail.open(audit); err != nil {
+	if err := n.auditTrail.open(at); err != nil {
 		return false, err
 	}
 	if err := n.evidence.rebuild(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -14,7 +15,8 @@ type batch struct {
 	sessions  []sessionSize
 	artifacts []*artifact
 	tools     []*agent.Tool
-	created   []string // ids of sessions
+	created   []string   // ids of sessions
+	head      chain.Head // of the audit trail; it has not begun while the batch has no entry
 }
 
 // sessionSize is a session with the number of records that it has after what is planned.
@@ -25,17 +27,20 @@ type sessionSize struct {
 
 func (b *batch) reset() {
 	clear(b.sessions)
-	*b = batch{b.sessions[:0], b.artifacts[:0], b.tools[:0], b.created[:0]}
+	*b = batch{sessions: b.sessions[:0], artifacts: b.artifacts[:0], tools: b.tools[:0], created: b.created[:0]}
 }
 
 // batchMark is how much a batch held at a moment.
-type batchMark struct{ artifacts, tools int }
+type batchMark struct {
+	artifacts, tools int
+	head             chain.Head
+}
 
-func (b *batch) mark() batchMark { return batchMark{len(b.artifacts), len(b.tools)} }
+func (b *batch) mark() batchMark { return batchMark{len(b.artifacts), len(b.tools), b.head} }
 
 // undo takes back what was planned since the mark. Sessions that are held since stay: that changes nothing.
 func (b *batch) undo(to batchMark) {
-	b.artifacts, b.tools = b.artifacts[:to.artifacts], b.tools[:to.tools]
+	b.artifacts, b.tools, b.head = b.artifacts[:to.artifacts], b.tools[:to.tools], to.head
 }
 
 // session returns the session that earlier entries of the batch change, or nil. It must be that very one: a checkpoint

@@ -192,6 +192,9 @@ func (s *sequencer) prepare(c *commit) (err error) {
 	if err := n.plan(c.entry); err != nil {
 		return err
 	}
+	if err := n.auditTrail.plan(c.entry); err != nil {
+		return err
+	}
 	if c.tail != nil {
 		s.head = c.entry.appendHead(s.head[:0])
 		s.frame.Add(s.head, c.tail)

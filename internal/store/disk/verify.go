@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
@@ -17,14 +16,15 @@ import (
 // Report is what Verify found.
 type Report struct {
 	Sessions, Records, Artifacts, Programs, Tools, Calls int
-	Journal                                              int      // entries that the next start replays
-	Aside                                                []string // files that were moved aside before
-	Problems                                             []string // what breaks a promise, each with its file
+	Journal                                              int           // entries that the next start replays
+	Aside                                                []string      // files that were moved aside before
+	Problems                                             []string      // what breaks a promise, each with its file
+	Audit                                                []AuditReport // of each namespace with a trail
 }
 
 // Verify reads all of a stopped store and reports what breaks its promises. It changes nothing. store.ErrInUse when a
-// daemon holds the directory.
-func Verify(ctx context.Context, dir string, o Options) (r Report, err error) {
+// daemon holds the directory. The audit trails must have the entries whose hashes were noted.
+func Verify(ctx context.Context, dir string, o Options, noted ...NotedHead) (r Report, err error) {
 	if o.FS, err = fileSystem(dir, o); err != nil {
 		return r, err
 	}
@@ -37,7 +37,7 @@ func Verify(ctx context.Context, dir string, o Options) (r Report, err error) {
 		return r, errors.Join(err, unlock())
 	}
 	defer common.close()
-	v := verifier{ctx: ctx, root: newFiles(common, "."), r: &r}
+	v := verifier{ctx: ctx, root: newFiles(common, "."), r: &r, noted: slices.Clone(noted), audits: map[agent.Namespace][]*agent.AuditEntry{}, erased: map[agent.Namespace]uint64{}}
 	err = v.all()
 	slices.Sort(r.Problems)
 	return r, errors.Join(err, unlock())
@@ -49,6 +49,11 @@ type verifier struct {
 	root     *files
 	r        *Report
 	replayed bool // the journal holds entries: files may be behind it
+	noted    []NotedHead
+
+	checkpoint checkpointDoc
+	audits     map[agent.Namespace][]*agent.AuditEntry // of the journal
+	erased     map[agent.Namespace]uint64              // namespaces that the journal erases
 }
 
 func (v *verifier) problem(name, format string, args ...any) {
@@ -63,13 +68,14 @@ func (v *verifier) all() error {
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, erasedSuffix) }) // the next start removes it
+	names = slices.DeleteFunc(names, func(name string) bool { return v.erasedInJournal(name) }) // the next start removes it
 	for _, dir := range append([]string{"."}, prefixed(namespacesDir, names)...) {
 		n := namespaceVerifier{verifier: v, files: newFiles(v.root.shared, dir), referenced: map[string]bool{}}
 		if err := n.all(); err != nil {
 			return err
 		}
 	}
+	v.notedHeads()
 	return v.aside(".")
 }
 
@@ -82,10 +88,10 @@ func prefixed(dir string, names []string) []string {
 }
 
 func (v *verifier) journal() error {
-	var cp checkpointDoc
-	if _, err := v.doc(v.root, checkpointFile, &cp); err != nil {
+	if _, err := v.doc(v.root, checkpointFile, &v.checkpoint); err != nil {
 		return err
 	}
+	cp := &v.checkpoint
 	segments, err := wal.Segments(v.root, journalDir)
 	if err != nil && !vfs.NotExist(err) {
 		return err
@@ -96,8 +102,16 @@ func (v *verifier) journal() error {
 				return nil
 			}
 			v.r.Journal++
-			if _, err := decodeEntry(text); err != nil {
+			e, err := decodeEntry(text)
+			if err != nil {
 				v.problem(seg.Name, "entry %d: %v", lsn, err)
+				return nil
+			}
+			if e.Audit != nil {
+				v.audits[e.name()] = append(v.audits[e.name()], e.Audit)
+			}
+			if e.Erase != "" {
+				v.erased[e.Erase] = lsn
 			}
 			return nil
 		})

@@ -46,7 +46,7 @@ func archiveAndRestore(t *testing.T, r *rig) {
 		if err != nil || tool.Purpose != "sums" {
 			t.Errorf("got %+v, %v", tool, err)
 		}
-		log, err := r.s.Audit(r.ctx, "", 10)
+		log, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 10})
 		r.ok(err)
 		if len(log) != 4 {
 			t.Errorf("got %d audit entries, want 4", len(log))

@@ -94,7 +94,7 @@ func artifactRevisions(t *testing.T, r *rig) {
 		if !got.Quarantined || got.QuarantineReason != "suspect" || got.Revision != b.Revision {
 			t.Errorf("got %+v, want %+v", got, b)
 		}
-		log, err := r.s.Audit(r.ctx, "", 10)
+		log, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 10})
 		r.ok(err)
 		if len(log) != 1 || log[0].ID != "audit_1" {
 			t.Errorf("got audit %+v, want the one of the change that was made", log)

@@ -40,7 +40,7 @@ func connections(t *testing.T, r *rig) {
 		if len(got) != 2 || got[0].Name != "mail" || got[0].Auth.Env != mail.Auth.Env || got[0].Auth.Scopes[0] != "s" || !sameJSON(got[1], made) {
 			t.Errorf("got %+v", got)
 		}
-		if audit, err := r.s.Audit(r.ctx, "", 10); err != nil || len(audit) != 2 {
+		if audit, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 10}); err != nil || len(audit) != 2 {
 			t.Errorf("got audit %+v, %v", audit, err)
 		}
 		other, err := r.store.Namespace("acme")

@@ -60,7 +60,7 @@ func (r *rig) marks(n store.Namespace) string {
 	r.ok(err)
 	p, err := n.Policy(r.ctx)
 	r.ok(err)
-	audit, err := n.Audit(r.ctx, "", 10)
+	audit, err := n.Audit(r.ctx, store.AuditQuery{Limit: 10})
 	r.ok(err)
 	records := Records(r.T, n, "sess_1")
 	return fmt.Sprint(s.Role, values["mark"], tool.Purpose, a.Code[len("package tool // "):], code[len("package tool // "):], call.Log.Model, len(events), events[0].MethodName,

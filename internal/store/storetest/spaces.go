@@ -60,7 +60,7 @@ func spacesList(t *testing.T, r *rig) {
 		if err != nil || !got.CreatedAt.Equal(made.CreatedAt) {
 			t.Errorf("got %+v, %v, want %+v", got, err, made)
 		}
-		trail, err := r.s.Audit(r.ctx, "", 10)
+		trail, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 10})
 		r.ok(err)
 		if len(trail) != 1 || trail[0].ID != "audit_made" {
 			t.Errorf("got the trail %+v, want the entry of the one that was made", trail)
@@ -163,7 +163,7 @@ func (r *rig) empty(n store.Namespace) {
 	r.ok(err)
 	artifacts, err := n.ListArtifacts(r.ctx, "calculator")
 	r.ok(err)
-	trail, err := n.Audit(r.ctx, "", 10)
+	trail, err := n.Audit(r.ctx, store.AuditQuery{Limit: 10})
 	r.ok(err)
 	files, err := n.ListFiles(r.ctx, "", "", 10)
 	r.ok(err)

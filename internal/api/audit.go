@@ -1,0 +1,75 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// headerAuditHead has the head of the trail's chain where a reply has no other place for it.
+const headerAuditHead = "Recurgent-Audit-Head"
+
+func (s *server) getAudit(w *reply, r *http.Request) error {
+	q := readQuery(r)
+	lines := q.oneOf("format", "json", "jsonl") == "jsonl" || !q.values.Has("format") && wantsLines(r)
+	limit, wanted := q.limit(), store.AuditQuery{Before: q.cursor("aud_"), Principal: q.text("principal")}
+	if err := q.err(); err != nil {
+		return err
+	}
+	head, err := w.run.AuditHead(r.Context())
+	if err != nil {
+		return err
+	}
+	if lines {
+		if !q.values.Has("limit") {
+			limit = store.MaxTrail
+		}
+		return s.exportAudit(w, r, wanted, limit, head)
+	}
+	wanted.Limit = limit + 1
+	entries, err := w.run.Audit(r.Context(), wanted)
+	if err != nil {
+		return err
+	}
+	return s.send(w, http.StatusOK, struct {
+		list[agent.AuditEntry]
+		Head chain.Head `json:"head"`
+	}{page(entries, limit, func(e agent.AuditEntry) string { return e.ID }), head})
+}
+
+// exportAudit writes entries one a line, newest first, as the trail's file has them. It reads page by page. A client sees that it was cut short by
+// a connection that breaks.
+func (s *server) exportAudit(w *reply, r *http.Request, q store.AuditQuery, limit int, head chain.Head) error {
+	w.Header().Set(headerAuditHead, fmt.Sprintf("%d %s", head.Seq, head.Hash))
+	for {
+		q.Limit = min(limit, maxLimit)
+		entries, err := w.run.Audit(r.Context(), q)
+		if err == nil {
+			err = s.writeEntries(w, entries)
+		}
+		if err != nil && w.status != 0 {
+			s.log.Error().Err(err).Str("request_id", w.requestID).Msg("an export of the audit trail broke off")
+			panic(http.ErrAbortHandler) // net/http's way to break the connection
+		}
+		limit -= len(entries)
+		if err != nil || len(entries) < q.Limit || limit == 0 || r.Method == http.MethodHead {
+			return err
+		}
+		q.Before = entries[len(entries)-1].ID
+	}
+}
+
+func (s *server) writeEntries(w *reply, entries []agent.AuditEntry) error {
+	lines := make([]json.RawMessage, len(entries))
+	for i := range entries {
+		var err error
+		if lines[i], err = chain.Line(&entries[i]); err != nil {
+			return err
+		}
+	}
+	return s.writeLines(w, lines)
+}

@@ -1,0 +1,118 @@
+package disk
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// plan links an entry behind those before it in the order of commits. The caller holds sequencer.mu.
+func (p *auditTrail) plan(e *entry) error {
+	if e.Audit == nil {
+		return nil
+	}
+	head := p.n.batch.head
+	if !head.Begun() {
+		var err error
+		if head, err = p.start(); err != nil {
+			return err
+		}
+	}
+	linked := *e.Audit
+	next, err := chain.Link(head, &linked)
+	if err != nil {
+		return err
+	}
+	e.Audit, p.n.batch.head = &linked, next
+	return nil
+}
+
+// start returns the head that the first entry of a batch links to. A chain that has not begun begins behind what an earlier version wrote.
+func (p *auditTrail) start() (chain.Head, error) {
+	p.n.mu.RLock()
+	head, pending, size := p.chainHead, p.pending, p.bytes
+	p.n.mu.RUnlock()
+	if head.Begun() {
+		return head, nil
+	}
+	v := chain.NewVerifier(p.n.name, nil)
+	data, err := p.read(size)
+	if err != nil {
+		return chain.Head{}, err
+	}
+	for line := range bytes.Lines(data) {
+		v.Add(bytes.TrimSuffix(line, []byte("\n")))
+	}
+	for _, a := range pending {
+		line, err := chain.Line(a)
+		if err != nil {
+			return chain.Head{}, err
+		}
+		v.Add(line)
+	}
+	return v.Next(), nil
+}
+
+// read returns the first size bytes of the file.
+func (p *auditTrail) read(size int64) ([]byte, error) {
+	if size == 0 {
+		return nil, nil
+	}
+	data, err := p.n.files.ReadFile(auditFile)
+	return data[:min(size, int64(len(data)))], err
+}
+
+// apply adds an entry. The caller holds sequencer.mu and shared.mu.
+func (p *auditTrail) apply(a *agent.AuditEntry) {
+	if a.Hash != "" && a.Seq <= p.chainHead.Seq {
+		return // of a journal whose checkpoint is lost: the file has it
+	}
+	p.pending = append(p.pending, a)
+	if a.Hash != "" {
+		p.chainHead = chain.Head{Seq: a.Seq, Hash: a.Hash}
+	}
+}
+
+// forget erases the bodies of pending entries about a deleted session. The caller holds shared.mu.
+func (p *auditTrail) forget(session string) {
+	for i, a := range p.pending {
+		if a.SessionID == session {
+			erased := chain.Erase(*a)
+			p.pending[i] = &erased
+		}
+	}
+}
+
+// erase erases the bodies of entries about deleted sessions from the file. Each line stays as long as it was: spaces fill it, so that whoever
+// reads it meanwhile finds the others in their places. The caller holds flusher.mu.
+func (p *auditTrail) erase(match func(session string) bool) error {
+	data, err := p.n.files.ReadFile(auditFile)
+	if vfs.NotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	out, changed := make([]byte, 0, len(data)), false
+	for line := range bytes.Lines(data) {
+		var a agent.AuditEntry
+		if bytes.Contains(line, []byte(`"session_id":"`)) && json.Unmarshal(line, &a) == nil && a.SessionID != "" && a.Hash != "" && match(a.SessionID) {
+			erased := chain.Erase(a)
+			short, err := chain.Line(&erased)
+			if err != nil {
+				return err
+			}
+			changed = true
+			line = append(append(short, bytes.Repeat([]byte(" "), max(0, len(line)-len(short)-1))...), '\n')
+		}
+		out = append(out, line...)
+	}
+	if !changed {
+		return nil
+	}
+	p.synced = 0
+	return p.n.files.Replace(auditFile, out)
+}

@@ -1,0 +1,116 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Chained checks that the namespace's audit trail is a sound chain which ends at its head, and returns what was read of it.
+func Chained(t testing.TB, name agent.Namespace, n store.Namespace) *chain.Verifier {
+	t.Helper()
+	entries, err := n.Audit(context.Background(), store.AuditQuery{Limit: store.MaxTrail})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := chain.NewVerifier(name, nil)
+	for _, e := range slices.Backward(entries) {
+		line, err := chain.Line(&e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Add(line)
+	}
+	head, err := n.AuditHead(context.Background())
+	if err != nil || head.Seq != v.Head.Seq || head.Seq > 0 && head != v.Head || len(v.Found) > 0 {
+		t.Fatalf("%s: the trail's chain ends at %v, its head is %v, %v: %s", name, v.Head, head, err, strings.Join(v.Found, "; "))
+	}
+	return v
+}
+
+// The entries of all operations are one chain in the order of their commits, also of those that are made at the same time; a refused operation
+// has no place in it.
+func auditChain(t *testing.T, r *rig) {
+	for i := range 3 {
+		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Actor: "ann", Action: "test", Reason: "bad \xff UTF-8 <&>", After: json.RawMessage(`{ "a": "\u2028" }`)}))
+	}
+	var together sync.WaitGroup
+	for i := range 20 {
+		together.Go(func() {
+			id := fmt.Sprint("tool_", i)
+			if _, err := r.s.PutTool(r.ctx, agent.Tool{Role: id}, 0, &agent.AuditEntry{ID: id, Actor: "bob"}); err != nil {
+				t.Error(err)
+			}
+			if _, err := r.s.PutTool(r.ctx, agent.Tool{Role: id}, 0, &agent.AuditEntry{ID: "refused"}); err == nil {
+				t.Error("a tool was made twice")
+			}
+		})
+	}
+	together.Wait()
+	if v := Chained(t, agent.DefaultNamespace, r.s); v.Entries != 23 {
+		t.Errorf("got %d linked entries, want 23", v.Entries)
+	}
+	head, err := r.s.AuditHead(r.ctx)
+	r.ok(err)
+	r.everyWay(func() {
+		Chained(t, agent.DefaultNamespace, r.s)
+		if now, err := r.s.AuditHead(r.ctx); err != nil || now != head {
+			t.Errorf("got the head %v, %v, want %v", now, err, head)
+		}
+		byBob, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 7, Principal: "bob"})
+		r.ok(err)
+		if len(byBob) != 7 || byBob[6].Seq != 17 || byBob[0].Principal != "bob" || byBob[0].Actor != "bob" {
+			t.Errorf("got %+v, want the newest seven of bob", byBob)
+		}
+		older, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 50, Principal: "bob", Before: byBob[6].ID})
+		r.ok(err)
+		first, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Action: "test"})
+		r.ok(err)
+		none, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Action: "test", Scan: 20})
+		r.ok(err)
+		if len(older) != 13 || len(first) != 1 || first[0].ID != "audit_2" || len(none) != 0 {
+			t.Errorf("got %d older ones of bob, %v with the action, %v among the newest 20", len(older), first, none)
+		}
+	})
+	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "later"}))
+	if v := Chained(t, agent.DefaultNamespace, r.s); v.Head.Seq != head.Seq+1 {
+		t.Errorf("got the head %v after one more entry behind %v", v.Head, head)
+	}
+}
+
+// What an entry says of a session goes with the session, and the chain holds.
+func auditErased(t *testing.T, r *rig) {
+	for i, id := range []string{"sess_keep", "sess_gone"} {
+		r.session(id)
+		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Timestamp: "2026-11-21T09:00:00.000Z", Actor: "ann", Action: "call.judge", Target: "call_1", SessionID: id, After: json.RawMessage(`"secret of ` + id + `"`)}))
+	}
+	if r.h.Reopen != nil {
+		r.use(r.h.Reopen(t, r.store, false)) // the lines are in their file
+	}
+	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_2", SessionID: "sess_gone", Reason: "pending"}))
+	head, err := r.s.AuditHead(r.ctx)
+	r.ok(err)
+	r.ok(r.s.DeleteSession(r.ctx, "sess_gone"))
+	r.everyWay(func() {
+		if v := Chained(t, agent.DefaultNamespace, r.s); v.Erased != 2 || v.Head != head {
+			t.Errorf("got %d erased ones and the head %v, want 2 and %v", v.Erased, v.Head, head)
+		}
+		got, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 10})
+		r.ok(err)
+		if len(got) != 3 || string(got[2].After) != `"secret of sess_keep"` {
+			t.Fatalf("got %+v, want the entry of the other session as it was", got)
+		}
+		e := got[1]
+		if !e.Erased || e.Actor != "ann" || e.Action != "call.judge" || e.Timestamp == "" || e.Target+e.SessionID+string(e.After)+e.Salt != "" {
+			t.Errorf("got %+v, want who did what and when alone", e)
+		}
+	})
+}
