@@ -311,7 +311,6 @@ type one struct {
 	Runtime
 	tools  *catalog.Catalog
 	mcp    http.Handler
-	ready  error
 	erased context.Context //nolint:containedctx // of all namespaces
 
 	mu   sync.Mutex
