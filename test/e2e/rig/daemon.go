@@ -34,6 +34,7 @@ type Daemon struct {
 	URL    string
 	Output *Buffer  // stdout and stderr of all its lives
 	Log    *os.File // takes stderr instead, where it is set
+	Alone  bool     // it has no terminal, whoever runs the tests
 	HTTP   *http.Client
 }
 
@@ -88,7 +89,7 @@ func Environment(dir string) []string {
 // State is the data directory.
 func (d *Daemon) State() string { return filepath.Join(d.Dir, "xdg", "recurgent") }
 
-var readyLine = regexp.MustCompile(`^recurgentd is ready on (http://\S+)`)
+var readyLine = regexp.MustCompile(`^recurgentd is ready on (https?://\S+)`)
 
 // Start starts it again, on its data, and waits until it is ready.
 func (d *Daemon) Start() {
@@ -98,6 +99,7 @@ func (d *Daemon) Start() {
 	if d.Log != nil {
 		d.Cmd.Stderr = d.Log
 	}
+	d.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: d.Alone}
 	stdout, err := d.Cmd.StdoutPipe()
 	if err != nil {
 		d.T.Fatal(err)
