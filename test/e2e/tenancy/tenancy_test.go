@@ -1,0 +1,234 @@
+package tenancy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+func greeter(name string) string {
+	return rig.Program("\twho, _ := call.Arg(0, \"who\").(string)\n\treturn \"hello from " + name + " to \" + who, nil")
+}
+
+var fetcher = rig.Program(`	r, err := call.FetchWith(recurgent.Request{URL: call.Args[0].(string), Cache: true})
+	if err != nil {
+		return nil, err
+	}
+	return r.Body, nil`)
+
+// Two namespaces do the same things under the same names. Each has its own answers, and neither can read, list, follow or guess anything
+// of the other; nor can a model be shown it. It stays so over a restart.
+func TestNothingShowsElsewhere(t *testing.T) {
+	var mu sync.Mutex
+	var signed []string
+	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		signed = append(signed, r.Header.Get("Authorization"))
+		mu.Unlock()
+		w.Header().Set("Cache-Control", "max-age=3600, public")
+		fmt.Fprint(w, r.Header.Get("Authorization"))
+	}))
+	defer source.Close()
+	host := strings.TrimPrefix(source.URL, "http://")
+	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("a"), greeter("b")}, "fetcher.page": {fetcher}})
+	d := guarded(t, m, "--fetch-allow", host)
+	a := &tenant{Daemon: person(d, tokenA, ""), name: "a", canary: "canary-of-first"}
+	b := &tenant{Daemon: person(d, tokenB, ""), name: "b", canary: "canary-of-second"}
+
+	followed := follow(t, a.Daemon)
+	a.visit(d, host)
+	b.visit(d, host)
+	last := a.Call(a.ids["id"][0], "greet", "the last")
+	seen := followed(last.CallID)
+	if bytes.Contains(seen, []byte(b.canary)) || !bytes.Contains(seen, []byte(a.canary)) {
+		t.Errorf("the stream of a: %s", seen)
+	}
+	search(t, a, b)
+	search(t, b, a)
+	mu.Lock()
+	if got := strings.Join(signed, ", "); got != "Bearer secret-of-a, Bearer secret-of-b" {
+		t.Errorf("the source was sent %s", got)
+	}
+	mu.Unlock()
+	prompts := 0
+	for _, q := range m.Questions() {
+		text := q.System + q.User
+		if strings.Contains(text, a.canary) && strings.Contains(text, b.canary) {
+			t.Errorf("a prompt for %s.%s shows both namespaces", q.Role, q.Method)
+		}
+		prompts++
+	}
+	if prompts != 4 {
+		t.Errorf("%d prompts, want one for each method in each namespace", prompts)
+	}
+
+	d.Restart()
+	for _, x := range []*tenant{a, b} {
+		x.URL = d.URL
+		x.WantValue(x.Call(x.ids["id"][0], "greet", "again"), "hello from "+x.name+" to again", "persisted")
+	}
+	search(t, a, b)
+	search(t, b, a)
+	root := person(d, tokenRoot, "")
+	if got := root.List("/v1/namespaces"); len(got) != 3 {
+		t.Errorf("namespaces: %v", got)
+	}
+	if tools := root.List("/v1/tools"); len(tools) != 0 {
+		t.Errorf("the default namespace has %v", tools)
+	}
+	if r := a.Send(http.MethodGet, "/v1/tools", nil, map[string]string{"Recurgent-Namespace": "b"}); r.Status != http.StatusForbidden {
+		t.Errorf("a in b: %d %s", r.Status, r.Body)
+	}
+}
+
+// follow reads the stream of calls; the returned function returns what came up to the end of a call.
+func follow(t *testing.T, d *rig.Daemon) func(until string) []byte {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL+"/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := d.HTTP.Transport.(as)
+	x.next = http.DefaultTransport
+	resp, err := x.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(resp.Body)
+	return func(until string) (seen []byte) {
+		defer stop()
+		defer resp.Body.Close()
+		for {
+			line, err := lines.ReadBytes('\n')
+			seen = append(seen, line...)
+			if err != nil || bytes.Contains(line, []byte("data: ")) && bytes.Contains(line, []byte(until)) {
+				return seen
+			}
+		}
+	}
+}
+
+// A namespace is deleted while a call forges and a stream listens: both end, nothing is left in the daemon or on disk, and one of the same
+// name is empty.
+func TestDeletion(t *testing.T) {
+	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("acme")}, "clerk.slow": {rig.Held(greeter("slow"))}})
+	defer m.Release()
+	d := rig.Start(t, m)
+	const canary = "canary-of-acme"
+	in := person(d, "", "acme")
+	if r := in.Send(http.MethodGet, "/v1/tools", nil, nil); r.Status != http.StatusNotFound {
+		t.Fatalf("before it is made: %d %s", r.Status, r.Body)
+	}
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
+	id := in.Session("clerk", map[string]any{"context": map[string]any{"note": canary}})
+	in.WantValue(in.Call(id, "greet", canary), "hello from acme to "+canary, "generated")
+	started := in.Send(http.MethodPost, "/v1/sessions/"+id+"/calls", rig.Encode(t, map[string]any{"method": "slow", "args": []any{canary}}), map[string]string{"Prefer": "respond-async"}).Object(t)
+	rig.Until(t, "the model is asked", func() bool { return len(m.Questions()) == 2 })
+	followed := follow(t, in)
+	if got := d.Get("/v1/namespaces/acme"); fmt.Sprint(got["holds"]) != "map[connections:0 methods:1 sessions:1 tools:1]" {
+		t.Errorf("it holds %v", got)
+	}
+	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/acme", nil)
+	followed("the stream ends by itself")
+	if r := in.Send(http.MethodGet, "/v1/calls/"+started["call_id"].(string), nil, nil); r.Status != http.StatusNotFound {
+		t.Errorf("its call: %d %s", r.Status, r.Body)
+	}
+	d.Do(http.StatusNotFound, http.MethodDelete, "/v1/namespaces/acme", nil)
+	d.Do(http.StatusConflict, http.MethodDelete, "/v1/namespaces/default", nil)
+	for file, data := range rig.Files(t, d.State()) {
+		if bytes.Contains(data, []byte(canary)) {
+			t.Errorf("%s holds what was deleted", file)
+		}
+	}
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
+	for _, list := range []string{"/v1/tools", "/v1/sessions", "/v1/calls", "/v1/maintenance/audit", "/v1/recommendations"} {
+		if got := in.List(list); len(got) != 0 {
+			t.Errorf("the new one has %s: %v", list, got)
+		}
+	}
+	var actions []string
+	for _, e := range d.List("/v1/maintenance/audit") {
+		actions = append(actions, fmt.Sprint(e["actor"], " ", e["action"], " ", e["target"]))
+	}
+	if got := strings.Join(actions, ", "); got != "local namespace.create acme, local namespace.delete acme, local namespace.create acme" {
+		t.Errorf("the audit trail says %s", got)
+	}
+}
+
+// A daemon that is killed while it deletes a namespace has all of it afterwards, or nothing.
+func TestKilledWhileDeleting(t *testing.T) {
+	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("acme")}})
+	d := rig.Start(t, m)
+	const canary = "canary-of-acme"
+	for round := range 3 {
+		in := person(d, "", "acme")
+		d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
+		id := in.Session("clerk")
+		in.WantValue(in.Call(id, "greet", canary), "hello from acme to "+canary, "generated")
+		asked := len(m.Questions())
+		sent := make(chan error, 1)
+		go func() {
+			_, err := d.Try(context.Background(), http.MethodDelete, "/v1/namespaces/acme", nil, nil)
+			sent <- err
+		}()
+		if round > 0 {
+			rig.Until(t, "the deletion is under way", func() bool {
+				r, err := d.Try(context.Background(), http.MethodGet, "/v1/namespaces?limit=10", nil, nil)
+				return err == nil && !bytes.Contains(r.Body, []byte(`"acme"`))
+			})
+		}
+		d.Stop(syscall.SIGKILL)
+		<-sent
+		d.Start()
+		in = person(d, "", "acme")
+		if r := in.Send(http.MethodGet, "/v1/tools", nil, nil); r.Status == http.StatusOK {
+			in.WantValue(in.Call(id, "greet", canary), "hello from acme to "+canary, "persisted")
+			if len(m.Questions()) != asked {
+				t.Error("what is left of it is not whole")
+			}
+			d.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/acme", nil)
+		}
+		for file, data := range rig.Files(t, d.State()) {
+			if bytes.Contains(data, []byte(canary)) {
+				t.Errorf("round %d: %s holds what was deleted", round, file)
+			}
+		}
+	}
+}
+
+// Many namespaces are made and written to; a restart opens none of them, and what is called is opened alone.
+func TestManyNamespaces(t *testing.T) {
+	m := rig.NewModel(t, nil)
+	m.Otherwise(rig.ProgEcho)
+	d := rig.Start(t, m)
+	const many = 60
+	for i := range many {
+		d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/namespaces/n%d", i), nil)
+		in := person(d, "", fmt.Sprintf("n%d", i))
+		in.Do(http.StatusCreated, http.MethodPut, "/v1/tools/clerk", map[string]any{"purpose": fmt.Sprint("of ", i)})
+	}
+	d.Restart()
+	var list struct {
+		Data []struct{ Name string } `json:"data"`
+	}
+	if err := json.Unmarshal(d.Do(http.StatusOK, http.MethodGet, "/v1/namespaces?limit=1000", nil).Body, &list); err != nil || len(list.Data) != many+1 {
+		t.Fatalf("%d namespaces are listed, %v", len(list.Data), err)
+	}
+	for _, i := range []int{0, many / 2, many - 1} {
+		in := person(d, "", fmt.Sprintf("n%d", i))
+		if got := in.Get("/v1/tools/clerk"); got["purpose"] != fmt.Sprint("of ", i) {
+			t.Errorf("n%d has %v", i, got)
+		}
+	}
+}
