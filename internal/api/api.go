@@ -43,7 +43,7 @@ type Runtime interface {
 
 	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
 	Session(ctx context.Context, id string) (agent.Session, error)
-	DeleteSession(ctx context.Context, id string) error
+	DeleteSession(ctx context.Context, id, actor string) error
 	ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error)
 	Context(ctx context.Context, id string) (map[string]json.RawMessage, error)
 	PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error)
@@ -70,7 +70,7 @@ type Runtime interface {
 	Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error)
 	AuditHead(ctx context.Context) (chain.Head, error)
 	Undo(ctx context.Context, q operator.UndoRequest) (agent.AuditEntry, error)
-	Export(ctx context.Context, w io.Writer) error
+	Export(ctx context.Context, w io.Writer, actor string) error
 
 	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
 	Events(ctx context.Context, after string, emit func(progress.Event) error) error

@@ -28,7 +28,7 @@ func (s *server) export(w *reply, r *http.Request) error {
 		lateWriter{w}.begin()
 		return nil
 	}
-	err := w.run.Export(r.Context(), lateWriter{w})
+	err := w.run.Export(r.Context(), lateWriter{w}, w.owner)
 	if err != nil && w.status != 0 {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Msg("an export broke off")
 		panic(http.ErrAbortHandler) // a clean end would pass for a whole archive

@@ -149,7 +149,7 @@ func (f *fake) Session(_ context.Context, id string) (agent.Session, error) {
 	return f.aSession(), f.known("Session", id, knownSession)
 }
 
-func (f *fake) DeleteSession(_ context.Context, id string) error {
+func (f *fake) DeleteSession(_ context.Context, id, _ string) error {
 	return f.known("DeleteSession", id, knownSession)
 }
 
@@ -285,7 +285,7 @@ func (f *fake) Events(_ context.Context, after string, emit func(progress.Event)
 	return emit(progress.Event{ID: "call_1", Type: progress.Finished, Data: json.RawMessage(`{"after":"` + after + `"}`)})
 }
 
-func (f *fake) Export(_ context.Context, w io.Writer) error {
+func (f *fake) Export(_ context.Context, w io.Writer, _ string) error {
 	if err := f.known("Export", "", ""); err != nil {
 		return err
 	}

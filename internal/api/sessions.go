@@ -91,7 +91,7 @@ func (s *server) deleteSession(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := w.run.DeleteSession(r.Context(), id); err != nil {
+	if err := w.run.DeleteSession(r.Context(), id, w.owner); err != nil {
 		return noSession(err, id)
 	}
 	return s.noContent(w)

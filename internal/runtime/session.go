@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
@@ -66,9 +67,14 @@ func (r *Runtime) ListSessions(ctx context.Context, after string, limit int) ([]
 	return r.store.ListSessions(ctx, after, limit)
 }
 
-// DeleteSession erases the session and what it left anywhere. A call of it that is under way ends canceled.
-func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
-	if _, err := r.store.Session(ctx, id); err != nil {
+// opSessionDelete names the operation in the audit trail.
+const opSessionDelete = "session.delete"
+
+// DeleteSession erases the session and what it left anywhere. A call of it that is under way ends canceled. The audit trail keeps who deleted it,
+// whose it was and when it was made, and nothing of what was said in it.
+func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
+	was, err := r.store.Session(ctx, id)
+	if err != nil {
 		return err
 	}
 	r.cancelRunning(func(c *opened) bool { return c.session.ID == id }, interrupt.ErrCanceled)
@@ -76,7 +82,12 @@ func (r *Runtime) DeleteSession(ctx context.Context, id string) error {
 		return err
 	}
 	defer r.sessions.leave(id)
-	return r.store.DeleteSession(ctx, id)
+	return r.store.DeleteSession(ctx, id, &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: opSessionDelete, Target: id,
+		Before: agent.Encoded(struct {
+			Owner       string    `json:"owner"`
+			CreatedAt   time.Time `json:"created_at"`
+			HistorySize int       `json:"history_size"`
+		}{was.Owner, was.CreatedAt, was.HistorySize})})
 }
 
 // Context returns the session's context by top-level key. Its conversation_history is always an array: see shownContext.

@@ -42,11 +42,11 @@ func TestSessions(t *testing.T) {
 	if list, err := r.ListSessions(t.Context(), "", 10); err != nil || len(list) != 2 {
 		t.Errorf("%d sessions, %v", len(list), err)
 	}
-	if err := r.DeleteSession(t.Context(), s.ID); err != nil {
+	if err := r.DeleteSession(t.Context(), s.ID, "ann"); err != nil {
 		t.Error(err)
 	}
 	for name, err := range map[string]error{
-		"deleted again": r.DeleteSession(t.Context(), s.ID),
+		"deleted again": r.DeleteSession(t.Context(), s.ID, "ann"),
 		"read":          second(r.Session(t.Context(), s.ID)),
 		"patched":       second(r.PatchContext(t.Context(), s.ID, json.RawMessage("{}"))),
 		"asked":         second(r.Responds(t.Context(), s.ID, "m")),
@@ -105,7 +105,7 @@ func TestSessionTurns(t *testing.T) {
 		if _, err := r.Turn(t.Context(), id); !errors.Is(err, ErrQueueFull) {
 			t.Errorf("a turn in a full queue: %v", err)
 		}
-		if err := r.DeleteSession(t.Context(), id); err != nil {
+		if err := r.DeleteSession(t.Context(), id, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-patched; err != nil {

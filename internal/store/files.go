@@ -22,8 +22,8 @@ type Files interface {
 	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
 	// FileBytes sums the bytes of the files of a session or, where session is "", of those of the owner that belong to none; and of all files. Internal ones count only for all.
 	FileBytes(ctx context.Context, owner, session string) (own, all int64, err error)
-	// DeleteFile erases the file. ErrNotFound.
-	DeleteFile(ctx context.Context, id string) error
+	// DeleteFile erases the file, and adds the entry to the audit trail, nil for none. ErrNotFound.
+	DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error
 }
 
 // NewFile is a draft with what is known of it. The bytes are the draft's from the start to where it was written.

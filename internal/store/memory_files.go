@@ -105,7 +105,7 @@ func (n *memoryNamespace) FileBytes(_ context.Context, owner, session string) (o
 }
 
 // DeleteFile is part of Namespace.
-func (n *memoryNamespace) DeleteFile(ctx context.Context, id string) error {
+func (n *memoryNamespace) DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
@@ -115,6 +115,7 @@ func (n *memoryNamespace) DeleteFile(ctx context.Context, id string) error {
 		return ErrNotFound
 	}
 	delete(n.files, id)
+	n.appendAudit(audit)
 	return nil
 }
 

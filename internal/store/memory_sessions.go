@@ -57,13 +57,17 @@ func (n *memoryNamespace) ListSessions(_ context.Context, after string, limit in
 }
 
 // DeleteSession is part of Namespace.
-func (n *memoryNamespace) DeleteSession(ctx context.Context, id string) error {
+func (n *memoryNamespace) DeleteSession(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	return n.deleteSession(id)
+	err := n.deleteSession(id)
+	if err == nil {
+		n.appendAudit(audit)
+	}
+	return err
 }
 
 func (n *memoryNamespace) deleteSession(id string) error {

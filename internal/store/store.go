@@ -80,8 +80,8 @@ type Sessions interface {
 	// ListSessions returns sessions by id, which is by age, newest first, after the id after ("" for the start).
 	ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error)
 	// DeleteSession erases the session and its arguments and values everywhere: log, effects, fixtures, patterns, and the bodies of audit
-	// entries that name it in SessionID.
-	DeleteSession(ctx context.Context, id string) error // ErrNotFound
+	// entries that name it in SessionID. audit is the entry of the deletion, nil for none.
+	DeleteSession(ctx context.Context, id string, audit *agent.AuditEntry) error // ErrNotFound
 
 	// Context returns the session's context by top-level key: the caller's own map of shared values.
 	Context(ctx context.Context, sessionID string) (map[string]json.RawMessage, error)

@@ -165,12 +165,22 @@ func (k *Keeper) ListFiles(ctx context.Context, owner, after string, limit int) 
 	return k.store.ListFiles(ctx, owner, after, limit)
 }
 
-// DeleteFile erases the owner's file. store.ErrNotFound.
+// opFileDelete names the operation in the audit trail.
+const opFileDelete = "file.delete"
+
+// DeleteFile erases the owner's file. The audit trail keeps that it was there, and neither its name nor a checksum of its bytes. store.ErrNotFound.
 func (k *Keeper) DeleteFile(ctx context.Context, owner, id string) error {
-	if _, err := k.File(ctx, owner, id); err != nil {
+	f, err := k.File(ctx, owner, id)
+	if err != nil {
 		return err
 	}
-	return k.store.DeleteFile(ctx, id)
+	return k.store.DeleteFile(ctx, id, &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(k.o.Now()), Actor: owner, Action: opFileDelete, Target: id,
+		SessionID: f.SessionID, Before: agent.Encoded(struct {
+			Owner     string    `json:"owner"`
+			MediaType string    `json:"media_type"`
+			Bytes     int64     `json:"bytes"`
+			CreatedAt time.Time `json:"created_at"`
+		}{f.Owner, f.MediaType, f.Bytes, f.CreatedAt})})
 }
 
 // expiry is when a file of now expires; zero for never.

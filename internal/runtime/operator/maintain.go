@@ -39,6 +39,7 @@ func (o *Operator) Maintain(ctx context.Context) (next time.Time) {
 			o.o.Logger.Warn().Err(err).Msg("retention could not be applied")
 		} else if n > 0 {
 			o.o.Logger.Info().Int("sessions", n).Msg("sessions expired")
+			o.noteExpired(ctx, n)
 		}
 	}
 	m := o.calls.Policy().Maintenance
@@ -54,6 +55,17 @@ func (o *Operator) Maintain(ctx context.Context) (next time.Time) {
 		o.pruneBySchedule(ctx, m)
 	}
 	return u.pruned.Add(interval)
+}
+
+// noteExpired has the audit trail say that the policy's retention deleted sessions.
+func (o *Operator) noteExpired(ctx context.Context, sessions int) {
+	entry := o.audit(maintainer, opExpire, "sessions", "the policy's retention")
+	entry.After = agent.Encoded(struct {
+		Deleted int `json:"deleted"`
+	}{sessions})
+	if err := o.store.AppendAudit(ctx, entry); err != nil {
+		o.o.Logger.Warn().Err(err).Msg("the audit trail lacks that sessions expired")
+	}
 }
 
 // expireDue reports whether retention is to be applied now. While a correction waits it is applied less often: to the store a namespace that

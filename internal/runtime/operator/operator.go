@@ -128,10 +128,13 @@ var ErrNoExport = errors.New("the store cannot be exported")
 
 // Export writes an archive of everything that is stored, while calls go on. An error after the first byte leaves a
 // broken archive, which its checksums reveal.
-func (o *Operator) Export(ctx context.Context, w io.Writer) error {
+func (o *Operator) Export(ctx context.Context, w io.Writer, actor string) error {
 	s, ok := o.o.Store.(store.Exporter)
 	if !ok {
 		return ErrNoExport
+	}
+	if err := o.store.AppendAudit(ctx, o.audit(actor, opExport, "store", "")); err != nil {
+		return err
 	}
 	return s.Export(ctx, w)
 }

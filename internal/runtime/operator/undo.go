@@ -23,6 +23,8 @@ const (
 	opPut         = "artifact.put"
 	opEffects     = "artifact.effects"
 	opUndo        = "artifact.undo" // of any operation on one artifact
+	opExport      = "store.export"
+	opExpire      = "maintenance.expire"
 	opPrune       = "maintenance.prune"
 	opRestore     = "maintenance.restore"
 	onArtifacts   = "artifact."

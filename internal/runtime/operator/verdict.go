@@ -65,6 +65,7 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	defer unlock()
 	var same bool
 	entry := o.audit(j.Actor, opVerdict, call.Log.Role+"."+call.Log.Method, j.Note)
+	entry.SessionID = call.Log.SessionID
 	entry.Undo = "DELETE /v1/calls/" + callID + "/verdict"
 	a, err := o.change(ctx, call.Log.Role, call.Log.Method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if old := a.Verdict(callID); old != nil && old.Same(&verdict) {
@@ -259,7 +260,7 @@ func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOpe
 	unlock := o.calls.HoldAdoption(a.Role, a.MethodName)
 	defer unlock()
 	entry := o.audit(actor, opVerdictDrop, a.Role+"."+a.MethodName, "")
-	entry.Undo = "POST /v1/calls/" + callID + "/verdict"
+	entry.SessionID, entry.Undo = v.SessionID, "POST /v1/calls/"+callID+"/verdict"
 	_, err = o.change(ctx, a.Role, a.MethodName, &entry, func(*agent.Artifact) (agent.ArtifactChange, error) {
 		return agent.ArtifactChange{DropVerdict: callID}, nil
 	})

@@ -33,7 +33,7 @@ func stoppedTrail(t *testing.T, n int) (dir string, head chain.Head) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.DeleteSession(t.Context(), "sess_1"); err != nil {
+	if err := s.DeleteSession(t.Context(), "sess_1", nil); err != nil {
 		t.Fatal(err)
 	}
 	head, err := s.AuditHead(t.Context())

@@ -165,7 +165,7 @@ func TestIdleNamespaces(t *testing.T) {
 		if err := s.checkpoint(); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.DeleteSession(t.Context(), fmt.Sprint("sess_", kill)); err != nil {
+		if err := s.DeleteSession(t.Context(), fmt.Sprint("sess_", kill), nil); err != nil {
 			t.Fatal(err)
 		}
 		if kill {

@@ -233,16 +233,16 @@ func (p *streams) FileBytes(_ context.Context, owner, session string) (own, all 
 }
 
 // DeleteFile is part of store.Namespace. The bytes are gone when it returns.
-func (p *streams) DeleteFile(ctx context.Context, id string) error {
-	return p.deleteFiles(ctx, []string{id}, func() error {
+func (p *streams) DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error {
+	return p.deleteFiles(ctx, []string{id}, audit, func() error {
 		_, err := p.File(ctx, id)
 		return err
 	})
 }
 
-func (p *streams) deleteFiles(ctx context.Context, ids []string, check func() error) error {
+func (p *streams) deleteFiles(ctx context.Context, ids []string, audit *agent.AuditEntry, check func() error) error {
 	e := p.n.newEntry()
-	e.FilesGone = ids
+	e.FilesGone, e.Audit = ids, audit
 	if err := p.n.commit(ctx, &commit{entry: e, check: check}); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (p *streams) expire(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	slices.Sort(old)
-	return p.deleteFiles(ctx, old, nil)
+	return p.deleteFiles(ctx, old, nil, nil)
 }
 
 var _ store.Files = (*streams)(nil)

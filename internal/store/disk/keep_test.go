@@ -149,7 +149,7 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "tools/calculator/kept.json.corrupt-1"), []byte(`{"session_id":"sess_2","value":"sess_2 value"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeleteSession(ctx, "sess_2"); err != nil {
+	if err := s.DeleteSession(ctx, "sess_2", nil); err != nil {
 		t.Fatal(err)
 	}
 	check("at once")

@@ -36,7 +36,7 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	}
 	const together = 256 // erasing reads the logs once for all of them
 	for part := range slices.Chunk(gone, together) {
-		if err := p.n.sessions.delete(ctx, part); err != nil {
+		if err := p.n.sessions.delete(ctx, part, nil); err != nil {
 			return 0, err
 		}
 	}

@@ -108,7 +108,7 @@ func (w *scripter) connect(name, sealed string) {
 }
 
 func (w *scripter) remove(id string) {
-	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteSession(ctx, id) })
+	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteSession(ctx, id, nil) })
 }
 
 // file adds a file, by itself or with a call.
@@ -130,7 +130,7 @@ func (w *scripter) file(id, session string) {
 
 // deleteFile deletes a file.
 func (w *scripter) deleteFile(id string) {
-	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteFile(ctx, id) })
+	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteFile(ctx, id, nil) })
 }
 
 // script touches everything that a store writes.

@@ -210,13 +210,13 @@ func (p *sessions) ChangeContext(ctx context.Context, sessionID string, c agent.
 
 // DeleteSession is part of store.Namespace. The deletion is durable before anything is erased, and everything is erased
 // when it returns; a crash in between erases the rest at the next start.
-func (p *sessions) DeleteSession(ctx context.Context, id string) error {
-	return p.delete(ctx, []string{id})
+func (p *sessions) DeleteSession(ctx context.Context, id string, audit *agent.AuditEntry) error {
+	return p.delete(ctx, []string{id}, audit)
 }
 
-func (p *sessions) delete(ctx context.Context, ids []string) error {
+func (p *sessions) delete(ctx context.Context, ids []string, audit *agent.AuditEntry) error {
 	e := p.n.newEntry()
-	e.Delete = ids
+	e.Delete, e.Audit = ids, audit
 	err := p.n.commit(ctx, &commit{entry: e, alone: true, check: func() error {
 		for _, id := range ids {
 			x, err := p.get(id)

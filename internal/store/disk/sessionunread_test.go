@@ -52,8 +52,8 @@ func TestUnreadSessions(t *testing.T) {
 			}
 			return nil
 		}),
-		"delete":     each(func(s *testStore, id string) error { return s.DeleteSession(t.Context(), id) }),
-		"delete one": func(s *testStore) error { return s.DeleteSession(t.Context(), bare) },
+		"delete":     each(func(s *testStore, id string) error { return s.DeleteSession(t.Context(), id, nil) }),
+		"delete one": func(s *testStore) error { return s.DeleteSession(t.Context(), bare, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

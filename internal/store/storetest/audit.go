@@ -98,7 +98,7 @@ func auditErased(t *testing.T, r *rig) {
 	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_2", SessionID: "sess_gone", Reason: "pending"}))
 	head, err := r.s.AuditHead(r.ctx)
 	r.ok(err)
-	r.ok(r.s.DeleteSession(r.ctx, "sess_gone"))
+	r.ok(r.s.DeleteSession(r.ctx, "sess_gone", nil))
 	r.everyWay(func() {
 		if v := Chained(t, agent.DefaultNamespace, r.s); v.Erased != 2 || v.Head != head {
 			t.Errorf("got %d erased ones and the head %v, want 2 and %v", v.Erased, v.Head, head)

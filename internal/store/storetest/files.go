@@ -112,8 +112,8 @@ func filesGo(t *testing.T, r *rig) {
 	r.ok(err)
 	defer open.Close()
 	r.has("file_3", "expires")
-	r.ok(r.s.DeleteFile(r.ctx, "file_2"))
-	r.ok(r.s.DeleteSession(r.ctx, "sess_1"))
+	r.ok(r.s.DeleteFile(r.ctx, "file_2", nil))
+	r.ok(r.s.DeleteSession(r.ctx, "sess_1", nil))
 	late, err := NewFile(r.s, agent.File{ID: "file_5", SessionID: "sess_1"}, "came while its session went")
 	r.ok(err)
 	if err := r.s.AddFile(r.ctx, late); !errors.Is(err, store.ErrNotFound) {
@@ -130,7 +130,7 @@ func filesGo(t *testing.T, r *rig) {
 		r.has("file_1", "kept")
 		for _, gone := range []string{"file_2", "file_3", "file_4", "file_5"} {
 			r.has(gone, "")
-			if err := r.s.DeleteFile(r.ctx, gone); !errors.Is(err, store.ErrNotFound) {
+			if err := r.s.DeleteFile(r.ctx, gone, nil); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("delete %s again: got %v, want ErrNotFound", gone, err)
 			}
 		}

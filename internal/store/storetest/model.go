@@ -43,7 +43,7 @@ func model(t *testing.T, r *rig) {
 			}
 		case 2:
 			delete(live, id)
-			both("delete "+id, func(s store.Namespace) error { return s.DeleteSession(r.ctx, id) })
+			both("delete "+id, func(s store.Namespace) error { return s.DeleteSession(r.ctx, id, nil) })
 		case 3:
 			both("put tool", func(s store.Namespace) error {
 				_, err := s.PutTool(r.ctx, agent.Tool{Role: "role" + method, Contract: agent.Contract{Purpose: fmt.Sprint(step)}}, store.AnyRevision, nil)

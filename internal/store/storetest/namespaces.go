@@ -93,7 +93,7 @@ func namespaces(t *testing.T, r *rig) {
 		}
 	})
 	acme := r.in("acme")
-	r.ok(acme.DeleteSession(r.ctx, "sess_1"))
+	r.ok(acme.DeleteSession(r.ctx, "sess_1", nil))
 	r.ok(acme.Archive(r.ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_2"}))
 	r.everyWay(func() {
 		acme := r.in("acme")
@@ -131,7 +131,7 @@ func emptyNamespaces(t *testing.T, r *rig) {
 			"reply":    second(n.Replay(r.ctx, "key")),
 			"content":  second(n.Content(r.ctx, "content:1")),
 			"commit":   n.CommitCall(r.ctx, NewCommit("sess_1", "call_9", r.clock.now())),
-			"delete":   n.DeleteSession(r.ctx, "sess_1"),
+			"delete":   n.DeleteSession(r.ctx, "sess_1", nil),
 		} {
 			if !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s: got %v, want ErrNotFound", what, err)

@@ -42,7 +42,7 @@ func sessionsPage(t *testing.T, r *rig) {
 	for i := range 5 {
 		r.session(fmt.Sprintf("sess_%d", i))
 	}
-	r.ok(r.s.DeleteSession(r.ctx, "sess_2"))
+	r.ok(r.s.DeleteSession(r.ctx, "sess_2", nil))
 	r.everyWay(func() {
 		var got []string
 		after := ""
@@ -122,9 +122,9 @@ func deleteErases(t *testing.T, r *rig) {
 		r.commit(c)
 	}
 	r.ok(r.s.Archive(r.ctx, []store.Target{{Role: "calculator", Method: "archived"}}, agent.AuditEntry{ID: "audit_1"}))
-	r.ok(r.s.DeleteSession(r.ctx, "sess_gone"))
+	r.ok(r.s.DeleteSession(r.ctx, "sess_gone", nil))
 	r.ok(r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "archived"}}, agent.AuditEntry{ID: "audit_2"}))
-	if err := r.s.DeleteSession(r.ctx, "sess_gone"); !errors.Is(err, store.ErrNotFound) {
+	if err := r.s.DeleteSession(r.ctx, "sess_gone", nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("deleting it twice: got %v, want ErrNotFound", err)
 	}
 	r.everyWay(func() {

@@ -138,7 +138,7 @@ func (r *rig) gone(n store.Namespace, draft store.Draft) {
 		"audit":      n.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_late"}),
 		"connection": second(n.PutConnection(r.ctx, weather("late"), 0, nil)),
 		"draft":      second(n.NewDraft()),
-		"delete":     n.DeleteSession(r.ctx, "sess_1"),
+		"delete":     n.DeleteSession(r.ctx, "sess_1", nil),
 	} {
 		if !errors.Is(err, store.ErrGone) && !errors.Is(err, store.ErrNotFound) {
 			r.Errorf("%s of an erased namespace: got %v, want ErrGone or ErrNotFound", what, err)
