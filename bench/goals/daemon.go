@@ -36,7 +36,15 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 		return nil, err
 	}
 	d := &daemon{model: openaitest.New(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
-	d.model.Default(func(r openaitest.Request) openaitest.Reply { return openaitest.Code(programOf(r.Role, r.Method)) })
+	d.model.Default(func(r openaitest.Request) openaitest.Reply {
+		reply := openaitest.Code(programOf(r.Role, r.Method))
+		if strings.HasPrefix(r.Method, "new") { // of a flood
+			slow := make(chan struct{})
+			time.AfterFunc(time.Second, func() { close(slow) })
+			reply.Wait = slow
+		}
+		return reply
+	})
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"), "--log-level", "warn"}, args...)
 	d.token = func(owner string) string { return owner + "-0123456789abcdef" }
 	if owners != nil {

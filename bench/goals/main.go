@@ -1,5 +1,5 @@
 // Goals measures what the daemon does when many programs are in use at once, and when programs have no runner yet: the working set, owners, nested calls,
-// cold calls and large ones. Each row is a ratio of two measurements that were taken in turns in one run, so that a busy machine does not decide it.
+// cold calls and large ones, and one owner beside another one's flood. Each row is a ratio of two measurements that were taken in turns in one run, so that a busy machine does not decide it.
 //
 //	go run ./bench/goals [-daemon FILE] [-compare FILE] [-only rows] [-seconds N] [-rounds N]
 package main
@@ -17,9 +17,17 @@ import (
 
 func main() {
 	var b bench
+	if len(os.Args) > 1 && os.Args[1] == "flood" {
+		if err := floodClients(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "flood:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	flag.StringVar(&b.daemon, "daemon", "", "binary to measure; built by scripts/build when empty")
 	flag.StringVar(&b.other, "compare", "", "another binary, whose cold and large calls are measured in turns with the first one's")
-	only := flag.String("only", "", "rows to measure, with commas: tools, owners, depth, cold, large; empty for all")
+	only := flag.String("only", "", "rows to measure, with commas: tools, owners, depth, cold, large, floods; empty for all")
+	flag.StringVar(&b.flood, "flood", "", "of the row floods only this one: waiting, rude, bodies, replies, forging")
 	seconds := flag.Float64("seconds", 3, "length of one measurement")
 	flag.IntVar(&b.rounds, "rounds", 3, "how often each measurement is repeated; the median counts")
 	flag.IntVar(&b.tools, "tools", 1000, "tools of the row tools")
@@ -36,6 +44,7 @@ type bench struct {
 	daemon, other string
 	length        time.Duration
 	rounds, tools int
+	flood         string
 	dir           string
 }
 
@@ -44,7 +53,7 @@ var rows = []struct {
 	name    string
 	measure func(*bench) ([]string, error)
 }{
-	{"tools", (*bench).manyTools}, {"owners", (*bench).manyOwners}, {"depth", (*bench).nested}, {"cold", (*bench).cold}, {"large", (*bench).large},
+	{"tools", (*bench).manyTools}, {"owners", (*bench).manyOwners}, {"depth", (*bench).nested}, {"cold", (*bench).cold}, {"large", (*bench).large}, {"floods", (*bench).floods},
 }
 
 func (b *bench) run(only string) (err error) {

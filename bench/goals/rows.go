@@ -12,6 +12,9 @@ func programOf(role, method string) string {
 	if method == "same" {
 		return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) { return call.Arg(0, \"x\"), nil }\n"
 	}
+	if method == "big" {
+		return "package tool\n\nimport (\n\t\"recurgent\"\n\t\"strings\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) { return strings.Repeat(\"x\", 4<<20-100), nil }\n"
+	}
 	body := "\tx, _ := call.Arg(0, \"x\").(float64)\n\treturn x + " + digits(role) + ", nil"
 	if level, ok := strings.CutPrefix(method, "deep"); ok {
 		next := "leaf"

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A flood is what one owner does to the others.
+type flood struct {
+	name    string
+	words   string
+	clients int
+	rude    bool // comes again at once when it is refused
+}
+
+// floods in the order in which they are measured.
+var floods = []flood{
+	{"waiting", "10,000 clients with warm calls", 10_000, false},
+	{"rude", "1,000 clients that never wait after 429", 1000, true},
+	{"bodies", "200 clients with bodies of 4 MB", 200, false},
+	{"replies", "200 clients that read 4 MB slowly", 200, false},
+	{"forging", "1,000 clients with methods nobody wrote, a model of 1 s", 1000, false},
+}
+
+const (
+	victim   = "alice"
+	attacker = "mallory"
+)
+
+// floods measures the warm calls of one owner with each of the floods of another, in turns with calls without it. The clients of a flood
+// are a process of their own with the lowest priority, as if they were on another machine.
+func (b *bench) floods() ([]string, error) {
+	var lines []string
+	for _, f := range floods {
+		if b.flood != "" && b.flood != f.name {
+			continue
+		}
+		line, err := b.underFlood(f)
+		if err != nil {
+			return lines, fmt.Errorf("%s: %w", f.name, err)
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+func (b *bench) underFlood(f flood) (string, error) {
+	d, err := b.start(b.daemon, []string{victim, attacker})
+	if err != nil {
+		return "", err
+	}
+	defer d.stop()
+	mine, err := d.target(victim, "mine1", "leaf")
+	if err != nil {
+		return "", err
+	}
+	targets := []target{mine}
+	if _, err := d.drive(targets, 1, b.length); err != nil {
+		return "", err
+	}
+	var alone, beside []time.Duration
+	var ratios []float64
+	var seen string
+	for range b.rounds {
+		got, err := d.drive(targets, 1, b.length)
+		if err != nil {
+			return "", err
+		}
+		stop, err := b.startFlood(d, f)
+		if err != nil {
+			return "", err
+		}
+		under, err := d.drive(targets, 1, b.length)
+		seen = stop()
+		if err != nil {
+			return "", err
+		}
+		alone, beside = append(alone, got.median), append(beside, under.median)
+		ratios = append(ratios, float64(under.median)/float64(got.median))
+	}
+	return fmt.Sprintf("| warm p50 of one owner beside another's flood, to without: %s; %.2f to %.2f ms, RSS %d MiB; the flood got %s | %.2f | 2 |", f.words,
+		median(beside).Seconds()*1000, median(alone).Seconds()*1000, d.memory()>>20, seen, median(ratios)), nil
+}
+
+// memory returns the daemon's largest resident set, 0 where the system does not say it.
+func (d *daemon) memory() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	n, err := strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n << 10
+}
+
+// startFlood starts the clients, and returns when they are at it. stop ends them and says what they got.
+func (b *bench) startFlood(d *daemon, f flood) (stop func() string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("nice", "-n", "19", self, "flood", "-url", d.url, "-token", d.token(attacker), "-kind", f.name, "-clients", strconv.Itoa(f.clients), fmt.Sprintf("-rude=%v", f.rude))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	stop = func() string {
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		said := "nothing"
+		for lines.Scan() {
+			said = lines.Text()
+		}
+		_ = cmd.Wait() // and how it ended does not matter
+		return said
+	}
+	if !lines.Scan() {
+		stop()
+		return nil, fmt.Errorf("the flood has not begun")
+	}
+	return stop, nil
+}
+
+// floodClients is the process of a flood's clients. It prints a line when all of them have sent something, and another, what they
+// got, when it is interrupted.
+func floodClients(args []string) error {
+	flags := flag.NewFlagSet("flood", flag.ContinueOnError)
+	url, token := flags.String("url", "", ""), flags.String("token", "", "")
+	kind, clients, rude := flags.String("kind", "", ""), flags.Int("clients", 1, ""), flags.Bool("rude", false, "")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer end()
+	d := &daemon{url: *url, token: func(string) string { return *token }, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: *clients}}}
+	// As many sessions as keep the queue of one from being what refuses.
+	targets := make([]target, min(*clients, 500))
+	method, body := "leaf", ""
+	switch *kind {
+	case "bodies":
+		method, body = "same", `{"method":"same","args":["`+strings.Repeat("x", 4<<20-100)+`"]}`
+	case "replies":
+		method = "big"
+	}
+	err := each(len(targets), func(i int) (err error) {
+		targets[i], err = d.target(attacker, "theirs2", method)
+		if body != "" {
+			targets[i].body = []byte(body)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w := wave{ctx: ctx, d: d, kind: *kind, rude: *rude}
+	w.begun.Add(*clients)
+	for i := range *clients {
+		w.all.Go(func() { w.client(i, targets[i%len(targets)]) })
+	}
+	w.begun.Wait()
+	fmt.Println("on")
+	<-ctx.Done()
+	w.all.Wait()
+	fmt.Println(w.got())
+	return nil
+}
+
+// A wave is the clients of a flood.
+type wave struct {
+	ctx        context.Context //nolint:containedctx // of the process
+	d          *daemon
+	kind       string
+	rude       bool
+	begun, all sync.WaitGroup
+	status     [6]atomic.Int64 // replies by class of status; 0: none
+}
+
+func (w *wave) got() string {
+	return fmt.Sprintf("%d calls and %d refusals", w.status[2].Load(), w.status[4].Load()+w.status[5].Load())
+}
+
+// client sends one request after the other.
+func (w *wave) client(number int, t target) {
+	first := sync.OnceFunc(w.begun.Done)
+	defer first()
+	for n := 0; w.ctx.Err() == nil; n++ {
+		if w.kind == "forging" {
+			t.body = fmt.Appendf(nil, `{"method":"new%d_%d_%d","args":[1]}`, os.Getpid(), number, n)
+		}
+		req, err := http.NewRequestWithContext(w.ctx, http.MethodPost, w.d.url+t.path, bytes.NewReader(t.body))
+		if err != nil {
+			return
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Authorization", "Bearer "+w.d.token(""))
+		time.AfterFunc(time.Second, first) // by then it is sent
+		resp, err := w.d.http.Do(req)
+		first()
+		if err != nil {
+			w.status[0].Add(1)
+			w.pause("1")
+			continue
+		}
+		w.status[resp.StatusCode/100].Add(1)
+		w.read(resp.Body)
+		_ = resp.Body.Close() // it was only read
+		if resp.StatusCode/100 != 2 && !w.rude {
+			w.pause(resp.Header.Get("Retry-After"))
+		}
+	}
+}
+
+// read reads a reply: as fast as it comes, or as slowly as a client may without being cut off.
+func (w *wave) read(body io.Reader) {
+	for w.kind == "replies" {
+		if n, err := io.CopyN(io.Discard, body, 64<<10); err != nil || n == 0 {
+			return
+		}
+		w.pause("1")
+	}
+	_, _ = io.Copy(io.Discard, body) // a reply that breaks off is one, too
+}
+
+func (w *wave) pause(seconds string) {
+	n, err := strconv.Atoi(seconds)
+	if err != nil {
+		n = 1
+	}
+	select {
+	case <-time.After(time.Duration(n) * time.Second):
+	case <-w.ctx.Done():
+	}
+}
