@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Token     string `name:"token" env:"RECURGENT_TOKEN" secret:"yes" for:"client" value:"TOKEN" default:"none" help:"access token of client commands"`
 	TokenFile string `name:"token-file" env:"RECURGENT_TOKEN_FILE" for:"client" value:"FILE" default:"none" help:"file that holds the access token, instead of RECURGENT_TOKEN"`
 	CAFile    string `name:"ca-file" env:"RECURGENT_CA_FILE" for:"client" value:"FILE" default:"the system's" help:"certificates (PEM) that the daemon's own may be signed by, instead of those of the system"`
+
+	Namespace string `name:"namespace" env:"RECURGENT_NAMESPACE" for:"client" value:"NAME" default:"that of the token" help:"namespace that client commands act in; another than the token's own needs a token with the scope admin"`
 
 	roots *x509.CertPool // of CAFile; nil: the system's
 }
@@ -99,6 +102,11 @@ func (o *Options) resolveClient() error {
 	}
 	if strings.ContainsAny(o.Token, "\r\n \t") {
 		return &settingError{Name: "token", Reason: "contains white space"}
+	}
+	if o.Namespace != "" {
+		if err := agent.Namespace(o.Namespace).Validate(); err != nil {
+			return &settingError{Name: "namespace", Reason: err.Error()}
+		}
 	}
 	if o.CAFile != "" {
 		data, err := os.ReadFile(o.CAFile)

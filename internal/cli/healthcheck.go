@@ -22,6 +22,6 @@ func healthcheckCommand(sh Shell) *cobra.Command {
 				return exitWith(ExitUnreachable, err)
 			})
 		}}
-	addFlags(ClientScope, c.Flags())
+	addFlags(ClientScope, c.Flags(), "namespace") // of the whole daemon
 	return c
 }

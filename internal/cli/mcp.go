@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/mcp"
@@ -54,6 +56,7 @@ Exit status: 0 when the agent closed standard input, 1 when it failed, 2 for a w
 			if err != nil {
 				return exitWith(ExitUsage, fmt.Errorf("cannot start: %w", err))
 			}
+			serve.Namespace = remote.Namespace
 			return embedded(ctx, sh, serve)
 		},
 	}
@@ -83,7 +86,9 @@ func daemonAt(ctx context.Context, url string) bool {
 func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 	token := rand.Text()
 	o.AccessOptions = app.AccessOptions{}
-	o.Listen, o.Auth = "127.0.0.1:0", access.Tokens{access.NewToken(access.Local(), token)}
+	who := access.Local()
+	who.Namespace = cmp.Or(agent.Namespace(o.Namespace), who.Namespace)
+	o.Listen, o.Auth = "127.0.0.1:0", access.Tokens{access.NewToken(who, token)}
 	o.Logger, o.Now, o.Env = newLogger(o, sh), sh.Clock, sh.Env
 	d, err := app.New(ctx, o.Options)
 	if err != nil {
@@ -104,7 +109,7 @@ func quietly(o Options) Options {
 // bridge serves until the agent closes stdin or a signal comes.
 func bridge(ctx context.Context, sh Shell, o Options) error {
 	err := mcp.Bridge(ctx, mcp.BridgeOptions{Client: &sdk.IOTransport{Reader: io.NopCloser(sh.Stdin), Writer: nopWriteCloser{sh.Stdout}, MaxLineLength: 8 << 20},
-		URL: o.URL + "/mcp", HTTP: &http.Client{Transport: bearer{client.Transport(o.roots), o.Token}}, Version: app.ReadBuild().Version, Logger: newLogger(o, sh)})
+		URL: o.URL + "/mcp", HTTP: &http.Client{Transport: identified{client.Transport(o.roots), o.Token, o.Namespace}}, Version: app.ReadBuild().Version, Logger: newLogger(o, sh)})
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -115,16 +120,14 @@ type nopWriteCloser struct{ io.Writer }
 
 func (nopWriteCloser) Close() error { return nil }
 
-// bearer adds the access token to each request.
-type bearer struct {
+// identified adds the access token and the namespace to each request.
+type identified struct {
 	http.RoundTripper
-	token string
+	token, namespace string
 }
 
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.token != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+b.token)
-	}
-	return b.RoundTripper.RoundTrip(r)
+func (x identified) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	client.Identify(r.Header, x.token, x.namespace)
+	return x.RoundTripper.RoundTrip(r)
 }

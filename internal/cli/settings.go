@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,13 +62,13 @@ func (v *flagValue) Set(s string) error { v.text = s; return nil }
 
 func (v *flagValue) Type() string { return v.setting.Value }
 
-// addFlags declares the flags of the scope's settings, and --config.
-func addFlags(in Scope, flags *pflag.FlagSet) {
+// addFlags declares the flags of the scope's settings, and --config. The flags without are left out.
+func addFlags(in Scope, flags *pflag.FlagSet, without ...string) {
 	if flags.Lookup("config") == nil { // a command may have the settings of both scopes
 		flags.String("config", "", "configuration file: the settings below as YAML, name: value [RECURGENT_CONFIG]")
 	}
 	for _, s := range Settings() {
-		if s.Secret || s.Scope != in {
+		if s.Secret || s.Scope != in || slices.Contains(without, s.Name) {
 			continue
 		}
 		f := flags.VarPF(&flagValue{setting: s}, s.Name, "", fmt.Sprintf("%s [%s] (default %s)", s.Help, s.Env, s.Default))

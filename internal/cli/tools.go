@@ -59,6 +59,7 @@ type operation struct {
 	long, exits         string // instead of the summary and of exitsOfClients
 	least, most         int
 	audited             bool // takes --reason
+	everywhere          bool // concerns all namespaces: takes no --namespace
 	run                 func(t *errand) error
 }
 
@@ -70,6 +71,9 @@ func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 		Example: "  " + strings.TrimSpace(parent+" "+name+" "+op.example), Args: cobra.RangeArgs(op.least, op.most),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				if op.everywhere {
+					c = c.In("")
+				}
 				t.ctx, t.c, t.args = ctx, c, args
 				err := op.run(t)
 				var exit *exitError
@@ -83,7 +87,11 @@ func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 	if op.audited {
 		c.Flags().StringVar(&t.reason, "reason", "", "why, for the audit trail")
 	}
-	addFlags(ClientScope, c.Flags())
+	if op.everywhere {
+		addFlags(ClientScope, c.Flags(), "namespace")
+	} else {
+		addFlags(ClientScope, c.Flags())
+	}
 	return c
 }
 

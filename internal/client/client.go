@@ -25,9 +25,10 @@ const maxReply = 64 << 20
 
 // A Client sends requests to one daemon. It is safe for concurrent use.
 type Client struct {
-	base  string
-	token string
-	http  *http.Client
+	base      string
+	token     string
+	namespace string // "": that of the token
+	http      *http.Client
 }
 
 // New makes a client of the daemon at the base URL. The access token may be "". The daemon's certificate must be signed by one
@@ -44,6 +45,23 @@ func New(base, token string, roots *x509.CertPool) *Client {
 func Transport(roots *x509.CertPool) *http.Transport {
 	return &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+}
+
+// In returns a client whose requests act in the namespace; "" is the namespace of the token.
+func (c *Client) In(namespace string) *Client {
+	in := *c
+	in.namespace = namespace
+	return &in
+}
+
+// Identify sets the headers of the access token and of the namespace to act in; "" sets none.
+func Identify(h http.Header, token, namespace string) {
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+	if namespace != "" {
+		h.Set("Recurgent-Namespace", namespace)
+	}
 }
 
 // URL is the daemon's base URL, without a slash at its end.
@@ -128,9 +146,7 @@ func (c *Client) request(ctx context.Context, method, path string, header http.H
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
+	Identify(r.Header, c.token, c.namespace)
 	return r, nil
 }
 

@@ -49,6 +49,12 @@ func TestRequests(t *testing.T) {
 		got.Header.Get("Content-Type") != "application/json" || sent != `{"role":"a role"}` {
 		t.Errorf("sent %s %s %v %s", got.Method, got.URL, got.Header, sent)
 	}
+	if _, named := got.Header["Recurgent-Namespace"]; named {
+		t.Error("a namespace was sent that nobody named")
+	}
+	if _, err := c.In("acme").CreateSession(t.Context(), "a role"); err != nil || got.Header.Get("Recurgent-Namespace") != "acme" || got.Header.Get("Authorization") != "Bearer secret" {
+		t.Errorf("in a namespace: sent %v, %v", got.Header, err)
+	}
 	if path := MethodPath("a b", "ü%"); path != "/v1/tools/a%20b/methods/%C3%BC%25" {
 		t.Errorf("the path is %s", path)
 	}
