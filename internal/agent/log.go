@@ -63,6 +63,7 @@ type LogEntry struct {
 	Timestamp    string `json:"timestamp"`
 	Runtime      string `json:"runtime"` // "go"
 	SessionID    string `json:"session_id"`
+	Owner        string `json:"owner,omitempty"` // of the session, or of a prediction without one; left out for "local", and before there were owners
 	TraceID      string `json:"trace_id"`
 	CallID       string `json:"call_id"`
 	ParentCallID string `json:"parent_call_id,omitempty"`

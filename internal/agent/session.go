@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -21,6 +22,25 @@ type Session struct {
 	HistorySize int               `json:"history_size"` // records, nested ones included
 	Revision    int64             `json:"revision"`
 }
+
+// LocalOwner is the owner of what is done without an access token.
+const LocalOwner = "local"
+
+// OwnedBy reports whether the session is the owner's.
+func (s *Session) OwnedBy(owner string) bool {
+	return cmp.Or(s.Owner, LocalOwner) == cmp.Or(owner, LocalOwner)
+}
+
+// LoggedOwner returns the owner as log entries hold it.
+func LoggedOwner(owner string) string {
+	if owner == LocalOwner {
+		return ""
+	}
+	return owner
+}
+
+// OwnerOf returns the owner that an entry of this process names.
+func OwnerOf(e *LogEntry) string { return cmp.Or(e.Owner, LocalOwner) }
 
 // ContextChange is what a call did to the top-level keys of its session's context.
 type ContextChange struct {

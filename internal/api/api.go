@@ -9,96 +9,16 @@
 package api
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
-	"io"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/chain"
-	"github.com/recurgentd/recurgentd/internal/runtime"
-	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
-	"github.com/recurgentd/recurgentd/internal/runtime/operator"
-	"github.com/recurgentd/recurgentd/internal/runtime/predict"
-	"github.com/recurgentd/recurgentd/internal/runtime/progress"
-	"github.com/recurgentd/recurgentd/internal/runtime/tier"
-	"github.com/recurgentd/recurgentd/internal/store"
 )
-
-// Runtime is what the interface asks of one namespace.
-type Runtime interface {
-	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
-	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
-	Cancel(callID string) error
-	Replay(ctx context.Context, callID string) (operator.ReplayReport, error)
-	CallView(ctx context.Context, callID string) (operator.CallView, error)
-	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
-
-	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
-	Session(ctx context.Context, id string) (agent.Session, error)
-	DeleteSession(ctx context.Context, id, actor string) error
-	ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error)
-	Context(ctx context.Context, id string) (map[string]json.RawMessage, error)
-	PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error)
-	History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error)
-	Responds(ctx context.Context, sessionID, method string) (runtime.Introspection, error)
-
-	Policy() agent.Policy
-	PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error)
-
-	Tool(ctx context.Context, role string) (operator.KnownTool, error)
-	ListTools(ctx context.Context, after string, limit int) ([]operator.KnownTool, error)
-	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
-	ArchiveTool(ctx context.Context, role, reason, actor string) error
-	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
-	NativeState(a *agent.Artifact) tier.View
-	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
-	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
-	PutProgram(ctx context.Context, q operator.ProgramPut) (*agent.Artifact, error)
-	Operate(ctx context.Context, role, method string, o operator.Operation) (*agent.Artifact, error)
-
-	Stale(ctx context.Context, days int) ([]store.Target, error)
-	Prune(ctx context.Context, q operator.PruneRequest) (operator.PruneReport, error)
-	Restore(ctx context.Context, t store.Target, actor, reason string) error
-	Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error)
-	AuditHead(ctx context.Context) (chain.Head, error)
-	Undo(ctx context.Context, q operator.UndoRequest) (agent.AuditEntry, error)
-	Export(ctx context.Context, w io.Writer, actor string) error
-
-	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
-	Events(ctx context.Context, after string, emit func(progress.Event) error) error
-
-	Recommendations(ctx context.Context, status string) ([]operator.Advice, error)
-	ApplyRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
-	DismissRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
-	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
-	HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error)
-	Trends(ctx context.Context, window time.Duration) (operator.Trends, error)
-
-	Predict(ctx context.Context, q predict.Query) (predict.Answer, error)
-	ListSignatures(ctx context.Context, after string, limit int) ([]predict.Named, error)
-	Signature(ctx context.Context, name string) (predict.Named, error)
-	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s predict.Named, created bool, err error)
-	DeleteSignature(ctx context.Context, name, actor string) error
-
-	Truth
-	Files
-	Effects
-	Connections
-	Functions() *catalog.Catalog // what agents see
-	MCP() http.Handler           // serves them to the principal that mcp.WithPrincipal has put into the context; nil: not found
-	Holdings(ctx context.Context) (*Holdings, error)
-	Erased() context.Context // ends when the namespace is deleted
-	Settled() error
-	Version() operator.VersionInfo
-}
 
 // server answers requests. Its fields are set once by New.
 type server struct {

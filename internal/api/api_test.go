@@ -561,7 +561,7 @@ func TestListsPage(t *testing.T) {
 	}
 	yes := true
 	g.ask("GET", "/v1/calls?weak_success=true&after=call_9&role=r&source=persisted&error_type=timeout&session_id=s", "")
-	want := store.CallQuery{Before: "call_9", Limit: 101, Role: "r", Source: "persisted", ErrorType: "timeout", SessionID: "s", WeakSuccess: &yes}
+	want := store.CallQuery{Before: "call_9", Limit: 101, Role: "r", Source: "persisted", ErrorType: "timeout", SessionID: "s", WeakSuccess: &yes, Scan: g.fake.calls.Scan}
 	if !reflect.DeepEqual(g.fake.calls, want) {
 		t.Errorf("asked for %+v, want %+v", g.fake.calls, want)
 	}

@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -86,7 +88,7 @@ func (s *server) readCall(w *reply, r *http.Request, scope string) (q runtime.Ca
 	if data, err = s.readBody(w, r); err != nil {
 		return q, nil, err
 	}
-	q = runtime.CallRequest{Owner: w.owner, TraceID: traceID(r)}
+	q = runtime.CallRequest{Owner: w.owner, Operates: w.who.Scopes.Has(access.Operate), TraceID: traceID(r)}
 	if q.TraceID != "" {
 		q.TraceParent = r.Header["Traceparent"][0]
 	}
@@ -187,7 +189,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 		Status:    q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
 		Source:    q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone),
 		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
-		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"), Until: q.time("until"),
+		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"), Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt},
 	}
 	if err := q.err(); err != nil {
 		return err
@@ -199,7 +201,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 	for i := range entries {
 		fillLists(&entries[i])
 	}
-	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.LogEntry) string { return e.CallID }))
+	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.LogEntry) string { return e.CallID }).goesOn(c.Scan.Next))
 }
 
 func callID(r *http.Request) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
@@ -138,6 +139,6 @@ func (s *server) events(w *reply, r *http.Request) error {
 		return nil //nolint:nilerr // the client is gone, or wants no events
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
-		return w.run.Events(ctx, resumeAt(r), emit)
+		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r)}, emit)
 	})
 }

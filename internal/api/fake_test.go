@@ -153,8 +153,14 @@ func (f *fake) DeleteSession(_ context.Context, id, _ string) error {
 	return f.known("DeleteSession", id, knownSession)
 }
 
-func (f *fake) ListSessions(_ context.Context, _ string, limit int) ([]agent.Session, error) {
-	return []agent.Session{f.aSession(), f.aSession()}[:min(2, limit)], f.note("ListSessions")
+// CallOwner says whose the session is.
+func (f *fake) CallOwner(_ context.Context, id string) (string, error) {
+	return "local", f.known("CallOwner", id, knownCall)
+}
+
+func (f *fake) ListSessions(_ context.Context, q runtime.SessionQuery) ([]agent.Session, string, error) {
+	limit := q.Limit
+	return []agent.Session{f.aSession(), f.aSession()}[:min(2, limit)], "", f.note("ListSessions")
 }
 
 func (f *fake) Context(_ context.Context, id string) (map[string]json.RawMessage, error) {
@@ -278,11 +284,11 @@ func (f *fake) CallEvents(_ context.Context, callID, after string, emit func(pro
 	return emit(progress.Event{ID: "finished", Type: progress.Finished, Data: json.RawMessage(`{"call_id":"` + callID + `","after":"` + after + `"}`)})
 }
 
-func (f *fake) Events(_ context.Context, after string, emit func(progress.Event) error) error {
+func (f *fake) Events(_ context.Context, q operator.EventQuery, emit func(progress.Event) error) error {
 	if err := f.known("Events", "", ""); err != nil {
 		return err
 	}
-	return emit(progress.Event{ID: "call_1", Type: progress.Finished, Data: json.RawMessage(`{"after":"` + after + `"}`)})
+	return emit(progress.Event{ID: "call_1", Type: progress.Finished, Data: json.RawMessage(`{"after":"` + q.After + `"}`)})
 }
 
 func (f *fake) Export(_ context.Context, w io.Writer, _ string) error {
@@ -575,6 +581,6 @@ func (f *fake) ListFiles(context.Context, string, string, int) ([]agent.File, er
 	return []agent.File{aFile(), aFile()}, f.note("ListFiles")
 }
 
-func (f *fake) DeleteFile(_ context.Context, _, id string) error {
+func (f *fake) DeleteFile(_ context.Context, _, id, _ string) error {
 	return f.known("DeleteFile", id, knownFile)
 }

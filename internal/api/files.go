@@ -20,7 +20,7 @@ type Files interface {
 	File(ctx context.Context, owner, id string) (agent.File, error)
 	OpenFile(ctx context.Context, owner, id string) (*files.Reader, error)
 	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
-	DeleteFile(ctx context.Context, owner, id string) error
+	DeleteFile(ctx context.Context, owner, id, actor string) error
 }
 
 // maxUploads is how many uploads of one owner may be under way at once; a third more for others.
@@ -127,7 +127,7 @@ func (s *server) listFiles(w *reply, r *http.Request) error {
 
 func (s *server) getFile(w *reply, r *http.Request) error {
 	id, _ := idParam(r, "id")
-	f, err := w.run.File(r.Context(), w.owner, id)
+	f, err := w.run.File(r.Context(), w.fileOwner(), id)
 	if err != nil {
 		return missing(err, "file "+id)
 	}
@@ -136,7 +136,7 @@ func (s *server) getFile(w *reply, r *http.Request) error {
 
 func (s *server) deleteFile(w *reply, r *http.Request) error {
 	id, _ := idParam(r, "id")
-	if err := w.run.DeleteFile(r.Context(), w.owner, id); err != nil {
+	if err := w.run.DeleteFile(r.Context(), w.fileOwner(), id, w.owner); err != nil {
 		return missing(err, "file "+id)
 	}
 	return s.noContent(w)
@@ -145,7 +145,7 @@ func (s *server) deleteFile(w *reply, r *http.Request) error {
 // getFileContent sends the bytes, or ranges of them. A browser saves them and runs nothing, whatever they are.
 func (s *server) getFileContent(w *reply, r *http.Request) error {
 	id, _ := idParam(r, "id")
-	f, err := w.run.OpenFile(r.Context(), w.owner, id)
+	f, err := w.run.OpenFile(r.Context(), w.fileOwner(), id)
 	if err != nil {
 		return missing(err, "file "+id)
 	}

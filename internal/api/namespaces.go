@@ -37,7 +37,7 @@ type Holdings struct {
 const namespaceHeader = "Recurgent-Namespace"
 
 // enterNamespace has the request act in the namespace of its principal, or in the one that an admin names.
-func (s *server) enterNamespace(w *reply, r *http.Request) (err error) {
+func (s *server) enterNamespace(w *reply, r *http.Request) error {
 	name, named := w.who.Namespace, false
 	if given := r.Header[namespaceHeader]; len(given) > 0 {
 		if name = agent.Namespace(given[0]); len(given) > 1 || name.Validate() != nil {
@@ -49,8 +49,18 @@ func (s *server) enterNamespace(w *reply, r *http.Request) (err error) {
 			}
 		}
 	}
-	w.run, w.leave, err = s.o.Namespaces.Use(r.Context(), name, named)
-	return noNamespace(err, name)
+	run, leave, err := s.o.Namespaces.Use(r.Context(), name, named)
+	if err != nil {
+		return noNamespace(err, name)
+	}
+	if named {
+		visitor := w.who
+		visitor.Name = string(visitor.Namespace) + "/" + visitor.Name // nobody of this namespace is called so
+		w.act(visitor)
+	}
+	w.leave = leave
+	w.use(run)
+	return nil
 }
 
 func badNamespace(at string, name agent.Namespace) error {

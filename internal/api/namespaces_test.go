@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
@@ -87,7 +88,7 @@ func TestNamespacesWithoutTokens(t *testing.T) {
 // endless streams until its client or its namespace goes.
 type endless struct{ *fake }
 
-func (endless) Events(ctx context.Context, _ string, _ func(progress.Event) error) error {
+func (endless) Events(ctx context.Context, _ operator.EventQuery, _ func(progress.Event) error) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

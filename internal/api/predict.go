@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 )
@@ -13,7 +14,7 @@ const predictNames = "signature, inputs, demos, model, adapter, session_id, debu
 
 // predict answers POST /v1/predict and POST /v1/signatures/{name}/predict, which brings no signature of its own.
 func (s *server) predict(w *reply, r *http.Request) error {
-	q := predict.Query{Name: param(r, "name"), Owner: w.owner, TraceID: traceID(r)}
+	q := predict.Query{Name: param(r, "name"), Owner: w.owner, Operates: w.who.Scopes.Has(access.Operate), TraceID: traceID(r)}
 	if q.TraceID != "" {
 		q.TraceParent = r.Header["Traceparent"][0]
 	}

@@ -26,12 +26,30 @@ type reply struct {
 	owner     string    // who.Owner(): "local" without tokens
 	run       Runtime   // serves the namespace in which the request acts; nil where anyone may ask
 	leave     func()    // gives run back
+	owned     owned     // what run is for those who may not operate
 	id        [1]string // requestID, as a header's values
 	length    [1]string // of the body, as a header's values
 }
 
 // act has the request act for that principal.
 func (w *reply) act(who access.Principal) { w.who, w.owner = who, who.Owner() }
+
+// use has the request act on what its principal may see of the runtime.
+func (w *reply) use(run Runtime) {
+	w.run = run
+	if !w.who.Scopes.Has(access.Operate) {
+		w.owned = owned{Shared: run, all: run, owner: w.owner}
+		w.run = &w.owned
+	}
+}
+
+// fileOwner is whose files the request may see: "" for everybody's.
+func (w *reply) fileOwner() string {
+	if w.who.Scopes.Has(access.Operate) {
+		return ""
+	}
+	return w.owner
+}
 
 func (w *reply) WriteHeader(status int) {
 	if w.status == 0 {

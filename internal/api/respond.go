@@ -28,6 +28,14 @@ func page[T any](entries []T, limit int, cursor func(T) string) list[T] {
 	return l
 }
 
+// goesOn sets where the list goes on, where its page ended before it was full. "" changes nothing.
+func (l list[T]) goesOn(next string) list[T] {
+	if next != "" && l.NextCursor == nil {
+		l.NextCursor = &next
+	}
+	return l
+}
+
 // send encodes v before the status is written, so that what cannot be encoded is still an honest 500. It waits until what v shows is durable;
 // a call's own reply, which does not come through here, has waited for its own commit.
 func (s *server) send(w *reply, status int, v any) error {

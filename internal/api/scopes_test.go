@@ -94,7 +94,7 @@ func TestOperationsNeedScopes(t *testing.T) {
 
 func withScopes(scopes string) func(*Options) {
 	return func(o *Options) {
-		tokens, err := access.ParseTokens([]byte("ann 0123456789abcdef scopes=" + scopes))
+		tokens, err := access.ParseTokens([]byte("local 0123456789abcdef scopes=" + scopes))
 		if err != nil {
 			panic(err) // the test's own text
 		}
@@ -172,6 +172,32 @@ func TestPublicMetrics(t *testing.T) {
 		}
 		if got := g.ask("GET", "/metrics", ""); got.status != want {
 			t.Errorf("public %v: %d, want %d", public, got.status, want)
+		}
+	}
+}
+
+// Whoever may not operate sees what is their own: the fake's session and call are local's.
+func TestOwnSessionsOnly(t *testing.T) {
+	t.Parallel()
+	session, call := "/v1/sessions/"+knownSession, "/v1/calls/"+knownCall
+	requests := []struct{ method, path, body string }{
+		{"GET", session, ""}, {"GET", session + "/context", ""}, {"PATCH", session + "/context", `{"a": 1}`}, {"GET", session + "/history", ""}, {"GET", session + "/methods/add", ""},
+		{"DELETE", session, ""}, {"GET", call, ""}, {"GET", call + "/events", ""}, {"POST", call + "/cancel", ""}, {"POST", call + "/replay", ""},
+		{"POST", call + "/verdict", `{"verdict": "right"}`}, {"GET", call + "/verdict", ""}, {"DELETE", call + "/verdict", ""},
+	}
+	for token, mine := range map[string]bool{"local 0123456789abcdef scopes=read,call": true, "ben 0123456789abcdef scopes=read,call": false, "ben 0123456789abcdef scopes=read,call,operate": true} {
+		g := newRig(t, func(o *Options) {
+			tokens, err := access.ParseTokens([]byte(token))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Auth = tokens
+		})
+		for _, q := range requests {
+			got := g.ask(q.method, q.path, q.body, "Authorization: Bearer 0123456789abcdef")
+			if mine != (got.status < 300) || !mine && got.status != 404 {
+				t.Errorf("%s: %s %s: %d %s", token, q.method, q.path, got.status, got.body)
+			}
 		}
 	}
 }

@@ -56,11 +56,11 @@ func (s *server) listSessions(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	sessions, err := w.run.ListSessions(r.Context(), after, limit+1)
+	sessions, next, err := w.run.ListSessions(r.Context(), runtime.SessionQuery{After: after, Limit: limit + 1})
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, page(sessions, limit, func(x agent.Session) string { return x.ID }))
+	return s.send(w, http.StatusOK, page(sessions, limit, func(x agent.Session) string { return x.ID }).goesOn(next))
 }
 
 // sessionID returns the id of the path, or the problem that there is no such session.

@@ -18,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -83,7 +84,7 @@ func (h *heldCalls) Start(q runtime.CallRequest) (string, <-chan runtime.CallRes
 	return knownCall, done, nil
 }
 
-func (h *heldCalls) Events(ctx context.Context, _ string, _ func(progress.Event) error) error {
+func (h *heldCalls) Events(ctx context.Context, _ operator.EventQuery, _ func(progress.Event) error) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

@@ -14,9 +14,6 @@ import (
 
 // Truth is what the interface asks of people's verdicts and examples.
 type Truth interface {
-	Judge(ctx context.Context, callID string, j operator.Judgement) (v operator.JudgedCall, tried <-chan struct{}, err error)
-	Verdict(ctx context.Context, callID string) (operator.JudgedCall, error)
-	DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error
 	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
 	PutExamples(ctx context.Context, role, method string, list []agent.Example, actor string) ([]agent.Example, error)
 	DecideExample(ctx context.Context, q operator.ExampleDecision) ([]agent.Example, error)

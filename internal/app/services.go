@@ -153,7 +153,7 @@ func (s *services) begin(ctx context.Context, patch map[string]any) error {
 func (s *services) Holdings(ctx context.Context) (*api.Holdings, error) {
 	h := &api.Holdings{}
 	for after := ""; ; {
-		page, err := s.Runtime.ListSessions(ctx, after, countAtOnce)
+		page, _, err := s.Runtime.ListSessions(ctx, runtime.SessionQuery{After: after, Limit: countAtOnce})
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
@@ -100,7 +100,7 @@ func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, argum
 	} else if kind != "object" {
 		return refused(&agent.InputError{Pointer: "/kwargs", Detail: "must be an object, not " + kind}), nil
 	}
-	q := runtime.CallRequest{Role: in.Role, Method: in.Method, Args: in.Args, Kwargs: in.Kwargs, SessionID: in.SessionID, Timeout: time.Duration(in.Timeout) * time.Millisecond, Owner: owner(ctx)}
+	q := runtime.CallRequest{Role: in.Role, Method: in.Method, Args: in.Args, Kwargs: in.Kwargs, SessionID: in.SessionID, Timeout: time.Duration(in.Timeout) * time.Millisecond, Owner: owner(ctx), Operates: operates(ctx)}
 	return s.call(ctx, req, q, nil)
 }
 
@@ -139,10 +139,14 @@ func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, argument
 	if err := decode(arguments, &in); err != nil {
 		return refused(err), nil
 	}
+	unknown := fmt.Sprintf("there is no call %q", in.CallID)
+	if whose, err := s.o.Runtime.CallOwner(ctx, in.CallID); err != nil || whose != owner(ctx) && !operates(ctx) {
+		return s.refusedBy(cmp.Or(err, store.ErrNotFound), unknown)
+	}
 	judged, _, err := s.o.Runtime.Judge(ctx, in.CallID, operator.Judgement{Verdict: in.Verdict, Expected: in.Expected, ExpectedErrorType: in.ExpectedErrorType,
-		Note: in.Note, Actor: owner(ctx), MayOperate: principal(ctx).Scopes.Has(access.Operate)})
+		Note: in.Note, Actor: owner(ctx), MayOperate: operates(ctx)})
 	if err != nil {
-		return s.refusedBy(err, fmt.Sprintf("there is no call %q", in.CallID))
+		return s.refusedBy(err, unknown)
 	}
 	return outcomeResult(agent.Encoded(judged), false), nil
 }

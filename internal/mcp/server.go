@@ -35,6 +35,7 @@ type Runtime interface {
 	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
 	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
 	Cancel(callID string) error
+	CallOwner(ctx context.Context, callID string) (string, error)
 	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
 	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
 	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
@@ -129,6 +130,8 @@ func principal(ctx context.Context) access.Principal {
 }
 
 func owner(ctx context.Context) string { return principal(ctx).Owner() }
+
+func operates(ctx context.Context) bool { return principal(ctx).Scopes.Has(access.Operate) }
 
 // Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by
 // maxBody bytes.
@@ -236,7 +239,7 @@ func (s *Server) run(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallTo
 	if err != nil {
 		return failed(tool, err), nil
 	}
-	q := runtime.CallRequest{Role: tool.Role, Method: tool.Method, Owner: owner(ctx)}
+	q := runtime.CallRequest{Role: tool.Role, Method: tool.Method, Owner: owner(ctx), Operates: operates(ctx)}
 	if q.Args, q.Kwargs, err = tool.Arguments(json.RawMessage(object)); err != nil {
 		return failed(tool, err), nil
 	}

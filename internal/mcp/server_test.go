@@ -28,6 +28,8 @@ type fake struct {
 	asked runtime.CallRequest
 }
 
+func (f *fake) CallOwner(context.Context, string) (string, error) { return "ann", nil }
+
 func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
 	f.asked = q
 	body := fmt.Sprintf(`{"call_id":"call_1","session_id":%q,"outcome":{"status":"ok","ok":true,"value":%s,"tool_role":%q,"method_name":%q},"program":{"source":"persisted"}}`, q.SessionID, f.value, q.Role, q.Method)

@@ -15,7 +15,7 @@ func TestEphemeralSession(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}, map[string][]string{"calculator.one": {"one"}}, nil)
 	sessions := func() []agent.Session {
-		list, err := r.ListSessions(t.Context(), "", 10)
+		list, _, err := r.ListSessions(t.Context(), SessionQuery{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

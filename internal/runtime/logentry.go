@@ -11,7 +11,7 @@ import (
 func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	o, t := a.outcome, &a.trail
 	e := agent.LogEntry{
-		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
+		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, Owner: agent.LoggedOwner(a.session.Owner), TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
 		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.shown().args, Kwargs: a.shown().kwargs,
 		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored,

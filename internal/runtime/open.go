@@ -120,6 +120,9 @@ func (r *Runtime) sessionOf(ctx context.Context, q *CallRequest) (agent.Session,
 		return s, nil
 	}
 	s, err := r.store.Session(ctx, q.SessionID)
+	if err == nil && !q.Operates && !s.OwnedBy(q.Owner) {
+		return s, store.ErrNotFound
+	}
 	if q.Role == "" {
 		q.Role = s.Role
 	}

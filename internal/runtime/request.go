@@ -30,6 +30,7 @@ type CallRequest struct {
 	Timeout   time.Duration   // of the whole call; 0 is the default, 10 minutes
 
 	Owner          string // the access token's name, "local" without
+	Operates       bool   // SessionID may be another's
 	TraceID        string // from traceparent, or ""
 	TraceParent    string // the whole header, when TraceID is from it
 	IdempotencyKey string // scoped by owner and session; "" for none

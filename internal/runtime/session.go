@@ -62,9 +62,42 @@ func (r *Runtime) Session(ctx context.Context, id string) (agent.Session, error)
 	return r.store.Session(ctx, id)
 }
 
-// ListSessions returns sessions, newest first, after the id after.
-func (r *Runtime) ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error) {
-	return r.store.ListSessions(ctx, after, limit)
+// SessionQuery selects sessions.
+type SessionQuery struct {
+	Owner string // "" for anybody's
+	After string // id
+	Limit int
+}
+
+// maxSessionsRead bounds how many sessions are read for a page of one owner's.
+const maxSessionsRead = 2000
+
+// ListSessions returns sessions, newest first. A page of one owner's may end early, where many are others': next is then the After
+// of the next page.
+func (r *Runtime) ListSessions(ctx context.Context, q SessionQuery) (sessions []agent.Session, next string, err error) {
+	if q.Owner == "" {
+		sessions, err = r.store.ListSessions(ctx, q.After, q.Limit)
+		return sessions, "", err
+	}
+	const part = 200
+	for read := 0; read < maxSessionsRead; read += part {
+		all, err := r.store.ListSessions(ctx, q.After, part)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, s := range all {
+			if q.After = s.ID; !s.OwnedBy(q.Owner) {
+				continue
+			}
+			if sessions = append(sessions, s); len(sessions) == q.Limit {
+				return sessions, "", nil
+			}
+		}
+		if len(all) < part {
+			return sessions, "", nil
+		}
+	}
+	return sessions, q.After, nil
 }
 
 // opSessionDelete names the operation in the audit trail.

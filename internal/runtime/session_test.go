@@ -39,7 +39,7 @@ func TestSessions(t *testing.T) {
 	if _, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Context: json.RawMessage("null")}); err != nil {
 		t.Errorf("no context: %v", err)
 	}
-	if list, err := r.ListSessions(t.Context(), "", 10); err != nil || len(list) != 2 {
+	if list, _, err := r.ListSessions(t.Context(), SessionQuery{Limit: 10}); err != nil || len(list) != 2 {
 		t.Errorf("%d sessions, %v", len(list), err)
 	}
 	if err := r.DeleteSession(t.Context(), s.ID, "ann"); err != nil {

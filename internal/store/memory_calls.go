@@ -188,16 +188,23 @@ func (n *memoryNamespace) ListCalls(_ context.Context, q CallQuery) ([]agent.Log
 		q.Limit = DefaultLimit
 	}
 	out := []agent.LogEntry{}
-	skip := q.Before != ""
+	skip, last := q.Before != "", q.Before
+	session := func(id string) (agent.Session, error) {
+		if s := n.sessions[id]; s != nil {
+			return s.session, nil
+		}
+		return agent.Session{}, ErrNotFound
+	}
 	for _, c := range slices.Backward(n.calls) {
 		if skip {
 			skip = c.log.CallID != q.Before
 			continue
 		}
-		if len(out) == q.Limit {
+		if len(out) == q.Limit || q.Scan.Read(last) {
 			break
 		}
-		if q.Match(&c.log) {
+		last = c.log.CallID
+		if q.Match(&c.log) && q.Owns(&c.log, session) {
 			out = append(out, c.log)
 			ForgetDebug(&out[len(out)-1], n.policy.Retention.ValueHours, n.now())
 		}

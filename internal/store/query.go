@@ -47,6 +47,26 @@ func (q *CallQuery) Match(e *agent.LogEntry) bool {
 		(q.HistoryAccess == nil || *q.HistoryAccess == e.HistoryAccessDetected) && within(e.Timestamp, q.Since, q.Until)
 }
 
+// Owns reports whether the entry is one of the query's owner; session finds the session of an entry that names no owner.
+func (q *CallQuery) Owns(e *agent.LogEntry, session func(id string) (agent.Session, error)) bool {
+	if q.Owner == "" || e.Owner != "" {
+		return q.Owner == "" || q.Owner == e.Owner
+	}
+	s, err := session(e.SessionID)
+	return err == nil && s.OwnedBy(q.Owner)
+}
+
+// Read counts an entry that is read for a page, and reports whether the page ends before it.
+func (s *Scan) Read(last string) (ends bool) {
+	if s == nil {
+		return false
+	}
+	if s.Most--; s.Most < 0 {
+		s.Next = last
+	}
+	return s.Most < 0
+}
+
 // within reports whether the timestamp lies in [since, until); one that does not parse lies in no bounded span.
 func within(timestamp string, since, until time.Time) bool {
 	if since.IsZero() && until.IsZero() {

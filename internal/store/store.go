@@ -194,6 +194,15 @@ type CallQuery struct {
 	ErrorType, TraceID, ParentCallID        string
 	WeakSuccess, HistoryAccess              *bool
 	Since, Until                            time.Time
+
+	Owner string // of the calls' sessions; "" for anybody
+	Scan  *Scan  // nil for no bound
+}
+
+// A Scan bounds how many entries are read for a page, which may end before it is full.
+type Scan struct {
+	Most int
+	Next string // set by who makes the page: the Before of the next page where this one ended early, else ""
 }
 
 // Artifacts holds the programs.

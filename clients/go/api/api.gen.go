@@ -2176,6 +2176,9 @@ type Call struct {
 	OutcomeStatus         CallOutcomeStatus      `json:"outcome_status"`
 	OutcomeValueClass     *string                `json:"outcome_value_class,omitempty"`
 
+	// Owner Whose session it is, or who asked for a prediction without one; missing where that is local.
+	Owner *string `json:"owner,omitempty"`
+
 	// ParentCallID Of a nested call.
 	ParentCallID *string `json:"parent_call_id,omitempty"`
 
@@ -3049,6 +3052,9 @@ type LogEntry struct {
 	OutcomeRetriable      bool                   `json:"outcome_retriable"`
 	OutcomeStatus         LogEntryOutcomeStatus  `json:"outcome_status"`
 	OutcomeValueClass     *string                `json:"outcome_value_class,omitempty"`
+
+	// Owner Whose session it is, or who asked for a prediction without one; missing where that is local.
+	Owner *string `json:"owner,omitempty"`
 
 	// ParentCallID Of a nested call.
 	ParentCallID *string `json:"parent_call_id,omitempty"`

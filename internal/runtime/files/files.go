@@ -115,10 +115,10 @@ func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agen
 	return n.File, nil
 }
 
-// File returns what is known of the owner's file. Parts of calls are none. store.ErrNotFound.
+// File returns what is known of the owner's file, or of anybody's where owner is "". Parts of calls are none. store.ErrNotFound.
 func (k *Keeper) File(ctx context.Context, owner, id string) (agent.File, error) {
 	f, err := k.store.File(ctx, id)
-	if err == nil && (f.Owner != owner || f.Internal) {
+	if err == nil && (owner != "" && f.Owner != owner || f.Internal) {
 		return agent.File{}, store.ErrNotFound
 	}
 	return f, err
@@ -131,7 +131,7 @@ type Reader struct {
 	io.Closer
 }
 
-// OpenFile opens the owner's file. store.ErrNotFound.
+// OpenFile opens the owner's file, as File. store.ErrNotFound.
 func (k *Keeper) OpenFile(ctx context.Context, owner, id string) (*Reader, error) {
 	f, err := k.File(ctx, owner, id)
 	if err != nil {
@@ -168,13 +168,13 @@ func (k *Keeper) ListFiles(ctx context.Context, owner, after string, limit int) 
 // opFileDelete names the operation in the audit trail.
 const opFileDelete = "file.delete"
 
-// DeleteFile erases the owner's file. The audit trail keeps that it was there, and neither its name nor a checksum of its bytes. store.ErrNotFound.
-func (k *Keeper) DeleteFile(ctx context.Context, owner, id string) error {
+// DeleteFile erases the owner's file, as File, for the actor. The audit trail keeps that it was there, and neither its name nor a checksum of its bytes. store.ErrNotFound.
+func (k *Keeper) DeleteFile(ctx context.Context, owner, id, actor string) error {
 	f, err := k.File(ctx, owner, id)
 	if err != nil {
 		return err
 	}
-	return k.store.DeleteFile(ctx, id, &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(k.o.Now()), Actor: owner, Action: opFileDelete, Target: id,
+	return k.store.DeleteFile(ctx, id, &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(k.o.Now()), Actor: actor, Action: opFileDelete, Target: id,
 		SessionID: f.SessionID, Before: agent.Encoded(struct {
 			Owner     string    `json:"owner"`
 			MediaType string    `json:"media_type"`

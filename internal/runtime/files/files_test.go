@@ -185,7 +185,7 @@ func TestForgedParts(t *testing.T) {
 	id := agent.FileRefs(part)[0]
 	_, opened := k.OpenFile(ctx, "ann", id)
 	_, again := k.OpenAgain(ctx, id)
-	if err := errors.Join(opened, again); !errors.Is(opened, store.ErrNotFound) || !errors.Is(again, store.ErrNotFound) || !errors.Is(k.DeleteFile(ctx, "ann", id), store.ErrNotFound) {
+	if err := errors.Join(opened, again); !errors.Is(opened, store.ErrNotFound) || !errors.Is(again, store.ErrNotFound) || !errors.Is(k.DeleteFile(ctx, "ann", id, "ann"), store.ErrNotFound) {
 		t.Errorf("a part is a file: %v", err)
 	}
 	for _, forged := range []json.RawMessage{part, json.RawMessage(`{"$file":"part_gone"}`)} {

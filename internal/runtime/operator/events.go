@@ -60,14 +60,16 @@ func follow(ctx context.Context, running *progress.Log, seen int, emit func(prog
 	}
 }
 
-// Events passes every committed call to emit, in the order of the log, from the one after the call id after ("" for
-// those from now on), until emit fails or ctx ends. Ids are call ids, so a stream can be resumed after a restart of the
+// EventQuery selects events: those after the call id After ("" for those from now on), of calls of the owner ("" for everybody's).
+type EventQuery struct{ After, Owner string }
+
+// Events passes committed calls to emit, in the order of the log, until emit fails or ctx ends. Ids are call ids, so a stream can be resumed after a restart of the
 // client or of the daemon: what was missed is read from the call log.
-func (o *Operator) Events(ctx context.Context, after string, emit func(progress.Event) error) error {
+func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.Event) error) error {
 	reader, stop := o.calls.Feed().Subscribe()
 	defer stop()
-	s := stream{o: o, after: after, emit: emit}
-	if after != "" {
+	s := stream{o: o, owner: q.Owner, after: q.After, emit: emit}
+	if q.After != "" {
 		if err := s.catchUp(ctx); err != nil {
 			return err
 		}
@@ -83,7 +85,7 @@ func (o *Operator) Events(ctx context.Context, after string, emit func(progress.
 			if s.sent[e.CallID] {
 				continue
 			}
-			if err := s.send(e); err != nil {
+			if err := s.send(ctx, e); err != nil {
 				return err
 			}
 		case <-o.calls.Life().Done():
@@ -97,17 +99,21 @@ func (o *Operator) Events(ctx context.Context, after string, emit func(progress.
 // A stream is one reader's position in the log.
 type stream struct {
 	o     *Operator
+	owner string // "" for everybody
 	after string
 	sent  map[string]bool // by the last catch-up: the feed may repeat those
 	emit  func(progress.Event) error
 }
 
-func (s *stream) send(e agent.LogEntry) error {
+func (s *stream) send(ctx context.Context, e agent.LogEntry) error {
+	s.after = e.CallID
+	if s.owner != "" && s.o.ownerOf(ctx, &e) != s.owner {
+		return nil
+	}
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	s.after = e.CallID
 	return s.emit(progress.Event{ID: e.CallID, Type: progress.Finished, Data: raw})
 }
 
@@ -119,7 +125,7 @@ func (s *stream) catchUp(ctx context.Context) error {
 	s.sent = map[string]bool{}
 	for _, e := range missed {
 		s.sent[e.CallID] = true
-		if err := s.send(e); err != nil {
+		if err := s.send(ctx, e); err != nil {
 			return err
 		}
 	}

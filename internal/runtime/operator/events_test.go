@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
@@ -72,7 +73,7 @@ func TestEventsResume(t *testing.T) {
 			return nil
 		}
 	}
-	if err := g.op.Events(t.Context(), want[0], take(2)); !errors.Is(err, errEnough) {
+	if err := g.op.Events(t.Context(), operator.EventQuery{After: want[0]}, take(2)); !errors.Is(err, errEnough) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +81,7 @@ func TestEventsResume(t *testing.T) {
 	first := make(chan struct{})
 	ended := make(chan error)
 	go func() {
-		ended <- g.op.Events(ctx, got[1], func(e progress.Event) error {
+		ended <- g.op.Events(ctx, operator.EventQuery{After: got[1]}, func(e progress.Event) error {
 			if len(got) == 2 {
 				close(first)
 			}

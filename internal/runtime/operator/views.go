@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,31 @@ func (o *Operator) CallView(ctx context.Context, callID string) (CallView, error
 	}
 	view.Verdict = o.verdictsOf().on(ctx, &view.LogEntry)
 	return view, nil
+}
+
+// CallOwner returns whose call it is: the owner of its session, or who asked where it has none; "" where that is no longer known.
+// store.ErrNotFound when there is no such call.
+func (o *Operator) CallOwner(ctx context.Context, callID string) (string, error) {
+	e, running := o.calls.Running(callID)
+	if running {
+		return agent.OwnerOf(&e), nil
+	}
+	call, err := o.store.Call(ctx, callID)
+	if err != nil {
+		return "", err
+	}
+	return o.ownerOf(ctx, &call.Log), nil
+}
+
+func (o *Operator) ownerOf(ctx context.Context, e *agent.LogEntry) string {
+	if e.Owner != "" {
+		return e.Owner
+	}
+	s, err := o.store.Session(ctx, e.SessionID)
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(s.Owner, agent.LocalOwner)
 }
 
 // codeOf joins the program to a log entry that holds its checksum only.
@@ -121,7 +147,7 @@ func (o *Operator) runningEntries(q store.CallQuery) []agent.LogEntry {
 	since, until := agent.FormatTime(q.Since), agent.FormatTime(q.Until)
 	out := slices.DeleteFunc(o.calls.RunningCalls(), func(e agent.LogEntry) bool {
 		matches := (q.Before == "" || e.CallID < q.Before) && is(q.SessionID, e.SessionID) && is(q.Role, e.Role) && is(q.Method, e.Method) &&
-			is(q.TraceID, e.TraceID) && is(q.ParentCallID, e.ParentCallID) &&
+			is(q.Owner, agent.OwnerOf(&e)) && is(q.TraceID, e.TraceID) && is(q.ParentCallID, e.ParentCallID) &&
 			(q.Since.IsZero() || e.Timestamp >= since) && (q.Until.IsZero() || e.Timestamp < until)
 		return !matches
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -59,6 +60,7 @@ type Query struct {
 	SessionID string            // its earlier turns of the same signature are the history, and the new turn is kept; "" for none
 	Debug     bool              // return the messages
 	Owner     string
+	Operates  bool // SessionID may be another's
 	TraceID   string
 
 	TraceParent string // the whole header that TraceID is from, or ""
@@ -191,6 +193,9 @@ func interrupted(ctx context.Context, during string, usage agent.Usage) *Failure
 // inSession takes the session's turn, so that turns of a session follow each other.
 func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, error) {
 	session, err := svc.store.Session(ctx, q.SessionID)
+	if err == nil && !q.Operates && !session.OwnedBy(q.Owner) {
+		err = store.ErrNotFound
+	}
 	if err != nil {
 		return Answer{}, err
 	}

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,7 +108,7 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
 	at, id := agent.FormatTime(t.began), ids.New("call")
 	commit := store.CallCommit{SessionID: t.session.ID, Outcome: o,
-		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID, TraceID: t.q.TraceID, CallID: id, Role: t.session.Role, Model: t.model, Method: predictMethod,
+		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID, Owner: agent.LoggedOwner(cmp.Or(t.session.Owner, t.q.Owner)), TraceID: t.q.TraceID, CallID: id, Role: t.session.Role, Model: t.model, Method: predictMethod,
 			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType, OutcomeErrorMessage: o.ErrorMessage,
 			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: agent.DecideNone, Reason: predictMethod},
 			Usage: usage, SandboxLevel: svc.o.SandboxLevel, ReplayableReason: "no program ran"}}

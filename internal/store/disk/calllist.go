@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ type callList struct {
 	corrections map[string]string // corrected call → re-ask, of the re-asks that were met
 	end         jsonl.Place       // of the lines that are left to read
 	inFiles     bool              // the page begins in the files
+	last        string            // id of the last call that was read
 }
 
 func (l *callList) full() bool { return len(l.out) == l.q.Limit }
@@ -29,8 +31,11 @@ func (p *calls) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	if q.Limit <= 0 {
 		q.Limit = store.DefaultLimit
 	}
+	if q.Owner != "" && q.Scan == nil {
+		q.Scan = &store.Scan{Most: math.MaxInt} // owned may have the page end early
+	}
 	l := p.startList(q)
-	if l.full() {
+	if l.full() || q.Scan != nil && q.Scan.Next != "" {
 		return p.linked(l)
 	}
 	if l.inFiles {
@@ -41,7 +46,7 @@ func (p *calls) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 		l.end = *at
 	}
 	if err := p.entries.Backward(ctx, l.end, func(line []byte) (bool, error) {
-		if l.full() {
+		if l.full() || l.q.Scan.Read(l.last) {
 			return true, nil
 		}
 		if !l.add(line) {
@@ -58,17 +63,18 @@ func (p *calls) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 func (p *calls) startList(q store.CallQuery) *callList {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
-	l := &callList{q: q, out: []agent.LogEntry{}, corrections: maps.Clone(p.corrections), end: p.entries.End()}
+	l := &callList{q: q, last: q.Before, out: []agent.LogEntry{}, corrections: maps.Clone(p.corrections), end: p.entries.End()}
 	before := len(p.pending)
 	if q.Before != "" {
 		before = slices.Index(p.pending, p.byID[q.Before])
 		l.inFiles = before < 0
 	}
 	for _, c := range slices.Backward(p.pending[:max(before, 0)]) {
-		if l.full() {
+		if l.full() || q.Scan.Read(l.last) {
 			break
 		}
-		if q.Match(&c.log) {
+		l.last = c.log.CallID
+		if l.takes(&c.log) {
 			l.out = append(l.out, c.log)
 		}
 	}
@@ -80,6 +86,12 @@ func (l *callList) add(line []byte) bool {
 	if c, ok := correctionIn(line); ok {
 		l.corrections[c.Corrected] = c.CallID
 	}
+	if id := jsonl.Member(line, "call_id"); id != "" {
+		l.last = id
+	}
+	if l.q.Owner != "" && anothers(line, l.q.Owner) {
+		return true
+	}
 	if l.q.SessionID != "" && !bytes.Contains(line, []byte(l.q.SessionID)) {
 		return true
 	}
@@ -87,15 +99,54 @@ func (l *callList) add(line []byte) bool {
 	if json.Unmarshal(line, &e) != nil {
 		return false
 	}
-	if e.CallID != "" && l.q.Match(&e) { // a line that a repair emptied has no id
+	if e.CallID != "" && l.takes(&e) { // a line that a repair emptied has no id
 		l.out = append(l.out, e)
 	}
 	return true
 }
 
+// takes reports whether the entry belongs on the page; owned decides about those that name no owner.
+func (l *callList) takes(e *agent.LogEntry) bool {
+	return l.q.Match(e) && (l.q.Owner == "" || e.Owner == "" || e.Owner == l.q.Owner)
+}
+
+// owned takes out of the page what turns out to be another's, among the calls that name no owner: the session says whose they are. It is not
+// looked up while the log is held, which would be against the lock order.
+func (p *calls) owned(l *callList) {
+	mine := map[string]bool{}
+	full := l.full()
+	before := len(l.out)
+	l.out = slices.DeleteFunc(l.out, func(e agent.LogEntry) bool {
+		if l.q.Owner == "" || e.Owner != "" {
+			return false
+		}
+		known, looked := mine[e.SessionID]
+		if !looked {
+			x, err := p.n.sessions.get(e.SessionID)
+			if err == nil {
+				session := x.metadata()
+				known = session.OwnedBy(l.q.Owner)
+			}
+			mine[e.SessionID] = known
+		}
+		return !known
+	})
+	if full && len(l.out) < before {
+		l.q.Scan.Next = l.last
+	}
+}
+
+// anothers reports whether the line certainly names another owner, without decoding it. Before the trace's id stand values of ours only.
+func anothers(line []byte, owner string) bool {
+	head, _, _ := bytes.Cut(line, []byte(`"trace_id"`))
+	named := jsonl.Member(head, "owner")
+	return named != "" && named != owner
+}
+
 // linked puts into the entries which call corrected them. On a page that is not the first, a re-ask may stand before the
 // page's first entry, where only the index knows it.
 func (p *calls) linked(l *callList) ([]agent.LogEntry, error) {
+	p.owned(l)
 	window := time.Duration(p.n.policies.current().UserCorrection.WindowSeconds)*time.Second + commitSlack
 	hours, now := p.n.policies.current().Retention.ValueHours, p.n.now()
 	for i := range l.out {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,6 +89,54 @@ func callsPage(t *testing.T, r *rig) {
 		}
 		if len(got) != 30 || got[0] != "call_000030" || got[29] != "call_000001" {
 			t.Errorf("got %d entries from %v", len(got), got)
+		}
+	})
+}
+
+// One owner's calls are found among others', page by page, also where entries do not name their owner, and a page reads no more than it
+// may: where it ends early it says where to go on.
+func callsOfOwner(t *testing.T, r *rig) {
+	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_ann", Role: "calculator", Owner: "ann", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
+	r.session("sess_local")
+	var want []string
+	for i := range 40 {
+		c := r.call("sess_local")
+		if i%10 == 3 {
+			c = r.call("sess_ann")
+			want = append([]string{c.Log.CallID}, want...)
+			if i < 20 { // as what is stored since there are owners
+				c.Log.Owner = "ann"
+			}
+		} else if i%2 == 0 {
+			c.Log.Owner = "bob" // who may operate
+		}
+		r.commit(c)
+	}
+	r.everyWay(func() {
+		for _, limit := range []int{1, 3, 100} {
+			var got []string
+			pages := 0
+			for before := ""; ; pages++ {
+				q := store.CallQuery{Owner: "ann", Before: before, Limit: limit, Scan: &store.Scan{Most: 8}}
+				page, err := r.s.ListCalls(r.ctx, q)
+				r.ok(err)
+				for _, e := range page {
+					got = append(got, e.CallID)
+				}
+				if before = q.Scan.Next; before == "" && len(page) == limit {
+					before = page[limit-1].CallID
+				}
+				if before == "" || pages > 40 {
+					break
+				}
+			}
+			if !slices.Equal(got, want) || pages < 4 {
+				t.Errorf("limit %d: %v in %d pages, want %v", limit, got, pages, want)
+			}
+		}
+		all, err := r.s.ListCalls(r.ctx, store.CallQuery{Owner: "ann"})
+		if err != nil || len(all) != len(want) {
+			t.Errorf("without a bound: %d calls, %v; want %d", len(all), err, len(want))
 		}
 	})
 }

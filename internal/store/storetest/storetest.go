@@ -35,7 +35,7 @@ func Run(t *testing.T, h Harness) {
 		{"Sessions", sessions}, {"SessionsPage", sessionsPage}, {"Contexts", contexts}, {"ContextsAreTheCallers", contextsAreTheCallers},
 		{"Commit", commit}, {"CommitWithoutSession", commitWithoutSession}, {"CommitAssignsSeq", commitAssignsSeq},
 		{"CommitConcurrently", commitConcurrently}, {"CommitRefused", commitRefused}, {"HistoryPages", historyPages},
-		{"HistoryFilters", historyFilters}, {"HistoryFilterPairs", historyFilterPairs}, {"HistoryLooks", historyLooks}, {"HistoryBytes", historyBytes}, {"HistoryTimes", historyTimes}, {"HistoryKeepsUnknownKeys", historyKeepsUnknownKeys}, {"Calls", calls}, {"CallsPage", callsPage}, {"Corrections", corrections},
+		{"HistoryFilters", historyFilters}, {"HistoryFilterPairs", historyFilterPairs}, {"HistoryLooks", historyLooks}, {"HistoryBytes", historyBytes}, {"HistoryTimes", historyTimes}, {"HistoryKeepsUnknownKeys", historyKeepsUnknownKeys}, {"Calls", calls}, {"CallsPage", callsPage}, {"CallsOfOwner", callsOfOwner}, {"Corrections", corrections},
 		{"ValuesExpire", valuesExpire}, {"DebugExpires", debugExpires}, {"Replies", replies}, {"ContentBounded", contentBounded}, {"ContentBytes", contentBytes}, {"Patterns", patterns},
 		{"Counters", counters}, {"Artifacts", artifacts}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
 		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},

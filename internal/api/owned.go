@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// owned is a runtime as one owner sees it: another's session or call is store.ErrNotFound, as one that is not there.
+type owned struct {
+	Shared
+	all   Runtime
+	owner string
+}
+
+// maxCallsRead bounds how many entries of the log are read for a page of one owner's.
+const maxCallsRead = 10_000
+
+// session returns store.ErrNotFound unless the session is the owner's.
+func (o *owned) session(ctx context.Context, id string) error {
+	s, err := o.all.Session(ctx, id)
+	if err == nil && !s.OwnedBy(o.owner) {
+		err = store.ErrNotFound
+	}
+	return err
+}
+
+// call is session for the session of a call.
+func (o *owned) call(ctx context.Context, id string) error {
+	owner, err := o.all.CallOwner(ctx, id)
+	if err == nil && owner != o.owner {
+		err = store.ErrNotFound
+	}
+	return err
+}
+
+func (o *owned) Session(ctx context.Context, id string) (agent.Session, error) {
+	s, err := o.all.Session(ctx, id)
+	if err == nil && !s.OwnedBy(o.owner) {
+		return agent.Session{}, store.ErrNotFound
+	}
+	return s, err
+}
+
+func (o *owned) DeleteSession(ctx context.Context, id, actor string) error {
+	if err := o.session(ctx, id); err != nil {
+		return err
+	}
+	return o.all.DeleteSession(ctx, id, actor)
+}
+
+func (o *owned) ListSessions(ctx context.Context, q runtime.SessionQuery) ([]agent.Session, string, error) {
+	q.Owner = o.owner
+	return o.all.ListSessions(ctx, q)
+}
+
+func (o *owned) Context(ctx context.Context, id string) (map[string]json.RawMessage, error) {
+	if err := o.session(ctx, id); err != nil {
+		return nil, err
+	}
+	return o.all.Context(ctx, id)
+}
+
+func (o *owned) PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error) {
+	if err := o.session(ctx, id); err != nil {
+		return nil, err
+	}
+	return o.all.PatchContext(ctx, id, patch)
+}
+
+func (o *owned) History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
+	if err := o.session(ctx, id); err != nil {
+		return store.HistoryPage{}, err
+	}
+	return o.all.History(ctx, id, q)
+}
+
+func (o *owned) Responds(ctx context.Context, id, method string) (runtime.Introspection, error) {
+	if err := o.session(ctx, id); err != nil {
+		return runtime.Introspection{}, err
+	}
+	return o.all.Responds(ctx, id, method)
+}
+
+func (o *owned) CallView(ctx context.Context, id string) (operator.CallView, error) {
+	if err := o.call(ctx, id); err != nil {
+		return operator.CallView{}, err
+	}
+	return o.all.CallView(ctx, id)
+}
+
+func (o *owned) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
+	q.Owner = o.owner
+	if q.Scan != nil {
+		q.Scan.Most = maxCallsRead
+	}
+	return o.all.ListCalls(ctx, q)
+}
+
+func (o *owned) Cancel(id string) error {
+	if err := o.call(context.Background(), id); err != nil {
+		return err
+	}
+	return o.all.Cancel(id)
+}
+
+func (o *owned) Replay(ctx context.Context, id string) (operator.ReplayReport, error) {
+	if err := o.call(ctx, id); err != nil {
+		return operator.ReplayReport{}, err
+	}
+	return o.all.Replay(ctx, id)
+}
+
+func (o *owned) CallEvents(ctx context.Context, id, after string, emit func(progress.Event) error) error {
+	if err := o.call(ctx, id); err != nil {
+		return err
+	}
+	return o.all.CallEvents(ctx, id, after, emit)
+}
+
+func (o *owned) Events(ctx context.Context, q operator.EventQuery, emit func(progress.Event) error) error {
+	q.Owner = o.owner
+	return o.all.Events(ctx, q, emit)
+}
+
+func (o *owned) Judge(ctx context.Context, id string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error) {
+	if err := o.call(ctx, id); err != nil {
+		return operator.JudgedCall{}, nil, err
+	}
+	return o.all.Judge(ctx, id, j)
+}
+
+func (o *owned) Verdict(ctx context.Context, id string) (operator.JudgedCall, error) {
+	if err := o.call(ctx, id); err != nil {
+		return operator.JudgedCall{}, err
+	}
+	return o.all.Verdict(ctx, id)
+}
+
+func (o *owned) DropVerdict(ctx context.Context, id, actor string, mayOperate bool) error {
+	if err := o.call(ctx, id); err != nil {
+		return err
+	}
+	return o.all.DropVerdict(ctx, id, actor, mayOperate)
+}
