@@ -85,6 +85,13 @@ func (p Principal) Owner() string {
 	return p.Issuer + "#" + p.Name
 }
 
+// Visitor returns the principal as it acts in another namespace than its own, under a name that no principal of that one has: it
+// begins with the visitor's own namespace and a slash.
+func (p Principal) Visitor() Principal {
+	p.Name, p.Issuer = string(p.Namespace)+"/"+p.Owner(), ""
+	return p
+}
+
 // Local returns the principal of a daemon without tokens, which answers this machine only.
 func Local() Principal {
 	return Principal{Name: "local", Namespace: agent.DefaultNamespace, Scopes: All}

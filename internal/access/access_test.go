@@ -44,8 +44,14 @@ func TestOwner(t *testing.T) {
 	if file.Owner() != "alice" || issuer.Owner() != "https://id.example#alice" || Local().Owner() != "local" {
 		t.Errorf("owners: %q, %q, %q", file.Owner(), issuer.Owner(), Local().Owner())
 	}
-	if _, err := ParseTokens([]byte(issuer.Owner() + " " + secret)); err == nil {
-		t.Error("a file may name the issuer's alice")
+	file.Namespace, issuer.Namespace = "acme", "acme"
+	if file.Visitor().Owner() != "acme/alice" || issuer.Visitor().Owner() != "acme/https://id.example#alice" {
+		t.Errorf("visitors: %q, %q", file.Visitor().Owner(), issuer.Visitor().Owner())
+	}
+	for _, name := range []string{issuer.Owner(), file.Visitor().Owner(), issuer.Visitor().Owner()} {
+		if _, err := ParseTokens([]byte(name + " " + secret)); err == nil {
+			t.Errorf("a file may name %q", name)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 			return err
 		}
 	}
-	r = r.WithContext(mcp.WithPrincipal(r.Context(), w.who))
+	r = r.WithContext(mcp.WithPrincipal(r.Context(), w.as))
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	w.run.MCP().ServeHTTP(w, r)
 	return nil

@@ -40,7 +40,10 @@ const namespaceHeader = "Recurgent-Namespace"
 func (s *server) enterNamespace(w *reply, r *http.Request) error {
 	name, named := w.who.Namespace, false
 	if given := r.Header[namespaceHeader]; len(given) > 0 {
-		if name = agent.Namespace(given[0]); len(given) > 1 || name.Validate() != nil {
+		if len(given) > 1 {
+			return fault(codeParameter, "the header "+namespaceHeader+" is there more than once", "").in("header:"+namespaceHeader, "more than one")
+		}
+		if name = agent.Namespace(given[0]); name.Validate() != nil {
 			return badNamespace("header:"+namespaceHeader, name)
 		}
 		if named = name != w.who.Namespace; named {
@@ -54,9 +57,8 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 		return noNamespace(err, name)
 	}
 	if named {
-		visitor := w.who
-		visitor.Name = string(visitor.Namespace) + "/" + visitor.Name // nobody of this namespace is called so
-		w.act(visitor)
+		w.as = w.who.Visitor()
+		w.owner = w.as.Owner()
 	}
 	w.leave = leave
 	w.use(run)

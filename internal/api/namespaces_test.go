@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -113,5 +114,78 @@ func TestStreamsEndWithTheirNamespace(t *testing.T) {
 	}
 	if err := lines.Err(); err != nil {
 		t.Errorf("the stream ended with %v", err)
+	}
+}
+
+// counting is an Authenticator that says how often it was asked.
+type counting struct {
+	access.Authenticator
+	asked chan struct{}
+}
+
+func (c counting) Authenticate(ctx context.Context, bearer string) (access.Principal, error) {
+	select {
+	case c.asked <- struct{}{}:
+	case <-ctx.Done():
+	}
+	return c.Authenticator.Authenticate(ctx, bearer)
+}
+
+// caused passes on why its stream ended.
+type caused struct {
+	*fake
+	why chan error
+}
+
+func (c caused) Events(ctx context.Context, _ operator.EventQuery, _ func(progress.Event) error) error {
+	<-ctx.Done()
+	c.why <- context.Cause(ctx)
+	return context.Cause(ctx)
+}
+
+// In another namespace an admin is nobody of that one, and streams there last as long as anywhere.
+func TestVisitors(t *testing.T) {
+	t.Parallel()
+	const admin = "0123456789abcdef"
+	tokens, err := access.ParseTokens([]byte("bob " + admin + " namespace=acme"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth, erased := counting{tokens, make(chan struct{})}, errors.New("deleted")
+	until, erase := context.WithCancelCause(context.Background())
+	run := caused{&fake{}, make(chan error, 1)}
+	g := newRig(t, func(o *Options) {
+		o.Recheck, o.Auth = time.Millisecond, auth
+		all := o.Namespaces.(*one)
+		all.erased, all.Runtime, all.made["acme"] = until, run, true
+	})
+	go func() { <-auth.asked }()
+	if got := g.ask("POST", "/v1/sessions", `{"role": "r"}`, "Authorization: Bearer "+admin, namespaceHeader+": default"); got.status != 201 || run.session.Owner != "acme/bob" {
+		t.Errorf("a session: %d, of %q", got.status, run.session.Owner)
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+"/v1/events", nil)
+	r.Header = http.Header{"Authorization": {"Bearer " + admin}, namespaceHeader: {"default"}}
+	go func() {
+		for range 5 { // at the beginning, and while it lasts
+			<-auth.asked
+		}
+		erase(erased)
+	}()
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if why := <-run.why; !errors.Is(why, erased) {
+		t.Errorf("the stream ended with: %v", why)
+	}
+}
+
+// A request that names two namespaces is in none.
+func TestNamespaceTwice(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, nil)
+	if got := g.ask("GET", "/v1/tools", "", namespaceHeader+": default", namespaceHeader+": default"); got.status != 400 || got.json(t)["code"] != codeParameter {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }

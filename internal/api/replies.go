@@ -21,18 +21,19 @@ type reply struct {
 	stall     time.Duration // how long a client may take for a piece
 	status    int           // 0 until the header is written
 	held      held
-	requestID string // echoed or made
-	who       access.Principal
-	owner     string    // who.Owner(): "local" without tokens
-	run       Runtime   // serves the namespace in which the request acts; nil where anyone may ask
-	leave     func()    // gives run back
-	owned     owned     // what run is for those who may not operate
-	id        [1]string // requestID, as a header's values
-	length    [1]string // of the body, as a header's values
+	requestID string           // echoed or made
+	who       access.Principal // of the token
+	as        access.Principal // who, in the namespace in which the request acts
+	owner     string           // as.Owner(): "local" without tokens
+	run       Runtime          // serves the namespace in which the request acts; nil where anyone may ask
+	leave     func()           // gives run back
+	owned     owned            // what run is for those who may not operate
+	id        [1]string        // requestID, as a header's values
+	length    [1]string        // of the body, as a header's values
 }
 
 // act has the request act for that principal.
-func (w *reply) act(who access.Principal) { w.who, w.owner = who, who.Owner() }
+func (w *reply) act(who access.Principal) { w.who, w.as, w.owner = who, who, who.Owner() }
 
 // use has the request act on what its principal may see of the runtime.
 func (w *reply) use(run Runtime) {

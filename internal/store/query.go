@@ -37,6 +37,25 @@ func (q *HistoryQuery) Plain() bool {
 	return !q.Depth0 && q.Method == "" && q.Role == "" && q.Status == "" && q.Since.IsZero() && q.Until.IsZero()
 }
 
+// CallQuery selects log entries; zero fields select any.
+type CallQuery struct {
+	Before                                  string // call id
+	Limit                                   int    // 0 means 100
+	SessionID, Role, Method, Status, Source string
+	ErrorType, TraceID, ParentCallID        string
+	WeakSuccess, HistoryAccess              *bool
+	Since, Until                            time.Time
+
+	Owner string // of the calls' sessions; "" for anybody
+	Scan  *Scan  // nil for no bound
+}
+
+// A Scan bounds how many entries are read for a page, which may end before it is full.
+type Scan struct {
+	Most int
+	Next string // set by who makes the page: the Before of the next page where this one ended early, else ""
+}
+
 // Match reports whether the entry is one that the query selects; Before and Limit are the caller's business.
 func (q *CallQuery) Match(e *agent.LogEntry) bool {
 	equal := func(want, got string) bool { return want == "" || want == got }

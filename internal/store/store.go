@@ -186,25 +186,6 @@ type Call struct {
 	Effects json.RawMessage // nil when there are none or they have expired
 }
 
-// CallQuery selects log entries; zero fields select any.
-type CallQuery struct {
-	Before                                  string // call id
-	Limit                                   int    // 0 means 100
-	SessionID, Role, Method, Status, Source string
-	ErrorType, TraceID, ParentCallID        string
-	WeakSuccess, HistoryAccess              *bool
-	Since, Until                            time.Time
-
-	Owner string // of the calls' sessions; "" for anybody
-	Scan  *Scan  // nil for no bound
-}
-
-// A Scan bounds how many entries are read for a page, which may end before it is full.
-type Scan struct {
-	Most int
-	Next string // set by who makes the page: the Before of the next page where this one ended early, else ""
-}
-
 // Artifacts holds the programs.
 type Artifacts interface {
 	// Artifact returns the artifact, ErrNotFound when there is none, or when what is stored of it was corrupt: it
