@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
 
 // Types of refusals.
@@ -86,6 +87,7 @@ func (g *Gate) bounded(c *check) (*Program, *Refusal) {
 	}
 	done := make(chan answer, 1)
 	go func() {
+		rt.GrowStack()
 		p, r := c.run()
 		done <- answer{p, r}
 	}()

@@ -18,6 +18,7 @@ type image struct {
 	build string     // wire.Build of the runner in it; "" is not checked
 	file  *os.File   // what path leads to; nil where path is a file of the system's
 	extra []*os.File // what its processes find open beside their pipes, from descriptor 4 on
+	under *spawner   // that starts them under landlock; nil where they put it on themselves
 }
 
 // errOtherBuild says that the runner in the binary does not belong to the daemon in it.
@@ -54,6 +55,9 @@ func images(h hooks, o *Options) ([]*image, error) {
 	all := []*image{inMemory, self}
 	if onDisk, err := openUnlinked(o.Dir, name, carried); err == nil { // pages of a disk's file are mapped many at a time: a start takes a quarter less
 		all = []*image{onDisk, inMemory, self}
+		if locked, err := underLandlock(onDisk, h.start); err == nil {
+			all = append([]*image{locked}, all...)
+		}
 	}
 	for _, i := range all[:len(all)-1] {
 		i.build = build
@@ -66,8 +70,11 @@ func noteFallback(log zerolog.Logger, why error) {
 	log.Warn().Err(why).Msg("runners are started from the daemon's own binary, which is slower")
 }
 
-// close closes the image's file. Processes that were started from it go on.
+// close closes the image's file, after the last start. Processes that were started from it go on.
 func (i *image) close() {
+	if i.under != nil {
+		i.under.close()
+	}
 	if i.file != nil {
 		i.file.Close()
 	}

@@ -92,7 +92,9 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.spawner = startSpawner(h.start)
+	if p.spawner, err = startSpawner(h.start, nil); err != nil {
+		return nil, err
+	}
 	if h.plans == nil {
 		h.plans = plans()
 	}

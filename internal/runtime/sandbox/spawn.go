@@ -20,9 +20,10 @@ type child struct {
 // A spawner starts runners from one operating-system thread that it keeps until close: the parent-death signal is
 // sent when the thread that started a process ends, not when the daemon does.
 type spawner struct {
-	fault func() error // a test's fault, before each start
-	plan  plan         // set once by the canary, before the second start
-	given uintptr      // namespaces that the thread has for all runners
+	fault  func() error // a test's fault, before each start
+	before func() error // done on the thread before the first start; nil for nothing
+	plan   plan         // set once by the canary, before the second start
+	given  uintptr      // namespaces that the thread has for all runners
 
 	asks chan ask
 	done chan struct{}
@@ -42,27 +43,34 @@ type spawned struct {
 	err   error
 }
 
-func startSpawner(fault func() error) *spawner {
-	s := &spawner{fault: fault, asks: make(chan ask), done: make(chan struct{})}
-	locked := make(chan struct{})
+// startSpawner starts a spawner, whose thread does before first. Where that fails, there is none.
+func startSpawner(fault, before func() error) (*spawner, error) {
+	s := &spawner{fault: fault, before: before, asks: make(chan ask), done: make(chan struct{})}
+	locked := make(chan error)
 	go s.serve(locked)
-	<-locked
-	return s
+	return s, <-locked
 }
 
-// serve starts processes until close. It closes locked once it has a thread.
-func (s *spawner) serve(locked chan struct{}) {
+// serve starts processes until close. Once it has a thread it says so to locked, or why it ends instead.
+func (s *spawner) serve(locked chan error) {
 	runtime.LockOSThread() // and never unlock: the thread ends with this goroutine
 	if onMainThread() {
 		// What is changed for runners alone would be seen at the whole process: another thread takes its place, while this one is held.
-		go s.serve(locked)
-		<-locked
+		ready := make(chan error)
+		go s.serve(ready)
+		locked <- <-ready
 		runtime.UnlockOSThread()
 		return
 	}
 	defer close(s.done)
 	restrictSpawner()
-	close(locked)
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			locked <- err
+			return
+		}
+	}
+	locked <- nil
 	for a := range s.asks {
 		c, err := s.startNow(a.image)
 		a.reply <- spawned{c, err}

@@ -1,13 +1,16 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
 	"time"
 
+	landsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/landlock"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -75,6 +78,35 @@ func restrictSpawner() {
 	unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) // where it fails, runners say so
 	unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0)
 }
+
+// underLandlock returns an image of the same file whose processes are under landlock from their start, from a thread that can do nothing else: they may
+// read and execute this file as far as landlock is concerned, which seccomp forbids them. To put it on themselves they would stop each of their threads; and
+// the Go runtime would read what it finds in /proc first. Kernels before 6.15 would not let the thread signal the others of the daemon.
+func underLandlock(of *image, fault func() error) (*image, error) {
+	abi, off := landlock.Supported()
+	if off != "" || abi < 7 {
+		return nil, errors.ErrUnsupported
+	}
+	by, err := startSpawner(fault, func() error {
+		attr := landlock.Everything(abi)
+		rules, err := landsys.LandlockCreateRuleset(&attr, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(rules)
+		if err := landsys.LandlockAddPathBeneathRule(rules, &landsys.PathBeneathAttr{AllowedAccess: landsys.AccessFSExecute | landsys.AccessFSReadFile, ParentFd: int(of.file.Fd())}, 0); err != nil {
+			return err
+		}
+		return landsys.LandlockRestrictSelf(rules, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &image{path: of.path, args: of.args, file: of.file, under: by}, nil
+}
+
+// underLandlock reports whether a thread under landlock can start processes in this way: for a user namespace it would have to write to files.
+func (p plan) underLandlock() bool { return !p.userns }
 
 // timerSlack is how late the kernel may be with a timer of a runner.
 const timerSlack = time.Millisecond

@@ -23,6 +23,11 @@ func openMemory(string, string) (*image, error) { return nil, errors.ErrUnsuppor
 // openUnlinked fails in the same way.
 func openUnlinked(string, string, string) (*image, error) { return nil, errors.ErrUnsupported }
 
+// underLandlock fails: there is none here.
+func underLandlock(*image, func() error) (*image, error) { return nil, errors.ErrUnsupported }
+
+func (plan) underLandlock() bool { return false }
+
 func restrictSpawner() {}
 
 func onMainThread() bool { return false }

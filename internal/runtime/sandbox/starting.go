@@ -47,7 +47,7 @@ func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 }
 
 func (p *Pool) spawnOnce(from *image) (*runner, error) {
-	cfg := p.childConfig(false)
+	cfg := p.childConfig(from, false)
 	r, err := p.start(from)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,11 @@ func (p *Pool) start(from *image) (*runner, error) {
 	if err := p.reserve(); err != nil {
 		return nil, err
 	}
-	c, err := p.spawner.start(from)
+	by := p.spawner
+	if from.under != nil {
+		by = from.under
+	}
+	c, err := by.start(from)
 	if err != nil {
 		p.mu.Lock()
 		p.starting--

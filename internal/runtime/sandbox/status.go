@@ -31,6 +31,12 @@ func (p *Pool) observe(plans []plan) error {
 	var faults []error
 	for _, plan := range plans {
 		for _, from := range p.images {
+			if from.under != nil {
+				if !plan.underLandlock() {
+					continue
+				}
+				from.under.plan = plan
+			}
 			p.spawner.plan, p.image = plan, from
 			ready, err := p.patientCanary()
 			if err != nil {
@@ -91,7 +97,7 @@ func (p *Pool) canary() (*wire.Ready, error) {
 	defer r.bury("canary")
 	knock, stop := listenLocal()
 	defer stop()
-	cfg := p.childConfig(true)
+	cfg := p.childConfig(p.image, true)
 	cfg.Port = knock
 	ready, err := r.setup(cfg, p.readyTimeout)
 	if err != nil {
@@ -101,10 +107,16 @@ func (p *Pool) canary() (*wire.Ready, error) {
 	return ready, nil
 }
 
-func (p *Pool) childConfig(probe bool) wire.Config {
+// childConfig is what a process of the image is sent.
+func (p *Pool) childConfig(from *image, probe bool) wire.Config {
 	confinement := p.confinement
 	if probe {
 		confinement = p.probed
+	}
+	if from.under != nil {
+		given := *confinement
+		given.Landlock, given.Given = nil, fmt.Sprintf("on (abi %d)", given.Landlock.ABI)
+		confinement = &given
 	}
 	return wire.Config{Memory: p.opts.Memory, CPUSeconds: int64(p.opts.RunnerCPU.Seconds()), MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
 		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Probe: probe, Confine: confinement, Parent: os.Getpid(), Namespaces: p.namespaces}

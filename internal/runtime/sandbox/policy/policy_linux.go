@@ -76,7 +76,7 @@ func Confinement(kill bool) (*wire.Confinement, error) {
 	c := &wire.Confinement{Filter: filter, PID: markedPID}
 	abi, off := landlock.Supported()
 	if off != "" {
-		c.Off = off
+		c.Given = off
 		return c, nil
 	}
 	attr := landlock.Everything(abi)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -55,14 +56,30 @@ func LoadFilter(c *wire.Confinement, flags uintptr) string {
 	return "on"
 }
 
+// checkGiven returns the state, and another where a process that is said to be under landlock can list a directory.
+func checkGiven(state string) string {
+	if !strings.HasPrefix(state, "on") {
+		return state
+	}
+	fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err == nil {
+		syscall.Close(fd)
+		return "off (it did not come with the start)"
+	}
+	if err != syscall.EACCES {
+		return "off (" + err.Error() + ")"
+	}
+	return state
+}
+
 // Landlock forbids all that the ruleset names, on every thread, which must have no_new_privs, and returns the layer's state. It fails in a process that is
-// linked with the C library.
+// linked with the C library. Of a process that was started under landlock it checks that it was.
 func Landlock(c *wire.Confinement) string {
 	switch {
 	case c == nil:
 		return noConfinement
 	case c.Landlock == nil:
-		return c.Off
+		return checkGiven(c.Given)
 	}
 	attr := [rulesetSize / 8]uint64{c.Landlock.FS, c.Landlock.Net, c.Landlock.Scoped}
 	fd, _, errno := syscall.RawSyscall(sysCreateRuleset, uintptr(unsafe.Pointer(&attr)), rulesetSize, 0)

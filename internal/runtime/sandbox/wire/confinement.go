@@ -6,7 +6,7 @@ type Confinement struct {
 	Filter   []byte // of seccomp, instructions as the kernel takes them, 8 bytes each
 	PID      uint32 // stands in Filter for the process's own number
 	Landlock *Ruleset
-	Off      string // why there is no Landlock
+	Given    string // the layer's state where Landlock is nil: why there is none, or that the process was started under it
 }
 
 // A Ruleset is all that the kernel's landlock can forbid.
@@ -20,7 +20,7 @@ type Ruleset struct {
 func (c *Confinement) put(f *Builder) {
 	f.PutBytes(c.Filter)
 	f.PutUint(uint64(c.PID))
-	f.PutString(c.Off)
+	f.PutString(c.Given)
 	f.PutBool(c.Landlock != nil)
 	if r := c.Landlock; r != nil {
 		f.PutUint(uint64(r.ABI))
@@ -31,7 +31,7 @@ func (c *Confinement) put(f *Builder) {
 }
 
 func takeConfinement(p *Parser) *Confinement {
-	c := &Confinement{Filter: p.TakeBytes(), PID: uint32(p.TakeUint()), Off: p.TakeString()}
+	c := &Confinement{Filter: p.TakeBytes(), PID: uint32(p.TakeUint()), Given: p.TakeString()}
 	if p.TakeBool() {
 		c.Landlock = &Ruleset{ABI: int(p.TakeUint()), FS: p.TakeFixed(), Net: p.TakeFixed(), Scoped: p.TakeFixed()}
 	}

@@ -16,6 +16,10 @@ import (
 func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	serve.Observe(cfg, ready.Layers)
 	inherited, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if cfg.Probe || inherited != 1 { // to keep a thread makes the Go runtime start another, and switch between them
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		ready.Layers["no_new_privs"] = "off (" + err.Error() + ")"
 	} else {
@@ -25,8 +29,6 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 		probe.Network(cfg.Port, ready.Probes)
 	}
 	ready.Layers["landlock"] = landlockLayer(cfg.Confine, inherited == 1)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	if cfg.Probe && isOn(ready.Layers["landlock"]) {
 		probe.Landlock(ready.Probes)
 	}

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -27,6 +28,7 @@ func Main() int {
 
 // Serve is Main with another engine.
 func Serve(newEngine func(setting string) (Engine, error)) int {
+	rt.GrowStack()
 	in, out := Open()
 	base := runtime.NumGoroutine()
 	cfg, engine, err := Confine(in, out, newEngine)
