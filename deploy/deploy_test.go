@@ -22,7 +22,7 @@ import (
 func metricNames(t *testing.T) map[string]bool {
 	t.Helper()
 	r := telemetry.NewRegistry()
-	m := telemetry.New(r, telemetry.Build{})
+	m := telemetry.New(r, telemetry.Build{}, "acme")
 	m.Route("/v1/calls", "GET", false)
 	m.Problem("not_found")
 	m.ObserveCall(&agent.LogEntry{Role: "r", Method: "m", Generation: "gen-1"}, telemetry.Stages{})

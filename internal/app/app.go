@@ -100,7 +100,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	}
 	build := ReadBuild()
 	registry := telemetry.NewRegistry()
-	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision, GoVersion: build.Go})
+	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision, GoVersion: build.Go}, o.measured()...)
 	tracer, err := a.openTracer(ctx, o, metrics, build.Version)
 	if err != nil {
 		return err

@@ -92,6 +92,8 @@ type Options struct {
 	Policy string `name:"policy" env:"RECURGENT_POLICY" value:"NAME=VALUE..." default:"as it was left" help:"switches and thresholds set at each start, before anything is served, as recurgentd policy set takes them: artifact_read_enabled=false repair_enabled=false, or a JSON object"`
 
 	MetricsPublic bool `name:"metrics-public" env:"RECURGENT_METRICS_PUBLIC" help:"show /metrics without a token, with no labels that name a role, a method or a namespace"`
+	// MetricsNamespaces are at most 50 names of namespaces, which need not exist yet.
+	MetricsNamespaces []string `name:"metrics-namespaces" env:"RECURGENT_METRICS_NAMESPACES" value:"NAME,..." default:"none" help:"namespaces that have figures of their own in /metrics, at most 50; the others count together there"`
 
 	Auth          access.Authenticator             // finds who sends a request, instead of AccessOptions
 	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
@@ -128,7 +130,7 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets} {
+	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets, o.checkMetrics} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -221,6 +223,30 @@ func (o *Options) checkPolicy() error {
 		return refuse("policy", "%s", err)
 	}
 	return nil
+}
+
+func (o *Options) checkMetrics() error {
+	const most = 50
+	if len(o.MetricsNamespaces) > most {
+		return refuse("metrics-namespaces", "names %d namespaces, and %d at most may have figures of their own", len(o.MetricsNamespaces), most)
+	}
+	for _, name := range o.MetricsNamespaces {
+		if err := agent.Namespace(name).Validate(); err != nil {
+			return refuse("metrics-namespaces", "%s", err)
+		}
+		if name == telemetry.Other {
+			return refuse("metrics-namespaces", "%s is the label of all other namespaces", name)
+		}
+	}
+	return nil
+}
+
+// measured returns the namespaces that have figures of their own.
+func (o *Options) measured() (names []agent.Namespace) {
+	for _, name := range o.MetricsNamespaces {
+		names = append(names, agent.Namespace(name))
+	}
+	return names
 }
 
 // CheckURL returns an *OptionError of that name unless the text is an http or https address without user, query and fragment.

@@ -72,7 +72,7 @@ func (s *services) release() { s.users.Add(-1) }
 // newServices wires the services of a namespace.
 func newServices(ctx context.Context, name agent.Namespace, p parts) (*services, error) {
 	ro, b := p.runtime, p.build
-	ro.Namespace = name
+	ro.Namespace, ro.Metrics = name, ro.Metrics.In(name)
 	if name != agent.DefaultNamespace {
 		ro.Logger = ro.Logger.With().Str("namespace", string(name)).Logger()
 	}

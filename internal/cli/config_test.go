@@ -104,7 +104,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "native": {"off", "/usr/local/go", "auto"}, "durability": {"interval:5ms", "always", "interval:1s"}, "policy": {"repair_enabled=false", `{"repair_enabled": false}`, "degraded.rate=0.5 repair_enabled=true"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
 		"oidc-issuer": {"https://a", "http://127.0.0.1:1/b", "https://c/d"}, "oidc-audience": {"a", "b", "c"}, "oidc-name-claim": {"email", "b", "c"}, "oidc-namespace-claim": {"a", "https://b/c", "d"}, "oidc-scope-claim": {"a", "b", "c"},
-		"tls-cert": {cert, cert, cert}, "tls-key": {private, private, private}, "ca-file": {cert, cert, cert}, "namespace": {"a", "b", "c"}, "metrics-public": {"true", "true", "true"},
+		"tls-cert": {cert, cert, cert}, "tls-key": {private, private, private}, "ca-file": {cert, cert, cert}, "namespace": {"a", "b", "c"}, "metrics-namespaces": {"acme", "b,c", "default"}, "metrics-public": {"true", "true", "true"},
 	}
 	// What some settings cannot be without.
 	others := map[string]map[string]string{"oidc-issuer": {"RECURGENT_OIDC_AUDIENCE": "x"}, "oidc-audience": {"RECURGENT_OIDC_ISSUER": "https://x"}, "oidc-namespace-claim": {"RECURGENT_OIDC_ISSUER": "https://x", "RECURGENT_OIDC_AUDIENCE": "x"},
@@ -255,6 +255,9 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--config", writeFile(t, "c.yaml", "runners: -1\n")}, nil, []string{"runners", "c.yaml"}},
 		{ClientScope, []string{"--url", "127.0.0.1:8420"}, nil, []string{"url"}},
 		{ClientScope, nil, map[string]string{"RECURGENT_TOKEN": "a b"}, []string{"token", "RECURGENT_TOKEN"}},
+		{ServeScope, []string{"--metrics-namespaces", "acme,Not/One"}, nil, []string{"metrics-namespaces", "Not/One"}},
+		{ServeScope, []string{"--metrics-namespaces", "acme,other"}, nil, []string{"metrics-namespaces", "other"}},
+		{ServeScope, []string{"--metrics-namespaces", strings.Repeat("acme,", 51)}, nil, []string{"metrics-namespaces", "51"}},
 		{ClientScope, []string{"--namespace", "Not/One"}, nil, []string{"namespace", "Not/One"}},
 		{ClientScope, []string{"--token-file", filepath.Join(dir, "none")}, nil, []string{"token-file"}},
 	} {

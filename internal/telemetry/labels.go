@@ -9,8 +9,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// other stands for every value outside a closed set.
-const other = "other"
+// Other stands for every value outside a closed set.
+const Other = "other"
+
+const other = Other
 
 // The closed label sets. Where a value may come from a person or a program, the set ends with other.
 // signalVerdict is the signal of a correction that a person made by calling an answer wrong.

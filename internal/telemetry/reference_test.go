@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -23,7 +24,8 @@ var update = flag.Bool("update", false, "write the generated part of docs/observ
 // metricTable is the generated part of the reference.
 func metricTable(t *testing.T) string {
 	t.Helper()
-	m, r := newMetrics(t)
+	r := prometheus.NewRegistry()
+	m := New(r, Build{}, "acme")
 	m.Route("/v1/calls", "GET", false)
 	m.Problem("not_found")
 	m.ObserveCall(warmEntry(), Stages{})
@@ -31,7 +33,7 @@ func metricTable(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := []string{"role", "method", "route", "problem", "version", "revision", "goversion"} // their values are not listed
+	open := []string{"role", "method", "route", "problem", "version", "revision", "goversion", "namespace"} // their values are not listed
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, f := range families {

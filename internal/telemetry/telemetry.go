@@ -25,8 +25,16 @@ type Build struct{ Version, Revision, GoVersion string }
 // Stages says how long each stage of a call took. A stage that did not take place is 0 and is not observed.
 type Stages struct{ Queue, Select, Forge, Gate, Run, Judge, Commit time.Duration }
 
-// Metrics are the daemon's metrics. Make them with New.
+// Metrics are the daemon's metrics, as one namespace counts on them. Make them with New; In returns those of a namespace.
 type Metrics struct {
+	*meters
+	namespace *namespaceMeters // nil where no namespaces are labels
+}
+
+// meters are what all namespaces share.
+type meters struct {
+	namespaces map[agent.Namespace]*namespaceMeters
+
 	calls    [4][2][6]prometheus.Counter // source, status, class: see the tables in labels.go
 	errors   set
 	duration [4]prometheus.Histogram // by source
@@ -91,9 +99,12 @@ func NewRegistry() *prometheus.Registry {
 
 // New makes the metrics and registers them with r. It panics when r holds them already: two daemons in one process
 // have a registry each.
-func New(r prometheus.Registerer, b Build) *Metrics {
+//
+// The namespaces have figures of their own, labelled with their names; what others do counts as other. Without any there are no such figures.
+func New(r prometheus.Registerer, b Build, namespaces ...agent.Namespace) *Metrics {
 	f := factory{r}
-	m := &Metrics{}
+	m := &Metrics{meters: &meters{}}
+	m.newNamespaces(f, namespaces)
 	m.newCalls(f)
 	m.newModel(f)
 	m.newQuality(f)
@@ -178,6 +189,9 @@ func (m *Metrics) ObserveCall(e *agent.LogEntry, st Stages) {
 		}
 	}
 	m.observeQuality(e)
+	if m.namespace != nil {
+		m.namespace.calls[status].Inc()
+	}
 	if e.Generation != "" {
 		m.busiest.count(e.Role, e.Method, status == 0, seconds)
 	}
@@ -254,6 +268,9 @@ func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage
 	m.modelRequests.Add(float64(max(u.ModelRequests, 0)))
 	m.promptTokens.Add(float64(max(u.PromptTokens, 0)))
 	m.completionTokens.Add(float64(max(u.CompletionTokens, 0)))
+	if m.namespace != nil {
+		m.namespace.ask(u)
+	}
 }
 
 // Saved counts what a warm call did not spend: what forging its program took.

@@ -169,6 +169,50 @@ func TestObserveCall(t *testing.T) {
 	}
 }
 
+// Namespaces that are named have figures of their own, which begin at 0; all others count together. Without names there are none.
+func TestNamespaceFigures(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	m := New(r, Build{}, "acme", "beta")
+	for _, name := range []agent.Namespace{"acme", "acme", "gamma", agent.DefaultNamespace} {
+		m.In(name).ObserveCall(warmEntry(), Stages{})
+	}
+	failed := warmEntry()
+	failed.OutcomeStatus = agent.StatusError
+	m.In("acme").ObserveCall(failed, Stages{})
+	m.In("acme").ObserveProvider("ok", time.Second, agent.Usage{ModelRequests: 2, PromptTokens: 100, CompletionTokens: 10}, "")
+	m.In("gamma").ObserveProvider("ok", time.Second, agent.Usage{ModelRequests: 1, PromptTokens: 7}, "")
+	for _, c := range []struct {
+		name, labels string
+		want         float64
+	}{
+		{"recurgent_namespace_calls_total", "namespace=acme status=ok", 2}, {"recurgent_namespace_calls_total", "namespace=acme status=error", 1},
+		{"recurgent_namespace_calls_total", "namespace=beta status=ok", 0}, {"recurgent_namespace_calls_total", "namespace=other", 2},
+		{"recurgent_namespace_model_requests_total", "namespace=acme", 2}, {"recurgent_namespace_model_requests_total", "namespace=other", 1},
+		{"recurgent_namespace_tokens_total", "namespace=acme direction=prompt", 100}, {"recurgent_namespace_tokens_total", "namespace=acme direction=completion", 10},
+		{"recurgent_namespace_tokens_total", "namespace=other direction=prompt", 7}, {"recurgent_namespace_tokens_total", "namespace=beta direction=prompt", 0},
+		{"recurgent_calls_total", "", 5}, {"recurgent_model_requests_total", "", 3},
+	} {
+		if got := value(t, r, c.name, strings.Fields(c.labels)...); got != c.want {
+			t.Errorf("%s{%s} = %v, want %v", c.name, c.labels, got, c.want)
+		}
+	}
+	_, plain := newMetrics(t)
+	families, err := plain.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, metric := range f.GetMetric() {
+			for _, l := range metric.GetLabel() {
+				if l.GetName() == "namespace" {
+					t.Errorf("%s has the label namespace=%s that nobody asked for", f.GetName(), l.GetValue())
+				}
+			}
+		}
+	}
+}
+
 // Both signals that a call can have are counted by name.
 func TestCorrectionSignals(t *testing.T) {
 	t.Parallel()
