@@ -1,0 +1,232 @@
+package tenancy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	document "github.com/recurgentd/recurgentd/api"
+	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// An asked operation is one of the document, as the matrix asks for it.
+type asked struct {
+	id, method, path string
+	row
+	anyone bool
+	scope  access.Scope
+	full   int // status where its principal may and what it names is there
+}
+
+// operations are those of the document, each with its scope as the document says it and its row of the plan.
+func operations(t *testing.T) []asked {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(document.OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, all := plan(), []asked{}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			o := asked{id: op.OperationID, method: method, path: path, row: rows[op.OperationID]}
+			delete(rows, op.OperationID)
+			o.anyone = len(*op.Security) == 0
+			if !o.anyone {
+				needs := strings.Join((*op.Security)[1]["bearer"], " ")
+				if o.id == "mcp" {
+					needs = "read" // for the message of the plan
+				}
+				scope, ok := access.ParseScope(needs)
+				if !ok {
+					t.Fatalf("%s: the document names the scope %q", o.id, needs)
+				}
+				o.scope = scope
+			}
+			if o.full = o.status; o.full == 0 {
+				o.full = firstSuccess(op)
+			}
+			if o.elsewhere == 0 {
+				if o.elsewhere = o.full; names.MatchString(path+o.query+o.body) && !strings.Contains(path, "/namespaces/") && !o.anyone {
+					o.elsewhere = http.StatusNotFound
+				}
+			}
+			all = append(all, o)
+		}
+	}
+	for id := range rows {
+		t.Errorf("the plan has %s, which the document does not", id)
+	}
+	slices.SortFunc(all, func(x, y asked) int { return strings.Compare(x.id, y.id) })
+	return all
+}
+
+// firstSuccess is the least 2xx that the document has for the operation.
+func firstSuccess(op *openapi3.Operation) int {
+	for _, code := range slices.Sorted(maps.Keys(op.Responses.Map())) {
+		if strings.HasPrefix(code, "2") {
+			var n int
+			fmt.Sscan(code, &n)
+			return n
+		}
+	}
+	return 0
+}
+
+// private reports whether the operation is about a session, a call or a file, which are their owner's.
+func (o *asked) private() bool {
+	for _, p := range []string{"/v1/sessions/{id}", "/v1/calls/{call_id}", "/v1/files/{id}"} {
+		if strings.HasPrefix(o.path, p) {
+			return true
+		}
+	}
+	return strings.Contains(o.body, "{session}")
+}
+
+// names matches what is filled in.
+var names = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// A view is from where a principal of a looks, and at what.
+type view struct {
+	name   string
+	at     *side // whose things are named
+	header string
+}
+
+// want is the status that a principal gets, and the scope that it lacks.
+func (o *asked) want(v *view, scopes access.Scopes, token bool) (status int, missing access.Scope) {
+	stays := v.header != "" && !scopes.Has(access.Admin)
+	switch {
+	case o.anyone:
+		return o.full, 0
+	case !token:
+		return http.StatusUnauthorized, 0
+	case !scopes.Has(o.scope) && (o.id != "mcp" || !stays): // a message is read in the namespace where it acts
+		return http.StatusForbidden, o.scope
+	case stays:
+		return http.StatusForbidden, access.Admin
+	case v.name == "ids":
+		return o.elsewhere, 0
+	case v.name != "own" && o.private() && !scopes.Has(access.Operate):
+		return http.StatusNotFound, 0
+	}
+	return o.full, 0
+}
+
+// TestMatrix asks for every operation of the document with every set of scopes and without a token: for one's own things, for those of
+// another person in the same namespace, for those of another namespace by their ids and names, and in another namespace by the header. Each
+// case has one status. A refusal says what lacks, shows nothing of others, and leaves every byte of the store as it was; what is done in one
+// namespace leaves every byte of the other.
+func TestMatrix(t *testing.T) {
+	w := newWorld(t)
+	views := []view{{"own", w.own, ""}, {"another's", w.other, ""}, {"ids", w.away, ""}, {"header", w.away, "b"}}
+	cases := 0
+	all := operations(t)
+	for i := range all { // refusals first: nothing else writes meanwhile
+		before := rig.Files(t, w.dir)
+		for j := range views {
+			cases += w.each(t, &all[i], &views[j], func(status int) bool { return status >= 400 })
+		}
+		same(t, all[i].id+", refused", before, rig.Files(t, w.dir))
+	}
+	for i := range all {
+		for j := range views {
+			before := w.away.state()
+			cases += w.each(t, &all[i], &views[j], func(status int) bool { return status < 400 })
+			if views[j].header == "" {
+				same(t, all[i].id+", "+views[j].name, before, w.away.state())
+			}
+		}
+	}
+	if want := len(all) * len(views) * (1 + 1<<4); cases != want || cases < 4000 {
+		t.Errorf("%d cases, want %d", cases, want)
+	}
+	t.Logf("%d cases of %d operations", cases, len(all))
+}
+
+// each asks for the operation as everybody whose status is one of those.
+func (w *world) each(t *testing.T, o *asked, v *view, is func(status int) bool) (cases int) {
+	for n := -1; n <= int(access.All); n++ { // -1: no token
+		scopes := access.Scopes(max(n, 0))
+		status, missing := o.want(v, scopes, n >= 0)
+		if !is(status) {
+			continue
+		}
+		cases++
+		name := fmt.Sprintf("%s, %s, with scopes %v of %d", o.id, v.name, scopes, n)
+		if status < 300 && o.fresh != nil {
+			o.fresh(v.at)
+		}
+		token := ""
+		if n >= 0 {
+			token = tokenOf("ann", "a", scopes)
+		}
+		got := w.send(t, o.method, v.at.fill(o.path+o.query), v.at.fill(o.body), token, map[string]string{"Recurgent-Namespace": v.header, "Content-Type": o.media, "Accept": o.accept})
+		if got.status != status {
+			t.Errorf("%s: %s %s: %d %.300s, want %d", name, o.method, v.at.fill(o.path), got.status, got.body, status)
+		}
+		if got.status >= 400 {
+			checkRefusal(t, name, got, missing)
+		}
+		for _, s := range w.hidden(v, scopes, status) {
+			if bytes.Contains(got.body, []byte(s)) || strings.Contains(fmt.Sprint(got.header), s) {
+				t.Errorf("%s: shows %s: %.300s", name, s, got.body)
+			}
+		}
+		if status < 300 && o.method != http.MethodGet && (v.name != "ids" || status == http.StatusCreated) { // there other names are in use, which nothing else needs
+			w.takeBack(t, name, v)
+			if o.fresh != nil {
+				o.fresh(v.at)
+			}
+		}
+	}
+	return cases
+}
+
+// hidden is what may not be seen.
+func (w *world) hidden(v *view, scopes access.Scopes, status int) (all []string) {
+	if v.header == "" || status >= 400 {
+		all = append(all, w.away.canary, w.away.shared)
+	}
+	if !scopes.Has(access.Operate) || status >= 400 || v.header != "" {
+		all = append(all, w.other.canary)
+	}
+	if !scopes.Has(access.Operate) && v.header != "" {
+		all = append(all, w.away.canary)
+	}
+	return all
+}
+
+// checkRefusal looks for a problem detail that names what lacks.
+func checkRefusal(t *testing.T, name string, got answer, missing access.Scope) {
+	t.Helper()
+	var p struct {
+		Type, Title, Detail, Code, Missing string
+		Status                             int
+		Scopes                             []string
+	}
+	media, _, _ := mime.ParseMediaType(got.header.Get("Content-Type"))
+	if err := json.Unmarshal(got.body, &p); err != nil || media != "application/problem+json" || p.Status != got.status || p.Type == "" || p.Title == "" || p.Detail == "" {
+		t.Errorf("%s: %d is no problem detail: %s %.300s", name, got.status, media, got.body)
+	}
+	challenge := got.header.Get("WWW-Authenticate")
+	switch got.status {
+	case http.StatusUnauthorized:
+		if p.Code != "unauthenticated" || challenge != `Bearer realm="recurgentd"` || !strings.Contains(p.Detail, "no access token") {
+			t.Errorf("%s: challenge %s, problem %s", name, challenge, got.body)
+		}
+	case http.StatusForbidden:
+		if p.Code != "insufficient_scope" || p.Missing != missing.String() || slices.Contains(p.Scopes, p.Missing) || !strings.Contains(p.Detail, "lacks the scope "+p.Missing) || !strings.Contains(challenge, `scope="`+p.Missing+`"`) {
+			t.Errorf("%s: challenge %s, problem %s, want %s to be missing", name, challenge, got.body, missing)
+		}
+	}
+}
