@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"internal/runtime/native/support":   {"internal/runtime/sandbox/serve", "internal/runtime/sandbox/threads", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/native":           {"internal/runtime/gate/allow", "internal/runtime/sandbox/wire"},
 	"internal/runtime/history":          {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/files":            {"internal/store", "internal/agent"},
+	"internal/runtime/files":            {"internal/runtime/trail", "internal/store", "internal/agent"},
 	"internal/runtime/interrupt":        {"internal/agent"},
 	"internal/runtime/progress":         {"internal/agent"},
 	"internal/runtime/trail":            {"internal/store", "internal/agent"},

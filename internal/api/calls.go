@@ -267,7 +267,7 @@ func (s *server) cancelCall(w *reply, r *http.Request) error {
 	if err := s.decode(w, r, true, func(f *fields, name, _ []byte) { f.unknown("", name, "none") }); err != nil {
 		return err
 	}
-	if err := w.run.Cancel(id); err != nil {
+	if err := w.run.Cancel(r.Context(), id, w.owner); err != nil {
 		return missing(err, "call "+id)
 	}
 	return s.noContent(w)

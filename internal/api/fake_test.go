@@ -118,7 +118,7 @@ func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, 
 func (f *fake) Replay(_ context.Context, id string) (operator.ReplayReport, error) {
 	return operator.ReplayReport{CallID: id, Replayable: true, Equal: true, Recorded: "value 5", Replayed: "value 5"}, f.known("Replay", id, knownCall)
 }
-func (f *fake) Cancel(id string) error { return f.known("Cancel", id, knownCall) }
+func (f *fake) Cancel(_ context.Context, id, _ string) error { return f.known("Cancel", id, knownCall) }
 
 func (f *fake) Settled() error { return f.unsettled }
 
@@ -167,7 +167,7 @@ func (f *fake) Context(_ context.Context, id string) (map[string]json.RawMessage
 	return nil, f.known("Context", id, knownSession)
 }
 
-func (f *fake) PatchContext(_ context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error) {
+func (f *fake) PatchContext(_ context.Context, id string, patch json.RawMessage, _ string) (map[string]json.RawMessage, error) {
 	f.patch = patch
 	return map[string]json.RawMessage{"value": json.RawMessage("9007199254740993")}, f.known("PatchContext", id, knownSession)
 }

@@ -66,11 +66,11 @@ func (o *owned) Context(ctx context.Context, id string) (map[string]json.RawMess
 	return o.all.Context(ctx, id)
 }
 
-func (o *owned) PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error) {
+func (o *owned) PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
 	if err := o.session(ctx, id); err != nil {
 		return nil, err
 	}
-	return o.all.PatchContext(ctx, id, patch)
+	return o.all.PatchContext(ctx, id, patch, actor)
 }
 
 func (o *owned) History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
@@ -102,11 +102,11 @@ func (o *owned) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	return o.all.ListCalls(ctx, q)
 }
 
-func (o *owned) Cancel(id string) error {
-	if err := o.call(context.Background(), id); err != nil {
+func (o *owned) Cancel(ctx context.Context, id, actor string) error {
+	if err := o.call(ctx, id); err != nil {
 		return err
 	}
-	return o.all.Cancel(id)
+	return o.all.Cancel(ctx, id, actor)
 }
 
 func (o *owned) Replay(ctx context.Context, id string) (operator.ReplayReport, error) {

@@ -31,13 +31,13 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, id, actor string) error
 	ListSessions(ctx context.Context, q runtime.SessionQuery) (sessions []agent.Session, next string, err error)
 	Context(ctx context.Context, id string) (map[string]json.RawMessage, error)
-	PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error)
+	PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error)
 	History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error)
 	Responds(ctx context.Context, sessionID, method string) (runtime.Introspection, error)
 
 	CallView(ctx context.Context, callID string) (operator.CallView, error)
 	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
-	Cancel(callID string) error
+	Cancel(ctx context.Context, callID, actor string) error
 	Replay(ctx context.Context, callID string) (operator.ReplayReport, error)
 	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
 	Events(ctx context.Context, q operator.EventQuery, emit func(progress.Event) error) error

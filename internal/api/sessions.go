@@ -125,7 +125,7 @@ func (s *server) patchContext(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := w.run.PatchContext(r.Context(), id, patch)
+	c, err := w.run.PatchContext(r.Context(), id, patch, w.owner)
 	if err != nil {
 		return noSession(err, id)
 	}

@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
-	"strings"
+	"strconv"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/chain"
-	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
 )
@@ -127,7 +128,31 @@ func exportStore(cmd *cobra.Command, sh Shell, dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Export(cmd.Context(), w), s.Close(context.WithoutCancel(cmd.Context())))
+	n, err := s.Namespace(agent.DefaultNamespace)
+	if err == nil {
+		err = n.AppendAudit(cmd.Context(), *offline("store.export"))
+	}
+	if errors.Is(err, store.ErrReadOnly) { // a store that cannot be written must still be saved
+		fmt.Fprintf(sh.Stderr, "warning: the audit trail lacks this export: %v\n", err)
+		err = nil
+	}
+	if err == nil {
+		err = s.Export(cmd.Context(), w)
+	}
+	return errors.Join(err, s.Close(context.WithoutCancel(cmd.Context())))
+}
+
+// offline is the audit entry of an operation on the data directory of a stopped daemon. It has the name of the system's user, as the system says it.
+func offline(action string) *agent.AuditEntry {
+	entry := trail.Entry(time.Now(), "local", action, "store")
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	entry.After = agent.Encoded(struct {
+		User string `json:"system_user"`
+	}{name})
+	return &entry
 }
 
 // writeWhole writes a file atomically. It does not replace an existing one.
@@ -167,47 +192,13 @@ func storeImportCommand(sh Shell) *cobra.Command {
 			defer f.Close()
 			from = f
 		}
-		if err := disk.Import(cmd.Context(), where, from, diskOptions(sh)); err != nil {
+		if err := disk.Import(cmd.Context(), where, from, diskOptions(sh), offline("store.import")); err != nil {
 			return exitWith(ExitFailed, err)
 		}
 		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh))
 		return exitWith(ExitFailed, printReport(out, where, r, err))
 	}
 	return c
-}
-
-func storeVerifyCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs, Short: "Check a stopped store against all of its promises; changes nothing",
-		Long: `Check a stopped store against all of its promises: every file, record, counter and checksum, in all namespaces.
-Nothing is changed. The chain of each namespace's audit trail is checked too, and its head is printed: the number and
-the hash of its last entry. Note it elsewhere: a trail that was cut off together with its checkpoint shows only against
-a noted head.
-
-` + exitsOfStore,
-		Example: "  recurgentd store verify\n  recurgentd store verify --data-dir /var/lib/recurgent --output json"}
-	dir, out := dataDirFlag(c), addOutput(c, sh)
-	heads := c.Flags().StringArray("audit-head", nil, "a hash that was noted of the audit trail, which must have it; NAMESPACE=HASH for another namespace than default")
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		where, err := existing(sh, *dir)
-		if err != nil {
-			return err
-		}
-		r, err := disk.Verify(cmd.Context(), where, diskOptions(sh), notedHeads(*heads)...)
-		return exitWith(ExitFailed, printReport(out, where, r, err))
-	}
-	return c
-}
-
-// notedHeads reads the values of --audit-head.
-func notedHeads(values []string) (heads []disk.NotedHead) {
-	for _, v := range values {
-		name, hash, found := strings.Cut(v, "=")
-		if !found {
-			name, hash = string(agent.DefaultNamespace), v
-		}
-		heads = append(heads, disk.NotedHead{Namespace: agent.Namespace(name), Hash: strings.ToLower(hash)})
-	}
-	return heads
 }
 
 func storeRepairCommand(sh Shell) *cobra.Command {
@@ -220,78 +211,8 @@ func storeRepairCommand(sh Shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r, err := disk.Repair(cmd.Context(), where, diskOptions(sh))
+		r, err := disk.Repair(cmd.Context(), where, diskOptions(sh), offline("store.repair"))
 		return exitWith(ExitFailed, printReport(out, where, r, err))
 	}
 	return c
-}
-
-// printReport prints what was found. Problems are an error, so that scripts see them.
-func printReport(out *output, dir string, r disk.Report, err error) error {
-	if err != nil {
-		return err
-	}
-	if out.human() {
-		err = out.line("%s", text.Plain(describeReport(dir, r)))
-	} else {
-		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit)})
-	}
-	if err != nil {
-		return err
-	}
-	if n := len(r.Problems); n > 0 {
-		return fmt.Errorf("%d problems; recurgentd store repair fixes what can be fixed", n)
-	}
-	return nil
-}
-
-// storeReport is the JSON of a disk.Report.
-type storeReport struct {
-	Directory string   `json:"directory"`
-	Sessions  int      `json:"sessions"`
-	Records   int      `json:"records"`
-	Artifacts int      `json:"artifacts"`
-	Programs  int      `json:"programs"`
-	Tools     int      `json:"tools"`
-	Calls     int      `json:"calls"`
-	Journal   int      `json:"journal"`
-	Aside     []string `json:"set_aside"`
-	Problems  []string `json:"problems"`
-
-	Audit []auditTrail `json:"audit"`
-}
-
-// auditTrail is the JSON of a disk.AuditReport.
-type auditTrail struct {
-	Namespace agent.Namespace `json:"namespace"`
-	Entries   int64           `json:"entries"`
-	Earlier   int64           `json:"earlier_entries"`
-	Erased    int64           `json:"erased"`
-	Head      chain.Head      `json:"head"`
-}
-
-func auditTrails(reports []disk.AuditReport) []auditTrail {
-	out := []auditTrail{}
-	for _, a := range reports {
-		out = append(out, auditTrail(a))
-	}
-	return out
-}
-
-// describeReport formats a report for people.
-func describeReport(dir string, r disk.Report) string {
-	lines := []string{fmt.Sprintf("%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log", dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)}
-	if r.Journal > 0 {
-		lines = append(lines, fmt.Sprintf("the journal holds %d commits that the next start writes to the files", r.Journal))
-	}
-	for _, a := range r.Audit {
-		lines = append(lines, fmt.Sprintf("audit trail of %s: %d linked entries (%d erased), %d of earlier versions; head %d %s", a.Namespace, a.Entries, a.Erased, a.Earlier, a.Head.Seq, a.Head.Hash))
-	}
-	for _, name := range r.Aside {
-		lines = append(lines, "moved aside before: "+name)
-	}
-	for _, p := range r.Problems {
-		lines = append(lines, "problem: "+p)
-	}
-	return strings.Join(lines, "\n")
 }

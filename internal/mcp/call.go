@@ -89,7 +89,7 @@ func (s *Server) follow(ctx context.Context, req *sdk.CallToolRequest, q runtime
 		<-watched // a result is the last message of its request
 		return res, nil
 	case <-ctx.Done():
-		_ = s.o.Runtime.Cancel(id) // it has ended meanwhile
+		_ = s.o.Runtime.Cancel(context.WithoutCancel(ctx), id, owner(ctx)) // it has ended meanwhile
 		return runtime.CallResult{}, context.Cause(ctx)
 	}
 }

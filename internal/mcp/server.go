@@ -34,7 +34,7 @@ import (
 type Runtime interface {
 	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
 	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
-	Cancel(callID string) error
+	Cancel(ctx context.Context, callID, actor string) error
 	CallOwner(ctx context.Context, callID string) (string, error)
 	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
 	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)

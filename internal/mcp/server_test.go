@@ -39,7 +39,7 @@ func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResul
 func (f *fake) Start(runtime.CallRequest) (string, <-chan runtime.CallResult, error) {
 	return "", nil, f.err
 }
-func (f *fake) Cancel(string) error { return nil }
+func (f *fake) Cancel(context.Context, string, string) error { return nil }
 
 func (f *fake) CallEvents(context.Context, string, string, func(progress.Event) error) error {
 	return nil

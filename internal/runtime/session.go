@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -13,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	audittrail "github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -100,8 +103,14 @@ func (r *Runtime) ListSessions(ctx context.Context, q SessionQuery) (sessions []
 	return sessions, q.After, nil
 }
 
-// opSessionDelete names the operation in the audit trail.
-const opSessionDelete = "session.delete"
+// Operations in the audit trail.
+const (
+	opSessionDelete = "session.delete"
+	opContextPatch  = "context.patch"
+)
+
+// auditedValue bounds a value of a context in the audit trail, in bytes: of a longer one the size is kept.
+const auditedValue = 1 << 10
 
 // DeleteSession erases the session and what it left anywhere. A call of it that is under way ends canceled. The audit trail keeps who deleted it,
 // whose it was and when it was made, and nothing of what was said in it.
@@ -115,12 +124,13 @@ func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
 		return err
 	}
 	defer r.sessions.leave(id)
-	return r.store.DeleteSession(ctx, id, &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: opSessionDelete, Target: id,
-		Before: agent.Encoded(struct {
-			Owner       string    `json:"owner"`
-			CreatedAt   time.Time `json:"created_at"`
-			HistorySize int       `json:"history_size"`
-		}{was.Owner, was.CreatedAt, was.HistorySize})})
+	entry := audittrail.Entry(r.o.Now(), actor, opSessionDelete, id)
+	entry.Before = agent.Encoded(struct {
+		Owner       string    `json:"owner"`
+		CreatedAt   time.Time `json:"created_at"`
+		HistorySize int       `json:"history_size"`
+	}{was.Owner, was.CreatedAt, was.HistorySize})
+	return r.store.DeleteSession(ctx, id, &entry)
 }
 
 // Context returns the session's context by top-level key. Its conversation_history is always an array: see shownContext.
@@ -129,8 +139,8 @@ func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMe
 }
 
 // PatchContext applies a JSON merge patch (RFC 7396) and returns the whole context. It waits for the session's turn, so
-// that it falls between calls.
-func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage) (map[string]json.RawMessage, error) {
+// that it falls between calls. The audit trail keeps what was in the changed keys before and after, secrets masked, until the session is deleted.
+func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
 	if agent.Kind(patch) != "object" {
 		return nil, &agent.InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object", Hint: `{"key": "value", "gone": null}`}
 	}
@@ -149,11 +159,32 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	if err != nil {
 		return nil, &agent.InputError{Code: "invalid_context", Detail: err.Error(), Hint: "send a JSON merge patch (RFC 7396)"}
 	}
+	entry := audittrail.Entry(r.o.Now(), actor, opContextPatch, id)
+	entry.SessionID, entry.Before = id, r.audited(before, change)
 	change.Apply(before)
 	if err := r.checkContext(before); err != nil {
 		return nil, err
 	}
-	return shownContext(r.store.ChangeContext(ctx, id, change))
+	entry.After = r.audited(before, change)
+	return shownContext(r.store.ChangeContext(ctx, id, change, &entry))
+}
+
+// audited is what the audit trail keeps of the keys that change.
+func (r *Runtime) audited(memory map[string]json.RawMessage, change agent.ContextChange) json.RawMessage {
+	kept := map[string]json.RawMessage{}
+	for _, key := range slices.AppendSeq(slices.Clone(change.Delete), maps.Keys(change.Set)) {
+		if value, has := memory[key]; has {
+			kept[key] = value
+		}
+	}
+	masked, _ := r.Rules().JSON(agent.Encoded(kept))
+	if err := json.Unmarshal(masked, &kept); err != nil {
+		return audittrail.Brief(masked, 0)
+	}
+	for key, value := range kept {
+		kept[key] = audittrail.Brief(value, auditedValue)
+	}
+	return agent.Encoded(kept)
 }
 
 // mergePatch returns what the patch changes at the top level.

@@ -48,7 +48,7 @@ func TestSessions(t *testing.T) {
 	for name, err := range map[string]error{
 		"deleted again": r.DeleteSession(t.Context(), s.ID, "ann"),
 		"read":          second(r.Session(t.Context(), s.ID)),
-		"patched":       second(r.PatchContext(t.Context(), s.ID, json.RawMessage("{}"))),
+		"patched":       second(r.PatchContext(t.Context(), s.ID, json.RawMessage("{}"), "ann")),
 		"asked":         second(r.Responds(t.Context(), s.ID, "m")),
 		"called":        second(r.Call(t.Context(), CallRequest{SessionID: s.ID, Method: "m"})),
 	} {
@@ -64,13 +64,13 @@ func TestPatchContext(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *Options) { o.MaxContext = 40 })
 	id, _ := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1,"b":2}`)})
-	got, err := r.PatchContext(t.Context(), id, json.RawMessage(`{"a":null,"c":{"d":3}}`))
+	got, err := r.PatchContext(t.Context(), id, json.RawMessage(`{"a":null,"c":{"d":3}}`), "ann")
 	if err != nil || string(agent.Encoded(got)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
 		t.Errorf("got %s, %v", agent.Encoded(got), err)
 	}
 	for patch, code := range map[string]string{"[]": "invalid_context", "7": "invalid_context", `{"e":"` + strings.Repeat("x", 40) + `"}`: "too_large"} {
 		var in *agent.InputError
-		if _, err := r.PatchContext(t.Context(), id, json.RawMessage(patch)); !errors.As(err, &in) || in.Code != code {
+		if _, err := r.PatchContext(t.Context(), id, json.RawMessage(patch), "ann"); !errors.As(err, &in) || in.Code != code {
 			t.Errorf("%s: %v, want %s", patch, err, code)
 		}
 	}
@@ -97,7 +97,7 @@ func TestSessionTurns(t *testing.T) {
 			t.Errorf("running: %+v, %v", e, running)
 		}
 		patched := make(chan error, 1)
-		go func() { patched <- second(r.PatchContext(t.Context(), id, json.RawMessage(`{"a":1}`))) }()
+		go func() { patched <- second(r.PatchContext(t.Context(), id, json.RawMessage(`{"a":1}`), "ann")) }()
 		synctest.Wait()
 		if running, waiting := r.Load(); running != 0 || waiting != 1 {
 			t.Errorf("%d calls run, %d wait", running, waiting) // a patch waits, and is no call

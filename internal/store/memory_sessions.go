@@ -129,7 +129,7 @@ func (n *memoryNamespace) Context(_ context.Context, sessionID string) (map[stri
 }
 
 // ChangeContext is part of Namespace.
-func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange) (map[string]json.RawMessage, error) {
+func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
@@ -142,6 +142,7 @@ func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, c
 	c.Apply(s.context)
 	s.session.UpdatedAt = n.now()
 	s.session.Revision++
+	n.appendAudit(audit)
 	return maps.Clone(s.context), nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -174,13 +175,14 @@ func (k *Keeper) DeleteFile(ctx context.Context, owner, id, actor string) error 
 	if err != nil {
 		return err
 	}
-	return k.store.DeleteFile(ctx, id, &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(k.o.Now()), Actor: actor, Action: opFileDelete, Target: id,
-		SessionID: f.SessionID, Before: agent.Encoded(struct {
-			Owner     string    `json:"owner"`
-			MediaType string    `json:"media_type"`
-			Bytes     int64     `json:"bytes"`
-			CreatedAt time.Time `json:"created_at"`
-		}{f.Owner, f.MediaType, f.Bytes, f.CreatedAt})})
+	entry := trail.Entry(k.o.Now(), actor, opFileDelete, id)
+	entry.SessionID, entry.Before = f.SessionID, agent.Encoded(struct {
+		Owner     string    `json:"owner"`
+		MediaType string    `json:"media_type"`
+		Bytes     int64     `json:"bytes"`
+		CreatedAt time.Time `json:"created_at"`
+	}{f.Owner, f.MediaType, f.Bytes, f.CreatedAt})
+	return k.store.DeleteFile(ctx, id, &entry)
 }
 
 // expiry is when a file of now expires; zero for never.

@@ -40,7 +40,7 @@ func (o *Operator) PutExamples(ctx context.Context, role, method string, list []
 	defer unlock()
 	entry := o.audit(actor, opExamples, role+"."+method, "")
 	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples with the examples of before"
-	a, err := o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+	a, err := o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		next := make([]agent.Example, 0, len(list))
 		for _, x := range list {
 			next = append(next, o.completed(a, x, actor))
@@ -135,7 +135,7 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 	}
 	entry := o.audit(q.Actor, action, role+"."+method, id)
 	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples"
-	a, err := o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+	a, err := o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}

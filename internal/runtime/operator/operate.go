@@ -57,6 +57,9 @@ func (o *Operator) ListArtifacts(ctx context.Context, role string) ([]*agent.Art
 // ArchiveTool moves the tool and all its artifacts out of the way; Restore brings them back.
 func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) error {
 	entry := o.audit(actor, opToolArchive, role, reason)
+	if t, err := o.store.Tool(ctx, role); err == nil {
+		entry.Before = agent.Encoded(t)
+	}
 	var err error
 	if entry.After, err = o.present(ctx, role, nil); err != nil {
 		return err
@@ -68,6 +71,9 @@ func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) 
 // ArchiveArtifact moves one artifact out of the way.
 func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error {
 	entry := o.audit(actor, opArchive, role+"."+method, reason)
+	if a, err := o.store.Artifact(ctx, role, method); err == nil {
+		entry.Before = agent.Encoded(a.Standing())
+	}
 	targets := []store.Target{{Role: role, Method: method}}
 	entry.After = agent.Encoded(targets)
 	defer o.calls.ToolsChanged()

@@ -9,7 +9,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 )
 
 // PatchPolicy applies a JSON merge patch (RFC 7396) to the policy. The result is validated as a whole, durable when
@@ -69,7 +69,8 @@ func (o *Operator) mask(text string) string { return o.calls.Rules().Text(text) 
 // audit begins an audit entry, with the request that undoes the operation; operations that are undone another way, or not
 // at all, set Undo themselves.
 func (o *Operator) audit(actor, action, target, reason string) agent.AuditEntry {
-	e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(o.o.Now()), Actor: actor, Action: action, Target: target, Reason: o.mask(reason)}
+	e := trail.Entry(o.o.Now(), actor, action, target)
+	e.Reason = o.mask(reason)
 	if undoable(action) {
 		e.Undo = undoPath(e.ID)
 	}

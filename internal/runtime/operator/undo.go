@@ -24,6 +24,7 @@ const (
 	opEffects     = "artifact.effects"
 	opUndo        = "artifact.undo" // of any operation on one artifact
 	opExport      = "store.export"
+	opCancel      = "call.cancel"
 	opExpire      = "maintenance.expire"
 	opPrune       = "maintenance.prune"
 	opRestore     = "maintenance.restore"
@@ -218,9 +219,15 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entr
 // change makes one operation on an artifact and records in the audit trail how the artifact stood before and after it. decide returns
 // the operation for the current artifact, nil where there is none; it is called again when a call changed the artifact meanwhile.
 func (o *Operator) change(ctx context.Context, role, method string, entry *agent.AuditEntry, decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
+	return o.changeShown(ctx, store.Target{Role: role, Method: method}, entry, func(a *agent.Artifact) json.RawMessage { return agent.Encoded(a.Standing()) }, decide)
+}
+
+// changeShown is change for operations of which the audit trail records something else of the artifact.
+func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent.AuditEntry, show func(a *agent.Artifact) json.RawMessage,
+	decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
 	const most = 1000 // busy artifacts change with every call
 	for range most {
-		a, err := o.store.Artifact(ctx, role, method)
+		a, err := o.store.Artifact(ctx, t.Role, t.Method)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
@@ -228,13 +235,13 @@ func (o *Operator) change(ctx context.Context, role, method string, entry *agent
 		if err != nil {
 			return nil, err
 		}
-		change.Role, change.MethodName, change.At = role, method, o.o.Now()
+		change.Role, change.MethodName, change.At = t.Role, t.Method, o.o.Now()
 		revision := int64(0)
 		entry.Before = nil
 		if a != nil {
-			revision, entry.Before = a.Revision, agent.Encoded(a.Standing())
+			revision, entry.Before = a.Revision, show(a)
 		}
-		entry.After = agent.Encoded(a.Apply(change).Standing())
+		entry.After = show(a.Apply(change))
 		next, err := o.store.ChangeArtifact(ctx, revision, change, entry)
 		if !errors.Is(err, store.ErrConflict) {
 			return next, err

@@ -67,7 +67,7 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	entry := o.audit(j.Actor, opVerdict, call.Log.Role+"."+call.Log.Method, j.Note)
 	entry.SessionID = call.Log.SessionID
 	entry.Undo = "DELETE /v1/calls/" + callID + "/verdict"
-	a, err := o.change(ctx, call.Log.Role, call.Log.Method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
+	a, err := o.changeShown(ctx, store.Target{Role: call.Log.Role, Method: call.Log.Method}, &entry, verdictOn(callID), func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if old := a.Verdict(callID); old != nil && old.Same(&verdict) {
 			same = true
 			return agent.ArtifactChange{}, errUnchanged
@@ -261,7 +261,7 @@ func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOpe
 	defer unlock()
 	entry := o.audit(actor, opVerdictDrop, a.Role+"."+a.MethodName, "")
 	entry.SessionID, entry.Undo = v.SessionID, "POST /v1/calls/"+callID+"/verdict"
-	_, err = o.change(ctx, a.Role, a.MethodName, &entry, func(*agent.Artifact) (agent.ArtifactChange, error) {
+	_, err = o.changeShown(ctx, store.Target{Role: a.Role, Method: a.MethodName}, &entry, verdictOn(callID), func(*agent.Artifact) (agent.ArtifactChange, error) {
 		return agent.ArtifactChange{DropVerdict: callID}, nil
 	})
 	return err

@@ -156,12 +156,17 @@ func (o *Operator) runningEntries(q store.CallQuery) []agent.LogEntry {
 }
 
 // Cancel ends a running call as canceled. It returns nil when the call has ended already, store.ErrNotFound when there is
-// no such call.
-func (o *Operator) Cancel(callID string) error {
-	if o.calls.CancelRunning(callID) {
+// no such call. A call ends also when the store cannot write the audit entry.
+func (o *Operator) Cancel(ctx context.Context, callID, actor string) error {
+	if e, _ := o.calls.Running(callID); o.calls.CancelRunning(callID) {
+		entry := o.audit(actor, opCancel, callID, "")
+		entry.SessionID = e.SessionID
+		if err := o.store.AppendAudit(ctx, entry); err != nil {
+			o.o.Logger.Warn().Err(err).Str("call_id", callID).Str("actor", actor).Msg("the audit trail lacks that a call was canceled")
+		}
 		return nil
 	}
-	_, err := o.store.Call(context.Background(), callID)
+	_, err := o.store.Call(ctx, callID)
 	if errors.Is(err, store.ErrGone) {
 		return nil
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -94,7 +94,7 @@ func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawM
 }
 
 func (svc *Service) audit(actor, action, target string) agent.AuditEntry {
-	return agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(svc.o.Now()), Actor: actor, Action: action, Target: target}
+	return trail.Entry(svc.o.Now(), actor, action, target)
 }
 
 // signaturePath is the path of a named signature in the REST interface, for people who undo something.

@@ -160,7 +160,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			t.Errorf("%s: not found: %+v, %v", c.file, r, err)
 			continue
 		}
-		r, err = Repair(ctx, dir, testOptions(t))
+		r, err = Repair(ctx, dir, testOptions(t), nil)
 		if err != nil || len(r.Problems) > 0 && !strings.Contains(r.Problems[0], "failure_count") && !strings.Contains(r.Problems[0], "out of order") {
 			t.Errorf("%s: not fixed: %v, %v", c.file, r.Problems, err)
 		}
@@ -172,7 +172,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := Repair(ctx, dir, testOptions(t)); err != nil || len(r.Problems) > 0 || r.Programs == 0 {
+	if r, err := Repair(ctx, dir, testOptions(t), nil); err != nil || len(r.Problems) > 0 || r.Programs == 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }

@@ -89,7 +89,7 @@ func TestDamagedHistoryLine(t *testing.T) {
 			if err := s.close(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Repair(ctx, dir, testOptions(t)); err != nil {
+			if _, err := Repair(ctx, dir, testOptions(t), nil); err != nil {
 				t.Fatal(err)
 			}
 			if aside, _ := filepath.Glob(filepath.Join(dir, "sessions/sess_1/history.jsonl.corrupt-*")); len(aside) != 1 {
@@ -146,7 +146,7 @@ func TestTornLogs(t *testing.T) {
 			if err := s.close(); err != nil {
 				t.Fatal(err)
 			}
-			r, err := Repair(ctx, dir, testOptions(t))
+			r, err := Repair(ctx, dir, testOptions(t), nil)
 			if file == auditFile { // no repair hides that an entry is gone
 				if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "1 entries are missing before entry") {
 					t.Errorf("got %v, %v, want that one audit entry is missing", r.Problems, err)

@@ -19,8 +19,8 @@ import (
 
 // Import fills the directory, which must be empty or missing, from an export, and opens the store once to replay what
 // the export's journal has. A checksum that is wrong, or a file too many or too few, fails it; what was written is
-// removed then.
-func Import(ctx context.Context, dir string, r io.Reader, o Options) error {
+// removed then. audit is the entry of the import in the audit trail of the default namespace, nil for none.
+func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agent.AuditEntry) error {
 	fs, err := fileSystem(dir, o)
 	if err != nil {
 		return err
@@ -40,7 +40,19 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options) error {
 	if err != nil {
 		return err
 	}
-	return s.close()
+	return errors.Join(s.note(ctx, audit), s.close())
+}
+
+// note adds an entry to the audit trail of the default namespace.
+func (s *Store) note(ctx context.Context, audit *agent.AuditEntry) error {
+	if audit == nil {
+		return nil
+	}
+	n, err := s.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		return err
+	}
+	return n.AppendAudit(ctx, *audit)
 }
 
 func emptyOut(fs vfs.FS) error {

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // Repair opens a stopped store, which replays its journal, moves aside what cannot be read, and builds again what is
-// derived: the index of the artifacts, the texts of their programs, the indexes of the logs. Then it verifies.
-func Repair(ctx context.Context, dir string, o Options) (Report, error) {
+// derived: the index of the artifacts, the texts of their programs, the indexes of the logs. Then it verifies. audit is the entry of the repair in
+// the audit trail of the default namespace, nil for none.
+func Repair(ctx context.Context, dir string, o Options, audit *agent.AuditEntry) (Report, error) {
 	s, err := Open(dir, o)
 	if err != nil {
 		return Report{}, err
@@ -19,6 +21,9 @@ func Repair(ctx context.Context, dir string, o Options) (Report, error) {
 	err = s.loadAll()
 	for _, n := range s.all() {
 		err = errors.Join(err, n.repair(ctx))
+	}
+	if err == nil {
+		err = s.note(ctx, audit)
 	}
 	if err := errors.Join(err, s.close()); err != nil {
 		return Report{}, err

@@ -196,12 +196,12 @@ func (p *sessions) Context(_ context.Context, sessionID string) (map[string]json
 }
 
 // ChangeContext is part of store.Namespace.
-func (p *sessions) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange) (map[string]json.RawMessage, error) {
+func (p *sessions) ChangeContext(ctx context.Context, sessionID string, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	if _, err := p.get(sessionID); err != nil {
 		return nil, err
 	}
 	e := p.n.newEntry()
-	e.Session, e.Context = sessionID, &c
+	e.Session, e.Context, e.Audit = sessionID, &c, audit
 	if err := p.n.commit(ctx, &commit{entry: e}); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,60 @@
+package operator
+
+import (
+	"encoding/json"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
+)
+
+// auditedValue bounds a value in the audit trail, in bytes: of a longer one the size is kept.
+const auditedValue = 4 << 10
+
+// auditedVerdict is what the audit trail keeps of a verdict. Its entry names the session, and is erased with it.
+type auditedVerdict struct {
+	CallID       string          `json:"call_id"`
+	Verdict      string          `json:"verdict"`
+	State        string          `json:"state"`
+	By           string          `json:"by,omitempty"`
+	Note         string          `json:"note,omitempty"`
+	Expected     json.RawMessage `json:"expected,omitempty"`
+	ExpectedType string          `json:"expected_error_type,omitempty"`
+	ExampleID    string          `json:"example_id,omitempty"`
+}
+
+// verdictOn shows the artifact's verdict on the call.
+func verdictOn(callID string) func(a *agent.Artifact) json.RawMessage {
+	return func(a *agent.Artifact) json.RawMessage {
+		v := a.Verdict(callID)
+		if v == nil {
+			return nil
+		}
+		return agent.Encoded(auditedVerdict{v.CallID, v.Verdict, v.State, v.By, v.Note, trail.Brief(v.Expected, auditedValue), v.ExpectedErrorType, v.ExampleID})
+	}
+}
+
+// auditedExample is what the audit trail keeps of an example. What came from a call of a session is not kept: it is erased with the session.
+type auditedExample struct {
+	ID     string          `json:"id"`
+	State  string          `json:"state"`
+	By     string          `json:"by,omitempty"`
+	CallID string          `json:"call_id,omitempty"`
+	Note   string          `json:"note,omitempty"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Kwargs json.RawMessage `json:"kwargs,omitempty"`
+	Expect json.RawMessage `json:"expect,omitempty"`
+}
+
+// examplesOf shows the artifact's examples.
+func examplesOf(a *agent.Artifact) json.RawMessage {
+	list := make([]auditedExample, len(a.Examples))
+	for i := range a.Examples {
+		x := &a.Examples[i]
+		list[i] = auditedExample{ID: x.ID, State: x.State, By: x.By, CallID: x.CallID}
+		if x.SessionID == "" {
+			list[i].Note, list[i].Args, list[i].Kwargs = x.Note, trail.Brief(agent.Encoded(x.Args), auditedValue), trail.Brief(x.Kwargs, auditedValue)
+			list[i].Expect = trail.Brief(agent.Encoded(x.Expect), auditedValue)
+		}
+	}
+	return agent.Encoded(list)
+}

@@ -1,0 +1,24 @@
+package trail
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+)
+
+// Entry begins the audit entry of an operation.
+func Entry(at time.Time, actor, action, target string) agent.AuditEntry {
+	return agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(at), Actor: actor, Action: action, Target: target}
+}
+
+// Brief returns the value if it has at most that many bytes, else an object that says how many it has. No value gives none.
+func Brief(value json.RawMessage, most int) json.RawMessage {
+	if len(value) <= most {
+		return value
+	}
+	return agent.Encoded(struct {
+		Bytes int `json:"bytes"`
+	}{len(value)})
+}
