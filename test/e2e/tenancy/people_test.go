@@ -80,6 +80,7 @@ func (x *tenant) visit(root *rig.Daemon, source string) {
 
 	id := x.Session("clerk", map[string]any{"context": map[string]any{"note": x.canary}})
 	note("id", id)
+	note("session", id)
 	got := x.Call(id, "greet", x.canary)
 	x.WantValue(got, "hello from "+x.name+" to "+x.canary, "generated")
 	note("call_id", got.CallID)
@@ -98,6 +99,22 @@ func (x *tenant) visit(root *rig.Daemon, source string) {
 		x.T.Fatalf("upload: %d %s", file.Status, file.Body)
 	}
 	note("id", file.Object(x.T)["id"].(string))
+	note("file", file.Object(x.T)["id"].(string))
+	asked := x.Do(http.StatusOK, http.MethodPost, "/v1/signatures/qa/predict", map[string]any{"inputs": map[string]any{"q": "asked of " + x.canary}}).Object(x.T)
+	if fmt.Sprint(asked["outputs"]) != "map[a:answered]" {
+		x.T.Errorf("%s: predicted %v", x.name, asked)
+	}
+	movies := x.Session("finder "+x.name, map[string]any{"contract": rig.MovieContract})
+	note("id", movies)
+	for range 4 { // a weak answer, and the question repeated: a recommendation
+		note("call_id", x.Call(movies, "find", "for "+x.canary).CallID)
+	}
+	advice := x.Recommendations("")
+	if len(advice) != 1 {
+		x.T.Fatalf("%s: the recommendations are %v", x.name, advice)
+	}
+	note("id", advice[0]["id"].(string))
+	note("audit", x.List("/v1/maintenance/audit")[0]["id"].(string))
 	for _, e := range x.List("/v1/maintenance/audit") {
 		note("id", e["id"].(string))
 	}

@@ -26,9 +26,10 @@ var fetcher = rig.Program(`	r, err := call.FetchWith(recurgent.Request{URL: call
 	}
 	return r.Body, nil`)
 
-// Two namespaces do the same things under the same names. Each has its own answers, and neither can read, list, follow or guess anything
-// of the other; nor can a model be shown it. It stays so over a restart.
-func TestNothingShowsElsewhere(t *testing.T) {
+// twoTenants are two namespaces of one daemon in which the same things were done under the same names. secrets returns what their source was
+// sent.
+func twoTenants(t *testing.T) (d *rig.Daemon, a, b *tenant, m *rig.Model, secrets func() string) {
+	t.Helper()
 	var mu sync.Mutex
 	var signed []string
 	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,38 +39,50 @@ func TestNothingShowsElsewhere(t *testing.T) {
 		w.Header().Set("Cache-Control", "max-age=3600, public")
 		fmt.Fprint(w, r.Header.Get("Authorization"))
 	}))
-	defer source.Close()
+	t.Cleanup(source.Close)
 	host := strings.TrimPrefix(source.URL, "http://")
-	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("a"), greeter("b")}, "fetcher.page": {fetcher}})
-	d := guarded(t, m, "--fetch-allow", host)
-	a := &tenant{Daemon: person(d, tokenA, ""), name: "a", canary: "canary-of-first"}
-	b := &tenant{Daemon: person(d, tokenB, ""), name: "b", canary: "canary-of-second"}
-
-	followed := follow(t, a.Daemon)
+	m = rig.NewModel(t, rig.Script{"clerk.greet": {greeter("a"), greeter("b")}, "fetcher.page": {fetcher}, "finder a.find": {rig.ProgMoviesWeak}, "finder b.find": {rig.ProgMoviesWeak}})
+	m.Answer("", "", rig.Text("A: answered"))
+	d = guarded(t, m, "--fetch-allow", host)
+	a = &tenant{Daemon: person(d, tokenA, ""), name: "a", canary: "canary-of-first"}
+	b = &tenant{Daemon: person(d, tokenB, ""), name: "b", canary: "canary-of-second"}
+	followed := follow(t, a.Daemon, "")
 	a.visit(d, host)
+	asked := len(m.Questions())
 	b.visit(d, host)
 	last := a.Call(a.ids["id"][0], "greet", "the last")
 	seen := followed(last.CallID)
 	if bytes.Contains(seen, []byte(b.canary)) || !bytes.Contains(seen, []byte(a.canary)) {
 		t.Errorf("the stream of a: %s", seen)
 	}
+	for i, q := range m.Questions() {
+		own, other := a, b
+		if i >= asked {
+			own, other = b, a
+		}
+		if text := q.System + q.User; strings.Contains(text, other.canary) || !strings.Contains(text, own.canary) {
+			t.Errorf("the prompt for %s.%s in %s: what is its own %v, what is another's %v", q.Role, q.Method, own.name, strings.Contains(text, own.canary), strings.Contains(text, other.canary))
+		}
+	}
+	if n := len(m.Questions()); n != 2*asked || asked != 4 {
+		t.Errorf("%d prompts of which %d in the first, want one for each method and prediction in each namespace", n, asked)
+	}
+	return d, a, b, m, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(signed, ", ")
+	}
+}
+
+// Two namespaces do the same things under the same names. Each has its own answers, and neither can read, list, follow or guess anything
+// of the other; nor can a model be shown it. It stays so over a restart.
+func TestNothingShowsElsewhere(t *testing.T) {
+	t.Parallel()
+	d, a, b, _, secrets := twoTenants(t)
 	search(t, a, b)
 	search(t, b, a)
-	mu.Lock()
-	if got := strings.Join(signed, ", "); got != "Bearer secret-of-a, Bearer secret-of-b" {
+	if got := secrets(); got != "Bearer secret-of-a, Bearer secret-of-b" {
 		t.Errorf("the source was sent %s", got)
-	}
-	mu.Unlock()
-	prompts := 0
-	for _, q := range m.Questions() {
-		text := q.System + q.User
-		if strings.Contains(text, a.canary) && strings.Contains(text, b.canary) {
-			t.Errorf("a prompt for %s.%s shows both namespaces", q.Role, q.Method)
-		}
-		prompts++
-	}
-	if prompts != 4 {
-		t.Errorf("%d prompts, want one for each method in each namespace", prompts)
 	}
 
 	d.Restart()
@@ -91,13 +104,16 @@ func TestNothingShowsElsewhere(t *testing.T) {
 	}
 }
 
-// follow reads the stream of calls; the returned function returns what came up to the end of a call.
-func follow(t *testing.T, d *rig.Daemon) func(until string) []byte {
+// follow reads the stream of calls, behind the call after ("" from now on); the returned function returns what came up to the end of a call.
+func follow(t *testing.T, d *rig.Daemon, after string) func(until string) []byte {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL+"/v1/events", nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if after != "" {
+		r.Header.Set("Last-Event-ID", after)
 	}
 	x := d.HTTP.Transport.(as)
 	x.next = http.DefaultTransport
@@ -135,7 +151,7 @@ func TestDeletion(t *testing.T) {
 	in.WantValue(in.Call(id, "greet", canary), "hello from acme to "+canary, "generated")
 	started := in.Send(http.MethodPost, "/v1/sessions/"+id+"/calls", rig.Encode(t, map[string]any{"method": "slow", "args": []any{canary}}), map[string]string{"Prefer": "respond-async"}).Object(t)
 	rig.Until(t, "the model is asked", func() bool { return len(m.Questions()) == 2 })
-	followed := follow(t, in)
+	followed := follow(t, in, "")
 	if got := d.Get("/v1/namespaces/acme"); fmt.Sprint(got["holds"]) != "map[connections:0 methods:1 sessions:1 tools:1]" {
 		t.Errorf("it holds %v", got)
 	}
