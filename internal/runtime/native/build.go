@@ -22,12 +22,15 @@ const (
 
 // A BuildError is a build that failed. It says nothing about the program that the engine does not know better.
 type BuildError struct {
-	Step string // packages, compile or link
+	Step string // toolchain, packages, compile or link
 	Text string // what the tool wrote, at most 4 KiB
 	Err  error
 }
 
 func (e *BuildError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("native build: %s: %v", e.Step, e.Err)
+	}
 	return fmt.Sprintf("native build: %s: %v: %s", e.Step, e.Err, e.Text)
 }
 
@@ -74,7 +77,17 @@ func (b *Builder) build(ctx context.Context, texts []string, to string) error {
 		}
 		return buildError("compile and link", said, err)
 	}
+	if err := b.checkToolchain(); err != nil { // replaced meanwhile, perhaps between two steps
+		return err
+	}
 	return adopt(filepath.Join(dir, "program"), to)
+}
+
+func (b *Builder) checkToolchain() error {
+	if err := b.opts.Toolchain.unchanged(); err != nil {
+		return &BuildError{Step: "toolchain", Err: err}
+	}
+	return nil
 }
 
 // steps writes what the tools read and returns how they are called: the compiler for each program and for package main, then the linker.
@@ -89,7 +102,7 @@ func (b *Builder) steps(dir string, texts []string) ([]wire.ToolStep, error) {
 	compile := func(path, config, source, text string) {
 		files[source] = text
 		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a", source}
-		out = append(out, wire.ToolStep{Tool: b.opts.Toolchain.tool("compile"), Args: args})
+		out = append(out, wire.ToolStep{Tool: b.opts.Toolchain.tool("compile"), Args: args, Writes: path + ".a"})
 		packages += "packagefile " + path + "=" + path + ".a\n"
 	}
 	for i, text := range texts {
@@ -102,7 +115,7 @@ func (b *Builder) steps(dir string, texts []string) ([]wire.ToolStep, error) {
 	files["main.cfg"] = packages
 	compile("main", "main.cfg", "main.go", mainText(len(texts)))
 	files["link.cfg"] = packages
-	out = append(out, wire.ToolStep{Tool: b.opts.Toolchain.tool("link"), Args: []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid=", "-importcfg", "link.cfg", "-o", "program", "main.a"}})
+	out = append(out, wire.ToolStep{Tool: b.opts.Toolchain.tool("link"), Args: []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid=", "-importcfg", "link.cfg", "-o", "program", "main.a"}, Writes: "program"})
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, err

@@ -18,6 +18,16 @@ func SetText(b *Builder, text string) (undo func()) {
 // ShareGoCache has the builder compile the packages in a cache that outlives it.
 func ShareGoCache(b *Builder, dir string) { b.goCache = dir }
 
+// SharePackages has the builder use the packages that the other has compiled.
+func SharePackages(ctx context.Context, b, from *Builder) error {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	if err := from.prepare(ctx); err != nil {
+		return err
+	}
+	return os.Symlink(from.dir(from.packagesDir()), b.dir(b.packagesDir()))
+}
+
 // BuildMany builds one executable of many programs, by their texts, in the cache's directory.
 func BuildMany(ctx context.Context, b *Builder, name string, texts []string) (path string, err error) {
 	b.mu.Lock()

@@ -105,6 +105,9 @@ func (b *Builder) Build(ctx context.Context, source string) (*Executable, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
 	defer cancel()
+	if err := b.checkToolchain(); err != nil {
+		return nil, err
+	}
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}

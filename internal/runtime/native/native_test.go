@@ -111,6 +111,70 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
+// Where the toolchain goes or another takes its place, builds fail and say so, what was built stays, and builds go on when it is back.
+func TestToolchainChanges(t *testing.T) {
+	shared, p := builder(t)
+	found, err := native.Find(native.SettingAuto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := os.MkdirTemp("", "toolchain") // which every user reaches
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(top) })
+	root, version := filepath.Join(top, "go"), filepath.Join(top, "go", "VERSION")
+	if err := errors.Join(os.Chmod(top, 0o755), exec.Command("mkdir", "-p", root+"/pkg").Run(), exec.Command("cp", "-r", found.Root+"/pkg/tool", root+"/pkg/").Run(),
+		exec.Command("cp", found.Root+"/VERSION", root).Run()); err != nil {
+		t.Fatal(err)
+	}
+	bo := native.DefaultOptions()
+	if bo.Toolchain, err = native.Find(root); err != nil {
+		t.Fatal(err)
+	}
+	bo.Dir, bo.Sources, bo.Text, bo.Run = t.TempDir(), runtime.NativeSources, p.NativeText, p.RunTools
+	b, err := native.New(bo)
+	if err == nil {
+		err = native.SharePackages(t.Context(), b, shared)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := b.Build(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := strings.Replace(program, `"a": 1`, `"y": 1`, 1)
+	fails := func(want string) {
+		t.Helper()
+		_, err := b.Build(t.Context(), another)
+		if fault, ok := errors.AsType[*native.BuildError](err); !ok || fault.Step != "toolchain" || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if again, err := b.Build(t.Context(), program); err != nil || *again != *first {
+			t.Errorf("what was built: got %v %v", again, err)
+		}
+	}
+	was, err := os.ReadFile(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(version, []byte(found.Version+"9\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fails("holds \"" + found.Version + "9\" now")
+	if err := os.Rename(root, root+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	fails("no such file")
+	if err := errors.Join(os.Rename(root+".gone", root), os.WriteFile(version, was, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Build(t.Context(), another); err != nil {
+		t.Errorf("with the toolchain back: %v", err)
+	}
+}
+
 const program = `package whatever
 
 import ("fmt"; "strings"; "time"; "recurgent"; "math/rand"; "maps"; "slices"; "net/url")

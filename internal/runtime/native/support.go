@@ -98,6 +98,9 @@ func (b *Builder) prepare(ctx context.Context) error {
 	if err := keepPackages(list, ready); err != nil {
 		return err
 	}
+	if err := b.checkToolchain(); err != nil {
+		return err
+	}
 	if err := b.dropPackages(); err != nil {
 		return err
 	}

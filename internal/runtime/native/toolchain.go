@@ -59,9 +59,8 @@ func rootOnPath() (string, error) {
 // toolchainAt checks that the toolchain is complete and that its programs compute what the engine's do: the same release of Go, for the
 // daemon's own platform.
 func toolchainAt(root string) (Toolchain, error) {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		// Compilers for other processors fuse multiplications with additions, and get other floating-point results than the engine.
-		return Toolchain{}, fmt.Errorf("native programs are for linux on amd64, not %s on %s", runtime.GOOS, runtime.GOARCH)
+	if err := platform(runtime.GOOS, runtime.GOARCH); err != nil {
+		return Toolchain{}, err
 	}
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -82,6 +81,27 @@ func toolchainAt(root string) (Toolchain, error) {
 		}
 	}
 	return t, nil
+}
+
+// platform returns an error where programs are not compiled: compilers for other processors fuse multiplications with additions, and get other floating-point
+// results than the engine.
+func platform(system, processor string) error {
+	if system != "linux" || processor != "amd64" {
+		return fmt.Errorf("native programs are for linux on amd64, not %s on %s", system, processor)
+	}
+	return nil
+}
+
+// unchanged returns an error where the directory no longer holds the toolchain that Find returned. Packages and executables of two toolchains must not be mixed.
+func (t Toolchain) unchanged() error {
+	now, err := toolchainAt(t.Root)
+	if err == nil && now.Version != t.Version {
+		err = fmt.Errorf("%s holds %.40q now", t.Root, now.Version)
+	}
+	if err != nil {
+		err = fmt.Errorf("the Go toolchain is not the one that was there when the daemon started, %s: %w", t.Version, err)
+	}
+	return err
 }
 
 func (t Toolchain) tool(name string) string {

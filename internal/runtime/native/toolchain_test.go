@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -49,6 +50,15 @@ func TestFindOtherRelease(t *testing.T) {
 		}
 		if !fits && !strings.Contains(err.Error(), "must be") {
 			t.Errorf("version %q: got %v", version, err)
+		}
+	}
+}
+
+// On other systems and processors the tier is off, with words.
+func TestPlatform(t *testing.T) {
+	for _, p := range []struct{ system, processor, want string }{{"linux", "amd64", "<nil>"}, {"linux", "arm64", "native programs are for linux on amd64, not linux on arm64"}, {"darwin", "amd64", "native programs are for linux on amd64, not darwin on amd64"}} {
+		if got := fmt.Sprint(platform(p.system, p.processor)); got != p.want {
+			t.Errorf("%s on %s: got %s, want %s", p.system, p.processor, got, p.want)
 		}
 	}
 }

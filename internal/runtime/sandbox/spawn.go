@@ -126,11 +126,15 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 	if err != nil {
 		return nil, err
 	}
+	how := s.attributes()
+	if from.tool {
+		toolUser(how)
+	}
 	proc, err := os.StartProcess(from.path, from.args, &os.ProcAttr{
 		Dir:   "/",
 		Env:   runnerEnv(),
 		Files: append([]*os.File{inR, errW, errW, outW}, from.extra...),
-		Sys:   s.attributes(),
+		Sys:   how,
 	})
 	if err != nil {
 		return nil, err

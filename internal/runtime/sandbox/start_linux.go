@@ -179,12 +179,33 @@ func protectDaemon(p plan) {
 	}
 }
 
-// giveAway lets runners change what is in the directory.
-func (p plan) giveAway(dir *os.File) error {
+// giveAway makes the directory one that tools can go through, and in it the file that they write.
+func (p plan) giveAway(dir *os.File, name string) error {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer unix.Close(fd)
 	if !p.uid {
 		return nil
 	}
-	return dir.Chown(wire.Nobody, wire.Nobody)
+	return errors.Join(dir.Chmod(0o755), unix.Fchown(fd, wire.ToolsUser, wire.ToolsUser))
+}
+
+// toolTasks is how many threads a tool may have: some ten are what it needs. Where it has no user of its own, the kernel would count those of others, and
+// sets no bound.
+func (p plan) toolTasks() int64 {
+	if !p.uid && !p.userns {
+		return 0
+	}
+	return 64
+}
+
+// toolUser has the process that is about to be started be a tool's.
+func toolUser(a *syscall.SysProcAttr) {
+	if a.Credential != nil {
+		a.Credential = &syscall.Credential{Uid: wire.ToolsUser, Gid: wire.ToolsUser}
+	}
 }
 
 // executablePath is how a process that is being started names a file that the daemon has open.

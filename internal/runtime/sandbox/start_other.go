@@ -63,7 +63,11 @@ func fileLimit() (n int, ok bool) { return 0, false }
 func taskRoom() (room int, limit string) { return 0, "" }
 
 // giveAway has nothing to do here.
-func (p plan) giveAway(*os.File) error { return nil }
+func (p plan) giveAway(*os.File, string) error { return nil }
+
+func (p plan) toolTasks() int64 { return 0 }
+
+func toolUser(*syscall.SysProcAttr) {}
 
 // executablePath is how a process that is being started names a file that the daemon has open.
 func executablePath(f *os.File) string { return f.Name() }

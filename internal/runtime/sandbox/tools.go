@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -45,13 +47,13 @@ func (p *Pool) NativeText(ctx context.Context, source string) (string, error) {
 	return t.Text, nil
 }
 
-// RunTools runs the tools in a process that is confined to their directories, without network and at the lowest priority, and returns what the one that
-// failed wrote. The daemon must own the directories; t.Dir comes to belong to the user that runners are.
+// RunTools runs the steps, each in a process that is confined to the directories, without network and at the lowest priority, and returns what the one that
+// failed wrote. Each writes one file, which RunTools makes, and no other. The daemon must own the directories.
 func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 	if rank(p.status.Level) < rank(LevelReduced) {
 		return nil, fmt.Errorf("confinement is %q, tools need %q", p.status.Level, LevelReduced)
 	}
-	with := &image{path: p.image.path, args: append(slices.Clone(p.image.args), wire.ToolsArg)}
+	with := &image{path: p.image.path, args: append(slices.Clone(p.image.args), wire.ToolsArg), tool: true}
 	defer func() { closeAll(with.extra) }()
 	for _, dir := range append([]string{t.Dir}, t.Read...) {
 		f, err := os.Open(dir)
@@ -60,44 +62,56 @@ func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 		}
 		with.extra = append(with.extra, f)
 	}
-	if err := p.spawner.plan.giveAway(with.extra[0]); err != nil {
-		return nil, err
-	}
-	t.Reads = len(t.Read)
+	t.Reads, t.Tasks = len(t.Read), p.spawner.plan.toolTasks()
 	var err error
 	if t.Filter, err = policy.Tools(); err != nil {
 		return nil, err
 	}
-	r, err := p.start(with)
-	if err != nil {
-		return nil, err
-	}
-	defer r.bury("tools")
-	stop := context.AfterFunc(ctx, r.interrupt)
-	defer stop()
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(toolsTimeout)
-	}
-	r.arm(ctx, deadline)
-	if err := t.Put(&r.wr); err != nil {
-		return nil, err
-	}
-	payload, err := r.exchange(wire.KindToolsDone, wire.MaxToolsDone)
-	if err != nil {
-		return r.diary.text(), errors.Join(context.Cause(ctx), err)
-	}
-	var done wire.ToolsDone
-	if err := json.Unmarshal(payload, &done); err != nil {
-		return nil, wire.ErrFrame
-	}
-	if done.Failed != "" {
-		return done.Said, errors.New(wire.BoundText([]byte(done.Failed), wire.MaxMessage))
+	ctx, cancel := context.WithTimeout(ctx, toolsTimeout)
+	defer cancel()
+	for _, t.Step = range t.Steps {
+		if err := p.spawner.plan.giveAway(with.extra[0], t.Step.Writes); err != nil {
+			return nil, err
+		}
+		if said, err := p.runTool(ctx, with, &t); err != nil {
+			return said, err
+		}
 	}
 	return nil, nil
 }
 
-// toolsTimeout bounds tools that ctx does not.
+// runTool runs one step. Its process becomes the tool: that ends the pipe, and then it ends itself.
+func (p *Pool) runTool(ctx context.Context, with *image, t *wire.Tools) ([]byte, error) {
+	r, err := p.start(with)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { r.kill("tools") })
+	defer stop()
+	if err := t.Put(&r.wr); err != nil {
+		r.bury("tools")
+		return nil, err
+	}
+	payload, err := r.exchange(wire.KindToolsDone, wire.MaxToolsDone)
+	if err == nil {
+		r.bury("tools")
+		var done wire.ToolsDone
+		if json.Unmarshal(payload, &done) != nil {
+			return nil, wire.ErrFrame
+		}
+		return nil, errors.New(wire.BoundText([]byte(done.Failed), wire.MaxMessage))
+	}
+	if err != io.EOF {
+		r.kill("tools")
+	}
+	<-r.gone
+	if err == io.EOF && r.state != nil && r.state.Success() {
+		return nil, nil
+	}
+	return r.diary.text(), fmt.Errorf("%s: %w", t.Step.Tool, cmp.Or(context.Cause(ctx), fmt.Errorf("%v", r.state)))
+}
+
+// toolsTimeout bounds tools where ctx does not end before.
 const toolsTimeout = 5 * time.Minute
 
 // exchange sends the frame that has been built and returns the payload of the one frame that answers it.

@@ -1,6 +1,10 @@
 package native
 
 import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
@@ -34,4 +38,37 @@ func TestRealToolchain(t *testing.T) {
 	rig.UntilWithin(t, 8*rig.Patience, "program answers natively", isNative) // the first build compiles the standard library
 	d.Restart()
 	rig.Until(t, "program answers natively after a restart", isNative)
+}
+
+// A toolchain that goes while the daemon runs costs no call: the program stays on the engine, and log and view say why.
+func TestToolchainGone(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "go")
+	tools := filepath.Join(root, "pkg", "tool", runtime.GOOS+"_"+runtime.GOARCH)
+	if err := os.MkdirAll(tools, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{filepath.Join(root, "VERSION"): runtime.Version() + "\n", filepath.Join(tools, "compile"): "", filepath.Join(tools, "link"): "", filepath.Join(tools, "asm"): ""} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := rig.StartIn(t, rig.NewModel(t, rig.Script{"worker.double": {program("same")}}), []string{"RECURGENT_NATIVE=" + root}, "--policy", "native.min_calls=2 native.min_cpu_ms=0")
+	if v := d.Get("/v1/version"); v["tier"] != "native" {
+		t.Fatalf("the tier is off: %v", v["native"])
+	}
+	s := d.Session("worker")
+	wantTier(d, d.Call(s, "double", 4), 8, "engine")
+	if err := os.RemoveAll(root); err != nil {
+		t.Fatal(err)
+	}
+	callUntil(d, s, "off")
+	const want = "the Go toolchain is not the one that was there when the daemon started"
+	if _, why := state(d); !strings.Contains(why, want) {
+		t.Errorf("why: %s", why)
+	}
+	if out := d.Output.String(); !strings.Contains(out, "a program stays on the engine") || !strings.Contains(out, want) {
+		t.Errorf("the log does not say so:\n%s", out)
+	}
+	wantTier(d, d.Call(s, "double", 5), 10, "engine")
 }

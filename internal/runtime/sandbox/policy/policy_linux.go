@@ -103,16 +103,19 @@ func assemble(p seccomp.Policy) ([]byte, error) {
 }
 
 // Tools returns the filter for a compiler or linker: it may use files and memory and start threads, and has no sockets, no other processes, and
-// nothing of the machine. It is loaded on one thread.
+// nothing of the machine. It is loaded on one thread, which then executes the tool.
 func Tools() ([]byte, error) {
 	return assemble(seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
-		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno, Names: []string{
+		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}}, {Action: seccomp.ActionErrno, NamesWithCondtions: []seccomp.NameWithConditions{
+			{Name: "clone", Conditions: []seccomp.Condition{{Argument: 0, Operation: seccomp.BitsNotSet, Value: unix.CLONE_THREAD}}},
+		}}, {Action: seccomp.ActionErrno, Names: []string{
+			"fork", "vfork",
 			"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "recvfrom", "recvmsg", "io_uring_setup", "io_uring_enter", "io_uring_register",
 			"ptrace", "kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "setns", "unshare", "kcmp",
 			"mount", "umount2", "pivot_root", "chroot", "move_mount", "fsopen", "fsmount", "open_tree", "mount_setattr", "open_by_handle_at",
 			"bpf", "perf_event_open", "keyctl", "add_key", "request_key", "userfaultfd", "memfd_create", "memfd_secret", "init_module", "finit_module", "delete_module", "kexec_load",
-			"chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown", "fchownat", "mknod", "mknodat", "symlink", "symlinkat", "link", "linkat", "setxattr", "lsetxattr", "fsetxattr",
+			"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "mknod", "mknodat", "symlink", "symlinkat", "link", "linkat", "setxattr", "lsetxattr", "fsetxattr",
 			"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "capset", "personality", "reboot", "swapon", "swapoff", "syslog",
 			"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday", "sethostname", "setdomainname", "quotactl", "acct",
 		}}},

@@ -13,28 +13,30 @@ const (
 
 // A ToolStep is one run of a compiler or linker.
 type ToolStep struct {
-	Tool string   `json:"tool"` // absolute path
-	Args []string `json:"args"` // relative paths in them start at Tools.Dir
+	Tool   string   `json:"tool"`   // absolute path
+	Args   []string `json:"args"`   // relative paths in them start at Tools.Dir
+	Writes string   `json:"writes"` // path in Tools.Dir of the one file that it may write, which the sandbox makes
 }
 
-// Tools are steps to run one after another until one fails, in a process that is confined to the directories.
+// Tools are steps to run one after another until one fails, each in a process that is confined to the directories.
 type Tools struct {
-	Dir    string     `json:"-"`      // the working directory, which the steps may change
+	Dir    string     `json:"-"`      // the working directory
 	Read   []string   `json:"-"`      // other directories that they may read
 	Exec   string     `json:"exec"`   // the directory with the tools, which they may read and execute; every user must reach it
-	Memory int64      `json:"memory"` // bytes of data that each process may have
+	Memory int64      `json:"memory"` // bytes of data that each may have
 	CPU    int64      `json:"cpu"`    // seconds of processor time that each may use
-	File   int64      `json:"file"`   // bytes of a file that they write
-	Steps  []ToolStep `json:"steps"`
+	File   int64      `json:"file"`   // bytes of the file that it writes
+	Steps  []ToolStep `json:"-"`
 
-	Reads  int    `json:"reads"`  // how many directories Read has; the sandbox sets it
-	Filter []byte `json:"filter"` // of seccomp, as in Confinement; the sandbox sets it
+	Step   ToolStep `json:"step"`   // the one for this process; these are the sandbox's to set
+	Reads  int      `json:"reads"`  // how many directories Read has
+	Tasks  int64    `json:"tasks"`  // threads that it may have; 0 where its user has others
+	Filter []byte   `json:"filter"` // of seccomp, as in Confinement
 }
 
-// ToolsDone says how tools ended.
+// ToolsDone says why a tool could not be started. Where it was started, it says nothing.
 type ToolsDone struct {
-	Said   []byte `json:"said,omitempty"`   // what the tool that failed wrote, at most 16 KiB
-	Failed string `json:"failed,omitempty"` // which step failed, and how; "" when none did
+	Failed string `json:"failed"`
 }
 
 // Put builds the frame.

@@ -1,11 +1,9 @@
 package worker
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"syscall"
 
@@ -17,13 +15,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A compiler is a trusted program that reads a hostile text. It runs as a child of this process, which reads nothing hostile itself: whatever
-// the compiler could be talked into, it has two directories, no network, and little time.
+// A compiler is a trusted program that reads a hostile text. This process reads nothing hostile, confines itself and becomes the compiler: whatever
+// that could be talked into, it has two directories to read and one file to write, no network, no other process, and little time.
 
-// maxTools bounds the description of the tools, which comes from the daemon.
+// maxTools bounds the description of the tool, which comes from the daemon.
 const maxTools = 1 << 20
 
-// runTools runs the tools that the daemon asks for, and reports how they ended.
+// runTools becomes the tool that the daemon asks for, or reports why it cannot.
 func runTools() error {
 	in, out := serve.Pipe()
 	kind, payload, err := in.Next(maxTools)
@@ -34,13 +32,13 @@ func runTools() error {
 	if kind != wire.KindTools || json.Unmarshal(payload, t) != nil {
 		return wire.ErrFrame
 	}
-	runtime.LockOSThread() // children have what this thread has, and it stays
-	done := wire.ToolsDone{}
-	if err := confineTools(t); err != nil {
-		done.Failed = "confinement: " + err.Error()
+	runtime.LockOSThread() // what it executes has what this thread has
+	if err = confineTools(t); err != nil {
+		err = fmt.Errorf("confinement: %w", err)
 	} else {
-		done = steps(t)
+		err = syscall.Exec(t.Step.Tool, append([]string{t.Step.Tool}, t.Step.Args...), []string{fmt.Sprintf("GOMEMLIMIT=%d", t.Memory*3/4), "GOMAXPROCS=1"})
 	}
+	done := wire.ToolsDone{Failed: err.Error()}
 	var wr wire.Builder
 	if err := done.Put(&wr); err != nil {
 		return err
@@ -49,28 +47,7 @@ func runTools() error {
 	return err
 }
 
-func steps(t *wire.Tools) wire.ToolsDone {
-	for _, s := range t.Steps {
-		var said bytes.Buffer
-		cmd := exec.Cmd{Path: s.Tool, Args: append([]string{s.Tool}, s.Args...), Env: []string{fmt.Sprintf("GOMEMLIMIT=%d", t.Memory*3/4), "GOMAXPROCS=1"},
-			Stdout: &bounded{&said}, SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
-		cmd.Stderr = cmd.Stdout
-		if err := cmd.Run(); err != nil {
-			return wire.ToolsDone{Said: said.Bytes(), Failed: fmt.Sprintf("%s: %v", s.Tool, err)}
-		}
-	}
-	return wire.ToolsDone{}
-}
-
-// A bounded buffer keeps the first 16 KiB.
-type bounded struct{ to *bytes.Buffer }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.to.Write(p[:min(len(p), max(0, 16<<10-b.to.Len()))])
-	return len(p), nil
-}
-
-// confineTools confines this thread, and so the children that it starts, to the directories of the tools. All of it must hold.
+// confineTools confines this thread, and so what it executes, to the directories of the tools and one file. All of it must hold.
 func confineTools(t *wire.Tools) error {
 	if err := unix.Fchdir(wire.ToolsDirFD); err != nil {
 		return err
@@ -78,8 +55,11 @@ func confineTools(t *wire.Tools) error {
 	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, 19); err != nil {
 		return err
 	}
-	for resource, value := range map[int]int64{unix.RLIMIT_DATA: t.Memory, unix.RLIMIT_CPU: t.CPU, unix.RLIMIT_FSIZE: t.File, unix.RLIMIT_NOFILE: 64, unix.RLIMIT_CORE: 0} {
-		if wire.RaceBuild && resource == unix.RLIMIT_DATA {
+	for fd := wire.AnswerFD; fd < wire.ToolsReadFD+t.Reads; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+	for resource, value := range map[int]int64{unix.RLIMIT_NPROC: t.Tasks, unix.RLIMIT_DATA: t.Memory, unix.RLIMIT_CPU: t.CPU, unix.RLIMIT_FSIZE: t.File, unix.RLIMIT_NOFILE: 64, unix.RLIMIT_CORE: 0} {
+		if wire.RaceBuild && resource == unix.RLIMIT_DATA || resource == unix.RLIMIT_NPROC && value == 0 {
 			continue
 		}
 		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: uint64(value), Max: uint64(value)}); err != nil {
@@ -98,7 +78,7 @@ func confineTools(t *wire.Tools) error {
 	return nil
 }
 
-// landlockTools leaves the directories of the tools and /dev/null. Where the kernel has no landlock, the sandbox is at level reduced: then the filter of
+// landlockTools leaves the directories of the tools, the file that the tool writes, and /dev/null. Where the kernel has no landlock, the sandbox is at level reduced: then the filter of
 // system calls, the user and the namespaces remain, as for runners.
 func landlockTools(t *wire.Tools) error {
 	abi, off := landlock.Supported()
@@ -117,17 +97,15 @@ func landlockTools(t *wire.Tools) error {
 			err = landsys.LandlockAddPathBeneathRule(rules, &landsys.PathBeneathAttr{AllowedAccess: access & attr.HandledAccessFS, ParentFd: fd}, 0)
 		}
 	}
-	allow(wire.ToolsDirFD, read|landsys.AccessFSWriteFile|landsys.AccessFSMakeReg|landsys.AccessFSRemoveFile|landsys.AccessFSTruncate)
+	allow(wire.ToolsDirFD, read)
 	for i := range t.Reads {
 		allow(wire.ToolsReadFD+i, read)
 	}
-	for path, access := range map[string]uint64{t.Exec: read | landsys.AccessFSExecute, os.DevNull: landsys.AccessFSReadFile | landsys.AccessFSWriteFile} {
-		fd, openErr := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	const write = landsys.AccessFSReadFile | landsys.AccessFSWriteFile | landsys.AccessFSTruncate
+	for path, access := range map[string]uint64{t.Exec: read | landsys.AccessFSExecute, t.Step.Writes: write, os.DevNull: write &^ landsys.AccessFSTruncate} {
+		fd, openErr := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 		if openErr != nil {
 			return openErr
-		}
-		if path == os.DevNull {
-			access &^= landsys.AccessFSReadDir
 		}
 		allow(fd, access)
 		unix.Close(fd)

@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
+)
+
+// hostileTool returns the path of a tool that does what it is told to.
+func hostileTool(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tool") // which every user reaches
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tool := filepath.Join(dir, "tool")
+	build := exec.Command("go", "build", "-o", tool, "./testdata/hostiletool")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return tool
+}
+
+// toolRun has the tool run in a directory with one file to read, and returns what is in the directory afterwards.
+func toolRun(t *testing.T, ctx context.Context, p *Pool, tool string, args ...string) (files []string, said string, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "source"), []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text, err := p.RunTools(ctx, wire.Tools{Dir: dir, Exec: filepath.Dir(tool), Memory: 1 << 30, CPU: 10, File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: args, Writes: "out"}}})
+	entries, readErr := os.ReadDir(dir)
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	for _, e := range entries {
+		files = append(files, e.Name())
+		if info, err := e.Info(); err != nil || info.Size() > 64<<10 {
+			t.Errorf("%s: %v, %v", e.Name(), info, err)
+		}
+	}
+	return files, string(text), err
+}
+
+// A compiler that a text has taken over can write one file of a bounded size, and make no other process.
+func TestToolIsBounded(t *testing.T) {
+	p, tool := testPool(t, nil, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
+	if s := p.Status(); s.Level != LevelFull {
+		t.Fatalf("the test needs every layer: %s", s)
+	}
+	attempts := []string{"create", "tmpfile", "mkdir", "rename", "remove", "link", "symlink", "chmod", "source", "tmp", "passwd", "root", "execute", "processes", "fork", "vfork", "clone3",
+		"socket", "signal", "grow"}
+	files, said, err := toolRun(t, t.Context(), p, tool, append(attempts, "copy")...)
+	if err != nil || !slices.Equal(files, []string{"out", "source"}) {
+		t.Errorf("files %v, %v: %s", files, err, said)
+	}
+	if _, said, err := toolRun(t, t.Context(), p, tool, "threads"); err == nil || strings.Contains(said, "ALLOWED") || !strings.Contains(said, "failed to create new OS thread") {
+		t.Errorf("a thousand threads: %v: %s", err, said)
+	}
+	if _, said, err := toolRun(t, t.Context(), p, tool, "copy"); err != nil {
+		t.Errorf("after them: %v: %s", err, said)
+	}
+}
+
+// Without landlock a tool can read what every user can, and write where every user can; its own directory, its processes and the network stay closed.
+func TestToolWithoutLandlock(t *testing.T) {
+	p, tool := testPool(t, nil, hooks{args: []string{wire.RunnerArg, "mask=landlock_create_ruleset"}}), hostileTool(t)
+	if s := p.Status(); s.Level != LevelReduced {
+		t.Fatalf("the test needs level reduced: %s", s)
+	}
+	files, said, err := toolRun(t, t.Context(), p, tool, "create", "tmpfile", "mkdir", "rename", "remove", "link", "symlink", "chmod", "source", "processes", "fork", "vfork", "clone3", "socket",
+		"signal", "grow", "copy")
+	if err != nil || !slices.Equal(files, []string{"out", "source"}) {
+		t.Errorf("files %v, %v: %s", files, err, said)
+	}
+}
+
+// A tool that does not end is killed with its context, and leaves no process.
+func TestToolIsKilled(t *testing.T) {
+	p, tool := testPool(t, nil, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("long enough"))
+	defer cancel()
+	if _, _, err := toolRun(t, ctx, p, tool, "wait"); err == nil || !strings.Contains(err.Error(), "long enough") {
+		t.Errorf("got %v", err)
+	}
+	if got := p.Stats().Killed["tools"]; got != 1 {
+		t.Errorf("%d are killed", got)
+	}
+	if _, said, err := toolRun(t, t.Context(), p, filepath.Join(filepath.Dir(tool), "missing")); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a tool that is not there: %v: %s", err, said)
+	}
+}
