@@ -16,7 +16,7 @@ const headerAuditHead = "Recurgent-Audit-Head"
 func (s *server) getAudit(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	lines := q.oneOf("format", "json", "jsonl") == "jsonl" || !q.values.Has("format") && wantsLines(r)
-	limit, wanted := q.limit(), store.AuditQuery{Before: q.cursor("aud_"), Principal: q.text("principal")}
+	limit, wanted := q.limit(), store.AuditQuery{Before: q.cursor("aud_"), Principal: q.text("principal"), Scan: &store.Scan{Most: maxScanned}}
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, struct {
 		list[agent.AuditEntry]
 		Head chain.Head `json:"head"`
-	}{page(entries, limit, func(e agent.AuditEntry) string { return e.ID }), head})
+	}{page(entries, limit, func(e agent.AuditEntry) string { return store.AuditCursor(&e) }).goesOn(wanted.Scan.Next), head})
 }
 
 // exportAudit writes entries one a line, newest first, as the trail's file has them. It reads page by page. A client sees that it was cut short by
@@ -46,7 +46,7 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 func (s *server) exportAudit(w *reply, r *http.Request, q store.AuditQuery, limit int, head chain.Head) error {
 	w.Header().Set(headerAuditHead, fmt.Sprintf("%d %s", head.Seq, head.Hash))
 	for {
-		q.Limit = min(limit, maxLimit)
+		q.Limit, q.Scan = min(limit, maxLimit), &store.Scan{Most: maxScanned}
 		entries, err := w.run.Audit(r.Context(), q)
 		if err == nil {
 			err = s.writeEntries(w, entries)
@@ -56,10 +56,14 @@ func (s *server) exportAudit(w *reply, r *http.Request, q store.AuditQuery, limi
 			panic(http.ErrAbortHandler) // net/http's way to break the connection
 		}
 		limit -= len(entries)
-		if err != nil || len(entries) < q.Limit || limit == 0 || r.Method == http.MethodHead {
+		if len(entries) < q.Limit {
+			q.Before = q.Scan.Next
+		} else {
+			q.Before = store.AuditCursor(&entries[len(entries)-1])
+		}
+		if err != nil || q.Before == "" || limit == 0 || r.Method == http.MethodHead {
 			return err
 		}
-		q.Before = entries[len(entries)-1].ID
 	}
 }
 

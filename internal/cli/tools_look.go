@@ -255,15 +255,22 @@ func (t *errand) audit(principal, format string) error {
 	default:
 		return exitWith(ExitUsage, fmt.Errorf("--format must be jsonl, not %q", format))
 	}
-	var page struct {
-		Data []agent.AuditEntry `json:"data"`
-	}
-	if printed, err := t.fetch("/v1/maintenance/audit?"+query.Encode(), &page); printed || err != nil {
-		return err
-	}
 	var rows [][]string
-	for _, e := range page.Data {
-		rows = append(rows, []string{e.Timestamp, e.Actor, e.Action, e.Target, e.Reason, e.Undo})
+	for len(rows) < 100 { // a principal's page may end before it is full
+		var page struct {
+			Data []agent.AuditEntry `json:"data"`
+			Next string             `json:"next_cursor"`
+		}
+		if printed, err := t.fetch("/v1/maintenance/audit?"+query.Encode(), &page); printed || err != nil {
+			return err
+		}
+		for _, e := range page.Data {
+			rows = append(rows, []string{e.Timestamp, e.Actor, e.Action, e.Target, e.Reason, e.Undo})
+		}
+		if page.Next == "" {
+			break
+		}
+		query.Set("after", page.Next)
 	}
 	return t.table("WHEN WHO ACTION TARGET WHY UNDO", rows)
 }

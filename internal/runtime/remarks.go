@@ -13,8 +13,9 @@ import (
 
 // Bounds of the remarks in a prompt.
 const (
-	remarkEntries = 200 // newest entries of the audit trail that are read
-	shownRemarks  = 3   // entries, and calls of each kind, that are shown
+	remarkEntries = 200  // requests for programs in the audit trail that are read,
+	remarkScan    = 2000 // among so many of its newest entries
+	shownRemarks  = 3    // entries, and calls of each kind, that are shown
 )
 
 // describeReasons says why people asked for another program, or for a stronger contract, since the current one was written.
@@ -24,7 +25,7 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 		return
 	}
 	since := agent.FormatTime(g.Current().CreatedAt)
-	entries, err := c.r.store.Audit(ctx, store.AuditQuery{Limit: remarkEntries})
+	entries, err := c.r.store.Audit(ctx, store.AuditQuery{Limit: remarkEntries, Actions: []string{"artifact.regenerate", "recommendation.apply"}, Scan: &store.Scan{Most: remarkScan}})
 	if err != nil {
 		return // a poorer prompt is better than no program
 	}

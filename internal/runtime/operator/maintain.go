@@ -92,7 +92,7 @@ func (o *Operator) pruneBySchedule(ctx context.Context, m agent.MaintenancePolic
 
 // lastScheduled is when the schedule last ran, zero when that is unknown.
 func (o *Operator) lastScheduled(ctx context.Context) time.Time {
-	entries, err := o.store.Audit(ctx, store.AuditQuery{Limit: 1, Action: scheduledRun})
+	entries, err := o.store.Audit(ctx, store.AuditQuery{Limit: 1, Actions: []string{scheduledRun}})
 	if err != nil {
 		return time.Time{}
 	}

@@ -73,7 +73,7 @@ func New(o Options) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{o: o, store: held, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: trail.New(held, applyVerdict)}, nil
+	return &Operator{o: o, store: held, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: trail.New(held, applyVerdict, opRecommendationApply, opRecommendationDismiss, opRecommendationUndo)}, nil
 }
 
 // storeDisk is the one kind of store that there is.

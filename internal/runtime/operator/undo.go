@@ -135,7 +135,7 @@ func (o *Operator) auditEntry(ctx context.Context, auditID string) (agent.AuditE
 		if len(entries) < page {
 			return agent.AuditEntry{}, false, store.ErrNotFound
 		}
-		before = entries[len(entries)-1].ID
+		before = store.AuditCursor(&entries[len(entries)-1])
 	}
 }
 

@@ -67,5 +67,5 @@ func NewService(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{o: o, store: held, named: trail.New(held, applyNamed)}, nil
+	return &Service{o: o, store: held, named: trail.New(held, applyNamed, opSignaturePut, opSignatureDelete)}, nil
 }

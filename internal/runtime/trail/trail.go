@@ -17,15 +17,16 @@ import (
 type Ledger[T any] struct {
 	store store.Namespace
 	fold  func(all map[string]T, e agent.AuditEntry)
+	about []string // the actions that concern it
 
 	mu     sync.Mutex   // held from Open to Close: while the trail is read and while a change is written
 	loaded bool         // guarded by mu
 	all    map[string]T // guarded by mu
 }
 
-// New returns a ledger of the namespace's trail. fold applies one entry to the values; entries that do not concern it, it leaves alone.
-func New[T any](s store.Namespace, fold func(all map[string]T, e agent.AuditEntry)) *Ledger[T] {
-	return &Ledger[T]{store: s, fold: fold}
+// New returns a ledger of the entries with these actions in the namespace's trail. fold applies one entry to the values.
+func New[T any](s store.Namespace, fold func(all map[string]T, e agent.AuditEntry), about ...string) *Ledger[T] {
+	return &Ledger[T]{store: s, fold: fold, about: about}
 }
 
 // Open locks the ledger and reads the trail if that has not happened yet; Close unlocks it. After an error it is not locked.
@@ -34,7 +35,7 @@ func (l *Ledger[T]) Open(ctx context.Context) error {
 	if l.loaded {
 		return nil
 	}
-	entries, err := l.store.Audit(ctx, store.AuditQuery{Limit: store.MaxTrail})
+	entries, err := l.store.Audit(ctx, store.AuditQuery{Limit: store.MaxTrail, Actions: l.about})
 	if err != nil {
 		l.mu.Unlock()
 		return err

@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
-	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
@@ -162,34 +160,4 @@ func (p *auditTrail) AuditHead(context.Context) (chain.Head, error) {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
 	return p.chainHead, nil
-}
-
-// Audit is part of store.Namespace.
-func (p *auditTrail) Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error) {
-	p.n.mu.RLock()
-	pending, end := slices.Clone(p.pending), p.bytes
-	p.n.mu.RUnlock()
-	page := store.NewAuditPage(q)
-	for _, a := range slices.Backward(pending) {
-		if page.Add(a) {
-			return page.Entries, nil
-		}
-	}
-	if end == 0 {
-		return page.Entries, nil
-	}
-	f, err := p.n.files.Open(auditFile, false)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	_, err = jsonl.Backward(ctx, f, end, func(line []byte, _ int64) (bool, error) {
-		var a agent.AuditEntry
-		if json.Unmarshal(line, &a) != nil {
-			p.n.files.reportDamage(auditFile)
-			return false, nil
-		}
-		return page.Add(&a), nil
-	})
-	return page.Entries, err
 }

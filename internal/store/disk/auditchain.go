@@ -2,10 +2,12 @@ package disk
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
@@ -89,30 +91,51 @@ func (p *auditTrail) forget(session string) {
 // erase erases the bodies of entries about deleted sessions from the file. Each line stays as long as it was: spaces fill it, so that whoever
 // reads it meanwhile finds the others in their places. The caller holds flusher.mu.
 func (p *auditTrail) erase(match func(session string) bool) error {
-	data, err := p.n.files.ReadFile(auditFile)
-	if vfs.NotExist(err) {
-		return nil
+	if any, err := p.hasAny(match); err != nil || !any {
+		return err // most sessions have none: the file is not written anew for them
 	}
+	data, err := p.n.files.ReadFile(auditFile)
 	if err != nil {
 		return err
 	}
-	out, changed := make([]byte, 0, len(data)), false
+	out := make([]byte, 0, len(data))
 	for line := range bytes.Lines(data) {
-		var a agent.AuditEntry
-		if bytes.Contains(line, []byte(`"session_id":"`)) && json.Unmarshal(line, &a) == nil && a.SessionID != "" && a.Hash != "" && match(a.SessionID) {
+		if a, about := about(line, match); about {
 			erased := chain.Erase(a)
 			short, err := chain.Line(&erased)
 			if err != nil {
 				return err
 			}
-			changed = true
 			line = append(append(short, bytes.Repeat([]byte(" "), max(0, len(line)-len(short)-1))...), '\n')
 		}
 		out = append(out, line...)
 	}
-	if !changed {
-		return nil
-	}
 	p.synced = 0
 	return p.n.files.Replace(auditFile, out)
+}
+
+// about reads a line's entry, and reports whether it is about one of the sessions and can be erased.
+func about(line []byte, match func(session string) bool) (a agent.AuditEntry, about bool) {
+	about = bytes.Contains(line, []byte(`"session_id":"`)) && json.Unmarshal(line, &a) == nil && a.SessionID != "" && a.Hash != "" && match(a.SessionID)
+	return a, about
+}
+
+// hasAny reports whether the file has an entry about one of the sessions.
+func (p *auditTrail) hasAny(match func(session string) bool) (bool, error) {
+	f, err := p.n.files.Open(auditFile, false)
+	if vfs.NotExist(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return false, err
+	}
+	return jsonl.Forward(context.Background(), f, 0, size, func(line []byte) (bool, error) {
+		_, found := about(line, match)
+		return found, nil
+	})
 }

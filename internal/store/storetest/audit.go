@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,17 +73,46 @@ func auditChain(t *testing.T, r *rig) {
 		}
 		older, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 50, Principal: "bob", Before: byBob[6].ID})
 		r.ok(err)
-		first, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Action: "test"})
+		first, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Actions: []string{"test"}})
 		r.ok(err)
-		none, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Action: "test", Scan: 20})
+		none, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Actions: []string{"test"}, Scan: &store.Scan{Most: 20}})
 		r.ok(err)
 		if len(older) != 13 || len(first) != 1 || first[0].ID != "audit_2" || len(none) != 0 {
 			t.Errorf("got %d older ones of bob, %v with the action, %v among the newest 20", len(older), first, none)
 		}
 	})
+	r.everyWay(func() { r.auditPages() })
 	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "later"}))
 	if v := Chained(t, agent.DefaultNamespace, r.s); v.Head.Seq != head.Seq+1 {
 		t.Errorf("got the head %v after one more entry behind %v", v.Head, head)
+	}
+}
+
+// auditPages reads the 20 entries of bob and the 3 of ann below them page by page: pages end early when they have looked at enough, and go on where they
+// ended.
+func (r *rig) auditPages() {
+	for _, c := range []struct {
+		principal   string
+		limit, scan int
+		want, pages int
+	}{{"bob", 7, 100, 20, 3}, {"bob", 100, 4, 20, 6}, {"ann", 2, 5, 3, 6}, {"nobody", 5, 10, 0, 3}, {"", 5, 100, 23, 5}} {
+		var got []int64
+		pages := 0
+		for q := (store.AuditQuery{Principal: c.principal, Limit: c.limit}); pages == 0 || q.Before != ""; pages++ {
+			q.Scan = &store.Scan{Most: c.scan}
+			entries, err := r.s.Audit(r.ctx, q)
+			r.ok(err)
+			q.Before = q.Scan.Next
+			for _, e := range entries {
+				got = append(got, e.Seq)
+			}
+			if len(entries) == c.limit {
+				q.Before = store.AuditCursor(&entries[c.limit-1])
+			}
+		}
+		if len(got) != c.want || pages != c.pages || !slices.IsSortedFunc(got, func(a, b int64) int { return cmp.Compare(b, a) }) {
+			r.Errorf("%s by %d of %d: got the entries %v on %d pages, want %d on %d", c.principal, c.limit, c.scan, got, pages, c.want, c.pages)
+		}
 	}
 }
 
