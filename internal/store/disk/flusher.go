@@ -41,22 +41,12 @@ func (f *flusher) run(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	tick := time.NewTicker(f.o.Flush)
-	defer tick.Stop()
-	for {
-		full := false
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			f.mu.Lock()
-			full = time.Since(f.last) >= f.o.Checkpoint
-			f.mu.Unlock()
-		case <-f.kick:
-			full = true
-		}
+	pace(ctx, f.o.Flush, f.kick, func(kicked bool) {
+		f.mu.Lock()
+		full := kicked || time.Since(f.last) >= f.o.Checkpoint
+		f.mu.Unlock()
 		f.round(full)
-	}
+	})
 }
 
 // round writes the files once, and takes commits again when everything can be written.
