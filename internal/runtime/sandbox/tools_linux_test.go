@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// hostileTool returns the path of a tool that runs a script of the test.
+// hostileTool returns the path of a tool that does what its arguments say.
 func hostileTool(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tool") // which every user reaches
