@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -130,94 +129,6 @@ func follow(t *testing.T, d *rig.Daemon, after string) func(until string) []byte
 			seen = append(seen, line...)
 			if err != nil || bytes.Contains(line, []byte("data: ")) && bytes.Contains(line, []byte(until)) {
 				return seen
-			}
-		}
-	}
-}
-
-// A namespace is deleted while a call forges and a stream listens: both end, nothing is left in the daemon or on disk, and one of the same
-// name is empty.
-func TestDeletion(t *testing.T) {
-	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("acme")}, "clerk.slow": {rig.Held(greeter("slow"))}})
-	defer m.Release()
-	d := rig.Start(t, m)
-	const canary = "canary-of-acme"
-	in := person(d, "", "acme")
-	if r := in.Send(http.MethodGet, "/v1/tools", nil, nil); r.Status != http.StatusNotFound {
-		t.Fatalf("before it is made: %d %s", r.Status, r.Body)
-	}
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
-	id := in.Session("clerk", map[string]any{"context": map[string]any{"note": canary}})
-	in.WantValue(in.Call(id, "greet", canary), "hello from acme to "+canary, "generated")
-	started := in.Send(http.MethodPost, "/v1/sessions/"+id+"/calls", rig.Encode(t, map[string]any{"method": "slow", "args": []any{canary}}), map[string]string{"Prefer": "respond-async"}).Object(t)
-	rig.Until(t, "the model is asked", func() bool { return len(m.Questions()) == 2 })
-	followed := follow(t, in, "")
-	if got := d.Get("/v1/namespaces/acme"); fmt.Sprint(got["holds"]) != "map[connections:0 methods:1 sessions:1 tools:1]" {
-		t.Errorf("it holds %v", got)
-	}
-	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/acme", nil)
-	followed("the stream ends by itself")
-	if r := in.Send(http.MethodGet, "/v1/calls/"+started["call_id"].(string), nil, nil); r.Status != http.StatusNotFound {
-		t.Errorf("its call: %d %s", r.Status, r.Body)
-	}
-	d.Do(http.StatusNotFound, http.MethodDelete, "/v1/namespaces/acme", nil)
-	d.Do(http.StatusConflict, http.MethodDelete, "/v1/namespaces/default", nil)
-	for file, data := range rig.Files(t, d.State()) {
-		if bytes.Contains(data, []byte(canary)) {
-			t.Errorf("%s holds what was deleted", file)
-		}
-	}
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
-	for _, list := range []string{"/v1/tools", "/v1/sessions", "/v1/calls", "/v1/maintenance/audit", "/v1/recommendations"} {
-		if got := in.List(list); len(got) != 0 {
-			t.Errorf("the new one has %s: %v", list, got)
-		}
-	}
-	var actions []string
-	for _, e := range d.List("/v1/maintenance/audit") {
-		actions = append(actions, fmt.Sprint(e["actor"], " ", e["action"], " ", e["target"]))
-	}
-	if got := strings.Join(actions, ", "); got != "local namespace.create acme, local namespace.delete acme, local namespace.create acme" {
-		t.Errorf("the audit trail says %s", got)
-	}
-}
-
-// A daemon that is killed while it deletes a namespace has all of it afterwards, or nothing.
-func TestKilledWhileDeleting(t *testing.T) {
-	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("acme")}})
-	d := rig.Start(t, m)
-	const canary = "canary-of-acme"
-	for round := range 3 {
-		in := person(d, "", "acme")
-		d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
-		id := in.Session("clerk")
-		in.WantValue(in.Call(id, "greet", canary), "hello from acme to "+canary, "generated")
-		asked := len(m.Questions())
-		sent := make(chan error, 1)
-		go func() {
-			_, err := d.Try(context.Background(), http.MethodDelete, "/v1/namespaces/acme", nil, nil)
-			sent <- err
-		}()
-		if round > 0 {
-			rig.Until(t, "the deletion is under way", func() bool {
-				r, err := d.Try(context.Background(), http.MethodGet, "/v1/namespaces?limit=10", nil, nil)
-				return err == nil && !bytes.Contains(r.Body, []byte(`"acme"`))
-			})
-		}
-		d.Stop(syscall.SIGKILL)
-		<-sent
-		d.Start()
-		in = person(d, "", "acme")
-		if r := in.Send(http.MethodGet, "/v1/tools", nil, nil); r.Status == http.StatusOK {
-			in.WantValue(in.Call(id, "greet", canary), "hello from acme to "+canary, "persisted")
-			if len(m.Questions()) != asked {
-				t.Error("what is left of it is not whole")
-			}
-			d.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/acme", nil)
-		}
-		for file, data := range rig.Files(t, d.State()) {
-			if bytes.Contains(data, []byte(canary)) {
-				t.Errorf("round %d: %s holds what was deleted", round, file)
 			}
 		}
 	}
