@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -91,7 +92,9 @@ func (o *owned) CallView(ctx context.Context, id string) (operator.CallView, err
 	if err := o.call(ctx, id); err != nil {
 		return operator.CallView{}, err
 	}
-	return o.all.CallView(ctx, id)
+	view, err := o.all.CallView(ctx, id)
+	view.LogEntry = view.WithoutOthers()
+	return view, err
 }
 
 func (o *owned) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
@@ -99,7 +102,11 @@ func (o *owned) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	if q.Scan != nil {
 		q.Scan.Most = maxCallsRead
 	}
-	return o.all.ListCalls(ctx, q)
+	entries, err := o.all.ListCalls(ctx, q)
+	for i := range entries {
+		entries[i] = entries[i].WithoutOthers()
+	}
+	return entries, err
 }
 
 func (o *owned) Cancel(ctx context.Context, id, actor string) error {
@@ -120,7 +127,18 @@ func (o *owned) CallEvents(ctx context.Context, id, after string, emit func(prog
 	if err := o.call(ctx, id); err != nil {
 		return err
 	}
-	return o.all.CallEvents(ctx, id, after, emit)
+	return o.all.CallEvents(ctx, id, after, func(e progress.Event) error {
+		if e.Type == progress.Finished {
+			view, err := o.CallView(ctx, id)
+			if err != nil {
+				return err
+			}
+			if e.Data, err = json.Marshal(view); err != nil {
+				return err
+			}
+		}
+		return emit(e)
+	})
 }
 
 func (o *owned) Events(ctx context.Context, q operator.EventQuery, emit func(progress.Event) error) error {
@@ -147,4 +165,35 @@ func (o *owned) DropVerdict(ctx context.Context, id, actor string, mayOperate bo
 		return err
 	}
 	return o.all.DropVerdict(ctx, id, actor, mayOperate)
+}
+
+func (o *owned) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
+	a, err := o.all.Artifact(ctx, role, method)
+	if err != nil {
+		return nil, err
+	}
+	return a.WithoutCalls(), nil
+}
+
+// Recommendations names of the evidence the owner's calls only; how many there were the reason says.
+func (o *owned) Recommendations(ctx context.Context, status string) ([]operator.Advice, error) {
+	advice, err := o.all.Recommendations(ctx, status)
+	advice = slices.Clone(advice)
+	for i := range advice {
+		mine := []string{}
+		for _, id := range advice[i].Evidence {
+			if o.call(ctx, id) == nil {
+				mine = append(mine, id)
+			}
+		}
+		advice[i].Evidence = mine
+	}
+	return advice, err
+}
+
+// PatternReport has the events of the owner's calls; the patterns are of everybody's.
+func (o *owned) PatternReport(ctx context.Context, role string) (operator.PatternReport, error) {
+	report, err := o.all.PatternReport(ctx, role)
+	report.Events = slices.DeleteFunc(slices.Clone(report.Events), func(e agent.PatternEvent) bool { return o.call(ctx, e.CallID) != nil })
+	return report, err
 }

@@ -24,7 +24,7 @@ type Runtime interface {
 	Shared
 }
 
-// Sessions is what is asked about sessions and what belongs to them, which are their owner's. A method that is added here has to be
+// Sessions is what is asked about sessions and what belongs to them, which are their owner's, and about what shows them. A method that is added here has to be
 // added to owned, too, or nothing compiles.
 type Sessions interface {
 	Session(ctx context.Context, id string) (agent.Session, error)
@@ -45,6 +45,10 @@ type Sessions interface {
 	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
 	Verdict(ctx context.Context, callID string) (operator.JudgedCall, error)
 	DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error
+
+	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
+	Recommendations(ctx context.Context, status string) ([]operator.Advice, error)
+	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
 }
 
 // Shared is what everybody in a namespace shares, and what checks the owner that it is given itself.
@@ -61,7 +65,6 @@ type Shared interface {
 	ListTools(ctx context.Context, after string, limit int) ([]operator.KnownTool, error)
 	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
-	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
 	NativeState(a *agent.Artifact) tier.View
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
 	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
@@ -76,10 +79,8 @@ type Shared interface {
 	Undo(ctx context.Context, q operator.UndoRequest) (agent.AuditEntry, error)
 	Export(ctx context.Context, w io.Writer, actor string) error
 
-	Recommendations(ctx context.Context, status string) ([]operator.Advice, error)
 	ApplyRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
 	DismissRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
-	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
 	HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error)
 	Trends(ctx context.Context, window time.Duration) (operator.Trends, error)
 

@@ -2244,7 +2244,7 @@ type Call struct {
 	// UserCorrectionSignal temporal_reask or temporal_reask_dispatch.
 	UserCorrectionSignal *string `json:"user_correction_signal,omitempty"`
 
-	// UserPrompt With debug on.
+	// UserPrompt With debug on. It shows the model how the calls of others failed, so it needs the scope `operate`.
 	UserPrompt *string `json:"user_prompt,omitempty"`
 
 	// Verdict What a person said of the answer.
@@ -3121,7 +3121,7 @@ type LogEntry struct {
 	// UserCorrectionSignal temporal_reask or temporal_reask_dispatch.
 	UserCorrectionSignal *string `json:"user_correction_signal,omitempty"`
 
-	// UserPrompt With debug on.
+	// UserPrompt With debug on. It shows the model how the calls of others failed, so it needs the scope `operate`.
 	UserPrompt *string `json:"user_prompt,omitempty"`
 
 	// Verdict What a person said of the answer.
@@ -3867,7 +3867,7 @@ type Recommendation struct {
 	// CallerContracts Calls of the evidence that brought a deliverable of their own, which wins over the registry's: whoever makes them has to change it too.
 	CallerContracts int `json:"caller_contracts"`
 
-	// Evidence Call ids, newest first.
+	// Evidence Call ids, newest first; without the scope `operate` those of one's own.
 	Evidence []string `json:"evidence"`
 
 	// ID The same for the same advice.
@@ -5541,7 +5541,7 @@ type ClientInterface interface {
 
 	// GetPatterns Read a role's pattern memory
 	//
-	// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. Needs the scope `read`.
+	// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. The events are those of one's own calls, with the scope `operate` all. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/patterns/{role} (the `GetPatterns` operationId).
 	GetPatterns(ctx context.Context, role Role, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5872,7 +5872,7 @@ type ClientInterface interface {
 
 	// GetArtifact Get an artifact
 	//
-	// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. Needs the scope `read`.
+	// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. What single calls left in it (sessions of the scorecard, texts of failures, changed answers, shapes of what was fetched) is for the scope `operate`. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods/{method} (the `GetArtifact` operationId).
 	GetArtifact(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6026,7 +6026,7 @@ type ClientInterface interface {
 
 	// ListGenerations List the kept generations
 	//
-	// Newest first, with code. Needs the scope `read`.
+	// Newest first, with code. What single calls left in it is for the scope `operate`, as in the method itself. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools/{role}/methods/{method}/generations (the `ListGenerations` operationId).
 	ListGenerations(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6935,7 +6935,7 @@ func (c *Client) PutNamespace(ctx context.Context, name string, reqEditors ...Re
 
 // GetPatterns Read a role's pattern memory
 //
-// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. Needs the scope `read`.
+// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. The events are those of one's own calls, with the scope `operate` all. Needs the scope `read`.
 //
 // Corresponds with GET /v1/patterns/{role} (the `GetPatterns` operationId).
 func (c *Client) GetPatterns(ctx context.Context, role Role, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7676,7 +7676,7 @@ func (c *Client) DeleteArtifact(ctx context.Context, role Role, method Method, p
 
 // GetArtifact Get an artifact
 //
-// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. Needs the scope `read`.
+// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. What single calls left in it (sessions of the scorecard, texts of failures, changed answers, shapes of what was fetched) is for the scope `operate`. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools/{role}/methods/{method} (the `GetArtifact` operationId).
 func (c *Client) GetArtifact(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8010,7 +8010,7 @@ func (c *Client) ListFixtures(ctx context.Context, role Role, method Method, req
 
 // ListGenerations List the kept generations
 //
-// Newest first, with code. Needs the scope `read`.
+// Newest first, with code. What single calls left in it is for the scope `operate`, as in the method itself. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools/{role}/methods/{method}/generations (the `ListGenerations` operationId).
 func (c *Client) ListGenerations(ctx context.Context, role Role, method Method, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -13254,7 +13254,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPatternsWithResponse Read a role's pattern memory
 	//
-	// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. Needs the scope `read`.
+	// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. The events are those of one's own calls, with the scope `operate` all. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13623,7 +13623,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetArtifactWithResponse Get an artifact
 	//
-	// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. Needs the scope `read`.
+	// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. What single calls left in it (sessions of the scorecard, texts of failures, changed answers, shapes of what was fetched) is for the scope `operate`. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13785,7 +13785,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListGenerationsWithResponse List the kept generations
 	//
-	// Newest first, with code. Needs the scope `read`.
+	// Newest first, with code. What single calls left in it is for the scope `operate`, as in the method itself. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22459,7 +22459,7 @@ func (c *ClientWithResponses) PutNamespaceWithResponse(ctx context.Context, name
 
 // GetPatternsWithResponse Read a role's pattern memory
 //
-// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. Needs the scope `read`.
+// The last 50 depth-0 calls that used a capability or were a weak success, and what a prompt says of them. The events are those of one's own calls, with the scope `operate` all. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23074,7 +23074,7 @@ func (c *ClientWithResponses) DeleteArtifactWithResponse(ctx context.Context, ro
 
 // GetArtifactWithResponse Get an artifact
 //
-// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. Needs the scope `read`.
+// Whole, with code and generations. Of fixtures, which hold arguments and values, only the number is shown. What single calls left in it (sessions of the scorecard, texts of failures, changed answers, shapes of what was fetched) is for the scope `operate`. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23344,7 +23344,7 @@ func (c *ClientWithResponses) ListFixturesWithResponse(ctx context.Context, role
 
 // ListGenerationsWithResponse List the kept generations
 //
-// Newest first, with code. Needs the scope `read`.
+// Newest first, with code. What single calls left in it is for the scope `operate`, as in the method itself. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -93,7 +93,7 @@ func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agen
 		if err != nil {
 			return agent.File{}, err
 		}
-		if s.Owner != f.Owner {
+		if !s.OwnedBy(f.Owner) {
 			return agent.File{}, store.ErrNotFound
 		}
 	}

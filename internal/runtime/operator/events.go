@@ -110,6 +110,9 @@ func (s *stream) send(ctx context.Context, e agent.LogEntry) error {
 	if s.owner != "" && s.o.ownerOf(ctx, &e) != s.owner {
 		return nil
 	}
+	if s.owner != "" {
+		e = e.WithoutOthers()
+	}
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return err

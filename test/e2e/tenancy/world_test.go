@@ -171,7 +171,7 @@ func (s *side) seed() {
 }
 
 func (s *side) session() {
-	s.ids["session"] = s.do("POST", "/v1/sessions", map[string]any{"role": "{clerk}", "context": map[string]any{"note": s.canary}})["id"].(string)
+	s.ids["session"] = s.do("POST", "/v1/sessions", map[string]any{"role": "{clerk}", "context": map[string]any{"note": s.canary}, "metadata": map[string]any{"note": s.canary}})["id"].(string)
 }
 
 func (s *side) file() {

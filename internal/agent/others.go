@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+)
+
+// WithoutCalls returns a copy of the artifact as everybody may see it, whoever called it: without what single calls left in it, which are
+// ids, arguments, values, texts of failures and the paths of what was fetched. Counts stay.
+func (a *Artifact) WithoutCalls() *Artifact {
+	c := *a
+	c.LastFailureReason, c.Scorecard.Sessions = "", nil
+	c.Displaced, c.Verdicts, c.Failures, c.Drifts = nil, nil, nil, nil
+	c.Rejections = slices.Clone(a.Rejections)
+	for i := range c.Rejections {
+		r := &c.Rejections[i]
+		r.CallID, r.Reason, r.Hint, r.Fixture = "", "", "", ""
+	}
+	if a.Correction != nil {
+		correction := *a.Correction
+		correction.LastError = nil
+		c.Correction = &correction
+	}
+	c.Generations = make([]*Generation, len(a.Generations))
+	for i, g := range a.Generations {
+		shared := *g
+		shared.ChangedAnswers, shared.Shapes, shared.Outlines, shared.Answered = nil, nil, nil, nil
+		shared.Fixtures = make([]Fixture, len(g.Fixtures)) // they are counted
+		c.Generations[i] = &shared
+	}
+	return &c
+}
+
+// WithoutOthers returns the entry without what may be of other sessions than the call's: the prompt, which shows what failed in them, and
+// which of their calls a discarded program broke.
+func (e LogEntry) WithoutOthers() LogEntry {
+	e.UserPrompt = ""
+	e.OutcomeErrorMetadata = withoutFixture(e.OutcomeErrorMetadata)
+	e.AttemptFailures = slices.Clone(e.AttemptFailures)
+	for i := range e.AttemptFailures {
+		e.AttemptFailures[i].Metadata = withoutFixture(e.AttemptFailures[i].Metadata)
+	}
+	return e
+}
+
+func withoutFixture(metadata map[string]any) map[string]any {
+	if metadata["fixture"] == nil {
+		return metadata
+	}
+	metadata = maps.Clone(metadata)
+	delete(metadata, "fixture")
+	return metadata
+}
