@@ -3,9 +3,7 @@ package inputs
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
-	"sync"
 )
 
 // assemble makes the interface of what was read.
@@ -75,7 +73,8 @@ func unused(name string, taken map[string]bool) string {
 	return name
 }
 
-var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,40}$`) })
+// plainName reports whether the text can be a parameter's name as it is.
+func plainName(s string) bool { return len(s) <= 41 && named(s, "_") && s[0] != '_' }
 
 func (f *finder) parameter(r *read, place int) Parameter {
 	p := Parameter{Required: r.must && !r.optional}
@@ -83,7 +82,7 @@ func (f *finder) parameter(r *read, place int) Parameter {
 	case len(r.names) > 0:
 		p.Name = r.names[0]
 		p.Aliases = slices.Clone(r.names[1:])
-	case plainName().MatchString(r.label):
+	case plainName(r.label):
 		p.Name = r.label
 	}
 	if len(p.Aliases) == 0 {

@@ -2,8 +2,7 @@ package inputs
 
 import (
 	"encoding/json"
-	"regexp"
-	"sync"
+	"strings"
 )
 
 // Interface is what the daemon reads as its own type of that name; runners have nothing of the daemon. The JSON is the same.
@@ -40,7 +39,20 @@ const (
 	notRead        = "not read by the program"
 )
 
-var parameterName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
+// named reports whether the text is a letter or an underscore, and then letters, digits and other characters. It is no regular expression, which each
+// process would have to compile.
+func named(s, others string) bool {
+	for i, c := range []byte(s) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		switch {
+		case letter, i == 0 && c == '_':
+		case i > 0 && ('0' <= c && c <= '9' || strings.IndexByte(others, c) >= 0):
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
 
 // unknown is the interface of a program of which nothing is known.
 func unknown() *Interface {
@@ -60,7 +72,7 @@ func valid(list []Parameter) bool {
 	seen := map[string]bool{}
 	for _, p := range list {
 		for _, name := range append([]string{p.Name}, p.Aliases...) {
-			if seen[name] || len(name) > maxNameBytes || !parameterName().MatchString(name) {
+			if seen[name] || len(name) > maxNameBytes || !named(name, "_.-") {
 				return false
 			}
 			seen[name] = true
