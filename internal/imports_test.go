@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"internal/runtime/predict": {"internal/runtime/trail", "internal/runtime/history", "internal/runtime/provider", "internal/runtime/progress", "internal/runtime/interrupt",
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/tier":     {"internal/runtime/sandbox", "internal/runtime/gate/report", "internal/runtime/history", "internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/why":      {"internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
 	"internal/store":            {"internal/agent"},

@@ -49,6 +49,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", s + "/methods/value=", "", 200},
 		{"GET", "/v1/calls?role=r&method=m&status=running&source=none&error_type=x&weak_success=true&session_id=s&trace_id=t&parent_call_id=p&limit=1000", "", 200},
 		{"GET", "/v1/calls/" + knownCall, "", 200},
+		{"GET", "/v1/calls/" + knownCall + "/why", "", 200},
 		{"POST", "/v1/calls/" + knownCall + "/cancel", "", 204},
 		{"POST", "/v1/calls/" + knownCall + "/replay", "", 200},
 		{"GET", "/v1/calls/" + knownCall + "/events?after=1", "", 200},

@@ -29,6 +29,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -113,6 +114,12 @@ func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, 
 	}
 	f.call = q
 	return knownCall, f.done, nil
+}
+
+func (f *fake) Why(_ context.Context, id string) (*why.Explanation, error) {
+	in := why.Input{Policy: &agent.Policy{}, PolicyNow: &agent.Policy{}, Select: runtime.Select}
+	in.Call.Log = agent.LogEntry{CallID: id, Role: "r", Method: "m", OutcomeStatus: agent.StatusRunning}
+	return why.Explain(&in), f.known("Why", id, knownCall)
 }
 
 func (f *fake) Replay(_ context.Context, id string) (operator.ReplayReport, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -103,6 +104,7 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": agent.AuditEntry{}, "Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
 		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": operator.VersionInfo{}, "Introspection": runtime.Introspection{},
 		"PruneReport": operator.PruneReport{}, "Problem": Problem{}, "FieldError": FieldError{}, "Accepted": accepted{},
+		"Why": why.Explanation{}, "WhySelection": why.Selection{},
 	} {
 		schema := doc.Components.Schemas[name]
 		if schema == nil {

@@ -64,6 +64,7 @@ func (s *server) routes() *table {
 
 	add("listCalls", access.Read, "GET /v1/calls", s.listCalls)
 	add("getCall", access.Read, "GET /v1/calls/{call_id}", s.getCall)
+	add("explainCall", access.Read, "GET /v1/calls/{call_id}/why", s.explainCall)
 	add("getCallEvents", access.Read, "GET /v1/calls/{call_id}/events", s.callEvents, streaming)
 	add("getEvents", access.Read, "GET /v1/events", s.events, streaming)
 	add("cancelCall", access.Call, "POST /v1/calls/{call_id}/cancel", s.cancelCall, optionalBody)

@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -121,6 +122,13 @@ func (o *owned) Replay(ctx context.Context, id string) (operator.ReplayReport, e
 		return operator.ReplayReport{}, err
 	}
 	return o.all.Replay(ctx, id)
+}
+
+func (o *owned) Why(ctx context.Context, id string) (*why.Explanation, error) {
+	if err := o.call(ctx, id); err != nil {
+		return nil, err
+	}
+	return o.all.Why(ctx, id)
 }
 
 func (o *owned) CallEvents(ctx context.Context, id, after string, emit func(progress.Event) error) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -39,6 +40,7 @@ type Sessions interface {
 	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
 	Cancel(ctx context.Context, callID, actor string) error
 	Replay(ctx context.Context, callID string) (operator.ReplayReport, error)
+	Why(ctx context.Context, callID string) (*why.Explanation, error)
 	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
 	Events(ctx context.Context, q operator.EventQuery, emit func(progress.Event) error) error
 

@@ -56,3 +56,9 @@ func (s *selected) input(a *agent.Artifact) SelectInput {
 	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Artifact: a, CheckedFingerprint: s.terms.checked,
 		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs, Intact: s.r.intact.has}
 }
+
+// Reselect is Select for a call of the past, with what the runtime knows of programs.
+func (r *Runtime) Reselect(in SelectInput) Decision {
+	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.o.AllowImport, r.ignoresArgs, r.intact.has
+	return Select(in)
+}

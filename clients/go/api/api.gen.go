@@ -1589,6 +1589,48 @@ func (e VersionTier) Valid() bool {
 	}
 }
 
+// Defines values for WhyChecksResult.
+const (
+	WhyChecksResultFailed WhyChecksResult = "failed"
+	WhyChecksResultNone   WhyChecksResult = "none"
+	WhyChecksResultPassed WhyChecksResult = "passed"
+)
+
+// Valid indicates whether the value is a known member of the WhyChecksResult enum.
+func (e WhyChecksResult) Valid() bool {
+	switch e {
+	case WhyChecksResultFailed:
+		return true
+	case WhyChecksResultNone:
+		return true
+	case WhyChecksResultPassed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WhyStatus.
+const (
+	WhyStatusError   WhyStatus = "error"
+	WhyStatusOk      WhyStatus = "ok"
+	WhyStatusRunning WhyStatus = "running"
+)
+
+// Valid indicates whether the value is a known member of the WhyStatus enum.
+func (e WhyStatus) Valid() bool {
+	switch e {
+	case WhyStatusError:
+		return true
+	case WhyStatusOk:
+		return true
+	case WhyStatusRunning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for AdviceStatus.
 const (
 	AdviceStatusApplied   AdviceStatus = "applied"
@@ -4375,6 +4417,151 @@ type VersionStore string
 // VersionTier The highest tier that programs run on here; a reply's program.tier says which it was.
 type VersionTier string
 
+// Why defines model for Why.
+type Why struct {
+	// Alternatives The other generations that are kept, newest first.
+	Alternatives []struct {
+		Generation string `json:"generation"`
+		WhyNot     string `json:"why_not"`
+	} `json:"alternatives"`
+	CallID string `json:"call_id"`
+
+	// Candidates Programs that were tried for this call and did not answer, in order.
+	Candidates []struct {
+		Attempt string `json:"attempt"`
+
+		// Stage validation, execution, outcome_policy or proof.
+		Stage  string `json:"stage"`
+		WhyNot string `json:"why_not"`
+	} `json:"candidates"`
+
+	// Checks What was checked of programs and of the answer.
+	Checks []struct {
+		Detail string          `json:"detail"`
+		Name   string          `json:"name"`
+		Result WhyChecksResult `json:"result"`
+	} `json:"checks"`
+	Cost struct {
+		// Attempts Programs asked of the model.
+		Attempts   int     `json:"attempts"`
+		DurationMs float64 `json:"duration_ms"`
+
+		// ForgeUsage Of making the program that answered; null where it is not kept.
+		ForgeUsage *Usage `json:"forge_usage"`
+
+		// Money What usage cost by the price list; null where no price is known.
+		Money *struct {
+			Amount   float64 `json:"amount"`
+			Currency string  `json:"currency"`
+		} `json:"money"`
+
+		// Usage What the model requests of a call cost.
+		Usage Usage `json:"usage"`
+	} `json:"cost"`
+
+	// Counterfactuals The selection run again with one switch of the policy flipped each.
+	Counterfactuals []struct {
+		// Changes It differs from the selection without a change.
+		Changes    bool    `json:"changes"`
+		Decision   string  `json:"decision"`
+		Generation *string `json:"generation,omitempty"`
+		Reason     string  `json:"reason"`
+
+		// Switch A member of the policy, with dots for members of members.
+		Switch string `json:"switch"`
+
+		// Value Instead of the value in force.
+		Value interface{} `json:"value"`
+	} `json:"counterfactuals"`
+
+	// Delegated The calls that the program made, newest first, at most 64.
+	Delegated []struct {
+		CallID    string  `json:"call_id"`
+		ErrorType *string `json:"error_type,omitempty"`
+		Method    string  `json:"method"`
+		Role      string  `json:"role"`
+		Status    string  `json:"status"`
+	} `json:"delegated"`
+
+	// Effects What the program asked of its host, in order.
+	Effects []struct {
+		// Again Asked before in this run, and answered the same.
+		Again     *bool   `json:"again,omitempty"`
+		ErrorType *string `json:"error_type,omitempty"`
+
+		// Kind fetch, call, delegate, predict, history, tools, content, sleep, open, create.
+		Kind string `json:"kind"`
+
+		// Status Of a fetch.
+		Status *int `json:"status,omitempty"`
+
+		// Target Of a fetch the HTTP method and the address without user information; of a call role and method.
+		Target *string `json:"target,omitempty"`
+	} `json:"effects"`
+	Method string `json:"method"`
+
+	// Next Requests that can be sent as they are.
+	Next []struct {
+		Body *map[string]interface{} `json:"body"`
+
+		// Command That sends it, for a shell.
+		Command *string `json:"command,omitempty"`
+		Method  string  `json:"method"`
+		Name    string  `json:"name"`
+		Path    string  `json:"path"`
+	} `json:"next"`
+
+	// NotRecorded What is not known any more, so that the rest may be off.
+	NotRecorded []string `json:"not_recorded"`
+	Role        string   `json:"role"`
+
+	// Selection The decision as it was recorded. again: the same selection run again on what is kept, null where nothing was selected or too little is kept; same: it decides the same.
+	Selection WhySelection `json:"selection"`
+	Status    WhyStatus    `json:"status"`
+
+	// Summary Plain words; a line for each question.
+	Summary string `json:"summary"`
+
+	// Tools The other methods of the role, at most 16.
+	Tools []struct {
+		Method string `json:"method"`
+		WhyNot string `json:"why_not"`
+	} `json:"tools"`
+}
+
+// WhyChecksResult defines model for Why.Checks.Result.
+type WhyChecksResult string
+
+// WhyStatus defines model for Why.Status.
+type WhyStatus string
+
+// WhySelection The decision as it was recorded. again: the same selection run again on what is kept, null where nothing was selected or too little is kept; same: it decides the same.
+type WhySelection struct {
+	Again *Selection `json:"again"`
+
+	// Answered The generation that answered.
+	Answered *string `json:"answered,omitempty"`
+
+	// Decision run, repair, forge, refuse or none.
+	Decision string `json:"decision"`
+
+	// Engine What ran the program: ssa or yaegi.
+	Engine     *string                 `json:"engine,omitempty"`
+	Figures    *map[string]interface{} `json:"figures,omitempty"`
+	Generation *string                 `json:"generation,omitempty"`
+
+	// Program Where the program that answered came from: generated, persisted, repaired or none.
+	Program string `json:"program"`
+	Reason  string `json:"reason"`
+	Same    bool   `json:"same"`
+
+	// Tier engine or native.
+	Tier *string `json:"tier,omitempty"`
+
+	// Trigger Why that generation was made; empty where it is not kept.
+	Trigger string `json:"trigger"`
+}
+
 // AdviceStatus defines model for AdviceStatus.
 type AdviceStatus string
 
@@ -5332,6 +5519,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/calls/{call_id}/verdict (the `JudgeCall` operationId).
 	JudgeCall(ctx context.Context, callID CallID, body JudgeCallJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExplainCall Explain a call
+	//
+	// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
+	//
+	// Corresponds with GET /v1/calls/{call_id}/why (the `ExplainCall` operationId).
+	ExplainCall(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListConnections List connections
 	//
@@ -6457,6 +6651,23 @@ func (c *Client) JudgeCallWithBody(ctx context.Context, callID CallID, contentTy
 // Corresponds with POST /v1/calls/{call_id}/verdict (the `JudgeCall` operationId).
 func (c *Client) JudgeCall(ctx context.Context, callID CallID, body JudgeCallJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewJudgeCallRequest(c.Server, callID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExplainCall Explain a call
+//
+// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
+//
+// Corresponds with GET /v1/calls/{call_id}/why (the `ExplainCall` operationId).
+func (c *Client) ExplainCall(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExplainCallRequest(c.Server, callID)
 	if err != nil {
 		return nil, err
 	}
@@ -9013,6 +9224,40 @@ func NewJudgeCallRequestWithBody(server string, callID CallID, contentType strin
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewExplainCallRequest constructs an http.Request for the ExplainCall method
+func NewExplainCallRequest(server string, callID CallID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "call_id", callID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/calls/%s/why", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -13016,6 +13261,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/calls/{call_id}/verdict (the `JudgeCall` operationId).
 	JudgeCallWithResponse(ctx context.Context, callID CallID, body JudgeCallJSONRequestBody, reqEditors ...RequestEditorFn) (*JudgeCallResponse, error)
 
+	// ExplainCallWithResponse Explain a call
+	//
+	// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/calls/{call_id}/why (the `ExplainCall` operationId).
+	ExplainCallWithResponse(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*ExplainCallResponse, error)
+
 	// ListConnectionsWithResponse List connections
 	//
 	// By name, without their secrets. Needs the scope `admin`.
@@ -15013,6 +15267,101 @@ func (r JudgeCallResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r JudgeCallResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ExplainCallResponse200Headers the declared response headers of an HTTP 200 response for ExplainCall
+type ExplainCallResponse200Headers struct {
+	XRequestID string
+}
+
+// ExplainCallResponse401Headers the declared response headers of an HTTP 401 response for ExplainCall
+type ExplainCallResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ExplainCallResponse403Headers the declared response headers of an HTTP 403 response for ExplainCall
+type ExplainCallResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ExplainCallResponseDefaultHeaders the declared response headers of an HTTP default response for ExplainCall
+type ExplainCallResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type ExplainCallResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Why
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ExplainCallResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ExplainCallResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ExplainCallResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ExplainCallResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ExplainCallResponse) GetJSON200() *Why {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ExplainCallResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ExplainCallResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ExplainCallResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ExplainCallResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ExplainCallResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExplainCallResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ExplainCallResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -22065,6 +22414,21 @@ func (c *ClientWithResponses) JudgeCallWithResponse(ctx context.Context, callID 
 	return ParseJudgeCallResponse(rsp)
 }
 
+// ExplainCallWithResponse Explain a call
+//
+// Why a call ended as it did: which program answered and why that one, what else there was, what it reached and delegated, what was checked, what it cost, what the selection would have decided with one switch of the policy flipped each, and requests that can be sent next as they are. The selection is run again, by the policy that was in force when the call began, on what is kept of the method; not_recorded says what is not known any more. Of a call under way it says what is known so far. As a page for people with `Accept: text/plain` or `text/markdown`; sentences have what models, programs, pages and callers wrote as plain words or quoted, every unprintable character escaped. Values are not shown. Needs the scope `read`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/calls/{call_id}/why (the `ExplainCall` operationId).
+func (c *ClientWithResponses) ExplainCallWithResponse(ctx context.Context, callID CallID, reqEditors ...RequestEditorFn) (*ExplainCallResponse, error) {
+	rsp, err := c.ExplainCall(ctx, callID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExplainCallResponse(rsp)
+}
+
 // ListConnectionsWithResponse List connections
 //
 // By name, without their secrets. Needs the scope `admin`.
@@ -24975,6 +25339,134 @@ func ParseJudgeCallResponse(rsp *http.Response) (*JudgeCallResponse, error) {
 		response.Headers403 = &headers
 	case true:
 		var headers JudgeCallResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseExplainCallResponse parses an HTTP response from a ExplainCallWithResponse call
+func ParseExplainCallResponse(rsp *http.Response) (*ExplainCallResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExplainCallResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Why
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	case rsp.StatusCode == 200:
+		// Content-type (text/plain) unsupported
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ExplainCallResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ExplainCallResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ExplainCallResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers ExplainCallResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

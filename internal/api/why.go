@@ -1,0 +1,79 @@
+package api
+
+import (
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Forms of an explanation.
+const (
+	mediaJSON     = "application/json"
+	mediaText     = "text/plain"
+	mediaMarkdown = "text/markdown"
+)
+
+// explainCall says why a call ended as it did: as JSON, or as a page for people where the Accept header asks for text.
+func (s *server) explainCall(w *reply, r *http.Request) error {
+	id, err := callID(r)
+	if err != nil {
+		return err
+	}
+	x, err := w.run.Why(r.Context(), id)
+	if err != nil {
+		return missing(err, "call "+id)
+	}
+	w.Header().Set("Vary", "Accept")
+	switch form := preferred(r.Header["Accept"], mediaJSON, mediaText, mediaMarkdown); form {
+	case mediaText:
+		return s.sendPage(w, form, x.Text(nil))
+	case mediaMarkdown:
+		return s.sendPage(w, form, x.Markdown())
+	}
+	return s.send(w, http.StatusOK, x)
+}
+
+// sendPage sends text for people.
+func (s *server) sendPage(w *reply, media, page string) error {
+	done, err := s.enterReplies(w, int64(len(page)))
+	if err != nil {
+		return err
+	}
+	defer done()
+	w.Header().Set("Content-Type", media+"; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+	w.WriteHeader(http.StatusOK)
+	_, err = w.Write([]byte(page))
+	return err
+}
+
+// preferred is the form that an Accept header asks for most: of equals the first, the first too where the header names none of them.
+func preferred(accept []string, forms ...string) string {
+	best, most := forms[0], 0.0
+	for _, form := range forms {
+		if q := quality(accept, form); q > most {
+			best, most = form, q
+		}
+	}
+	return best
+}
+
+// quality is the weight that an Accept header gives a media type, by the most specific range that matches; 0 where none does.
+func quality(accept []string, form string) float64 {
+	weight, matched := 0.0, -1
+	top, _, _ := strings.Cut(form, "/")
+	for _, line := range accept {
+		for part := range strings.SplitSeq(line, ",") {
+			media, params, err := mime.ParseMediaType(part)
+			rank := map[string]int{"*/*": 0, top + "/*": 1, form: 2}
+			if got, matches := rank[media]; err == nil && matches && got > matched {
+				matched, weight = got, 1
+				if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
+					weight = min(max(q, 0), 1)
+				}
+			}
+		}
+	}
+	return weight
+}

@@ -1,0 +1,103 @@
+package operator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// maxNested bounds the nested calls of an explanation.
+const maxNested = 64
+
+// nested lists the calls that the call's program made, by its journal: they stand right before it in the log.
+func (o *Operator) nested(ctx context.Context, call *store.Call) ([]agent.LogEntry, error) {
+	n := 0
+	for _, d := range sandbox.DoneIn(call.Effects) {
+		if d.Calls() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	return o.store.ListCalls(ctx, store.CallQuery{Before: call.Log.CallID, ParentCallID: call.Log.CallID, Limit: min(n, maxNested)})
+}
+
+// Why explains a call, one under way too. store.ErrNotFound when there is none.
+func (o *Operator) Why(ctx context.Context, callID string) (*why.Explanation, error) {
+	now := o.calls.Policy()
+	in := why.Input{Policy: &now, PolicyNow: &now, Select: o.calls.Reselect}
+	e, running := o.calls.Running(callID)
+	if running {
+		in.Call.Log = e
+		return why.Explain(&in), nil
+	}
+	var err error
+	if in.Call, err = o.store.Call(ctx, callID); err == nil {
+		err = o.o.Store.Settled()
+	}
+	if err != nil {
+		return nil, err
+	}
+	log := &in.Call.Log
+	if log.RootCallID != "" {
+		log.CorrectedBy = o.correctionOf(ctx, log.RootCallID)
+	}
+	log.Verdict = o.verdictsOf().on(ctx, log)
+	all, err := o.store.ListArtifacts(ctx, log.Role)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		if len(a.Generations) > 0 {
+			in.Methods = append(in.Methods, a.MethodName)
+		}
+	}
+	if in.Artifact, err = o.store.Artifact(ctx, log.Role, log.Method); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if in.Nested, err = o.nested(ctx, &in.Call); err != nil {
+		return nil, err
+	}
+	if in.Policy, in.PolicyKnown, err = o.policyAt(ctx, log.Timestamp, &now); err != nil {
+		return nil, err
+	}
+	return why.Explain(&in), nil
+}
+
+// maxPolicyTrail bounds the entries of the audit trail that are read for the policy of an earlier time.
+const maxPolicyTrail = 5000
+
+// policyAt is the policy that was in force at that time, by what the audit trail has of later changes; without known it is the one of now.
+func (o *Operator) policyAt(ctx context.Context, at string, now *agent.Policy) (p *agent.Policy, known bool, err error) {
+	p = now
+	for before, read := "", 0; read < maxPolicyTrail; {
+		entries, err := o.store.Audit(ctx, store.AuditQuery{Before: before, Limit: 500})
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range entries {
+			e := &entries[i]
+			if e.Timestamp < at {
+				return p, true, nil
+			}
+			if e.Action != opPolicy {
+				continue
+			}
+			var was agent.Policy
+			if was, err = agent.DecodePolicy(e.Before); err != nil { // erased, or of another version
+				return now, false, nil
+			}
+			p = &was
+		}
+		if len(entries) < 500 {
+			return p, true, nil
+		}
+		before, read = entries[len(entries)-1].ID, read+len(entries)
+	}
+	return now, false, nil
+}

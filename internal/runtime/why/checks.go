@@ -1,0 +1,94 @@
+package why
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Results of a check.
+const (
+	passed = "passed"
+	failed = "failed"
+	none   = "none"
+)
+
+// checks lists what was checked of programs and of the answer.
+func checks(in *Input) []Check {
+	e := &in.Call.Log
+	list := []Check{}
+	add := func(name, result, detail string) { list = append(list, Check{name, result, detail}) }
+	for i := range e.AttemptFailures {
+		f := &e.AttemptFailures[i]
+		add(stageCheck(f.Stage), failed, "attempt "+word(f.AttemptID)+": "+word(f.ErrorType))
+	}
+	written := e.ProgramSource == agent.SourceGenerated || e.ProgramSource == agent.SourceRepaired
+	if written && e.CodeChecksum != "" {
+		add("gate", passed, "the program that was written uses only what is allowed")
+	}
+	switch {
+	case !e.ContractValidationApplied:
+		add("contract", none, "there was no contract, or no value to check")
+	case e.ContractValidationPassed:
+		add("contract", passed, "the value keeps the contract ("+word(e.ContractSource)+")")
+	default:
+		add("contract", failed, quoted(e.ContractValidationMismatch))
+	}
+	if e.ProgramSource != agent.SourceNone && e.ProgramSource != "" {
+		list = append(list, examples(in, written))
+	}
+	if e.WeakSuccess {
+		add("achievement", failed, "the value says of itself that it achieved little: "+quoted(strings.Join(e.WeakSuccessReasons, ", ")))
+	}
+	switch e.Verdict {
+	case agent.VerdictRight:
+		add("judgement", passed, "a person said that it is right")
+	case agent.VerdictWrong:
+		add("judgement", failed, "a person said that it is wrong")
+	default:
+		add("judgement", none, "nobody has judged it")
+	}
+	if e.CorrectedBy != "" {
+		add("repeated question", failed, "it was asked again soon, by "+word(e.CorrectedBy))
+	}
+	if e.BeyondManifest != nil {
+		add("effects", failed, "the program reached, or tried to reach, what the manifest of its method lacks")
+	}
+	if e.SandboxLevel != "" {
+		add("confinement", passed, "level "+word(e.SandboxLevel))
+	}
+	return list
+}
+
+// examples says what the examples of the method meant to the program.
+func examples(in *Input, written bool) Check {
+	c := Check{Name: "examples", Result: none, Detail: "none were kept of the method"}
+	before, of := 0, ""
+	if in.Artifact != nil {
+		for _, x := range in.Artifact.Examples {
+			if x.CallID == in.Call.Log.CallID {
+				of = "; one kept now is of this call"
+			}
+			if x.State == agent.ExampleActive && x.CreatedAt.Before(began(&in.Call.Log)) {
+				before++
+			}
+		}
+	}
+	switch n := plural(before, "example", "examples"); {
+	case before == 0:
+	case written && in.Call.Log.Generation != "":
+		c.Result, c.Detail = passed, "the program was kept, so that it holds what was expected then; of that "+n+" remain"
+	default:
+		c.Detail = n + " of before the call remain; a program of a model is held to them before it is kept, and not at each call"
+	}
+	c.Detail += of
+	return c
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

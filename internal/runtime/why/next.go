@@ -1,0 +1,112 @@
+package why
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+// maxAgain bounds a question that is offered to be asked again, in bytes.
+const maxAgain = 4 << 10
+
+// steps collects requests.
+type steps struct {
+	list []Step
+	call string // path of the call
+	id   string
+}
+
+func (s *steps) add(name, method, path, body, command string) {
+	step := Step{Name: name, Method: method, Path: path, Command: command}
+	if body != "" {
+		step.Body = json.RawMessage(body)
+	}
+	s.list = append(s.list, step)
+}
+
+// next are the requests that make sense after the call, and work as long as nothing changes.
+func next(in *Input) []Step {
+	e := &in.Call.Log
+	s := &steps{list: []Step{}, call: "/v1/calls/" + url.PathEscape(e.CallID), id: argument(e.CallID)}
+	if running(e) {
+		s.add("follow its stages", "GET", s.call+"/events", "", "")
+		s.add("end it", "POST", s.call+"/cancel", "{}", "")
+	} else {
+		s.judge(in)
+		s.again(in)
+		s.method(in)
+	}
+	if e.ParentCallID != "" {
+		s.add("why the call above it ended as it did", "GET", "/v1/calls/"+url.PathEscape(e.ParentCallID)+"/why", "", "recurgentd why "+argument(e.ParentCallID))
+	}
+	if e.CorrectedBy != "" {
+		s.add("why the question was asked again", "GET", "/v1/calls/"+url.PathEscape(e.CorrectedBy)+"/why", "", "recurgentd why "+argument(e.CorrectedBy))
+	}
+	return s.list
+}
+
+// judge offers verdicts where they are taken.
+func (s *steps) judge(in *Input) {
+	e := &in.Call.Log
+	answered := e.ProgramSource != agent.SourceNone && e.ProgramSource != ""
+	if !answered || e.ReplayableReason == runtime.ReasonMasked || in.Call.Outcome == nil || e.Args == nil || in.Artifact == nil {
+		return
+	}
+	verdict := s.call + "/verdict"
+	if e.Verdict != "" {
+		s.add("take the verdict back", "DELETE", verdict, "", "recurgentd verdict "+s.id+" --drop")
+	}
+	if e.Verdict != agent.VerdictRight && (e.OutcomeStatus == agent.StatusOK || e.OutcomeAuthored) {
+		s.add("judge it right, which makes the answer an example", "POST", verdict, `{"verdict":"right"}`, "recurgentd right "+s.id)
+	}
+	if e.Verdict != agent.VerdictWrong {
+		s.add("judge it wrong, so that the program is corrected as the policy says", "POST", verdict, `{"verdict":"wrong"}`, "recurgentd wrong "+s.id)
+	}
+}
+
+// again offers to run the call again: on what was recorded, or after a passing failure for good.
+func (s *steps) again(in *Input) {
+	e := &in.Call.Log
+	if e.Replayable && in.Call.Outcome != nil {
+		s.add("run it again on what was recorded", "POST", s.call+"/replay", "{}", "recurgentd replay "+s.id)
+	}
+	masked := e.ReplayableReason == runtime.ReasonMasked
+	if !e.OutcomeRetriable || masked || e.Depth > 0 || e.Args == nil || e.SessionID == "" || e.ContractSource != "none" || e.Selection.Decision == agent.DecideNone {
+		return
+	}
+	body, err := json.Marshal(struct {
+		Role   string            `json:"role"`
+		Method string            `json:"method"`
+		Args   []json.RawMessage `json:"args"`
+		Kwargs json.RawMessage   `json:"kwargs,omitempty"`
+	}{e.Role, e.Method, e.Args, e.Kwargs})
+	if err == nil && len(body) <= maxAgain {
+		s.add("ask again, since the failure may pass", "POST", "/v1/sessions/"+url.PathEscape(e.SessionID)+"/calls", string(body), "")
+	}
+}
+
+// method offers what can be done with the method.
+func (s *steps) method(in *Input) {
+	e, a := &in.Call.Log, in.Artifact
+	if a == nil || a.Current() == nil {
+		return
+	}
+	path, names := runtime.ToolPath(e.Role, e.Method), " "+argument(e.Role)+" "+argument(e.Method)
+	if strings.HasPrefix(e.Role, "-") || strings.HasPrefix(e.Method, "-") {
+		names = " --" + names // else the command takes them for flags
+	}
+	s.add("see the examples of the method", "GET", path+"/examples", "", "recurgentd tools examples list"+names)
+	if e.OutcomeErrorType == agent.ErrDenied || e.BeyondManifest != nil {
+		s.add("see what the method may reach", "GET", path+"/effects", "", "recurgentd tools effects"+names)
+	}
+	switch {
+	case a.Quarantined:
+		s.add("release the method from quarantine", "POST", path+"/release", "{}", "recurgentd tools release"+names)
+	case in.PolicyNow.ApprovalRequired && !a.Current().Approved:
+		s.add("approve the current program", "POST", path+"/approve", "{}", "recurgentd tools approve"+names)
+	}
+	s.add("have the next call write a new program", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
+}

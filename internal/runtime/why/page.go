@@ -1,0 +1,143 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A section of the page is a heading with its rows.
+type section struct {
+	title string
+	rows  []string
+}
+
+// Text returns the page for people: plain text, printable characters and line ends only. heading formats a heading; nil leaves it.
+func (x *Explanation) Text(heading func(string) string) string {
+	if heading == nil {
+		heading = func(s string) string { return s }
+	}
+	var b strings.Builder
+	line := func(indent, text string) { b.WriteString(indent + printable(text) + "\n") }
+	b.WriteString(heading(printable("Why "+x.CallID)) + "\n")
+	for l := range strings.Lines(x.Summary) {
+		line("", strings.TrimSuffix(l, "\n"))
+	}
+	for _, s := range x.sections() {
+		b.WriteString("\n" + heading(s.title) + "\n")
+		for _, r := range s.rows {
+			line("  ", r)
+		}
+	}
+	return b.String()
+}
+
+// markdown escapes what has a meaning in Markdown, links that readers make of plain addresses included.
+var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "&", `\&`, "|", `\|`, "~", `\~`,
+	"#", `\#`, "!", `\!`, "$", `\$`, "@", `\@`, "://", `:\//`, "www.", `www\.`)
+
+// Markdown returns the page as Markdown.
+func (x *Explanation) Markdown() string {
+	var b strings.Builder
+	line := func(prefix, text string) { b.WriteString(prefix + markdown.Replace(printable(text)) + "\n") }
+	line("# ", "Why "+x.CallID)
+	b.WriteString("\n")
+	for l := range strings.Lines(x.Summary) {
+		line("- ", strings.TrimSuffix(l, "\n"))
+	}
+	for _, s := range x.sections() {
+		b.WriteString("\n## " + s.title + "\n\n")
+		for _, r := range s.rows {
+			line("- ", r)
+		}
+	}
+	return b.String()
+}
+
+// sections are the parts of the page below the summary, without empty ones.
+func (x *Explanation) sections() []section {
+	var all []section
+	add := func(title string, rows []string) {
+		if len(rows) > 0 {
+			all = append(all, section{title, rows})
+		}
+	}
+	var others, reached, checks, policies, next []string
+	for _, a := range x.Alternatives {
+		others = append(others, word(a.Generation)+": "+a.WhyNot)
+	}
+	for _, c := range x.Candidates {
+		others = append(others, "attempt "+word(c.Attempt)+": "+c.WhyNot)
+	}
+	for _, t := range x.Tools {
+		others = append(others, word(x.Role)+"."+word(t.Method)+": "+t.WhyNot)
+	}
+	for _, d := range x.Effects {
+		reached = append(reached, done(d.Kind, d.Target, d.Status, d.Error, d.Again))
+	}
+	for _, d := range x.Delegated {
+		row := "call " + word(d.Role) + "." + word(d.Method) + ", " + word(d.CallID) + ": " + word(d.Status)
+		if d.ErrorType != "" {
+			row += ", " + word(d.ErrorType)
+		}
+		reached = append(reached, row)
+	}
+	for _, c := range x.Checks {
+		checks = append(checks, fmt.Sprintf("%-6s  %s: %s", c.Result, c.Name, c.Detail))
+	}
+	for _, c := range x.Counterfactuals {
+		row := c.Switch + "=" + value(c.Value) + ": " + c.decision() + ", since " + reasonWords(c.Reason)
+		if !c.Changes {
+			row += " (no change)"
+		}
+		policies = append(policies, row)
+	}
+	for _, s := range x.Next {
+		next = append(next, s.Name+": "+s.request())
+	}
+	add("What else there was", others)
+	add("What it reached", reached)
+	add("What was checked", checks)
+	add("With another policy", policies)
+	add("What to do next", next)
+	add("Not known any more", x.NotRecorded)
+	return all
+}
+
+// done is one thing that a program asked of its host.
+func done(kind, target string, status int, errorType string, again bool) string {
+	row := word(kind)
+	if target != "" {
+		row += " " + address(target)
+	}
+	if status > 0 {
+		row += fmt.Sprintf(", status %d", status)
+	}
+	if errorType != "" {
+		row += ", " + word(errorType)
+	}
+	if again {
+		row += ", asked before and answered the same"
+	}
+	return row
+}
+
+// address is a target between quotation marks, unless it is one word beside its method.
+func address(target string) string {
+	method, rest, two := strings.Cut(target, " ")
+	if !two {
+		return word(target)
+	}
+	return word(method) + " " + quoted(rest)
+}
+
+// request is the command that sends the request, else the request itself.
+func (s *Step) request() string {
+	if s.Command != "" {
+		return s.Command
+	}
+	request := s.Method + " " + s.Path
+	if len(s.Body) > 0 {
+		request += " " + string(s.Body)
+	}
+	return request
+}

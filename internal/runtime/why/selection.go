@@ -1,0 +1,208 @@
+package why
+
+import (
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+)
+
+// program explains the selection by what is kept of the method: it runs it again as it was, with each other generation as the current
+// one, and with each switch of the policy flipped.
+func (x *Explanation) program(in *Input) {
+	e, a := &in.Call.Log, in.Artifact
+	if a != nil && e.Generation != "" {
+		if g := a.Find(e.Generation); g != nil {
+			usage := g.ForgeUsage
+			x.Selection.Trigger, x.Cost.Forge = g.Trigger, &usage
+		} else {
+			x.note("the program that answered, " + word(e.Generation) + ": it is not kept any more")
+		}
+	}
+	switch {
+	case x.Selection.Decision == agent.DecideNone:
+		return
+	case a == nil && (e.Generation != "" || e.Selection.Generation != ""):
+		x.note("the programs of the method: none is kept any more, so that the selection cannot be run again")
+		return
+	}
+	then, complete := asOf(a, e)
+	q := runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 || len(e.Kwargs) > len("{}"), Artifact: then, Policy: in.Policy, Now: began(e)}
+	var known bool
+	if q.CheckedFingerprint, known = checkedThen(a, e); !known {
+		x.note("the checked part of the contract: no kept program was made for it")
+	}
+	again := selection(in.Select(q))
+	x.Selection.Again = &again
+	x.Selection.Same = again.Decision == e.Selection.Decision && again.Reason == e.Selection.Reason && again.Generation == e.Selection.Generation
+	if !in.PolicyKnown {
+		x.note("the policy when the call began: the selection is run again with the one of now")
+	}
+	if !complete || !x.Selection.Same {
+		x.note("the health, pins, approvals and quarantine of programs when the call began: the selection is run again with those of now")
+	}
+	x.others(in, q)
+	for _, f := range flips(in.Policy, e) {
+		p := *in.Policy
+		f.set(&p)
+		q.Policy = &p
+		d := selection(in.Select(q))
+		x.Counterfactuals = append(x.Counterfactuals, Counterfactual{Switch: f.name, Value: f.value, Decision: d.Decision, Reason: d.Reason, Generation: d.Generation,
+			Changes: d.Decision != again.Decision || d.Generation != again.Generation})
+	}
+}
+
+func selection(d runtime.Decision) agent.Selection {
+	s := agent.Selection{Decision: d.Decision, Reason: d.Reason}
+	if d.Generation != nil {
+		s.Generation = d.Generation.ID
+	}
+	return s
+}
+
+// others says of each kept generation but the one that answered why it did not.
+func (x *Explanation) others(in *Input, q runtime.SelectInput) {
+	if in.Artifact == nil {
+		return
+	}
+	for _, g := range in.Artifact.Generations {
+		switch {
+		case g.ID == in.Call.Log.Generation:
+		case q.Artifact == nil || q.Artifact.Find(g.ID) == nil:
+			x.Alternatives = append(x.Alternatives, Alternative{g.ID, "it was made during this call or after it"})
+		default:
+			x.Alternatives = append(x.Alternatives, Alternative{g.ID, x.whyNot(in, q, g)})
+		}
+	}
+}
+
+// whyNot runs the selection with that generation as the current one: what speaks against it then is why it did not answer.
+func (x *Explanation) whyNot(in *Input, q runtime.SelectInput, g *agent.Generation) string {
+	was := q.Artifact
+	if g.Aside {
+		return "it was written for one call under a switch of the policy, and is not used for others"
+	}
+	as := *was
+	as.CurrentID = g.ID
+	q.Artifact = &as
+	d := in.Select(q)
+	switch current := was.CurrentID; {
+	case d.Decision != agent.DecideRun:
+		return reasonWords(d.Reason)
+	case d.Generation != g:
+		return "it does not match the contract of the call, or another one had come further in its lifecycle"
+	case was.Pinned && g.ID != current:
+		return "a person had pinned " + word(current)
+	case g.ID != current:
+		return word(current) + " was the current program" + x.because(was.Find(current))
+	case x.Status != agent.StatusOK:
+		return "it was the current program, and did not answer"
+	}
+	return "it was the current program, and another one answered"
+}
+
+// because says why a generation was made.
+func (x *Explanation) because(g *agent.Generation) string {
+	if g == nil || g.Trigger == "" {
+		return ""
+	}
+	return ", made by " + word(g.Trigger)
+}
+
+// asOf is the artifact as the call found it, nil where there was none: without the generations that were made since, and with the flags
+// that the recorded reason tells of. complete says that no generation was made since. Health and approvals are those of now.
+func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete bool) {
+	if a == nil {
+		return nil, true
+	}
+	c := flagged(a, e.Selection.Reason)
+	start := began(e)
+	later := func(g *agent.Generation) bool {
+		return g.CreatedAt.Truncate(time.Millisecond).After(start) || g.ID == e.Generation && e.ProgramSource != agent.SourcePersisted
+	}
+	if !slices.ContainsFunc(a.Generations, later) {
+		return c, true
+	}
+	if c.Generations = slices.DeleteFunc(slices.Clone(a.Generations), later); len(c.Generations) == 0 {
+		return nil, e.Selection.Reason == runtime.ReasonMissing
+	}
+	if c.Find(c.CurrentID) == nil {
+		c.CurrentID = c.Generations[0].ID
+		if c.Find(e.Selection.Generation) != nil {
+			c.CurrentID = e.Selection.Generation
+		}
+	}
+	return c, false
+}
+
+// flagged is a copy of the artifact with the flags that a selection for that reason found. A selection by the policy alone does not look
+// at them: then they are those of now.
+func flagged(a *agent.Artifact, reason string) *agent.Artifact {
+	c := *a
+	switch reason {
+	case runtime.ReasonDispatch, runtime.ReasonForced, runtime.ReasonReadDisabled, runtime.ReasonNotCanary:
+		return &c
+	}
+	c.Quarantined, c.Pinned, c.ForceRegenerate = reason == runtime.ReasonQuarantined, reason == runtime.ReasonPinned, ""
+	if reason == runtime.ReasonRequested {
+		c.ForceRegenerate = reason
+	}
+	if c.Correction.Pending() != (reason == runtime.ReasonCorrection) {
+		c.Correction = nil
+		if reason == runtime.ReasonCorrection {
+			c.Correction = &agent.Correction{State: agent.CorrectionQueued}
+		}
+	}
+	return &c
+}
+
+// checkedThen is the fingerprint of the contract's checked parts, by a program that was made for the same contract.
+func checkedThen(a *agent.Artifact, e *agent.LogEntry) (fingerprint string, known bool) {
+	if a == nil || e.ContractFingerprint == "" || e.ContractFingerprint == agent.FingerprintNone {
+		return agent.FingerprintNone, true
+	}
+	for _, g := range a.Generations {
+		if g.ContractFingerprint == e.ContractFingerprint {
+			return g.CheckedFingerprint, true
+		}
+	}
+	if g := a.Find(e.Generation); g != nil {
+		return g.CheckedFingerprint, false
+	}
+	return agent.FingerprintNone, false
+}
+
+// A flip is another value of one switch of the policy.
+type flip struct {
+	name  string
+	value any
+	set   func(*agent.Policy)
+}
+
+// flips are the switches that a selection depends on, each with another value.
+func flips(p *agent.Policy, e *agent.LogEntry) []flip {
+	dispatch := !slices.Contains(p.DispatchMethods, e.Method)
+	methods := slices.DeleteFunc(slices.Clone(p.DispatchMethods), func(m string) bool { return m == e.Method })
+	if dispatch {
+		methods = append(methods, e.Method)
+	}
+	canary := []string{}
+	if len(p.ArtifactReadRoles) == 0 {
+		canary = []string{"another-role"}
+	}
+	correction := agent.CorrectNextCall
+	if p.Correction == correction {
+		correction = agent.CorrectManual
+	}
+	return []flip{
+		{"artifact_read_enabled", !p.ArtifactReadEnabled, func(q *agent.Policy) { q.ArtifactReadEnabled = !p.ArtifactReadEnabled }},
+		{"artifact_read_roles", canary, func(q *agent.Policy) { q.ArtifactReadRoles = canary }},
+		{"force_generation", !p.ForceGeneration, func(q *agent.Policy) { q.ForceGeneration = !p.ForceGeneration }},
+		{"repair_enabled", !p.RepairEnabled, func(q *agent.Policy) { q.RepairEnabled = !p.RepairEnabled }},
+		{"approval_required", !p.ApprovalRequired, func(q *agent.Policy) { q.ApprovalRequired = !p.ApprovalRequired }},
+		{"promotion.enforce", !p.Promotion.Enforce, func(q *agent.Policy) { q.Promotion.Enforce = !p.Promotion.Enforce }},
+		{"correction", correction, func(q *agent.Policy) { q.Correction = correction }},
+		{"dispatch_methods", methods, func(q *agent.Policy) { q.DispatchMethods = methods }},
+	}
+}
