@@ -2,9 +2,11 @@ package runtime
 
 import (
 	"context"
+	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Policy returns the policy in force.
@@ -12,19 +14,28 @@ func (r *Runtime) Policy() agent.Policy { return *r.policy.Load() }
 
 // ChangePolicy replaces the policy with the one that change makes of the policy in force, and stores it together with
 // change's audit entry. It is durable when ChangePolicy returns, and in force from the very next call on. Changes run one
-// after another.
+// after another. The policy that change is given is the store's, which another runtime may have changed; when one does so meanwhile, change is asked again.
 func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error)) (agent.Policy, error) {
 	r.policyMu.Lock()
 	defer r.policyMu.Unlock()
-	p, entry, err := change(*r.policy.Load())
-	if err != nil {
-		return agent.Policy{}, err
+	for {
+		now, revision, err := r.store.Policy(ctx)
+		if err != nil {
+			return agent.Policy{}, err
+		}
+		p, entry, err := change(now)
+		if err != nil {
+			return agent.Policy{}, err
+		}
+		switch err := r.store.SetPolicy(ctx, p, revision, entry); {
+		case errors.Is(err, store.ErrConflict):
+			continue
+		case err != nil:
+			return agent.Policy{}, err
+		}
+		r.enforce(&p)
+		return p, nil
 	}
-	if err := r.store.SetPolicy(ctx, p, entry); err != nil {
-		return agent.Policy{}, err
-	}
-	r.enforce(&p)
-	return p, nil
 }
 
 // enforce puts the policy into force.

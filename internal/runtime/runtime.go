@@ -71,7 +71,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := held.Policy(ctx)
+	p, _, err := held.Policy(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}

@@ -94,18 +94,21 @@ func ReplaceTool(old *agent.Tool, t agent.Tool, revision int64, now time.Time) (
 }
 
 // Policy is part of Namespace.
-func (n *memoryNamespace) Policy(context.Context) (agent.Policy, error) {
+func (n *memoryNamespace) Policy(context.Context) (agent.Policy, int64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.policy, nil
+	return n.policy, n.policyRev, nil
 }
 
 // SetPolicy is part of Namespace.
-func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, audit *agent.AuditEntry) error {
+func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, revision int64, audit *agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
 		return err
+	}
+	if revision != AnyRevision && revision != n.policyRev {
+		return ErrConflict
 	}
 	n.policy = p
 	n.policyRev++

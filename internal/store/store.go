@@ -218,8 +218,10 @@ type Registry interface {
 	// (0: the tool must be new).
 	PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (agent.Tool, error)
 
-	Policy(ctx context.Context) (agent.Policy, error)
-	SetPolicy(ctx context.Context, p agent.Policy, audit *agent.AuditEntry) error
+	// Policy returns the policy with its revision, which grows with each change: 0 is that of the default policy, which nobody changed.
+	Policy(ctx context.Context) (p agent.Policy, revision int64, err error)
+	// SetPolicy replaces the policy that has the revision. ErrConflict when it has another: somebody changed it since it was read.
+	SetPolicy(ctx context.Context, p agent.Policy, revision int64, audit *agent.AuditEntry) error
 
 	// Audit returns entries, newest first.
 	Audit(ctx context.Context, q AuditQuery) ([]agent.AuditEntry, error)

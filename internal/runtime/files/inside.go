@@ -109,7 +109,7 @@ func (n *insideNamespace) mover(ctx context.Context, c *store.CallCommit) (*move
 // short returns the commit with references, and with the files.
 func (m *mover) short(c *store.CallCommit) (*store.CallCommit, error) {
 	s := *c
-	p, err := m.n.Policy(context.Background())
+	p, _, err := m.n.Policy(context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // A trailLife is a store with an audit trail, and the heads that somebody noted of it.
@@ -147,7 +148,7 @@ func TestTrailThroughItsLife(t *testing.T) {
 		{"retention", func() {
 			p := agent.DefaultPolicy()
 			p.Retention.SessionDays = 1
-			l.ok(l.s.SetPolicy(t.Context(), p, &agent.AuditEntry{ID: "aud_policy", Actor: "ann"}))
+			l.ok(l.s.SetPolicy(t.Context(), p, store.AnyRevision, &agent.AuditEntry{ID: "aud_policy", Actor: "ann"}))
 			now = now.AddDate(0, 0, 30)
 			if n, err := l.s.Expire(t.Context(), now); n != 2 || err != nil {
 				t.Fatalf("%d sessions expired, %v, want 2", n, err)

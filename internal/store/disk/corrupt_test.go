@@ -37,7 +37,7 @@ func TestCorruptFiles(t *testing.T) {
 			}
 		}},
 		{policyFile, func(string) string { return `{"schema_version":1,"policy":{"delegation_depth":-1}}` }, func(t *testing.T, s *testStore) {
-			if p, err := s.Policy(ctx); err != nil || p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
+			if p, _, err := s.Policy(ctx); err != nil || p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
 				t.Errorf("got %+v, %v, want the default", p, err)
 			}
 		}},

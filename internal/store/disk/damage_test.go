@@ -122,12 +122,12 @@ func TestTornLogs(t *testing.T) {
 			if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_new", time.Now())); err != nil {
 				t.Fatal(err)
 			}
-			p, err := s.Policy(ctx)
+			p, _, err := s.Policy(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
 			entry := agent.AuditEntry{ID: "aud_new", Timestamp: agent.FormatTime(time.Now()), Actor: "local", Action: "policy.change"}
-			if err := s.SetPolicy(ctx, p, &entry); err != nil {
+			if err := s.SetPolicy(ctx, p, store.AnyRevision, &entry); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.close(); err != nil {

@@ -80,7 +80,7 @@ func everything(t *testing.T, s *testStore, source string) string {
 		}
 		out[name] = value
 	}
-	policy, err := s.Policy(ctx)
+	policy, _, err := s.Policy(ctx)
 	put("policy", policy, err)
 	audit, err := s.Audit(ctx, store.AuditQuery{Limit: 1000})
 	put("audit", audit, err)

@@ -67,7 +67,7 @@ func lateScript(now func() time.Time) []step {
 	w.add("policy", func(ctx context.Context, n store.Namespace) error {
 		p := agent.DefaultPolicy()
 		p.RepairEnabled = false
-		return n.SetPolicy(ctx, p, &agent.AuditEntry{ID: "audit_policy"})
+		return n.SetPolicy(ctx, p, store.AnyRevision, &agent.AuditEntry{ID: "audit_policy"})
 	})
 	calls(3)
 	w.remove("sess_2")

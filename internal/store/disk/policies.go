@@ -7,11 +7,15 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
 )
 
 // policies is the part that holds the policy.
 type policies struct {
 	n *namespace
+
+	changing locks.Mutex // held while the policy is compared and changed
 
 	policy   *agent.Policy // never changed in place; guarded by shared.mu, as all below
 	revision int64
@@ -85,10 +89,19 @@ func (p *policies) current() *agent.Policy {
 }
 
 // Policy is part of store.Namespace.
-func (p *policies) Policy(context.Context) (agent.Policy, error) { return *p.current(), nil }
+func (p *policies) Policy(context.Context) (agent.Policy, int64, error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	return *p.policy, p.revision, nil
+}
 
 // SetPolicy is part of store.Namespace.
-func (p *policies) SetPolicy(ctx context.Context, policy agent.Policy, audit *agent.AuditEntry) error {
+func (p *policies) SetPolicy(ctx context.Context, policy agent.Policy, revision int64, audit *agent.AuditEntry) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	if _, now, _ := p.Policy(ctx); revision != store.AnyRevision && revision != now {
+		return store.ErrConflict
+	}
 	e := p.n.newEntry()
 	e.Policy, e.Audit = &policy, audit
 	return p.n.commit(ctx, &commit{entry: e})

@@ -147,7 +147,7 @@ func script(now func() time.Time) []step {
 	w.add("policy", func(ctx context.Context, n store.Namespace) error {
 		p := agent.DefaultPolicy()
 		p.RepairEnabled = false
-		return n.SetPolicy(ctx, p, &agent.AuditEntry{ID: "audit_policy"})
+		return n.SetPolicy(ctx, p, store.AnyRevision, &agent.AuditEntry{ID: "audit_policy"})
 	})
 	w.connect("weather", "one")
 	w.checkpoint()

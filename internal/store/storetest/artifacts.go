@@ -242,10 +242,10 @@ func watch(t *testing.T, r *rig) {
 	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder"}, 0, nil)
 	r.ok(err)
 	want("tool", "finder", "")
-	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), nil))
+	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), store.AnyRevision, nil))
 	want("policy", "", "")
 	stop()
-	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), nil))
+	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), store.AnyRevision, nil))
 	if len(got) != 0 {
 		t.Errorf("a change was reported after stop: %+v", <-got)
 	}

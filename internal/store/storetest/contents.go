@@ -21,12 +21,12 @@ func valuesExpire(t *testing.T, r *rig) {
 	}
 	p := agent.DefaultPolicy()
 	p.Retention.ValueHours = 0
-	r.ok(r.s.SetPolicy(r.ctx, p, nil))
+	r.ok(r.s.SetPolicy(r.ctx, p, store.AnyRevision, nil))
 	r.clock.advance(time.Second)
 	if got, err := r.s.Call(r.ctx, c.Record.CallID); err != nil || got.Outcome == nil {
 		t.Errorf("kept for as long as the call: got %+v, %v", got, err)
 	}
-	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), nil))
+	r.ok(r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), store.AnyRevision, nil))
 	gone := func() {
 		t.Helper()
 		got, err := r.s.Call(r.ctx, c.Record.CallID)

@@ -34,7 +34,7 @@ func (r *rig) fillNamespace(n store.Namespace, mark string) {
 	r.ok(n.CommitCall(r.ctx, c))
 	p := agent.DefaultPolicy()
 	p.DelegationDepth = len(mark)
-	r.ok(n.SetPolicy(r.ctx, p, &agent.AuditEntry{ID: "audit_1", Reason: mark}))
+	r.ok(n.SetPolicy(r.ctx, p, store.AnyRevision, &agent.AuditEntry{ID: "audit_1", Reason: mark}))
 }
 
 // marks reads each thing of a namespace, and returns the marks that it found.
@@ -58,7 +58,7 @@ func (r *rig) marks(n store.Namespace) string {
 	r.ok(err)
 	reply, err := n.Replay(r.ctx, "key")
 	r.ok(err)
-	p, err := n.Policy(r.ctx)
+	p, _, err := n.Policy(r.ctx)
 	r.ok(err)
 	audit, err := n.Audit(r.ctx, store.AuditQuery{Limit: 10})
 	r.ok(err)
@@ -143,7 +143,7 @@ func emptyNamespaces(t *testing.T, r *rig) {
 		r.ok(err)
 		tools, err := n.ListTools(r.ctx, "", 10)
 		r.ok(err)
-		p, err := n.Policy(r.ctx)
+		p, _, err := n.Policy(r.ctx)
 		r.ok(err)
 		if len(sessions)+len(calls)+len(tools) != 0 || p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
 			t.Errorf("got %d sessions, %d calls, %d tools, depth %d", len(sessions), len(calls), len(tools), p.DelegationDepth)

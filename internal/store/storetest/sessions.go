@@ -185,12 +185,12 @@ func expire(t *testing.T, r *rig) {
 	r.clock.advance(time.Hour)
 	p := agent.DefaultPolicy()
 	p.Retention.SessionDays = 3
-	r.ok(r.s.SetPolicy(r.ctx, p, nil))
+	r.ok(r.s.SetPolicy(r.ctx, p, store.AnyRevision, nil))
 	if n, err := r.s.Expire(r.ctx, r.clock.now().Add(-time.Hour)); n != 0 || err != nil {
 		t.Errorf("not older than three days: got %d, %v, want none gone", n, err)
 	}
 	p.Retention.SessionDays, p.Retention.MaxSessions = 2, 4
-	r.ok(r.s.SetPolicy(r.ctx, p, nil))
+	r.ok(r.s.SetPolicy(r.ctx, p, store.AnyRevision, nil))
 	n, err := r.s.Expire(r.ctx, r.clock.now())
 	r.ok(err)
 	names := func() (out []string) {
@@ -205,7 +205,7 @@ func expire(t *testing.T, r *rig) {
 		t.Errorf("by age: got %s, want 2 [sess_3 sess_0]", got)
 	}
 	p.Retention.SessionDays, p.Retention.MaxSessions = 0, 1
-	r.ok(r.s.SetPolicy(r.ctx, p, nil))
+	r.ok(r.s.SetPolicy(r.ctx, p, store.AnyRevision, nil))
 	n, err = r.s.Expire(r.ctx, r.clock.now())
 	r.ok(err)
 	if got := fmt.Sprint(n, names()); got != "1 [sess_3]" {
@@ -234,7 +234,7 @@ func expireEphemeral(t *testing.T, r *rig) {
 		left        []string
 	}{{0, 0, []string{young, plain, used, old}}, {4, 0, []string{young, plain, used, old}}, {2, 1, []string{young, plain, used}}} {
 		p.Retention.ValueHours = step.hours
-		r.ok(r.s.SetPolicy(r.ctx, p, nil))
+		r.ok(r.s.SetPolicy(r.ctx, p, store.AnyRevision, nil))
 		n, err := r.s.Expire(r.ctx, r.clock.now())
 		r.ok(err)
 		list, err := r.s.ListSessions(r.ctx, "", 10)

@@ -134,7 +134,7 @@ func (r *rig) gone(n store.Namespace, draft store.Draft) {
 		"commit":     n.CommitCall(r.ctx, NewCommit("", "call_9", r.clock.now())),
 		"change":     second(n.ChangeArtifact(r.ctx, store.AnyRevision, add, nil)),
 		"put tool":   second(n.PutTool(r.ctx, agent.Tool{Role: "finder"}, 0, nil)),
-		"set policy": n.SetPolicy(r.ctx, agent.DefaultPolicy(), nil),
+		"set policy": n.SetPolicy(r.ctx, agent.DefaultPolicy(), store.AnyRevision, nil),
 		"audit":      n.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_late"}),
 		"connection": second(n.PutConnection(r.ctx, weather("late"), 0, nil)),
 		"draft":      second(n.NewDraft()),
@@ -181,7 +181,7 @@ func (r *rig) empty(n store.Namespace) {
 			r.Errorf("%s: got %v, want ErrNotFound", what, err)
 		}
 	}
-	if p, err := n.Policy(r.ctx); err != nil || p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
+	if p, _, err := n.Policy(r.ctx); err != nil || p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
 		r.Errorf("got the policy %+v, %v, want the default one", p, err)
 	}
 }
