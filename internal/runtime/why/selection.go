@@ -111,7 +111,7 @@ func (x *Explanation) because(g *agent.Generation) string {
 }
 
 // asOf is the artifact as the call found it, nil where there was none: without the generations that were made since, and with the flags
-// that the recorded reason tells of. complete says that no generation was made since. Health and approvals are those of now.
+// that the recorded reason names. complete says that no generation was made since. Health and approvals are those of now.
 func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete bool) {
 	if a == nil {
 		return nil, true
