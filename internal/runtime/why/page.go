@@ -136,7 +136,7 @@ func (s *Step) request() string {
 		return s.Command
 	}
 	request := s.Method + " " + s.Path
-	if len(s.Body) > 0 {
+	if len(s.Body) > 0 && string(s.Body) != "null" {
 		request += " " + string(s.Body)
 	}
 	return request

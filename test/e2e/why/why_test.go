@@ -28,11 +28,11 @@ func explained(d *rig.Daemon, callID string) (x why.Explanation, page string) {
 			d.T.Errorf("got %d %q, want %s", c.r.Status, c.r.Header.Get("Content-Type"), c.want)
 		}
 	}
-	if !strings.HasPrefix(string(marks.Body), "# Why call\\_") || !strings.Contains(string(marks.Body), "\n## What to do next\n\n- ") {
+	if !strings.HasPrefix(string(marks.Body), "# Why call\\_") || !strings.Contains(string(marks.Body), "\n\n## What ") {
 		d.T.Errorf("not the page as Markdown:\n%s", marks.Body)
 	}
 	out, errs, code := d.Client("why", callID)
-	if code != 0 || out != string(text.Body) {
+	if code != 0 || out != string(text.Body) && x.Status != "running" { // whose time goes on
 		d.T.Errorf("recurgentd why: exit %d, %q and %q differ: %s", code, out, text.Body, errs)
 	}
 	return x, out
