@@ -55,7 +55,9 @@ func (h *held) awaitTurn(ctx context.Context, most int) error {
 	if !h.call || most <= 0 {
 		return nil
 	}
+	h.shares.waiting[causeConcurrency].Inc()
 	err := h.shares.turns.Enter(ctx, h.owner, most)
+	h.shares.waiting[causeConcurrency].Dec()
 	h.turn = err == nil
 	return err
 }

@@ -28,6 +28,7 @@ type shares struct {
 	rates *fair.Rates[agent.Owner]
 
 	throttled map[string]prometheus.Counter // by reason
+	waiting   map[string]prometheus.Gauge   // by cause
 }
 
 // Reasons for which requests are refused because of what their owner has taken.
@@ -42,12 +43,21 @@ const (
 
 func newShares(o Options) *shares {
 	s := &shares{calls: fair.NewShare[agent.Owner](int64(o.MaxCalls)), streams: fair.NewShare[agent.Owner](int64(o.MaxStreams)), uploads: fair.NewShare[agent.Owner](maxUploads),
-		bodies: fair.NewShare[agent.Owner](o.MaxBodies), drains: fair.NewShare[agent.Owner](maxDrains), rates: fair.NewRates[agent.Owner](o.Now), throttled: map[string]prometheus.Counter{}}
+		bodies: fair.NewShare[agent.Owner](o.MaxBodies), drains: fair.NewShare[agent.Owner](maxDrains), rates: fair.NewRates[agent.Owner](o.Now), throttled: map[string]prometheus.Counter{}, waiting: map[string]prometheus.Gauge{}}
 	for _, reason := range telemetry.ThrottleReasons() {
 		s.throttled[reason] = o.Metrics.Throttled(reason)
 	}
+	for _, cause := range telemetry.WaitCauses() {
+		s.waiting[cause] = o.Metrics.Waiting(cause)
+	}
 	return s
 }
+
+// Causes for which requests wait.
+const (
+	causeConcurrency = "concurrency"
+	causeReplies     = "replies"
+)
 
 // full is the problem of a request for which its owner has too much of something, or everybody together.
 func (s *shares) full(reason string) *Problem {
@@ -162,7 +172,9 @@ func (q *replies) enter(owner agent.Owner, n int64) (done func(), ok bool) {
 
 // enterReplies waits until the request's reply of n bytes may be written; done must be called afterwards.
 func (s *server) enterReplies(w *reply, n int64) (done func(), err error) {
+	s.shares.waiting[causeReplies].Inc()
 	done, ok := s.replies.enter(w.held.owner, n)
+	s.shares.waiting[causeReplies].Dec()
 	if !ok {
 		return nil, s.shares.full(reasonReplies)
 	}

@@ -14,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	document "github.com/recurgentd/recurgentd/api"
+
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -127,6 +129,13 @@ func newCrowd(t *testing.T, change func(*Options)) *crowd {
 	return c
 }
 
+func (c *crowd) wantWaiting(cause string, want float64) {
+	c.t.Helper()
+	if got := testutil.ToFloat64(c.server.shares.waiting[cause]); got != want {
+		c.t.Errorf("%v requests wait for %s, want %v", got, cause, want)
+	}
+}
+
 // unreadable is a body that must not be read.
 type unreadable struct{ t *testing.T }
 
@@ -227,6 +236,7 @@ func TestConcurrency(t *testing.T) {
 			replies = append(replies, c.call(t.Context(), "two", fmt.Sprintf("a%d", i)))
 		}
 		c.wantBegun("two of six", "a1", "a2")
+		c.wantWaiting(causeConcurrency, 4)
 		if w := c.send(t.Context(), "two", "GET", "/v1/policy", http.NoBody); w.Code != 200 {
 			t.Errorf("a read while calls wait: %d", w.Code)
 		}
@@ -257,6 +267,7 @@ func TestConcurrency(t *testing.T) {
 			}
 		}
 		synctest.Wait()
+		c.wantWaiting(causeConcurrency, 0)
 		if n, _ := c.server.shares.calls.Used(); n != 0 {
 			t.Errorf("%d calls are still counted", n)
 		}

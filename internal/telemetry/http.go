@@ -15,6 +15,10 @@ func (m *Metrics) newHTTP(f factory) {
 	for _, reason := range ThrottleReasons() {
 		m.throttled.WithLabelValues(reason)
 	}
+	m.waiting = f.gaugeVec("recurgent_waiting", "Requests that wait, by what for: concurrency (of their token), replies (of their owner, or of all, to be read).", "cause")
+	for _, cause := range WaitCauses() {
+		m.waiting.WithLabelValues(cause)
+	}
 	m.problems = f.counterVec("recurgent_http_problems_total", "HTTP requests that were refused, by the problem's code.", "problem")
 }
 
@@ -27,6 +31,12 @@ func ThrottleReasons() []string {
 func (m *Metrics) Throttled(reason string) prometheus.Counter {
 	return m.throttled.WithLabelValues(reason)
 }
+
+// WaitCauses are the values of the label cause of recurgent_waiting.
+func WaitCauses() []string { return []string{"concurrency", "replies"} }
+
+// Waiting returns the gauge of one of WaitCauses.
+func (m *Metrics) Waiting(cause string) prometheus.Gauge { return m.waiting.WithLabelValues(cause) }
 
 // Route is the metrics of one route of the API.
 type Route struct {

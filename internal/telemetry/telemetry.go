@@ -70,11 +70,11 @@ type meters struct {
 	historyAccess   prometheus.Counter
 	historyPatterns set
 
-	httpRequests *prometheus.CounterVec
-	httpDuration *prometheus.HistogramVec
-	httpInFlight prometheus.Gauge
-	problems     *prometheus.CounterVec
-	throttled    *prometheus.CounterVec
+	httpRequests        *prometheus.CounterVec
+	httpDuration        *prometheus.HistogramVec
+	httpInFlight        prometheus.Gauge
+	waiting             *prometheus.GaugeVec
+	problems, throttled *prometheus.CounterVec
 
 	spans   set
 	busiest *busiest
