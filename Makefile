@@ -59,7 +59,7 @@ test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated 
 	$(MAKE) crash
 	$(MAKE) race
 
-test-image: ## build the Dockerfile and run the image, by buildah, which it installs
+test-image: ## build both images of the Dockerfile and run them, by buildah, which it installs
 	@scripts/ops-install buildah
 	@scripts/test-image
 
