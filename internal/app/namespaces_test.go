@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// spacesOf returns the namespaces of a daemon that serves nobody: no caretaker looks at them.
+func spacesOf(t *testing.T) *namespaces {
+	t.Helper()
+	o := DefaultOptions()
+	o.Listen, o.DataDir, o.Provider, o.Runners = "127.0.0.1:0", t.TempDir(), "replay", 1
+	a, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // machines are slow; nothing is measured with it
+		defer cancel()
+		if err := a.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return a.spaces
+}
+
+// visit uses the services of the namespace and returns them when nobody does any more, nor what they resumed.
+func (n *namespaces) visit(t *testing.T, name agent.Namespace) *services {
+	t.Helper()
+	s, err := n.use(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s.leave(); s.users.Load() != 0; {
+		goruntime.Gosched()
+	}
+	return s
+}
+
+// Services that nobody used since the last look go, and are made anew at the next use; those that somebody holds stay, and the default
+// namespace's.
+func TestIdleServicesAreDropped(t *testing.T) {
+	t.Parallel()
+	n := spacesOf(t)
+	first := n.visit(t, "first")
+	n.visit(t, "second")
+	n.visit(t, agent.DefaultNamespace)
+	held, err := n.use(t.Context(), "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.leave()
+	n.dropIdle(mostOpen, false)
+	if open := len(*n.open.Load()); open != 4 {
+		t.Errorf("%d are open of 4 that were just used", open)
+	}
+	n.visit(t, "second")
+	n.dropIdle(mostOpen, false)
+	if n.get("first") != nil || n.get("second") == nil || n.get("held") != held || n.get(agent.DefaultNamespace) == nil {
+		t.Errorf("open are %v", *n.open.Load())
+	}
+	if again := n.visit(t, "first"); again == first {
+		t.Error("services that were dropped are used")
+	}
+}
+
+// However many namespaces are used one after the other, few are open at once.
+func TestFewServicesAreOpen(t *testing.T) {
+	t.Parallel()
+	n := spacesOf(t)
+	for i := range mostOpen + 10 {
+		n.visit(t, agent.Namespace(fmt.Sprintf("n%d", i)))
+	}
+	n.work.Wait()
+	if open := len(*n.open.Load()); open > mostOpen {
+		t.Errorf("%d are open, of which none is in use", open)
+	}
+}
+
+// Who uses a namespace while it is dropped has services that work.
+func TestUseWhileDropped(t *testing.T) {
+	t.Parallel()
+	n := spacesOf(t)
+	var work sync.WaitGroup
+	for w := range 4 {
+		work.Go(func() {
+			for i := range 25 {
+				s, err := n.use(t.Context(), agent.Namespace(fmt.Sprintf("n%d", (w+i)%2)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := s.ListTools(t.Context(), "", 1); err != nil {
+					t.Errorf("in use: %v", err)
+				}
+				s.leave()
+			}
+		})
+	}
+	work.Go(func() {
+		for range 50 {
+			n.dropIdle(mostOpen, true)
+		}
+	})
+	work.Wait()
+}
