@@ -99,7 +99,7 @@ bench: ## all benchmarks, one second each, without tests
 bench-kernels: ## programs in the engine, compiled, in yaegi and in CPython: ratios of processor time; WRITE=docs/performance.md puts the table there
 	$(GO) run ./bench/kernels -rounds $${ROUNDS:-5} $(if $(WRITE),-write $(WRITE))
 
-bench-goals: ## many tools, many owners, nested, cold and large calls, floods: ratios in one run; GOALS="-only floods" chooses
+bench-goals: ## many tools, many owners, nested, cold and large calls, floods, many namespaces: ratios in one run; GOALS="-only floods" chooses
 	$(GO) run ./bench/goals $(GOALS)
 
 diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones of each kind, and 500 over HTTP, from a new seed

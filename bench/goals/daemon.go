@@ -20,11 +20,13 @@ import (
 
 // A daemon is a process of the binary, with a scripted model.
 type daemon struct {
-	url   string
-	cmd   *exec.Cmd
-	model *openaitest.Server
-	http  *http.Client
-	token func(owner string) string
+	binary, dir string
+	args        []string
+	url         string
+	cmd         *exec.Cmd
+	model       *openaitest.Server
+	http        *http.Client
+	token       func(owner string) string // nil: owners are namespaces
 }
 
 var readyLine = regexp.MustCompile(`^recurgentd is ready on (http://\S+)`)
@@ -35,7 +37,7 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{model: openaitest.New(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
+	d := &daemon{binary: binary, dir: dir, model: openaitest.New(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
 	d.model.Default(func(r openaitest.Request) openaitest.Reply {
 		reply := openaitest.Code(programOf(r.Role, r.Method))
 		if strings.HasPrefix(r.Method, "new") { // of a flood
@@ -45,7 +47,7 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 		}
 		return reply
 	})
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"), "--log-level", "warn"}, args...)
+	d.args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"), "--log-level", "warn"}, args...)
 	d.token = func(owner string) string { return owner + "-0123456789abcdef" }
 	if owners != nil {
 		var tokens strings.Builder
@@ -56,32 +58,42 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 		if err := os.WriteFile(file, []byte(tokens.String()), 0o600); err != nil {
 			return nil, err
 		}
-		args = append(args, "--auth-tokens-file", file)
+		d.args = append(d.args, "--auth-tokens-file", file)
 	}
-	d.cmd = exec.Command(binary, args...)
-	d.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "OPENAI_BASE_URL=" + d.model.URL, "OPENAI_API_KEY=sk-none", "RECURGENT_MODEL=scripted"}
+	return d, d.run()
+}
+
+// run starts the process on the daemon's directory and waits until it is ready.
+func (d *daemon) run() error {
+	d.cmd = exec.Command(d.binary, d.args...)
+	d.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir, "OPENAI_BASE_URL=" + d.model.URL, "OPENAI_API_KEY=sk-none", "RECURGENT_MODEL=scripted"}
 	d.cmd.Stderr = os.Stderr
 	out, err := d.cmd.StdoutPipe()
 	if err == nil {
 		err = d.cmd.Start()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
 			d.url = m[1]
 			go func() { _, _ = io.Copy(io.Discard, out) }() // until the daemon ends
-			return d, nil
+			return nil
 		}
 	}
 	d.stop()
-	return nil, fmt.Errorf("%s is not ready", binary)
+	return fmt.Errorf("%s is not ready", d.binary)
 }
 
 func (d *daemon) stop() {
 	d.model.Close()
+	d.end()
+}
+
+// end ends the process; run starts it again.
+func (d *daemon) end() {
 	_ = d.cmd.Process.Signal(os.Interrupt) // it may have ended
 	_ = d.cmd.Wait()                       // and how it ended does not matter
 }
@@ -119,8 +131,11 @@ func (d *daemon) send(owner, path string, body []byte, into any) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if owner != "" {
+	switch {
+	case owner != "" && d.token != nil:
 		req.Header.Set("Authorization", "Bearer "+d.token(owner))
+	case owner != "":
+		req.Header.Set("Recurgent-Namespace", owner)
 	}
 	resp, err := d.http.Do(req)
 	if err != nil {

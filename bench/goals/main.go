@@ -26,11 +26,12 @@ func main() {
 	}
 	flag.StringVar(&b.daemon, "daemon", "", "binary to measure; built by scripts/build when empty")
 	flag.StringVar(&b.other, "compare", "", "another binary, whose cold and large calls are measured in turns with the first one's")
-	only := flag.String("only", "", "rows to measure, with commas: tools, owners, depth, cold, large, floods; empty for all")
+	only := flag.String("only", "", "rows to measure, with commas: tools, owners, depth, cold, large, floods, namespaces; empty for all")
 	flag.StringVar(&b.flood, "flood", "", "of the row floods only this one: waiting, rude, bodies, replies, forging")
 	seconds := flag.Float64("seconds", 3, "length of one measurement")
 	flag.IntVar(&b.rounds, "rounds", 3, "how often each measurement is repeated; the median counts")
 	flag.IntVar(&b.tools, "tools", 1000, "tools of the row tools")
+	flag.IntVar(&b.namespaces, "namespaces", 1000, "namespaces of the row namespaces")
 	flag.Parse()
 	b.length = time.Duration(*seconds * float64(time.Second))
 	if err := b.run(*only); err != nil {
@@ -44,6 +45,7 @@ type bench struct {
 	daemon, other string
 	length        time.Duration
 	rounds, tools int
+	namespaces    int
 	flood         string
 	dir           string
 }
@@ -53,7 +55,7 @@ var rows = []struct {
 	name    string
 	measure func(*bench) ([]string, error)
 }{
-	{"tools", (*bench).manyTools}, {"owners", (*bench).manyOwners}, {"depth", (*bench).nested}, {"cold", (*bench).cold}, {"large", (*bench).large}, {"floods", (*bench).floods},
+	{"tools", (*bench).manyTools}, {"owners", (*bench).manyOwners}, {"depth", (*bench).nested}, {"cold", (*bench).cold}, {"large", (*bench).large}, {"floods", (*bench).floods}, {"namespaces", (*bench).manyNamespaces},
 }
 
 func (b *bench) run(only string) (err error) {
