@@ -116,7 +116,7 @@ func daemonOf(t *testing.T, kind string) (d *rig.Daemon, api string) {
 	case "shop":
 		return shopDaemon(t)
 	case "tokens":
-		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice  alices-secret-token-1\nbob    bobs-secret-token-22\n")), ""
+		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice  alices-secret-token-1\nbob    bobs-secret-token-22\ncarol  carols-secret-token-3 scopes=read,call\nedna   ednas-secret-token-44 namespace=acme scopes=read,call,operate\n")), ""
 	case "model":
 		m := rig.NewModel(t, rig.Script{})
 		m.Answer("", "", rig.Text("Answer: Paris"))
