@@ -44,6 +44,7 @@ type Policy struct {
 	Maintenance     MaintenancePolicy `json:"maintenance"`
 	MCP             MCPPolicy         `json:"mcp"`
 	Native          NativePolicy      `json:"native"`
+	Spend           SpendPolicy       `json:"spend"`
 }
 
 // Values of Policy.Correction.
@@ -238,6 +239,10 @@ func (p Policy) validateNumbers() error {
 		{"/maintenance/stale_days", p.Maintenance.StaleDays, 0, 36500},
 		{"/native/min_calls", p.Native.MinCalls, 1, 1_000_000_000},
 		{"/native/min_cpu_ms", p.Native.MinCPUMs, 0, 1_000_000_000},
+		{"/spend/day_tokens", p.Spend.DayTokens, 0, maxTokens},
+		{"/spend/month_tokens", p.Spend.MonthTokens, 0, maxTokens},
+		{"/spend/method_day_tokens", p.Spend.MethodDayTokens, 0, maxTokens},
+		{"/spend/owner_day_tokens", p.Spend.OwnerDayTokens, 0, maxTokens},
 	} {
 		if c.value < c.lo || c.value > c.hi {
 			return &PolicyError{c.field, fmt.Sprintf("must be %d to %d, got %d", c.lo, c.hi, c.value)}

@@ -59,6 +59,7 @@ type memoryNamespace struct {
 	leases    map[string]time.Time
 	files     map[string]*memoryFile
 	conns     map[string]agent.Connection // by name
+	ledger    *Ledger
 }
 
 type memorySession struct {
@@ -124,7 +125,7 @@ func newMemoryNamespace(m *Memory, name agent.Namespace) *memoryNamespace {
 		Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
 		artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
 		ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), leases: map[string]time.Time{}, files: map[string]*memoryFile{},
-		conns: map[string]agent.Connection{},
+		conns: map[string]agent.Connection{}, ledger: NewLedger(Spent{}),
 	}
 }
 

@@ -60,6 +60,9 @@ func (n *memoryNamespace) commitCall(ctx context.Context, c *CallCommit) error {
 		n.patterns[p.Role] = events[max(0, len(events)-PatternsKept):]
 	}
 	n.log(c, now)
+	if c.Log.CallID != "" {
+		n.ledger.Call(agent.DayOf(now), &c.Log, c.Artifacts)
+	}
 	if c.Content != nil {
 		n.content.Put(*c.Content, c.SessionID, n.policy.Retention)
 	}

@@ -71,6 +71,7 @@ type Namespace interface {
 	Connections
 	Maintenance
 	Files
+	Spending
 }
 
 // Sessions holds the sessions, their contexts and their histories.

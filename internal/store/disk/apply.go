@@ -26,6 +26,7 @@ func (n *namespace) apply(e *entry) {
 	}
 	n.artifacts.keepPrograms(e.Artifacts)
 	n.evidence.add(e)
+	n.spending.add(e)
 	if e.Pattern != nil {
 		n.patterns.add(e.Pattern)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,6 +100,8 @@ func everything(t *testing.T, s *testStore, source string) string {
 			put("program "+sum[1], code, err)
 		}
 	}
+	spent, err := s.Spent(ctx, 0, math.MaxInt32)
+	put("spent", spent, err)
 	connections, err := s.ListConnections(ctx)
 	put("connections", connections, err)
 	sessions, err := s.ListSessions(ctx, "", 1000)

@@ -30,7 +30,7 @@
 //	tools/registry.json, tools/index.json, tools/<role>/<method>.json, tools/archive/, programs/<sha256>.go
 //	sessions/<id>/session.json, sessions/<id>/history.jsonl
 //	files.json, files/<id>
-//	calls.jsonl, calls/, values/, audit.jsonl, policy.json, patterns.json, evidence.json, content.json, connections.json, backup/, tmp/
+//	calls.jsonl, calls/, values/, audit.jsonl, policy.json, patterns.json, evidence.json, content.json, connections.json, spend.json, backup/, tmp/
 //
 // An erased namespace is renamed to ns/<name>.erased and then removed. All namespaces share one journal: journal/<lsn>.wal and journal/checkpoint.json.
 //

@@ -52,6 +52,9 @@ type entry struct {
 	Make  agent.Namespace `json:"create_namespace,omitempty"`
 	Erase agent.Namespace `json:"erase_namespace,omitempty"`
 
+	Reserve *agent.Spend `json:"reserve,omitempty"` // what a model request costs at most
+	Settle  *agent.Spend `json:"settle,omitempty"`  // what it cost
+
 	*planned `json:"-"`
 }
 

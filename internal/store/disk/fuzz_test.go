@@ -43,7 +43,7 @@ func FuzzFiles(f *testing.F) {
 	if err := s.close(); err != nil {
 		f.Fatal(err)
 	}
-	names := []string{registryFile, indexFile, policyFile, patternsFile, contentFile, connectionsFile, checkpointFile, auditFile, "calls.jsonl", "values/00000001.jsonl", "calls/00000001.idx",
+	names := []string{registryFile, indexFile, policyFile, patternsFile, contentFile, connectionsFile, spendFile, checkpointFile, auditFile, "calls.jsonl", "values/00000001.jsonl", "calls/00000001.idx",
 		"tools/calculator/add.json", "sessions/sess_1/session.json", "sessions/sess_1/history.jsonl", "journal/00000000000000000040.wal"}
 	for i, name := range names {
 		if data, err := base.ReadFile(name); err == nil {

@@ -59,6 +59,7 @@ const (
 	contentFile     = "content.json"
 	filesFile       = "files.json"
 	connectionsFile = "connections.json"
+	spendFile       = "spend.json"
 	checkpointFile  = "journal/checkpoint.json"
 	auditFile       = "audit.jsonl"
 )

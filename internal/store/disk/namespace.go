@@ -39,6 +39,7 @@ type namespace struct {
 	*contents
 	*streams
 	*connections
+	*spending
 	*archive
 	*retention
 }
@@ -79,6 +80,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	n.contents = newContents(n)
 	n.streams = newStreams(n)
 	n.connections = newConnections(n)
+	n.spending = newSpending(n)
 	n.archive = &archive{n: n}
 	n.retention = &retention{n: n}
 	policy := agent.DefaultPolicy()
@@ -88,7 +90,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 
 // held lists the documents that are held in memory whole.
 func (n *namespace) held() []*held {
-	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc, &n.contents.doc, &n.streams.doc, &n.connections.doc}
+	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc, &n.contents.doc, &n.streams.doc, &n.connections.doc, &n.spending.doc}
 }
 
 // layOut makes the directories, and removes what was being written when the store last stopped.
@@ -127,7 +129,7 @@ type checkpointed struct {
 // load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
 // reports whether a document was corrupt.
 func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
-	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents, n.streams, n.connections} {
+	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents, n.streams, n.connections, n.spending} {
 		bad, err := part.load()
 		if err != nil {
 			return false, err

@@ -107,6 +107,20 @@ func (w *scripter) connect(name, sealed string) {
 	})
 }
 
+// reserve keeps what a request to a model may cost; settle what it cost.
+func (w *scripter) reserve(id string) {
+	w.add("reserve "+id, func(ctx context.Context, n store.Namespace) error {
+		return n.Reserve(ctx, agent.Spend{ID: id, Day: agent.DayOf(w.now()), Role: "calculator", Method: "add", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 100, Completion: 100, Estimated: 200}})
+	})
+}
+
+func (w *scripter) settle(id string) {
+	w.add("settle "+id, func(ctx context.Context, n store.Namespace) error {
+		return n.Settle(ctx, agent.Spend{ID: id, Day: agent.DayOf(w.now()), Role: "calculator", Method: "add", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 10, Completion: 5}})
+	})
+	w.steps[len(w.steps)-1].late = true
+}
+
 func (w *scripter) remove(id string) {
 	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteSession(ctx, id, nil) })
 }
@@ -150,7 +164,11 @@ func script(now func() time.Time) []step {
 		return n.SetPolicy(ctx, p, store.AnyRevision, &agent.AuditEntry{ID: "audit_policy"})
 	})
 	w.connect("weather", "one")
+	w.reserve("spend_1")
+	w.reserve("spend_2")
 	w.checkpoint()
+	w.settle("spend_1")
+	w.reserve("spend_3")
 	w.connect("weather", "two")
 	w.connect("mail", "one")
 	w.call("sess_1", "add", "")
@@ -162,6 +180,7 @@ func script(now func() time.Time) []step {
 	w.add("disconnect mail", func(ctx context.Context, n store.Namespace) error {
 		return n.DeleteConnection(ctx, "mail", store.AnyRevision, &agent.AuditEntry{ID: "audit_disconnect"})
 	})
+	w.settle("spend_3")
 	w.sync()
 	w.file("file_3", "")
 	w.deleteFile("file_1")

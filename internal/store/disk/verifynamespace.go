@@ -35,6 +35,7 @@ func (v *namespaceVerifier) documents() error {
 	var reg registryDoc
 	var pol policyDoc
 	var conns connectionsDoc
+	var spent spendDoc
 	for _, d := range []struct {
 		name  string
 		doc   any
@@ -46,6 +47,7 @@ func (v *namespaceVerifier) documents() error {
 		{evidenceFile, &evidenceDoc{}, nil},
 		{contentFile, &contentDoc{}, nil},
 		{connectionsFile, &conns, func() error { return checkConnections(&conns) }},
+		{spendFile, &spent, func() error { return checkSpend(&spent) }},
 	} {
 		ok, err := v.doc(v.files, d.name, d.doc)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 // Newer forms are refused with a clear line; older ones are migrated, with a backup.
 func TestSchemaVersions(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{registryFile, policyFile, patternsFile, contentFile, connectionsFile, indexFile, checkpointFile} {
+	for _, file := range []string{registryFile, policyFile, patternsFile, contentFile, connectionsFile, spendFile, indexFile, checkpointFile} {
 		dir, _ := filled(t)
 		name := filepath.Join(dir, file)
 		text, err := os.ReadFile(name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -154,6 +155,8 @@ func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 		}
 	}
 	out["connections"], err = s.ListConnections(ctx)
+	ok(err)
+	out["spent"], err = s.Spent(ctx, 0, math.MaxInt32)
 	ok(err)
 	audits, err := s.Audit(ctx, store.AuditQuery{Limit: 1000})
 	ok(err)

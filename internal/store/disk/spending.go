@@ -1,0 +1,100 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// spending is the part that aggregates calls and model requests by day.
+type spending struct {
+	n *namespace
+
+	ledger *store.Ledger // guarded by shared.mu, as below
+	doc    held
+}
+
+// spendDoc is spend.json.
+type spendDoc struct {
+	head
+	store.Spent
+}
+
+func newSpending(n *namespace) *spending {
+	p := &spending{n: n, ledger: store.NewLedger(store.Spent{})}
+	p.doc = held{name: spendFile, render: func(h head) (any, error) {
+		return spendDoc{h, p.ledger.Spent(math.MinInt32, math.MaxInt32)}, nil
+	}}
+	return p
+}
+
+func (p *spending) load() (corrupt bool, err error) {
+	var doc spendDoc
+	corrupt, err = readOptional(p.n.files, spendFile, &doc, func() error { return checkSpend(&doc) })
+	p.ledger, p.doc.lsn = store.NewLedger(doc.Spent), doc.LSN
+	return corrupt, err
+}
+
+// checkSpend refuses figures below 0, which would open room below a cap.
+func checkSpend(doc *spendDoc) error {
+	sound := func(t agent.Tokens) bool { return min(t.Requests, t.Prompt, t.Cached, t.Completion, t.Estimated) >= 0 }
+	for _, r := range doc.Rows {
+		for _, m := range r.Models {
+			if !sound(m.Tokens) {
+				return fmt.Errorf("a figure of %s is below 0", r.Day)
+			}
+		}
+	}
+	for _, o := range doc.Open {
+		if o.ID == "" || !sound(o.Tokens) {
+			return fmt.Errorf("a reservation of %s has no id, or a figure below 0", o.Day)
+		}
+	}
+	return nil
+}
+
+// add adds what a journal entry says of calls and model requests. The caller holds shared.mu.
+func (p *spending) add(e *entry) {
+	if e.lsn <= p.doc.lsn {
+		return
+	}
+	if e.call != nil && !e.skipLog {
+		p.ledger.Call(agent.DayOf(e.at()), &e.call.log, e.Artifacts)
+		p.doc.lags = true
+	}
+	if e.Reserve != nil {
+		p.ledger.Reserve(*e.Reserve)
+		p.doc.lags = true
+	}
+	if e.Settle != nil {
+		p.ledger.Settle(*e.Settle)
+		p.doc.lags = true
+	}
+}
+
+// Reserve is part of store.Namespace.
+func (p *spending) Reserve(ctx context.Context, s agent.Spend) error {
+	e := p.n.newEntry()
+	e.Reserve = &s
+	return p.n.commit(ctx, &commit{entry: e})
+}
+
+// Settle is part of store.Namespace. What cost nothing does not wait for the disk: the next sync of the journal makes it durable.
+func (p *spending) Settle(ctx context.Context, s agent.Spend) error {
+	e := p.n.newEntry()
+	e.Settle = &s
+	if err := p.n.commit(ctx, &commit{entry: e, late: true}); err != nil || s.Sum() == 0 || p.n.o.Interval > 0 {
+		return err
+	}
+	return p.n.sequencer.await(e.lsn)
+}
+
+// Spent is part of store.Namespace.
+func (p *spending) Spent(_ context.Context, first, last agent.Day) (store.Spent, error) {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	return p.ledger.Spent(first, last), nil
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Spending keeps what the models were asked, and how many calls did without. Aggregates by day are kept, not single requests.
+type Spending interface {
+	// Reserve keeps what a request that is about to be sent costs at most. That stands for its cost, after a restart too,
+	// until Settle replaces it.
+	Reserve(ctx context.Context, s agent.Spend) error
+	// Settle adds what a request cost, and drops the reservation of that ID. Where it
+	// cost nothing, or calls do not wait for the disk, a power cut can leave the reservation.
+	Settle(ctx context.Context, s agent.Spend) error
+	// Spent returns the aggregates of the days from the first to the last, both included, all reservations and all forges.
+	Spent(ctx context.Context, first, last agent.Day) (Spent, error)
+}
+
+// Spent is what a namespace's Spending holds. Rows are sorted by day, role, method and owner.
+type Spent struct {
+	Rows   []agent.SpendRow `json:"rows"`
+	Open   []agent.Spend    `json:"open,omitempty"` // requests that may be under way, by ID
+	Forges []agent.ForgeRow `json:"forges,omitempty"`
+}
+
+// Bounds of a Ledger.
+const (
+	maxSpendRows = 10_000
+	maxForgeRows = 10_000
+	maxModels    = 8  // of a row; further ones count as model ""
+	detailedDays = 92 // older days are summed up: then no owner is named any more
+)
+
+// Ledger aggregates calls and model requests by day, so that its cost does not grow with their number. It is not safe for
+// concurrent use.
+type Ledger struct {
+	rows   map[rowKey]*agent.SpendRow
+	open   map[string]agent.Spend
+	forges map[forgeKey]*agent.ForgeRow
+	newest agent.Day
+	full   agent.Day // no other day gives room for more rows of this one
+}
+
+type rowKey struct {
+	day                 agent.Day
+	role, method, owner string
+}
+
+type forgeKey struct{ role, method, model string }
+
+// NewLedger returns a ledger that begins with what was stored.
+func NewLedger(s Spent) *Ledger {
+	l := &Ledger{rows: make(map[rowKey]*agent.SpendRow, len(s.Rows)), open: make(map[string]agent.Spend, len(s.Open)), forges: make(map[forgeKey]*agent.ForgeRow, len(s.Forges))}
+	for _, r := range s.Rows {
+		l.rows[rowKey{r.Day, r.Role, r.Method, r.Owner}] = &r
+		l.newest = max(l.newest, r.Day)
+	}
+	for _, o := range s.Open {
+		l.open[o.ID] = o
+	}
+	for _, f := range s.Forges {
+		l.forges[forgeKey{f.Role, f.Method, f.Model}] = &f
+	}
+	return l
+}
+
+// Call counts a call that ended, and the programs that it kept.
+func (l *Ledger) Call(day agent.Day, e *agent.LogEntry, changes []agent.ArtifactChange) {
+	r := l.row(rowKey{day, e.Role, e.Method, agent.OwnerOf(e)})
+	r.Calls++
+	if e.ArtifactHit && e.OutcomeStatus == agent.StatusOK {
+		r.Warm++
+	}
+	for i := range changes {
+		l.forge(&changes[i])
+	}
+}
+
+// forge counts the program that a change keeps, if models were asked for it.
+func (l *Ledger) forge(c *agent.ArtifactChange) {
+	g := c.Generation
+	if g == nil || g.ForgeUsage.ModelRequests <= 0 {
+		return
+	}
+	k := forgeKey{c.Role, c.MethodName, g.Model}
+	f := l.forges[k]
+	if f == nil {
+		if len(l.forges) >= maxForgeRows {
+			return
+		}
+		f = &agent.ForgeRow{Role: k.role, Method: k.method, Model: k.model}
+		l.forges[k] = f
+	}
+	f.Programs++
+	f.Add(agent.Tokens{Requests: int64(g.ForgeUsage.ModelRequests), Prompt: int64(g.ForgeUsage.PromptTokens), Completion: int64(g.ForgeUsage.CompletionTokens)})
+}
+
+// Reserve adds a reservation.
+func (l *Ledger) Reserve(s agent.Spend) { l.open[s.ID] = s }
+
+// Settle adds what a request cost, in the place of its reservation.
+func (l *Ledger) Settle(s agent.Spend) {
+	delete(l.open, s.ID)
+	if s.Tokens == (agent.Tokens{}) {
+		return
+	}
+	r := l.row(rowKey{s.Day, s.Role, s.Method, s.Owner})
+	i := slices.IndexFunc(r.Models, func(m agent.ModelTokens) bool { return m.Model == s.Model })
+	if i < 0 && len(r.Models) >= maxModels {
+		s.Model = ""
+		i = slices.IndexFunc(r.Models, func(m agent.ModelTokens) bool { return m.Model == "" })
+	}
+	if i < 0 {
+		r.Models = append(r.Models, agent.ModelTokens{Model: s.Model})
+		i = len(r.Models) - 1
+	}
+	r.Models[i].Add(s.Tokens)
+}
+
+// row returns the row of that key, a new one if there is none.
+func (l *Ledger) row(k rowKey) *agent.SpendRow {
+	if r := l.rows[k]; r != nil {
+		return r
+	}
+	if k.day > l.newest {
+		l.newest = k.day
+		l.sumUp(k.day - detailedDays)
+	}
+	if len(l.rows) >= maxSpendRows && (k.day == l.full || !l.thin(k.day)) {
+		l.full = k.day
+		k = rowKey{day: k.day} // nothing but this day: the rest of it is summed up
+		if r := l.rows[k]; r != nil {
+			return r
+		}
+	}
+	r := &agent.SpendRow{Day: k.day, Role: k.role, Method: k.method, Owner: k.owner}
+	l.rows[k] = r
+	return r
+}
+
+// thin sums up the oldest days other than the one in use, until a tenth of the rows is free. It returns false when that
+// does not give room.
+func (l *Ledger) thin(inUse agent.Day) bool {
+	days := map[agent.Day]int{}
+	for k := range l.rows {
+		days[k.day]++
+	}
+	delete(days, inUse)
+	for _, d := range slices.Sorted(maps.Keys(days)) {
+		if len(l.rows) <= maxSpendRows*9/10 {
+			break
+		}
+		l.sumUpDays(d, d)
+	}
+	return len(l.rows) < maxSpendRows
+}
+
+// sumUp sums up each day before that one.
+func (l *Ledger) sumUp(before agent.Day) {
+	first := before
+	for k := range l.rows {
+		first = min(first, k.day)
+	}
+	if first < before {
+		l.sumUpDays(first, before-1)
+	}
+}
+
+// sumUpDays makes one row of each day from first to last.
+func (l *Ledger) sumUpDays(first, last agent.Day) {
+	for k, r := range l.rows {
+		if k.day < first || k.day > last || k == (rowKey{day: k.day}) {
+			continue
+		}
+		delete(l.rows, k)
+		sum := l.rows[rowKey{day: k.day}]
+		if sum == nil {
+			sum = &agent.SpendRow{Day: k.day}
+			l.rows[rowKey{day: k.day}] = sum
+		}
+		sum.Calls += r.Calls
+		sum.Warm += r.Warm
+		for _, m := range r.Models {
+			l.Settle(agent.Spend{Day: k.day, Model: m.Model, Tokens: m.Tokens})
+		}
+	}
+}
+
+// Spent returns a copy of what the ledger holds, of the days from first to last.
+func (l *Ledger) Spent(first, last agent.Day) Spent {
+	s := Spent{Rows: []agent.SpendRow{}}
+	for k, r := range l.rows {
+		if k.day >= first && k.day <= last {
+			c := *r
+			c.Models = slices.Clone(r.Models)
+			s.Rows = append(s.Rows, c)
+		}
+	}
+	slices.SortFunc(s.Rows, func(a, b agent.SpendRow) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Owner, b.Owner))
+	})
+	for _, o := range l.open {
+		s.Open = append(s.Open, o)
+	}
+	slices.SortFunc(s.Open, func(a, b agent.Spend) int { return cmp.Compare(a.ID, b.ID) })
+	for _, f := range l.forges {
+		s.Forges = append(s.Forges, *f)
+	}
+	slices.SortFunc(s.Forges, func(a, b agent.ForgeRow) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Model, b.Model))
+	})
+	return s
+}
