@@ -40,6 +40,7 @@ func (h *host) Predict(ctx context.Context, signature, inputs json.RawMessage) (
 	began := c.r.o.Now()
 	span := c.span.Ask(q.Model, began)
 	q.TraceParent, q.Owner = telemetry.TraceParent(span, c.traceID), c.r.Owner(c.owner)
+	q.Charge = c.charge()
 	res, err := predict.Run(ctx, c.r.model, q)
 	outcome, cost := predict.Answered(err, res.Usage)
 	ended := c.r.o.Now()
@@ -91,6 +92,8 @@ func (h *host) unasked(err error) *sandbox.AuthoredError {
 		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the model is given too much: " + bad.Pointer + " " + bad.Detail}
 	case errors.As(err, &bad):
 		return &sandbox.AuthoredError{Type: errSignature, Message: bad.Pointer + " " + bad.Detail}
+	case overCap(err) != nil:
+		out = &sandbox.AuthoredError{Type: agent.ErrBudgetExceeded, Message: overCap(err).ErrorMessage}
 	case errors.As(err, &odd):
 		out = &sandbox.AuthoredError{Type: errUnfitting, Message: odd.Error()}
 	case errors.As(err, &failed):

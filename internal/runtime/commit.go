@@ -92,7 +92,7 @@ func (a *answered) persist() (CallResult, error) {
 	r.metrics.ObserveCall(&commit.Log, a.stages)
 	r.feed.Publish(&commit.Log)
 	a.countSaved()
-	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, OK: a.outcome.OK()}, nil
+	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, Role: a.role, Method: a.method, OK: a.outcome.OK()}, nil
 }
 
 // notAppended logs and counts a call whose commit failed. Such a call has no history record and no entry in the call log.

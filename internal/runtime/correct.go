@@ -155,12 +155,12 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	return r.correctionFailed(ctx, k, &was, *failure)
 }
 
-// correctionFailed records a failed attempt at the method, and returns when to try again. An outage of the provider shows
+// correctionFailed records a failed attempt at the method, and returns when to try again. An outage of the provider, or a cap, shows
 // nothing of the method: it does not count against the attempts.
 func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.Correction, failure agent.Outcome) time.Time {
 	next := r.o.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
 	c := failedCorrection(was, failure, next)
-	if failure.ErrorType == agent.ErrProvider {
+	if modelOut(&failure) {
 		c.Attempts = was.Attempts
 	}
 	if c.Attempts >= maxCorrections {

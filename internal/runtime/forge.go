@@ -92,7 +92,7 @@ func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judged)
 // teaches nothing; refused programs are a failed repair.
 func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
 	if rec.class != agent.ClassIntrinsic {
-		if why.attempt.id != "" && out.ErrorType == agent.ErrProvider {
+		if why.attempt.id != "" && modelOut(out) {
 			rec.outage = true
 			o := rec.keep(why.attempt)
 			o.Metadata = with(o.Metadata, "repair_error", out.ErrorMessage)

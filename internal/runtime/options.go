@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -25,6 +26,7 @@ type Options struct {
 	Tracer    *telemetry.Tracer  // nil: no traces
 	Native    *tier.Tier         // compiles programs; nil: none is. The caller stops it
 	Files     *files.Keeper      // nil: programs have no files
+	Spend     *spend.Account     // which requests to the model are charged to; nil: none are
 	Logger    zerolog.Logger
 	Now       func() time.Time // the clock of records and windows
 

@@ -71,6 +71,8 @@ type CallResult struct {
 	Body     []byte // JSON of Reply
 	CallID   string
 	TraceID  string
+	Role     string // that was called; "" where it is answered from an earlier call
+	Method   string
 	OK       bool
 	Replayed bool // answered from an earlier call with the same idempotency key
 }

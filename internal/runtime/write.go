@@ -52,6 +52,10 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 			continue
 		}
 		rec.trail.failures = appendBounded(rec.trail.failures, res.attempts)
+		if !leader && !q.alone && capOfOwner(res.failure) {
+			q.alone = true // it is another owner's cap
+			continue
+		}
 		if res.candidate == nil {
 			if rec.class, rec.trail.refused = res.class, res.last; rec.class == agent.ClassIntrinsic {
 				rec.repairEnded(false)
@@ -212,7 +216,7 @@ func (w *writer) ask(ctx context.Context, kind string, messages []provider.Messa
 		question := w.span.Ask(w.model(), began)
 		answered := w.spent.sent()
 		reply, err := w.r.model.Program(ctx, provider.Request{Kind: kind, Role: w.role, Method: w.method, Model: w.model(),
-			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.r.Owner(w.owner)})
+			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.r.Owner(w.owner), Charge: w.charge()})
 		res.requested++
 		outcome, usage := provider.Answered(err, reply.Usage)
 		res.usage.Add(usage)
@@ -240,6 +244,9 @@ func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
 	}
 	class := agent.ClassExtrinsic
 	out := agent.Failed(agent.ErrProvider, err.Error())
+	if over := overCap(err); over != nil {
+		return over, class
+	}
 	if errors.As(err, &failed) {
 		out = agent.Failed(failed.Type, failed.Message)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -28,12 +29,13 @@ type Calls interface {
 	Feed() *progress.Feed
 }
 
-// Options configures a Service. All fields but Namespace, Tracer and Now are required.
+// Options configures a Service. All fields but Namespace, Spend, Tracer and Now are required.
 type Options struct {
 	Store     store.Store
 	Namespace agent.Namespace // "" for the default one
 	Provider  provider.Provider
 	Calls     Calls
+	Spend     *spend.Account // which requests are charged to; nil: none are
 	Metrics   *telemetry.Metrics
 	Tracer    *telemetry.Tracer // nil: no traces
 	Now       func() time.Time  // nil: time.Now

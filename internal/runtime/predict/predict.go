@@ -52,6 +52,7 @@ type Request struct {
 	Limits      history.Limits
 	TraceParent string
 	Owner       agent.Owner // who asks
+	Charge      provider.Charge
 }
 
 // Result is a prediction's answer.
@@ -67,7 +68,7 @@ type Result struct {
 // maxRepeat bounds how much of an unfitting reply is shown to the model again.
 const maxRepeat = 16 << 10
 
-// Run asks the model. Errors are *agent.InputError (nothing was asked), *ReplyError, *provider.Error, or the context's cause:
+// Run asks the model. Errors are *agent.InputError (nothing was asked), *ReplyError, *provider.Error, *provider.ChargeError, or the context's cause:
 // then the result holds the usage of what was sent.
 func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 	messages, err := Messages(r)
@@ -100,7 +101,7 @@ func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 
 // ask takes an empty answer for a reply like any other: one that does not fit.
 func ask(ctx context.Context, p provider.Provider, r Request, messages []provider.Message) (provider.ChatReply, error) {
-	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent, Owner: r.Owner}
+	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent, Owner: r.Owner, Charge: r.Charge}
 	if r.Adapter == AdapterJSONSchema {
 		request.Schema = Schema(r.Signature)
 	}
@@ -115,6 +116,12 @@ func ask(ctx context.Context, p provider.Provider, r Request, messages []provide
 // addUsage adds the usage of the requests before to a failure.
 func addUsage(err error, before agent.Usage) error {
 	var failed *provider.Error
+	var refused *provider.ChargeError
+	if errors.As(err, &refused) {
+		total := *refused
+		total.Usage.Add(before)
+		return &total
+	}
 	if !errors.As(err, &failed) {
 		return err
 	}

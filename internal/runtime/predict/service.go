@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -34,14 +35,16 @@ const (
 	codeProvider  = "provider"
 	codeUnfitting = "unfitting_reply"
 	codeTimeout   = "timeout"
+	codeBudget    = "budget_exceeded"
 	codeDraining  = "draining"
 )
 
 // Failure says how a prediction failed after the model was asked.
 type Failure struct {
-	Code   string // provider, unfitting_reply, timeout, or draining when the daemon stops
+	Code   string // provider, unfitting_reply, timeout, budget_exceeded, or draining when the daemon stops
 	Detail string
 	Usage  agent.Usage
+	Over   *spend.Limit // of budget_exceeded: the cap
 }
 
 func (e *Failure) Error() string { return e.Detail }
@@ -103,6 +106,7 @@ func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	}
 	p := Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: cmp.Or(q.Model, svc.o.Model), Adapter: q.Adapter,
 		Limits: history.DefaultLimits()}
+	p.Charge = svc.charge("", q, p.Model)
 	if q.SessionID != "" {
 		return svc.inSession(ctx, q, p)
 	}
@@ -158,6 +162,10 @@ func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error)
 	return reply, nil
 }
 
+func (svc *Service) charge(role string, q Query, model string) provider.Charge {
+	return svc.o.Spend.Charge(spend.Request{Role: role, Method: predictMethod, Owner: q.Owner, Model: model})
+}
+
 // Answered names how the model answered, for metrics and traces, and returns what that cost.
 func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	var odd *ReplyError
@@ -171,7 +179,15 @@ func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 func fault(err error) error {
 	var odd *ReplyError
 	var failed *provider.Error
+	var over *spend.ExceededError
+	var unpaid *provider.ChargeError
 	switch {
+	case errors.As(err, &over):
+		f := &Failure{Code: codeBudget, Detail: over.Error(), Over: &over.Limit}
+		if errors.As(err, &unpaid) {
+			f.Usage = unpaid.Usage
+		}
+		return f
 	case errors.As(err, &odd):
 		return &Failure{Code: codeUnfitting, Detail: odd.Error(), Usage: odd.Usage}
 	case errors.As(err, &failed):
@@ -202,6 +218,7 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	if q.Model == "" && session.Model != "" {
 		p.Model = session.Model
 	}
+	p.Charge = svc.charge(session.Role, q, p.Model)
 	leave, err := svc.o.Calls.Turn(ctx, session.ID)
 	if err != nil && ctx.Err() != nil {
 		return Answer{}, interrupted(ctx, interrupt.NeverStarted, agent.Usage{})

@@ -68,6 +68,8 @@ func (svc *Service) failed(ctx context.Context, t turn, failure error) error {
 	switch failed.Code {
 	case codeProvider:
 		o = agent.Failed(agent.ErrProvider, failed.Detail)
+	case codeBudget:
+		o = agent.Failed(agent.ErrBudgetExceeded, failed.Detail)
 	case codeUnfitting:
 		o = agent.Failed(agent.ErrParseFailed, failed.Detail)
 	}

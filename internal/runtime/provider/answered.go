@@ -6,15 +6,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Answered names how a request to the model ended ("ok", the reason of an *Error, or "canceled"), for metrics and traces,
+// Answered names how a request to the model ended ("ok", the reason of an *Error, "not_sent", or "canceled"), for metrics and traces,
 // and returns what it cost: usage, or the error's own. A request that was sent counts, answered or not.
 func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	var failed *Error
+	var refused *ChargeError
 	switch {
 	case err == nil:
 		return "ok", usage
 	case errors.As(err, &failed):
 		return failed.Reason, failed.Usage
+	case errors.As(err, &refused):
+		return ReasonNotSent, refused.Usage
 	}
 	return "canceled", usage
 }

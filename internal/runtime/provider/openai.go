@@ -26,6 +26,8 @@ const (
 	ReasonRejected       = "rejected"
 	ReasonNoAnswer       = "no_answer"
 	ReasonInvalidPayload = "invalid_payload"
+
+	ReasonNotSent = "not_sent" // of a *ChargeError
 )
 
 // OpenAI speaks to an OpenAI-compatible server. It is safe for concurrent use.
@@ -34,8 +36,9 @@ type OpenAI struct {
 	client  *openai.Client
 	secrets []string
 
-	mu    sync.Mutex
-	plain map[string]bool // what a server has refused, by capability and model; guarded by mu
+	mu     sync.Mutex
+	plain  map[string]bool  // what a server has refused, by capability and model; guarded by mu
+	limits map[string]limit // of replies, where a server has refused the first one, by model; guarded by mu
 }
 
 // NewOpenAI returns a provider, or an error that names the bad option. Nothing is sent yet.
@@ -56,7 +59,7 @@ func NewOpenAI(o OpenAIOptions) (*OpenAI, error) {
 		config.BaseURL = strings.TrimRight(o.BaseURL, "/")
 	}
 	config.HTTPClient = &doer{client: client, limit: o.MaxReply}
-	p := &OpenAI{opts: o, client: openai.NewClientWithConfig(config), plain: map[string]bool{}}
+	p := &OpenAI{opts: o, client: openai.NewClientWithConfig(config), plain: map[string]bool{}, limits: map[string]limit{}}
 	if o.Key != "" {
 		p.secrets = append(p.secrets, o.Key)
 	}
@@ -84,7 +87,7 @@ func (p *OpenAI) Program(ctx context.Context, r Request) (Reply, error) {
 	withTools := request
 	withTools.Tools = []openai.Tool{submitProgram()}
 	withTools.ToolChoice = openai.ToolChoice{Type: openai.ToolTypeFunction, Function: openai.ToolFunction{Name: submitName}}
-	response, usage, err := p.withFallback(ctx, question{operation: "program", capability: capTools, model: r.Model, trace: r.TraceParent, rich: withTools, plain: request})
+	response, usage, err := p.withFallback(ctx, question{operation: "program", capability: capTools, model: r.Model, trace: r.TraceParent, charge: r.Charge, rich: withTools, plain: request})
 	if err != nil {
 		return Reply{Usage: usage}, err
 	}
@@ -107,7 +110,7 @@ func (p *OpenAI) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 		request.ResponseFormat = &openai.ChatCompletionResponseFormat{Type: openai.ChatCompletionResponseFormatTypeJSONSchema,
 			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: "reply", Schema: r.Schema}}
 	}
-	response, usage, err := p.withFallback(ctx, question{operation: "chat", capability: capSchema, model: r.Model, trace: r.TraceParent, rich: request, plain: plain})
+	response, usage, err := p.withFallback(ctx, question{operation: "chat", capability: capSchema, model: r.Model, trace: r.TraceParent, charge: r.Charge, rich: request, plain: plain})
 	if err != nil {
 		return ChatReply{Usage: usage}, err
 	}
@@ -128,21 +131,22 @@ func (p *OpenAI) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 // A question is what one operation asks of a model, in two ways.
 type question struct {
 	operation, model, trace string
-	capability              string                       // what a server needs for rich
+	capability              string // what a server needs for rich
+	charge                  Charge
 	rich, plain             openai.ChatCompletionRequest // the same question, the second without that capability
 }
 
 // withFallback asks in the rich way, or in the plain one where the server is known to refuse, or now refuses, what the rich one needs.
 func (p *OpenAI) withFallback(ctx context.Context, q question) (openai.ChatCompletionResponse, agent.Usage, error) {
 	if len(q.rich.Tools) == 0 && q.rich.ResponseFormat == nil || p.lacks(q.capability, q.model) {
-		return p.ask(ctx, q.operation, q.trace, q.plain)
+		return p.ask(ctx, &q, q.plain)
 	}
-	response, usage, err := p.ask(ctx, q.operation, q.trace, q.rich)
+	response, usage, err := p.ask(ctx, &q, q.rich)
 	var failed *Error
 	if !errors.As(err, &failed) || !failed.unsupported {
 		return response, usage, err
 	}
-	response, more, err := p.ask(ctx, q.operation, q.trace, q.plain)
+	response, more, err := p.ask(ctx, &q, q.plain)
 	usage.Add(more)
 	if err == nil {
 		p.remember(q.capability, q.model)
@@ -168,7 +172,7 @@ func (p *OpenAI) remember(capability, model string) {
 
 // ask sends one question until there is an answer, within the budget. The error is an *Error with the usage of all
 // tries, or the cause of ctx.
-func (p *OpenAI) ask(ctx context.Context, operation, trace string, request openai.ChatCompletionRequest) (openai.ChatCompletionResponse, agent.Usage, error) {
+func (p *OpenAI) ask(ctx context.Context, q *question, request openai.ChatCompletionRequest) (openai.ChatCompletionResponse, agent.Usage, error) {
 	var usage agent.Usage
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.Multiplier, pause.MaxInterval = p.opts.RetryInterval, 2, 16*p.opts.RetryInterval
@@ -176,12 +180,7 @@ func (p *OpenAI) ask(ctx context.Context, operation, trace string, request opena
 		if ctx.Err() != nil { // nothing is sent any more
 			return openai.ChatCompletionResponse{}, backoff.Permanent(context.Cause(ctx))
 		}
-		usage.ModelRequests++
-		started := time.Now()
-		response, retryAfter, err := p.send(ctx, trace, request)
-		usage.PromptTokens += max(response.Usage.PromptTokens, 0)
-		usage.CompletionTokens += max(response.Usage.CompletionTokens, 0)
-		p.observe(operation, err, time.Since(started))
+		response, retryAfter, err := p.sendLimited(ctx, q, request, &usage)
 		var failed *Error
 		switch {
 		case err == nil || errors.As(err, &failed) && failed.transient && retryAfter <= 0:
@@ -196,6 +195,10 @@ func (p *OpenAI) ask(ctx context.Context, operation, trace string, request opena
 	}
 	if ctx.Err() != nil {
 		return response, usage, context.Cause(ctx)
+	}
+	var refused *ChargeError
+	if errors.As(err, &refused) {
+		return response, usage, &ChargeError{Err: refused.Err, Usage: usage}
 	}
 	var failed *Error
 	if !errors.As(err, &failed) {
@@ -223,19 +226,21 @@ func (p *OpenAI) observe(operation string, err error, took time.Duration) {
 	p.opts.Observe(operation, outcome, took)
 }
 
-// send makes one request.
-func (p *OpenAI) send(ctx context.Context, trace string, request openai.ChatCompletionRequest) (openai.ChatCompletionResponse, time.Duration, error) {
+// send makes one request, if its charge lets it pass.
+func (p *OpenAI) send(ctx context.Context, q *question, request openai.ChatCompletionRequest, most int) (openai.ChatCompletionResponse, time.Duration, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, p.opts.Timeout, errRequestTimeout)
 	defer cancel()
-	seen := &seen{trace: trace}
+	seen := &seen{trace: q.trace, charged: charged{charge: q.charge, completion: int64(most)}}
 	response, err := p.client.CreateChatCompletion(context.WithValue(limited, seenKey{}, seen), request)
-	if err == nil {
+	seen.bill(seen.status, response.Usage, err)
+	switch {
+	case err == nil:
 		return response, 0, nil
-	}
-	if ctx.Err() != nil {
+	case seen.refused != nil && ctx.Err() == nil:
+		return response, 0, &ChargeError{Err: seen.refused}
+	case ctx.Err() != nil:
 		return response, 0, context.Cause(ctx)
-	}
-	if limited.Err() != nil {
+	case limited.Err() != nil:
 		return response, 0, &Error{Type: agent.ErrProvider, Reason: ReasonTimeout, Message: fmt.Sprintf("the model did not answer within %s", p.opts.Timeout)}
 	}
 	return response, seen.retryAfter, p.classify(err, seen)

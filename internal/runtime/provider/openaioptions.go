@@ -17,15 +17,19 @@ type OpenAIOptions struct {
 	RetryBudget   time.Duration // no retry starts later than this after the first request
 	RetryInterval time.Duration // the first pause; it doubles, with jitter, unless the server says Retry-After
 	MaxReply      int64         // bytes read of a reply
+	MaxCompletion int           // tokens of a reply, at most; lowered for models whose server refuses it
 	HTTPClient    *http.Client  // nil for one of our own
 	// Observe, if set, is called for every request: operation (program or chat), outcome (ok, or a reason of Error) and how
 	// long it took. It is called concurrently.
 	Observe func(operation, outcome string, took time.Duration)
 }
 
+// DefaultMaxCompletion is the default of OpenAIOptions.MaxCompletion.
+const DefaultMaxCompletion = 16384
+
 // DefaultOpenAIOptions returns options that need at most a key.
 func DefaultOpenAIOptions() OpenAIOptions {
-	return OpenAIOptions{Timeout: 120 * time.Second, MaxTries: 4, RetryBudget: 60 * time.Second, RetryInterval: 500 * time.Millisecond, MaxReply: 8 << 20}
+	return OpenAIOptions{Timeout: 120 * time.Second, MaxTries: 4, RetryBudget: 60 * time.Second, RetryInterval: 500 * time.Millisecond, MaxReply: 8 << 20, MaxCompletion: DefaultMaxCompletion}
 }
 
 func (o OpenAIOptions) validate() error {
@@ -48,6 +52,8 @@ func (o OpenAIOptions) validate() error {
 		return errors.New("provider: RetryInterval must be above 0")
 	case o.MaxReply < 1<<10:
 		return errors.New("provider: MaxReply must be at least 1024")
+	case o.MaxCompletion < leastLimit:
+		return errors.New("provider: MaxCompletion must be at least 1024")
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ type seen struct {
 	status     int
 	retryAfter time.Duration
 	tooLarge   bool
+
+	charged
 }
 
 type seenKey struct{}
@@ -31,6 +33,10 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	}
 	if s.trace != "" {
 		r.Header.Set("Traceparent", s.trace)
+	}
+	r, err := s.reserve(r)
+	if err != nil {
+		return nil, err
 	}
 	response, err := d.client.Do(r)
 	if err != nil {

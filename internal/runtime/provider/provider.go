@@ -1,6 +1,7 @@
 // Package provider is the access to the model. A Provider turns a prompt into a program's text, or a conversation into a
 // reply: openai speaks to any OpenAI-compatible server, replay answers from a recording, and record wraps another
-// Provider and writes a recording. Retries, backoff and time limits are handled here; budgets are the caller's.
+// Provider and writes a recording. Retries, backoff and time limits are handled here; whether a request may be sent is
+// the caller's decision (Charge).
 //
 // A model's reply is untrusted text, and the package checks only its outer shape. It knows nothing of runners or stores.
 package provider
@@ -30,6 +31,7 @@ type Request struct {
 	Messages     []Message
 	TraceParent  string      // W3C traceparent to hand on, or ""
 	Owner        agent.Owner // whose share of the requests at once it takes; not sent
+	Charge       Charge      // asked before each request that is sent; nil: nobody is
 }
 
 // Reply is a program as the model gave it. Code is never blank.
@@ -49,6 +51,7 @@ type ChatRequest struct {
 	Schema      json.RawMessage
 	TraceParent string
 	Owner       agent.Owner // as that of Request
+	Charge      Charge
 }
 
 // ChatReply is the text of the answer.
@@ -58,8 +61,8 @@ type ChatReply struct {
 	Usage   agent.Usage
 }
 
-// Provider is safe for concurrent use. Errors are *Error, or the context's cause: then the reply holds the usage of what
-// was sent.
+// Provider is safe for concurrent use. It asks the request's Charge before each request that it sends. Errors are *Error,
+// *ChargeError, or the context's cause: then the reply holds the usage of what was sent.
 type Provider interface {
 	Program(ctx context.Context, r Request) (Reply, error)
 	Chat(ctx context.Context, r ChatRequest) (ChatReply, error)
@@ -84,6 +87,16 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// A ChargeError says that a request was not sent because its Charge returned Err.
+type ChargeError struct {
+	Err   error
+	Usage agent.Usage // of the requests before it
+}
+
+func (e *ChargeError) Error() string { return e.Err.Error() }
+
+func (e *ChargeError) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, ErrInvalidPayload) work.
 func (e *Error) Is(target error) bool {

@@ -113,6 +113,9 @@ func (p *Replay) Program(ctx context.Context, r Request) (Reply, error) {
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
 	}
+	if err := free(ctx, r.Charge); err != nil {
+		return Reply{}, err
+	}
 	usage := agent.Usage{ModelRequests: 1}
 	l, ok := p.take([3]string{r.Kind, r.Role, r.Method})
 	if !ok {
@@ -131,6 +134,9 @@ func (p *Replay) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	if ctx.Err() != nil {
 		return ChatReply{}, context.Cause(ctx)
 	}
+	if err := free(ctx, r.Charge); err != nil {
+		return ChatReply{}, err
+	}
 	usage := agent.Usage{ModelRequests: 1}
 	l, ok := p.take([3]string{KindChat, digest(r.Messages), ""})
 	if !ok {
@@ -138,6 +144,19 @@ func (p *Replay) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 			Message: fmt.Sprintf("the recording %s has no answer to this conversation; set OPENAI_API_KEY or OPENAI_BASE_URL to ask a model", p.source)}
 	}
 	return ChatReply{Content: l.Content, Model: r.Model, Usage: usage}, nil
+}
+
+// free has a request counted that costs nothing.
+func free(ctx context.Context, charge Charge) error {
+	if charge == nil {
+		return nil
+	}
+	settle, err := charge(ctx, Estimate{})
+	if err != nil {
+		return &ChargeError{Err: err}
+	}
+	settle(Bill{Reported: true})
+	return nil
 }
 
 func (p *Replay) take(key [3]string) (Line, bool) {

@@ -1,0 +1,36 @@
+package runtime
+
+import (
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+)
+
+// charge is asked before each request to the model that is for the call.
+func (c *opened) charge() provider.Charge {
+	return c.r.o.Spend.Charge(spend.Request{Role: c.role, Method: c.method, Owner: c.owner, Model: c.model()})
+}
+
+// overCap returns the outcome of a call for which the model was not asked because of a cap; nil for another error. It says nothing
+// of a program.
+func overCap(err error) *agent.Outcome {
+	var over *spend.ExceededError
+	if !errors.As(err, &over) {
+		return nil
+	}
+	out := agent.Failed(agent.ErrBudgetExceeded, over.Error())
+	out.Metadata = over.Details()
+	return &out
+}
+
+// capOfOwner reports whether the outcome is that of a cap of its owner.
+func capOfOwner(o *agent.Outcome) bool {
+	return o != nil && o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["scope"] == spend.ScopeOwner
+}
+
+// modelOut reports whether the outcome says that no model could be asked: it failed, or a cap was reached.
+func modelOut(o *agent.Outcome) bool {
+	return o.ErrorType == agent.ErrProvider || o.ErrorType == agent.ErrBudgetExceeded && !o.Authored && o.Metadata["resets_at"] != nil
+}

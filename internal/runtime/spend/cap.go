@@ -1,0 +1,102 @@
+package spend
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Scopes of caps.
+const (
+	ScopeNamespace = "namespace"
+	ScopeMethod    = "method"
+	ScopeOwner     = "owner"
+	ScopeDaemon    = "daemon"
+)
+
+// Windows of caps.
+const (
+	WindowDay   = "day"
+	WindowMonth = "month"
+)
+
+// nearly is the share of a cap from which on people are warned.
+const nearly = 0.8
+
+// Windows lists the kinds of windows that Ratios knows.
+func Windows() []string { return []string{"day", "month", "method_day", "owner_day", "daemon_day"} }
+
+// sum is what is used of one window, in tokens, and what is reserved beside it.
+type sum struct{ used, reserved int64 }
+
+// cap is a limit and the window that it holds for.
+type cap struct {
+	namespace     agent.Namespace
+	scope, window string
+	name          string // of the method or the owner
+	limit         int64
+	from          agent.Day // first day of the window
+}
+
+func (c cap) ratio(s *sum) float64 { return float64(s.used) / float64(c.limit) }
+
+// metric is the kind of window, as Windows has it.
+func (c cap) metric() string {
+	if c.scope == ScopeNamespace {
+		return c.window
+	}
+	return c.scope + "_" + c.window
+}
+
+// resets is the end of the window.
+func (c cap) resets() time.Time {
+	if c.window == WindowMonth {
+		_, next := c.from.Month()
+		return next.Start()
+	}
+	return (c.from + 1).Start()
+}
+
+// limitOf describes the cap with what is used of it.
+func (c cap) limitOf(s *sum) Limit {
+	return Limit{Scope: c.scope, Name: c.name, Window: c.window, Limit: c.limit, Used: s.used, Reserved: s.reserved, ResetsAt: c.resets()}
+}
+
+// Limit is a cap with what is used and reserved of it, in tokens.
+type Limit struct {
+	Scope    string    `json:"scope"`          // namespace, method, owner, daemon
+	Name     string    `json:"name,omitempty"` // of the method, as role.method, or of the owner
+	Window   string    `json:"window"`         // day, month
+	Limit    int64     `json:"limit"`
+	Used     int64     `json:"used"`
+	Reserved int64     `json:"reserved"` // by requests that are under way
+	ResetsAt time.Time `json:"resets_at"`
+}
+
+// ExceededError says which cap a request to a model could have passed. It was not sent.
+type ExceededError struct {
+	Limit
+	Needed int64 // what the request costs at most
+}
+
+func (e *ExceededError) Error() string {
+	what := map[string]string{ScopeNamespace: "", ScopeMethod: " of the method " + e.Name, ScopeOwner: " of " + e.Name, ScopeDaemon: " of this server"}[e.Scope]
+	return fmt.Sprintf("the model was not asked: the request may cost %d tokens, and of the %d tokens a %s%s %d are used and %d reserved; the next %s begins at %s",
+		e.Needed, e.Limit.Limit, e.Window, what, e.Used, e.Reserved, e.Window, e.ResetsAt.Format(time.RFC3339))
+}
+
+// Details are the figures of the cap, for the metadata of an error outcome.
+func (e *ExceededError) Details() map[string]any {
+	return map[string]any{"scope": e.Scope, "window": e.Window, "limit": e.Limit.Limit, "used": e.Used, "reserved": e.Reserved, "needed": e.Needed, "resets_at": e.ResetsAt.Format(time.RFC3339)}
+}
+
+// exceeded is the error for a request that needs more than is left of the cap. What the whole server used is the business of
+// its operator only.
+func (c cap) exceeded(s *sum, needed int64) *ExceededError {
+	e := &ExceededError{Limit: c.limitOf(s), Needed: needed}
+	if c.scope == ScopeDaemon {
+		e.Used, e.Reserved = e.Limit.Limit, 0
+	}
+	return e
+}

@@ -1,0 +1,138 @@
+package spend
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+)
+
+// Charge returns the charge of requests that are for q. Its error is an *ExceededError when a cap has no room for a request.
+func (a *Account) Charge(q Request) provider.Charge {
+	if a == nil {
+		return nil
+	}
+	return func(ctx context.Context, most provider.Estimate) (func(provider.Bill), error) {
+		r := &reservation{account: a, spend: agent.Spend{ID: ids.New("spend"), Role: q.Role, Method: q.Method, Owner: q.Owner, Model: q.Model, Tokens: tokensOf(most)}}
+		if err := r.take(); err != nil {
+			a.ledger.o.Refused(err.metric())
+			return nil, err
+		}
+		if r.spend.Sum() == 0 { // it costs nothing: there is nothing to lose
+			return r.settle, nil
+		}
+		if err := a.store.Reserve(ctx, r.spend); err != nil {
+			r.settle(provider.Bill{Free: true}) // it may have been kept in spite of the error
+			return nil, fmt.Errorf("the model was not asked, since the cost of that could not be recorded: %w", err)
+		}
+		return r.settle, nil
+	}
+}
+
+// metric is the kind of the cap's window, as Windows has it.
+func (e *ExceededError) metric() string { return cap{scope: e.Scope, window: e.Window}.metric() }
+
+func tokensOf(most provider.Estimate) agent.Tokens {
+	return agent.Tokens{Requests: 1, Prompt: most.Prompt, Completion: most.Completion, Estimated: most.Prompt + most.Completion}
+}
+
+// reservation is a request that may be under way.
+type reservation struct {
+	account *Account
+	spend   agent.Spend // what it costs at most
+}
+
+func (r *reservation) who() who {
+	return who{Role: r.spend.Role, Method: r.spend.Method, Owner: r.spend.Owner}
+}
+
+// take reserves what the request costs at most, if every cap has room for it.
+func (r *reservation) take() *ExceededError {
+	a, l := r.account, r.account.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.spend.Day = l.day()
+	needed := r.spend.Sum()
+	if needed == 0 {
+		return nil
+	}
+	var over *ExceededError
+	var full cap
+	check := func(c cap, s *sum) {
+		if over == nil && s.used+s.reserved+needed > c.limit {
+			over, full = c.exceeded(s, needed), c
+		}
+	}
+	a.capsOf(r.spend.Day, r.who(), check)
+	if c := l.daemonCap(r.spend.Day); c.limit > 0 {
+		check(c, l.total(r.spend.Day))
+	}
+	if over != nil {
+		l.warn(full, over.Used, "the model was not asked; stored programs go on")
+		return over
+	}
+	a.use(r.spend.Day, r.who()).add(0, needed)
+	return nil
+}
+
+// settle puts what the request cost in the place of what it costs at most.
+func (r *reservation) settle(b provider.Bill) {
+	a, l := r.account, r.account.ledger
+	cost := r.spend
+	switch {
+	case b.Free:
+		cost.Tokens = agent.Tokens{}
+	case b.Reported:
+		cost.Tokens = agent.Tokens{Requests: 1, Prompt: b.Prompt, Cached: b.Cached, Completion: b.Completion}
+	}
+	r.count(cost)
+	if cost.Sum() > r.spend.Sum() {
+		l.o.Logger.Warn().Str("model", cost.Model).Int64("tokens", cost.Sum()).Int64("at_most", r.spend.Sum()).
+			Msg("the model's server reported more tokens than the request asked for: caps can be passed by as much")
+	}
+	// Its context may have ended with the client; until this is kept the whole reservation counts after a restart.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := a.store.Settle(ctx, cost); err != nil {
+		l.o.Logger.Error().Err(err).Int64("tokens", cost.Sum()).Msg("what a request to the model cost could not be recorded")
+	}
+}
+
+func (r *reservation) count(cost agent.Spend) {
+	a, l := r.account, r.account.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.use(r.spend.Day, r.who()).add(cost.Sum(), -r.spend.Sum())
+	if r.spend.Day != l.day() {
+		return
+	}
+	note := func(c cap, s *sum) {
+		if c.ratio(s) >= nearly {
+			l.warn(c, s.used, "80 percent are used")
+		}
+	}
+	a.capsOf(r.spend.Day, r.who(), note)
+	if c := l.daemonCap(r.spend.Day); c.limit > 0 {
+		note(c, l.total(r.spend.Day))
+	}
+	a.near.Store(nil)
+}
+
+// warn logs a cap once for each window and what happened. The caller holds mu.
+func (l *Ledger) warn(c cap, used int64, what string) {
+	key := c
+	key.window += what
+	if l.warned[key] || len(l.warned) >= maxWarned {
+		return
+	}
+	l.warned[key] = true
+	l.o.Logger.Warn().Str("namespace", string(c.namespace)).Str("scope", c.scope).Str("window", c.window).Str("of", strings.ToValidUTF8(c.name, "?")).
+		Int64("limit", c.limit).Int64("used", used).Time("resets_at", c.resets()).Str("what", what).Msg("a cap of tokens is nearly used, or reached")
+}
+
+// maxWarned bounds the warnings of a day: methods and owners are named by clients.
+const maxWarned = 1000

@@ -1,0 +1,221 @@
+package spend
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Ways to group a report.
+const (
+	ByRole   = "role"
+	ByMethod = "method"
+	ByOwner  = "owner"
+	ByDay    = "day"
+)
+
+// UsageQuery asks for a report.
+type UsageQuery struct {
+	By           string    // ByRole, ByMethod, ByOwner or ByDay
+	Since, Until time.Time // both days are included; zero: the last 30 days, and today
+	Owner        *string   // only what is this owner's; nil: everybody's
+	Daemon       bool      // the daemon's cap is listed, too
+}
+
+// UsageRow is one line of a report. Cost and what was saved are nil where nothing says how much.
+type UsageRow struct {
+	Key              string   `json:"key"`
+	Calls            int64    `json:"calls"`
+	WarmCalls        int64    `json:"warm_calls"`
+	ModelRequests    int64    `json:"model_requests"`
+	PromptTokens     int64    `json:"prompt_tokens"`
+	CachedTokens     int64    `json:"cached_tokens"` // of PromptTokens
+	CompletionTokens int64    `json:"completion_tokens"`
+	EstimatedTokens  int64    `json:"estimated_tokens"` // of both: upper estimates, where nobody reported what a request cost
+	Cost             *float64 `json:"cost"`
+	SavedRequests    *int64   `json:"saved_requests"`
+	SavedTokens      *int64   `json:"saved_tokens"`
+	SavedCost        *float64 `json:"saved_cost"`
+}
+
+// UsageReport is what was asked of models, and what stored programs saved.
+type UsageReport struct {
+	Currency string     `json:"currency,omitempty"` // of all costs
+	Data     []UsageRow `json:"data"`               // by day; else the most tokens first
+	Limits   []Limit    `json:"limits"`
+}
+
+const usageDays = 30
+
+// Usage makes a report.
+func (a *Account) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
+	last := agent.DayOf(a.ledger.o.Now())
+	if !q.Until.IsZero() {
+		last = agent.DayOf(q.Until)
+	}
+	first := last - usageDays + 1
+	if !q.Since.IsZero() {
+		first = agent.DayOf(q.Since)
+	}
+	spent, err := a.store.Spent(ctx, first, last)
+	if err != nil {
+		return UsageReport{}, err
+	}
+	prices := a.ledger.o.Prices.Now()
+	r := UsageReport{Data: usageRows(spent, q, prices), Limits: a.limits(q)}
+	if prices != nil {
+		r.Currency = prices.Currency
+	}
+	return r, nil
+}
+
+type methodName struct{ role, method string }
+
+// mean is what the programs of a method that were kept cost on average.
+type mean struct{ requests, tokens, cost float64 } // cost is NaN where a model has no price
+
+// means are those of all methods with a forge of their own.
+func means(forges []agent.ForgeRow, prices *PriceList) map[methodName]mean {
+	sums, programs := map[methodName]mean{}, map[methodName]float64{}
+	for _, f := range forges {
+		k := methodName{f.Role, f.Method}
+		cost, ok := prices.Cost(f.Model, f.Tokens)
+		if !ok {
+			cost = math.NaN()
+		}
+		m := sums[k]
+		sums[k] = mean{m.requests + float64(f.Requests), m.tokens + float64(f.Sum()), m.cost + cost}
+		programs[k] += float64(f.Programs)
+	}
+	for k, m := range sums {
+		n := programs[k]
+		sums[k] = mean{m.requests / n, m.tokens / n, m.cost / n}
+	}
+	return sums
+}
+
+// group is a line of a report in the making.
+type group struct {
+	calls, warm       int64
+	tokens            agent.Tokens
+	cost              float64 // NaN where a model has no price
+	known             bool    // a method has a forge of its own
+	requests, t, save float64 // saved; save is NaN where a price is missing
+}
+
+func usageRows(spent store.Spent, q UsageQuery, prices *PriceList) []UsageRow {
+	forged, groups := means(spent.Forges, prices), map[string]*group{}
+	for _, r := range spent.Rows {
+		if q.Owner != nil && r.Owner != *q.Owner {
+			continue
+		}
+		key := keyOf(&r, q.By)
+		g := groups[key]
+		if g == nil {
+			g = &group{}
+			groups[key] = g
+		}
+		m, ok := forged[methodName{r.Role, r.Method}]
+		g.add(&r, prices, m, ok)
+	}
+	out := make([]UsageRow, 0, len(groups))
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		out = append(out, groups[key].row(key))
+	}
+	if q.By != ByDay {
+		slices.SortStableFunc(out, func(a, b UsageRow) int {
+			return cmp.Or(cmp.Compare(b.PromptTokens+b.CompletionTokens, a.PromptTokens+a.CompletionTokens), cmp.Compare(b.Calls, a.Calls))
+		})
+	}
+	return out
+}
+
+func keyOf(r *agent.SpendRow, by string) string {
+	switch {
+	case by == ByDay:
+		return r.Day.String()
+	case by == ByOwner:
+		return r.Owner
+	case by == ByMethod:
+		return nameOf(r.Role, r.Method)
+	}
+	return r.Role
+}
+
+func (g *group) add(r *agent.SpendRow, prices *PriceList, forge mean, forged bool) {
+	g.calls += r.Calls
+	g.warm += r.Warm
+	for _, m := range r.Models {
+		g.tokens.Add(m.Tokens)
+		cost, ok := prices.Cost(m.Model, m.Tokens)
+		if !ok {
+			cost = math.NaN()
+		}
+		g.cost += cost
+	}
+	if forged {
+		g.known = true
+		warm := float64(r.Warm)
+		g.requests += warm * forge.requests
+		g.t += warm * forge.tokens
+		g.save += warm * forge.cost
+	}
+}
+
+func (g *group) row(key string) UsageRow {
+	r := UsageRow{Key: key, Calls: g.calls, WarmCalls: g.warm, ModelRequests: g.tokens.Requests, PromptTokens: g.tokens.Prompt, CachedTokens: g.tokens.Cached,
+		CompletionTokens: g.tokens.Completion, EstimatedTokens: g.tokens.Estimated, Cost: money(g.cost)}
+	if g.known {
+		requests, tokens := int64(math.Round(g.requests)), int64(math.Round(g.t))
+		r.SavedRequests, r.SavedTokens, r.SavedCost = &requests, &tokens, money(g.save)
+	}
+	return r
+}
+
+// money rounds to a millionth; nil for what is not known.
+func money(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	v = math.Round(v*1e6) / 1e6
+	return &v
+}
+
+// maxNamed bounds how many methods and owners Limits lists: those that used most.
+const maxNamed = 20
+
+// limits lists the caps; for one owner's report those of this owner only.
+func (a *Account) limits(q UsageQuery) []Limit {
+	l := a.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.day()
+	out, named := []Limit{}, map[string][]Limit{}
+	note := func(c cap, s *sum) {
+		switch {
+		case q.Owner != nil && (c.scope != ScopeOwner || c.name != *q.Owner):
+		case c.scope == ScopeNamespace || c.scope == ScopeDaemon:
+			out = append(out, c.limitOf(s))
+		default:
+			named[c.scope] = append(named[c.scope], c.limitOf(s))
+		}
+	}
+	a.eachCap(d, note)
+	if c := l.daemonCap(d); c.limit > 0 && q.Daemon {
+		note(c, l.total(d))
+	}
+	for _, scope := range []string{ScopeMethod, ScopeOwner} {
+		list := named[scope]
+		slices.SortFunc(list, func(x, y Limit) int {
+			return cmp.Or(cmp.Compare(y.Used+y.Reserved, x.Used+x.Reserved), cmp.Compare(x.Name, y.Name))
+		})
+		out = append(out, list[:min(len(list), maxNamed)]...)
+	}
+	return out
+}
