@@ -134,6 +134,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/v1/patterns/calculator", "", 200},
 		{"GET", "/v1/reports/history-usage", "", 200},
 		{"GET", "/v1/reports/trends", "", 200},
+		{"GET", "/v1/usage", "", 200},
 		{"POST", "/v1/predict", `{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`, 200},
 		{"GET", "/v1/signatures", "", 200},
 		{"GET", "/v1/signatures/qa", "", 200},

@@ -128,6 +128,7 @@ func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	if res.OK {
 		h["Recurgent-Outcome"] = s.fixed.ok
 	}
+	s.warnOfSpend(w, res.Role, res.Method)
 	if res.Replayed {
 		h["Idempotent-Replayed"] = []string{"true"}
 	}

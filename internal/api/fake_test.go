@@ -28,6 +28,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -37,6 +38,8 @@ import (
 // fake is a runtime that notes what it was asked and answers with what the test put there. It knows one session, one
 // call, one tool and one artifact.
 type fake struct {
+	usage spend.UsageQuery
+	spent float64 // of a cap
 	mu    sync.Mutex
 	asked []string // names of the methods, in order; guarded by mu
 	err   error    // what every method returns, when set

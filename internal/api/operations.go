@@ -115,6 +115,7 @@ func (s *server) routes() *table {
 	add("dismissRecommendation", access.Operate, "POST /v1/recommendations/{id}/dismiss", s.decide(Runtime.DismissRecommendation), optionalBody)
 	add("getPatterns", access.Read, "GET /v1/patterns/{role}", s.getPatterns)
 	add("getHistoryUsage", access.Read, "GET /v1/reports/history-usage", s.getHistoryUsage)
+	add("getUsage", access.Read, "GET /v1/usage", s.getUsage)
 	add("getTrends", access.Read, "GET /v1/reports/trends", s.getTrends)
 
 	add("predict", access.Call, "POST /v1/predict", s.predict, jsonBody, calling)

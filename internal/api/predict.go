@@ -61,6 +61,7 @@ func (s *server) predict(w *reply, r *http.Request) error {
 		}
 		return missing(err, what)
 	}
+	s.warnOfSpend(w, "", "predict")
 	return s.send(w, http.StatusOK, answer)
 }
 

@@ -123,6 +123,9 @@ func problemOf(err error) *Problem {
 	case errors.As(err, &unanswered):
 		p := fault(unanswered.Code, unanswered.Detail, "")
 		p.Meta = map[string]any{"usage": unanswered.Usage}
+		if unanswered.Over != nil {
+			return overCap(p, unanswered.Over)
+		}
 		return p
 	case errors.As(err, &name):
 		return fault(codeName, "the "+name.Error(), "").in("/"+name.Field, name.Reason)

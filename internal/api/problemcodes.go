@@ -58,6 +58,7 @@ const (
 	codeNotReady        = "not_ready"
 	codeProvider        = "provider"
 	codeUnfitting       = "unfitting_reply"
+	codeBudget          = "budget_exceeded"
 	codeTimedOut        = "timeout"
 	codeIdle            = "upload_idle"
 	codeFileTooLarge    = "file_too_large"
@@ -120,6 +121,7 @@ func clientFaults() []problemKind {
 		{codeFileInvalid, 422, "The file cannot be taken", "Send a media type such as text/csv as Content-Type, or none.", ""},
 		{codeFileQuota, 429, "There are too many bytes of files", "Delete files, or let them expire; the policy's retention.session_file_mib sets the bound.", ""},
 		{codeQueueFull, 429, "Too many calls are waiting", "Try again later, with fewer calls at once.", "1"},
+		{codeBudget, 429, "A cap of tokens is reached", "limit and used are those of the cap, resets_at is when it begins anew; stored programs go on. Who runs the daemon sets caps (policy spend).", ""},
 		{codeRateLimited, 429, "Too many requests in a short time", "Wait as long as Retry-After says; the header RateLimit says what is left.", "1"},
 		{codeStreamsFull, 429, "Too many streams are open", "Close event streams and downloads that nobody reads any more.", "5"},
 		{codeInput, 422, "An input does not fit the signature", "inputs holds a value for each input field of the signature, and no others.", ""},

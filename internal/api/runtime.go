@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -100,6 +101,8 @@ type Shared interface {
 	MCP() http.Handler           // serves them to the principal that mcp.WithPrincipal has put into the context; nil: not found
 	Holdings(ctx context.Context) (*Holdings, error)
 	Erased() context.Context // ends when the namespace is deleted
+	Usage(ctx context.Context, q spend.UsageQuery) (spend.UsageReport, error)
+	Nearly(owner, role, method string) (ratio float64, near bool)
 	Settled() error
 	Version() operator.VersionInfo
 }

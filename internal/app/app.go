@@ -116,6 +116,9 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err := a.openStoreAndSandbox(o, &p); err != nil {
 		return err
 	}
+	if err := a.openSpend(ctx, o, &p); err != nil {
+		return err
+	}
 	a.makeServer(o.H2C)
 	if err := a.openAccess(&o, metrics); err != nil {
 		return err
@@ -127,7 +130,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err := a.openNamespaces(ctx, o, p); err != nil {
 		return err
 	}
-	metrics.Watch(a.sources(p.memory, p.pool, p.native))
+	metrics.Watch(a.sources(p))
 	if a.server.Handler, err = a.handler(o, metrics, registry); err != nil {
 		return err
 	}

@@ -64,6 +64,7 @@ func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, a
 	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name, n.audit(actor, opNamespaceDelete, name)); err != nil {
 		return err
 	}
+	n.parts.spend.Forget(name)
 	n.parts.pool.Forget(name) // of what the native tier was comparing
 	n.mu.Lock()
 	delete(n.begun, name)

@@ -40,6 +40,7 @@ type Options struct {
 	// H2C makes the server speak HTTP/2 without TLS as well as HTTP/1.1.
 	H2C bool `name:"h2c" env:"RECURGENT_H2C" help:"speak HTTP/2 without TLS too, for a proxy in front"`
 	AccessOptions
+	SpendOptions
 
 	// Provider is auto, openai, replay or record. auto is openai with a key or a base URL, else replay.
 	Provider string `name:"provider" env:"RECURGENT_PROVIDER" value:"auto|openai|replay|record" help:"who writes programs; auto is openai when a key or a base URL is set, else replay; record is openai and writes --recording"`
@@ -109,7 +110,8 @@ func DefaultOptions() Options {
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
 		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways, Native: native.SettingAuto,
 		FileMax: 256 << 20, FilesMax: 10 << 30, AccessOptions: AccessOptions{OIDCNameClaim: "sub", OIDCScopeClaim: "scope"},
-		Logger: zerolog.Nop(),
+		SpendOptions: SpendOptions{MaxCompletionTokens: provider.DefaultMaxCompletion},
+		Logger:       zerolog.Nop(),
 	}
 }
 
@@ -130,7 +132,7 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkProvider, o.checkRecording, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets, o.checkMetrics} {
+	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkProvider, o.checkRecording, o.checkSpend, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets, o.checkMetrics} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -272,6 +274,7 @@ func oneOf(name, got string, allowed ...string) error {
 func (o *Options) ProviderOptions() provider.Options {
 	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording, Embedded: demoRecording}
 	po.OpenAI.Key, po.OpenAI.BaseURL, po.OpenAI.Timeout = o.OpenAIKey, o.OpenAIBaseURL, o.ProviderTimeout
+	po.OpenAI.MaxCompletion = o.MaxCompletionTokens
 	return po
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
@@ -44,6 +45,7 @@ type parts struct {
 	transport *fetch.Transport
 	fetch     *fetch.Client
 	room      *files.Room
+	spend     *spend.Ledger
 	runtime   runtime.Options // without a namespace
 	maxBody   int64           // of a message of MCP
 	named     func(agent.Namespace) bool
@@ -190,8 +192,10 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 }
 
 // sources is what metrics read when they are scraped.
-func (a *App) sources(s store.Store, box sandbox.Sandbox, native *tier.Tier) telemetry.Sources {
+func (a *App) sources(p parts) telemetry.Sources {
+	s, box, native := p.memory, p.pool, p.native
 	return telemetry.Sources{
+		Spend:           func() telemetry.Spend { return spendStats(p.spend) },
 		NativePrograms:  native.Counts,
 		Ready:           a.spaces.Ready,
 		Calls:           a.spaces.calls,

@@ -20,6 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 )
 
 // services is what the REST interface asks of one namespace: calls, operations and views, predictions. It holds caches and what is under way,
@@ -29,6 +30,7 @@ type services struct {
 	*operator.Operator
 	*predict.Service
 	*files.Keeper
+	*spend.Account
 	secrets *connections.Service
 	tools   *catalog.Catalog
 	agents  *mcp.Server
@@ -94,6 +96,14 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 		return nil, err
 	}
 	ro.Files = kept
+	if ro.Spend, err = p.spend.Account(ctx, name, func() *agent.Policy {
+		if run == nil {
+			return nil // it is read in a moment
+		}
+		return run.PolicyInForce()
+	}); err != nil {
+		return nil, err
+	}
 	if run, err = runtime.New(ctx, ro); err != nil {
 		return nil, err
 	}
@@ -102,7 +112,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if err != nil {
 		return nil, err
 	}
-	answers, err := predict.NewService(predict.Options{Store: ro.Store, Namespace: name, Provider: ro.Provider, Calls: run, Metrics: ro.Metrics, Tracer: ro.Tracer, Now: ro.Now,
+	answers, err := predict.NewService(predict.Options{Store: ro.Store, Namespace: name, Provider: ro.Provider, Calls: run, Spend: ro.Spend, Metrics: ro.Metrics, Tracer: ro.Tracer, Now: ro.Now,
 		Model: ro.Model, Timeout: ro.CallTimeout, MaxContext: ro.MaxContext, SandboxLevel: string(ro.Sandbox.Status().Level)})
 	if err != nil {
 		return nil, err
@@ -111,7 +121,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if err != nil {
 		return nil, err
 	}
-	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, secrets: secrets, tools: tools, name: name, log: ro.Logger}
+	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets, tools: tools, name: name, log: ro.Logger}
 	s.leave = s.release
 	s.erased, s.erase = context.WithCancelCause(context.Background())
 	s.background, s.end = context.WithCancel(context.Background())

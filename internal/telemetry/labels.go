@@ -25,7 +25,7 @@ var (
 	stageNames   = [...]string{"queue", "select", "forge", "gate", "run", "judge", "commit"}
 	results      = []string{"ok", "failed"}
 
-	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "canceled", other}
+	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "canceled", "not_sent", other}
 	verdictKinds     = []string{agent.VerdictRight, agent.VerdictWrong}
 	guardrailTypes   = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, other}
 	mismatches       = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}
@@ -39,6 +39,7 @@ var (
 	tiers        = []string{"engine", "native"}
 	nativeBuilds = []string{"ok", "failed", "unsupported", "canceled"}
 	nativeFaults = []string{"busy", "missing", "broken"}
+	spendWindows = []string{"day", "month", "method_day", "owner_day", "daemon_day"}
 	nativeStates = []string{"idle", "building", "checking", "native", "off"}
 
 	fetchResults = []string{"live", "cached", "revalidated", "stale", "recorded", "dns", "refused", "timeout", "denied", "redirect_denied", "redirects", "too_large", "incomplete", "encoding", "network",

@@ -17,6 +17,7 @@ type Sources struct {
 	Recommendations func() int            // open ones
 	Ready           func() error          // nil: the daemon takes calls
 	NativePrograms  func() map[string]int // programs that the native tier knows, by state
+	Spend           func() Spend
 }
 
 // Store are figures of a store since it was opened, except for the last three, which are of now.
@@ -46,7 +47,7 @@ type sources struct {
 	artifacts, sessions, tools                  *prometheus.Desc
 	runners, warmBytes, spawned, killed, faults *prometheus.Desc
 	commits, fsyncs, journal, quarantined       *prometheus.Desc
-	lag, programs                               *prometheus.Desc
+	lag, programs, spendRatio, reserved         *prometheus.Desc
 }
 
 func newSources() *sources {
@@ -73,6 +74,8 @@ func newSources() *sources {
 		lag:             desc("recurgent_store_checkpoint_lag_entries", "Journal entries that the files do not hold yet."),
 	}
 	s.programs = desc("recurgent_native_programs", "Programs that the native tier knows, by state.", "state")
+	s.spendRatio = desc("recurgent_spend_used_ratio", "The largest share that is used of a cap of tokens, 1 for all of it, by kind of window; 0 without a cap.", "window")
+	s.reserved = desc("recurgent_spend_reserved_tokens", "Tokens that requests under way reserve of the caps.")
 	s.from.Store(&Sources{})
 	return s
 }
@@ -80,7 +83,7 @@ func newSources() *sources {
 // Describe implements prometheus.Collector.
 func (s *sources) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners, s.warmBytes,
-		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs} {
+		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved} {
 		ch <- d
 	}
 }
@@ -125,6 +128,8 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	counter(s.fsyncs, st.Fsyncs)
 	counter(s.journal, st.JournalBytes)
 	counter(s.quarantined, st.Quarantined)
+
+	s.collectSpend(ch, from.Spend)
 
 	var ru Runners
 	if from.Runners != nil {

@@ -41,21 +41,21 @@ type meters struct {
 	stages   [7]prometheus.Histogram
 	depth    prometheus.Histogram
 
-	provider         set
-	providerDuration prometheus.Histogram
-	modelRequests    prometheus.Counter
-	promptTokens     prometheus.Counter
-	completionTokens prometheus.Counter
-	savedRequests    prometheus.Counter
-	savedTokens      prometheus.Counter
+	provider                   set
+	providerDuration           prometheus.Histogram
+	modelRequests              prometheus.Counter
+	promptTokens               prometheus.Counter
+	completionTokens           prometheus.Counter
+	savedRequests, savedTokens prometheus.Counter
 
 	engineRuns    set
 	native        nativeMetrics
 	effects       effectMetrics
 	access        accessMetrics
-	repairs       set
+	spend         spendMetrics
 	regenerations prometheus.Counter
 	guardrails    set
+	repairs       set
 	verdicts      set
 	fetches       set
 
@@ -109,7 +109,7 @@ func New(r prometheus.Registerer, b Build, namespaces ...agent.Namespace) *Metri
 	m.newModel(f)
 	m.newQuality(f)
 	m.newHTTP(f)
-	m.access = newAccess(f)
+	m.access, m.spend = newAccess(f), newSpend(f)
 	info := f.gaugeVec("recurgent_build_info", "The version that runs; always 1.", "version", "revision", "goversion")
 	info.WithLabelValues(b.Version, b.Revision, b.GoVersion).Set(1)
 	m.spans = f.set("recurgent_trace_spans_total", "Spans of traces, by what became of them: sent, failed at the collector, or dropped because too many waited for it.", "result", spanResults)

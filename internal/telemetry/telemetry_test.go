@@ -94,6 +94,9 @@ func TestClosedSetsStandAtZero(t *testing.T) {
 		{"recurgent_runners_killed_total", []string{"reason=deadline"}},
 		{"recurgent_store_commits_total", nil},
 		{"recurgent_saved_tokens_total", nil},
+		{"recurgent_spend_used_ratio", []string{"window=owner_day"}},
+		{"recurgent_spend_refused_total", []string{"window=month"}},
+		{"recurgent_spend_reserved_tokens", nil},
 		{"recurgent_ready", nil},
 	} {
 		if got := value(t, r, c.name, c.labels...); got != 0 {

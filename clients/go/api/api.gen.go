@@ -1051,6 +1051,7 @@ const (
 	ProblemCodeAlreadyExists         ProblemCode = "already_exists"
 	ProblemCodeBodiesFull            ProblemCode = "bodies_full"
 	ProblemCodeBodyTooLarge          ProblemCode = "body_too_large"
+	ProblemCodeBudgetExceeded        ProblemCode = "budget_exceeded"
 	ProblemCodeCannotUndo            ProblemCode = "cannot_undo"
 	ProblemCodeConflict              ProblemCode = "conflict"
 	ProblemCodeCrossOrigin           ProblemCode = "cross_origin"
@@ -1117,6 +1118,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeBodiesFull:
 		return true
 	case ProblemCodeBodyTooLarge:
+		return true
+	case ProblemCodeBudgetExceeded:
 		return true
 	case ProblemCodeCannotUndo:
 		return true
@@ -1412,6 +1415,48 @@ func (e SandboxLevel) Valid() bool {
 	case SandboxLevelProcess:
 		return true
 	case SandboxLevelReduced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SpendLimitScope.
+const (
+	SpendLimitScopeDaemon    SpendLimitScope = "daemon"
+	SpendLimitScopeMethod    SpendLimitScope = "method"
+	SpendLimitScopeNamespace SpendLimitScope = "namespace"
+	SpendLimitScopeOwner     SpendLimitScope = "owner"
+)
+
+// Valid indicates whether the value is a known member of the SpendLimitScope enum.
+func (e SpendLimitScope) Valid() bool {
+	switch e {
+	case SpendLimitScopeDaemon:
+		return true
+	case SpendLimitScopeMethod:
+		return true
+	case SpendLimitScopeNamespace:
+		return true
+	case SpendLimitScopeOwner:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SpendLimitWindow.
+const (
+	SpendLimitWindowDay   SpendLimitWindow = "day"
+	SpendLimitWindowMonth SpendLimitWindow = "month"
+)
+
+// Valid indicates whether the value is a known member of the SpendLimitWindow enum.
+func (e SpendLimitWindow) Valid() bool {
+	switch e {
+	case SpendLimitWindowDay:
+		return true
+	case SpendLimitWindowMonth:
 		return true
 	default:
 		return false
@@ -1925,6 +1970,30 @@ const (
 func (e PutEffectsParamsIfNoneMatch) Valid() bool {
 	switch e {
 	case PutEffectsParamsIfNoneMatchAsterisk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetUsageParamsBy.
+const (
+	GetUsageParamsByDay    GetUsageParamsBy = "day"
+	GetUsageParamsByMethod GetUsageParamsBy = "method"
+	GetUsageParamsByOwner  GetUsageParamsBy = "owner"
+	GetUsageParamsByRole   GetUsageParamsBy = "role"
+)
+
+// Valid indicates whether the value is a known member of the GetUsageParamsBy enum.
+func (e GetUsageParamsBy) Valid() bool {
+	switch e {
+	case GetUsageParamsByDay:
+		return true
+	case GetUsageParamsByMethod:
+		return true
+	case GetUsageParamsByOwner:
+		return true
+	case GetUsageParamsByRole:
 		return true
 	default:
 		return false
@@ -3591,6 +3660,18 @@ type Policy struct {
 		SessionFileMib int `json:"session_file_mib"`
 		ValueHours     int `json:"value_hours"`
 	} `json:"retention"`
+
+	// Spend Caps of what the models may be asked, in tokens, prompt and completion together, by days and months in UTC. 0 is no cap.
+	Spend struct {
+		DayTokens int `json:"day_tokens"`
+
+		// MethodDayTokens Of each method.
+		MethodDayTokens int `json:"method_day_tokens"`
+		MonthTokens     int `json:"month_tokens"`
+
+		// OwnerDayTokens Of each owner.
+		OwnerDayTokens int `json:"owner_day_tokens"`
+	} `json:"spend"`
 	UserCorrection struct {
 		MinOverlap    float64 `json:"min_overlap"`
 		WindowSeconds int     `json:"window_seconds"`
@@ -3721,6 +3802,18 @@ type PolicyPatch struct {
 		SessionFileMib *int `json:"session_file_mib,omitempty"`
 		ValueHours     *int `json:"value_hours,omitempty"`
 	} `json:"retention,omitempty"`
+
+	// Spend Caps of what the models may be asked, in tokens, prompt and completion together, by days and months in UTC. 0 is no cap.
+	Spend *struct {
+		DayTokens *int `json:"day_tokens,omitempty"`
+
+		// MethodDayTokens Of each method.
+		MethodDayTokens *int `json:"method_day_tokens,omitempty"`
+		MonthTokens     *int `json:"month_tokens,omitempty"`
+
+		// OwnerDayTokens Of each owner.
+		OwnerDayTokens *int `json:"owner_day_tokens,omitempty"`
+	} `json:"spend,omitempty"`
 	UserCorrection *struct {
 		MinOverlap    *float64 `json:"min_overlap,omitempty"`
 		WindowSeconds *int     `json:"window_seconds,omitempty"`
@@ -4130,6 +4223,28 @@ type Simulation struct {
 	WouldFailReasked int `json:"would_fail_reasked"`
 }
 
+// SpendLimit defines model for SpendLimit.
+type SpendLimit struct {
+	// Limit Tokens.
+	Limit int64 `json:"limit"`
+
+	// Name Of the method, as role.method, or of the owner.
+	Name *string `json:"name,omitempty"`
+
+	// Reserved By requests that are under way.
+	Reserved int64            `json:"reserved"`
+	ResetsAt time.Time        `json:"resets_at"`
+	Scope    SpendLimitScope  `json:"scope"`
+	Used     int64            `json:"used"`
+	Window   SpendLimitWindow `json:"window"`
+}
+
+// SpendLimitScope defines model for SpendLimit.Scope.
+type SpendLimitScope string
+
+// SpendLimitWindow defines model for SpendLimit.Window.
+type SpendLimitWindow string
+
 // Target A tool, or with method one artifact.
 type Target struct {
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
@@ -4317,6 +4432,47 @@ type UsageOutcomes struct {
 
 	// Weak Of the ok calls.
 	Weak int `json:"weak"`
+}
+
+// UsageReport defines model for UsageReport.
+type UsageReport struct {
+	// Currency Of all costs. Absent without a file of prices.
+	Currency *string `json:"currency,omitempty"`
+
+	// Data By day; else those with the most tokens first.
+	Data []UsageRow `json:"data"`
+
+	// Limits The caps in force; of methods and owners the 20 that used most.
+	Limits []SpendLimit `json:"limits"`
+}
+
+// UsageRow defines model for UsageRow.
+type UsageRow struct {
+	// CachedTokens Of prompt_tokens, where the server had them cached.
+	CachedTokens int64 `json:"cached_tokens"`
+
+	// Calls That ended, nested ones and predictions included.
+	Calls            int64 `json:"calls"`
+	CompletionTokens int64 `json:"completion_tokens"`
+
+	// Cost Null where a model has no price.
+	Cost *float64 `json:"cost"`
+
+	// EstimatedTokens Of prompt_tokens and completion_tokens: what requests may have cost at most of which nobody reported it.
+	EstimatedTokens int64 `json:"estimated_tokens"`
+
+	// Key A role, role.method, an owner or a day.
+	Key string `json:"key"`
+
+	// ModelRequests Sent to the model's server, retries included.
+	ModelRequests int64    `json:"model_requests"`
+	PromptTokens  int64    `json:"prompt_tokens"`
+	SavedCost     *float64 `json:"saved_cost"`
+	SavedRequests *int64   `json:"saved_requests"`
+	SavedTokens   *int64   `json:"saved_tokens"`
+
+	// WarmCalls Of these, answered by a stored program.
+	WarmCalls int64 `json:"warm_calls"`
 }
 
 // Verdict A verdict, and what follows from it.
@@ -5004,6 +5160,21 @@ type PutEffectsParams struct {
 
 // PutEffectsParamsIfNoneMatch defines parameters for PutEffects.
 type PutEffectsParamsIfNoneMatch string
+
+// GetUsageParams defines parameters for GetUsage.
+type GetUsageParams struct {
+	// By What a row stands for.
+	By *GetUsageParamsBy `form:"by,omitempty" json:"by,omitempty"`
+
+	// Since The day (UTC) of this time is the first. By default there are 30 days.
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until The day (UTC) of this time is the last. By default today.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+}
+
+// GetUsageParamsBy defines parameters for GetUsage.
+type GetUsageParamsBy string
 
 // CancelCallJSONRequestBody defines body for CancelCall for application/json ContentType.
 type CancelCallJSONRequestBody = Nothing
@@ -6368,6 +6539,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/tools/{role}/methods/{method}/unpin (the `UnpinArtifact` operationId).
 	UnpinArtifact(ctx context.Context, role Role, method Method, body UnpinArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetUsage Report what models were asked, and what stored programs saved
+	//
+	// By role, method, owner or day. What was saved is the number of warm calls of a method times what its own programs cost on average; it is null where the daemon forged none of them. A token without `operate` sees what is its own owner's, its cap included; `admin` sees the cap of the whole daemon. Rows keep roles, methods and owners for 92 days; older days, and what is beyond 10000 rows, count under the key "". Needs the scope `read`.
+	//
+	// Corresponds with GET /v1/usage (the `GetUsage` operationId).
+	GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVersion Get the version
 	//
@@ -8530,6 +8708,23 @@ func (c *Client) UnpinArtifactWithBody(ctx context.Context, role Role, method Me
 // Corresponds with POST /v1/tools/{role}/methods/{method}/unpin (the `UnpinArtifact` operationId).
 func (c *Client) UnpinArtifact(ctx context.Context, role Role, method Method, body UnpinArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUnpinArtifactRequest(c.Server, role, method, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetUsage Report what models were asked, and what stored programs saved
+//
+// By role, method, owner or day. What was saved is the number of warm calls of a method times what its own programs cost on average; it is null where the daemon forged none of them. A token without `operate` sees what is its own owner's, its cap included; `admin` sees the cap of the whole daemon. Rows keep roles, methods and owners for 92 days; older days, and what is beyond 10000 rows, count under the key "". Needs the scope `read`.
+//
+// Corresponds with GET /v1/usage (the `GetUsage` operationId).
+func (c *Client) GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetUsageRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -13046,6 +13241,84 @@ func NewUnpinArtifactRequestWithBody(server string, role Role, method Method, co
 	return req, nil
 }
 
+// NewGetUsageRequest constructs an http.Request for the GetUsage method
+func NewGetUsageRequest(server string, params *GetUsageParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/usage")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.By != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "by", *params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Until != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetVersionRequest constructs an http.Request for the GetVersion method
 func NewGetVersionRequest(server string) (*http.Request, error) {
 	var err error
@@ -14189,6 +14462,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/tools/{role}/methods/{method}/unpin (the `UnpinArtifact` operationId).
 	UnpinArtifactWithResponse(ctx context.Context, role Role, method Method, body UnpinArtifactJSONRequestBody, reqEditors ...RequestEditorFn) (*UnpinArtifactResponse, error)
+
+	// GetUsageWithResponse Report what models were asked, and what stored programs saved
+	//
+	// By role, method, owner or day. What was saved is the number of warm calls of a method times what its own programs cost on average; it is null where the daemon forged none of them. A token without `operate` sees what is its own owner's, its cap included; `admin` sees the cap of the whole daemon. Rows keep roles, methods and owners for 92 days; older days, and what is beyond 10000 rows, count under the key "". Needs the scope `read`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/usage (the `GetUsage` operationId).
+	GetUsageWithResponse(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*GetUsageResponse, error)
 
 	// GetVersionWithResponse Get the version
 	//
@@ -16327,6 +16609,7 @@ func (r GetFileContentResponse) ContentType() string {
 type CallFunctionResponse200Headers struct {
 	IdempotentReplayed *string
 	RecurgentOutcome   *string
+	RecurgentSpend     *string
 	XRequestID         string
 }
 
@@ -17675,7 +17958,8 @@ func (r PatchPolicyResponse) ContentType() string {
 
 // PredictResponse200Headers the declared response headers of an HTTP 200 response for Predict
 type PredictResponse200Headers struct {
-	XRequestID string
+	RecurgentSpend *string
+	XRequestID     string
 }
 
 // PredictResponse401Headers the declared response headers of an HTTP 401 response for Predict
@@ -18621,6 +18905,7 @@ func (r GetSessionResponse) ContentType() string {
 type CreateCallResponse200Headers struct {
 	IdempotentReplayed *string
 	RecurgentOutcome   *string
+	RecurgentSpend     *string
 	XRequestID         string
 }
 
@@ -19500,7 +19785,8 @@ func (r PutSignatureResponse) ContentType() string {
 
 // PredictNamedResponse200Headers the declared response headers of an HTTP 200 response for PredictNamed
 type PredictNamedResponse200Headers struct {
-	XRequestID string
+	RecurgentSpend *string
+	XRequestID     string
 }
 
 // PredictNamedResponse401Headers the declared response headers of an HTTP 401 response for PredictNamed
@@ -22079,6 +22365,101 @@ func (r UnpinArtifactResponse) ContentType() string {
 	return ""
 }
 
+// GetUsageResponse200Headers the declared response headers of an HTTP 200 response for GetUsage
+type GetUsageResponse200Headers struct {
+	XRequestID string
+}
+
+// GetUsageResponse401Headers the declared response headers of an HTTP 401 response for GetUsage
+type GetUsageResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetUsageResponse403Headers the declared response headers of an HTTP 403 response for GetUsage
+type GetUsageResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetUsageResponseDefaultHeaders the declared response headers of an HTTP default response for GetUsage
+type GetUsageResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type GetUsageResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *UsageReport
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetUsageResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetUsageResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetUsageResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetUsageResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetUsageResponse) GetJSON200() *UsageReport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetUsageResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetUsageResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetUsageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetUsageResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // GetVersionResponse200Headers the declared response headers of an HTTP 200 response for GetVersion
 type GetVersionResponse200Headers struct {
 	XRequestID string
@@ -23959,6 +24340,21 @@ func (c *ClientWithResponses) UnpinArtifactWithResponse(ctx context.Context, rol
 		return nil, err
 	}
 	return ParseUnpinArtifactResponse(rsp)
+}
+
+// GetUsageWithResponse Report what models were asked, and what stored programs saved
+//
+// By role, method, owner or day. What was saved is the number of warm calls of a method times what its own programs cost on average; it is null where the daemon forged none of them. A token without `operate` sees what is its own owner's, its cap included; `admin` sees the cap of the whole daemon. Rows keep roles, methods and owners for 92 days; older days, and what is beyond 10000 rows, count under the key "". Needs the scope `read`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/usage (the `GetUsage` operationId).
+func (c *ClientWithResponses) GetUsageWithResponse(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*GetUsageResponse, error) {
+	rsp, err := c.GetUsage(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetUsageResponse(rsp)
 }
 
 // GetVersionWithResponse Get the version
@@ -26872,6 +27268,13 @@ func ParseCallFunctionResponse(rsp *http.Response) (*CallFunctionResponse, error
 			}
 			headers.RecurgentOutcome = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Spend"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Spend", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentSpend = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -28669,6 +29072,13 @@ func ParsePredictResponse(rsp *http.Response) (*PredictResponse, error) {
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PredictResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Spend"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Spend", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentSpend = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -29943,6 +30353,13 @@ func ParseCreateCallResponse(rsp *http.Response) (*CreateCallResponse, error) {
 			}
 			headers.RecurgentOutcome = &value
 		}
+		if values := rsp.Header.Values("Recurgent-Spend"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Spend", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentSpend = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -31115,6 +31532,13 @@ func ParsePredictNamedResponse(rsp *http.Response) (*PredictNamedResponse, error
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PredictNamedResponse200Headers
+		if values := rsp.Header.Values("Recurgent-Spend"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Recurgent-Spend", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RecurgentSpend = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -34530,6 +34954,131 @@ func ParseUnpinArtifactResponse(rsp *http.Response) (*UnpinArtifactResponse, err
 		response.Headers403 = &headers
 	case true:
 		var headers UnpinArtifactResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetUsageResponse parses an HTTP response from a GetUsageWithResponse call
+func ParseGetUsageResponse(rsp *http.Response) (*GetUsageResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetUsageResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest UsageReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetUsageResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetUsageResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetUsageResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers GetUsageResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+)
+
+func (f *fake) Usage(_ context.Context, q spend.UsageQuery) (spend.UsageReport, error) {
+	f.usage = q
+	return spend.UsageReport{Currency: "USD", Data: []spend.UsageRow{{Key: "alice", Calls: 1}}, Limits: []spend.Limit{{Scope: spend.ScopeNamespace, Window: spend.WindowDay, Limit: 10, ResetsAt: at}}}, f.note("Usage")
+}
+
+func (f *fake) Nearly(owner, _, _ string) (float64, bool) { return f.spent, f.spent >= 0.8 }
+
+func TestUsageRoute(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, nil)
+	for _, c := range []struct {
+		path   string
+		status int
+	}{
+		{"/v1/usage", 200},
+		{"/v1/usage?by=owner&since=2026-11-01T00:00:00Z&until=2026-11-30T00:00:00Z", 200},
+		{"/v1/usage?by=model", 400},
+		{"/v1/usage?since=yesterday", 400},
+		{"/v1/usage?since=2026-11-02T00:00:00Z&until=2026-11-01T00:00:00Z", 400},
+		{"/v1/usage?limit=3", 400},
+	} {
+		if got := g.ask("GET", c.path, ""); got.status != c.status {
+			t.Errorf("%s: %d %s", c.path, got.status, got.body)
+		}
+	}
+	if g.ask("GET", "/v1/usage?by=method", ""); g.fake.usage.By != "method" || g.fake.usage.Owner != nil || !g.fake.usage.Daemon {
+		t.Errorf("without tokens: %+v", g.fake.usage)
+	}
+	for scopes, all := range map[string]bool{"read": false, "read,call": false, "read,operate": true, "read,admin": false} {
+		tokens, err := access.ParseTokens([]byte("ann 0123456789abcdef scopes=" + scopes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := newRig(t, func(o *Options) { o.Auth = tokens })
+		g.ask("GET", "/v1/usage", "", "Authorization: Bearer 0123456789abcdef")
+		q := g.fake.usage
+		if (q.Owner == nil) != all || !all && *q.Owner != "ann" || q.Daemon != (scopes == "read,admin") {
+			t.Errorf("%s: %+v", scopes, q)
+		}
+	}
+}
+
+// Replies of calls and predictions say how much of a cap is used, from 80 percent on.
+func TestSpendHeader(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, nil)
+	for _, c := range []struct {
+		spent float64
+		want  string
+	}{{0.5, ""}, {0.8, "0.80"}, {0.834, "0.83"}, {1.8, "1.80"}} {
+		g.fake.spent = c.spent
+		for path, body := range map[string]string{"/v1/sessions/" + knownSession + "/calls": `{"method":"m"}`, "/v1/predict": `{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`} {
+			if got := g.ask("POST", path, body); got.status != 200 || got.header.Get("Recurgent-Spend") != c.want {
+				t.Errorf("%s at %v: %d, %q %s", path, c.spent, got.status, got.header.Get("Recurgent-Spend"), got.body)
+			}
+		}
+	}
+}
+
+// A prediction over a cap is a 429 with the figures of the cap.
+func TestPredictionOverCap(t *testing.T) {
+	t.Parallel()
+	p := problemOf(&predict.Failure{Code: codeBudget, Detail: "d", Over: &spend.Limit{Scope: "owner", Window: "day", Limit: 10, Used: 9, ResetsAt: time.Now().Add(time.Hour)}})
+	if p.Status != http.StatusTooManyRequests || p.Meta["limit"] != int64(10) || p.Meta["used"] != int64(9) || p.Meta["resets_at"] == nil || p.retry == "" {
+		t.Errorf("got %+v", p)
+	}
+}

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// SpendOptions say what the models may be asked, and what that costs.
+type SpendOptions struct {
+	// MaxCompletionTokens bounds the reply to one model request, 1024 to 1048576.
+	MaxCompletionTokens int `name:"max-completion-tokens" env:"RECURGENT_MAX_COMPLETION_TOKENS" value:"N" help:"tokens of the reply to one model request, at most; a request reserves as many of each cap"`
+	// SpendDayTokens caps what the models may be asked a day for all namespaces; 0: no cap.
+	SpendDayTokens int `name:"spend-day-tokens" env:"RECURGENT_SPEND_DAY_TOKENS" value:"N" default:"0: no cap" help:"tokens that the models may be asked a day (UTC), for all namespaces together; the policy has the caps of each"`
+	// ModelPrices is a YAML file with what tokens cost; "" is none. It is read again when it changes.
+	ModelPrices string `name:"model-prices" env:"RECURGENT_MODEL_PRICES" value:"FILE" default:"none" help:"what a million tokens of each model cost (YAML), for recurgentd usage; read again when it changes"`
+}
+
+// openSpend opens the account of what models are asked. With a cap of the whole daemon it reads that of every namespace; else each
+// is read when it is first used.
+func (a *App) openSpend(ctx context.Context, o Options, p *parts) (err error) {
+	so := spend.Options{Store: p.memory, Now: o.Now, Logger: a.log, DayTokens: int64(o.SpendDayTokens), Refused: p.metrics.SpendRefused}
+	if o.ModelPrices != "" {
+		if so.Prices, err = spend.OpenPrices(o.ModelPrices, a.log); err != nil {
+			return refuse("model-prices", "%s", err)
+		}
+	}
+	names := []agent.Namespace{agent.DefaultNamespace}
+	for after := agent.Namespace(""); so.DayTokens > 0; {
+		const page = 1000
+		list, err := p.memory.ListNamespaces(ctx, after, page)
+		if err != nil {
+			return fmt.Errorf("list the namespaces: %w", err)
+		}
+		for _, n := range list {
+			names, after = append(names, n.Name), n.Name
+		}
+		if len(list) < page {
+			break
+		}
+	}
+	p.spend, err = spend.New(ctx, so, names...)
+	return err
+}
+
+// spendStats are the figures of caps for metrics.
+func spendStats(l *spend.Ledger) telemetry.Spend {
+	return telemetry.Spend{Ratios: l.Ratios(), Reserved: l.Reserved()}
+}
+
+func (o *Options) checkSpend() error {
+	const least, most = 1024, 1 << 20
+	if o.MaxCompletionTokens < least || o.MaxCompletionTokens > most {
+		return refuse("max-completion-tokens", "must be %d to %d, got %d", least, most, o.MaxCompletionTokens)
+	}
+	if o.SpendDayTokens < 0 || o.SpendDayTokens > 1e15 {
+		return refuse("spend-day-tokens", "must be 0 to 1000000000000000, got %d", o.SpendDayTokens)
+	}
+	return nil
+}
