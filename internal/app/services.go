@@ -107,7 +107,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if run, err = runtime.New(ctx, ro); err != nil {
 		return nil, err
 	}
-	op, err := operator.New(operator.Options{Store: ro.Store, Namespace: name, Sandbox: ro.Sandbox, Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Provider: ro.Provider.Name(),
+	op, err := operator.New(operator.Options{Store: ro.Store, Namespace: name, Sandbox: ro.Sandbox, Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Cost: p.spend.Cost, Provider: ro.Provider.Name(),
 		Model: ro.Model, Engine: p.options.Engine, Durability: p.options.Durability, Version: b.Version, Revision: b.Revision})
 	if err != nil {
 		return nil, err

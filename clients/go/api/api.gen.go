@@ -4605,7 +4605,7 @@ type Why struct {
 		// ForgeUsage Of making the program that answered; null where it is not kept.
 		ForgeUsage *Usage `json:"forge_usage"`
 
-		// Money What usage cost by the price list; null where no price is known.
+		// Money What usage cost by the price list of now, at most, since calls do not keep how much of a prompt the server had cached; null where no price is known.
 		Money *struct {
 			Amount   float64 `json:"amount"`
 			Currency string  `json:"currency"`

@@ -37,6 +37,8 @@ type Options struct {
 	Metrics   *telemetry.Metrics
 	Logger    zerolog.Logger
 	Now       func() time.Time // nil: time.Now
+	// Cost is what a call's requests to a model cost, and in which currency; false when the model has no price. nil: none has.
+	Cost func(model string, u agent.Usage) (amount float64, currency string, known bool)
 
 	Provider   string // name of the provider, for Version
 	Model      string // the default model, for Version

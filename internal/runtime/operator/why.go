@@ -30,7 +30,7 @@ func (o *Operator) nested(ctx context.Context, call *store.Call) ([]agent.LogEnt
 // Why explains a call, one under way too. store.ErrNotFound when there is none.
 func (o *Operator) Why(ctx context.Context, callID string) (*why.Explanation, error) {
 	now := o.calls.Policy()
-	in := why.Input{Policy: &now, PolicyNow: &now, Select: o.calls.Reselect}
+	in := why.Input{Policy: &now, PolicyNow: &now, Select: o.calls.Reselect, Price: o.o.Cost}
 	e, running := o.calls.Running(callID)
 	if running {
 		in.Call.Log = e

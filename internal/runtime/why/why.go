@@ -88,7 +88,7 @@ type Check struct {
 type Cost struct {
 	DurationMs float64      `json:"duration_ms"`
 	Usage      agent.Usage  `json:"usage"`
-	Money      *Money       `json:"money"`       // of usage; null where no price is known
+	Money      *Money       `json:"money"`       // of usage, at most; null where no price is known
 	Forge      *agent.Usage `json:"forge_usage"` // of making the program that answered; null where it is not kept
 	Attempts   int          `json:"attempts"`    // programs asked of the model
 }
@@ -127,8 +127,8 @@ type Input struct {
 	Policy      *agent.Policy // in force when the call began
 	PolicyKnown bool          // Policy is that, and not the one of now
 	PolicyNow   *agent.Policy
-	Select      func(runtime.SelectInput) runtime.Decision                 // runs the selection
-	Price       func(model string, used agent.Usage) (m Money, known bool) // nil: no prices
+	Select      func(runtime.SelectInput) runtime.Decision                                         // runs the selection
+	Price       func(model string, used agent.Usage) (amount float64, currency string, known bool) // nil: no prices
 }
 
 // Explain explains a call, one under way too.
@@ -143,8 +143,8 @@ func Explain(in *Input) *Explanation {
 		x.Selection.Decision = agent.DecideNone
 	}
 	if in.Price != nil {
-		if m, known := in.Price(e.Model, e.Usage); known {
-			x.Cost.Money = &m
+		if amount, currency, known := in.Price(e.Model, e.Usage); known {
+			x.Cost.Money = &Money{amount, currency}
 		}
 	}
 	if running(e) {

@@ -253,7 +253,7 @@ func (x *Explanation) costs(e *agent.LogEntry) string {
 	}
 	text := fmt.Sprintf("It took %.0f ms, %s and %d tokens", e.DurationMs, plural(e.Usage.ModelRequests, "model request", "model requests"), e.Usage.PromptTokens+e.Usage.CompletionTokens)
 	if m := x.Cost.Money; m != nil {
-		text += fmt.Sprintf(", which cost %.4f %s", m.Amount, word(m.Currency))
+		text += fmt.Sprintf(", which cost at most %.4f %s", m.Amount, word(m.Currency))
 	}
 	return text + "."
 }
