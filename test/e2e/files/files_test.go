@@ -164,7 +164,7 @@ func TestFilesInAndOut(t *testing.T) {
 // Nobody sees another owner's files.
 func TestFilesAreTheirOwners(t *testing.T) {
 	t.Parallel()
-	tokens := rig.WriteFile(t, "tokens", "ann secret-of-ann-0123\nbob secret-of-bob-0123\n")
+	tokens := rig.WriteFile(t, "tokens", "ann secret-of-ann-0123 scopes=read,call\nbob secret-of-bob-0123 scopes=read,call\nopal secret-of-opal-0123 scopes=read,operate\n")
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.total": {progSums}}), "--auth-tokens-file", tokens)
 	as := func(who, method, path, body string, want int) rig.Response {
 		t.Helper()
@@ -185,6 +185,7 @@ func TestFilesAreTheirOwners(t *testing.T) {
 		as("bob", method, path, "", http.StatusNotFound)
 	}
 	as("bob", "GET", path+"/content", "", http.StatusNotFound)
+	as("opal", "GET", path, "", http.StatusOK) // may operate
 	if data := as("bob", "GET", "/v1/files", "", http.StatusOK).Object(t)["data"].([]any); len(data) != 0 {
 		t.Errorf("bob lists %v", data)
 	}
