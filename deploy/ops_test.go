@@ -5,6 +5,7 @@ package deploy
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
 )
 
 // What these tests start must answer within this.
@@ -53,13 +56,24 @@ func TestOpsQueriesReturnData(t *testing.T) {
 	excused := map[string]string{
 		"alert RecurgentdTokenSpendHigh": "compares with the week before, which a test does not have",
 	}
-	daemon, dir := startDaemon(t), t.TempDir()
+	daemon, dir := startDaemon(t, "http://"), t.TempDir()
 	address := freeAddress(t)
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s/prometheus/rules/*.yml]\nscrape_configs:\n  - job_name: recurgentd\n    static_configs: [{targets: [%s]}]\n", wd, daemon)
+	secured := startSecured(t)
+	config := fmt.Sprintf(`global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%s/prometheus/rules/*.yml]
+scrape_configs:
+  - job_name: recurgentd
+    static_configs: [{targets: [%s]}]
+  - job_name: secured
+    scheme: https
+    tls_config: {insecure_skip_verify: true}
+    authorization: {credentials: %s}
+    static_configs: [{targets: [%s]}]
+`, wd, daemon, scraper, secured)
 	if err := os.WriteFile(dir+"/prometheus.yml", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +81,7 @@ func TestOpsQueriesReturnData(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	loaded := make(chan struct{})
-	go func() { defer close(loaded); load(ctx, daemon) }()
+	go func() { defer close(loaded); load(ctx, daemon, secured) }()
 	defer func() { stop(); <-loaded }()
 
 	metrics, err := http.Get("http://" + daemon + "/metrics")
@@ -116,7 +130,8 @@ func queries(t *testing.T) map[string]string {
 		if r.Record != "" {
 			all["rule "+r.Record] = r.Record
 		} else {
-			all["alert "+r.Alert] = compares.ReplaceAllString(r.Expr, " $1 bool ")
+			holds, unless, _ := strings.Cut(r.Expr, " unless ")
+			all["alert "+r.Alert] = strings.TrimSuffix(compares.ReplaceAllString(holds, " $1 bool ")+" unless "+unless, " unless ")
 		}
 	}
 	return all
@@ -193,22 +208,40 @@ func start(t *testing.T, dir, name string, args ...string) *process {
 	return p
 }
 
+// Tokens of the daemon that startSecured starts. The second may send a request a second.
+const scraper, hasty = "token-of-the-scraper-0123", "token-of-the-hasty-client-0123"
+
+// startSecured starts a daemon with TLS and tokens.
+func startSecured(t *testing.T) (address string) {
+	t.Helper()
+	dir := t.TempDir()
+	tokens := filepath.Join(dir, "tokens")
+	if err := os.WriteFile(tokens, []byte("scraper "+scraper+" scopes=admin\nhasty "+hasty+" scopes=read rate=1/s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cert, key := apptest.NewPair(t, 1, time.Now().AddDate(1, 0, 0)).Write(t, dir)
+	return startDaemon(t, "https://", "--auth-tokens-file", tokens, "--tls-cert", cert, "--tls-key", key)
+}
+
 // startDaemon builds the daemon and starts it on the embedded recording.
-func startDaemon(t *testing.T) (address string) {
+func startDaemon(t *testing.T, scheme string, args ...string) (address string) {
 	t.Helper()
 	dir := t.TempDir()
 	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")
 	address = freeAddress(t)
-	p := start(t, dir, dir+"/recurgentd", "serve", "--provider", "replay", "--listen", address, "--data-dir", dir+"/state")
-	waitReady(t, address, p)
+	p := start(t, dir, dir+"/recurgentd", append([]string{"serve", "--provider", "replay", "--listen", address, "--data-dir", dir + "/state", "--metrics-namespaces", "default"}, args...)...)
+	waitReady(t, scheme+address, p)
 	return address
 }
 
-func waitReady(t *testing.T, address string, p *process) {
+// trusting takes every certificate.
+var trusting = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a server of the test
+
+func waitReady(t *testing.T, base string, p *process) {
 	t.Helper()
 	end := time.Now().Add(patience)
 	for time.Now().Before(end) {
-		if res, err := http.Get("http://" + address + "/readyz"); err == nil {
+		if res, err := trusting.Get(base + "/readyz"); err == nil {
 			_ = res.Body.Close()
 			if res.StatusCode == http.StatusOK {
 				return
@@ -238,8 +271,18 @@ func post(ctx context.Context, address, path string, body any) map[string]any {
 	return v
 }
 
-// load makes cold, warm and failing calls until ctx ends.
-func load(ctx context.Context, address string) {
+// ask lists the tools of the secured daemon.
+func ask(ctx context.Context, secured string) {
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+secured+"/v1/tools", nil)
+	r.Header.Set("Authorization", "Bearer "+hasty)
+	if res, err := trusting.Do(r); err == nil {
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+	}
+}
+
+// load makes cold, warm and failing calls until ctx ends, and asks the secured daemon more often than it may.
+func load(ctx context.Context, address, secured string) {
 	number := map[string]any{"deliverable": map[string]any{"type": "number"}}
 	id, _ := post(ctx, address, "/v1/sessions", map[string]any{"role": "calculator", "contract": number})["id"].(string)
 	calls := "/v1/sessions/" + id + "/calls"
@@ -248,6 +291,7 @@ func load(ctx context.Context, address string) {
 		post(ctx, address, calls, map[string]any{"method": "recap", "contract": map[string]any{"deliverable": map[string]any{}}})
 		post(ctx, address, calls, map[string]any{"method": fmt.Sprintf("nobody_recorded_%d", i)})
 		post(ctx, address, calls, map[string]any{"nonsense": i})
+		ask(ctx, secured)
 		select {
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):

@@ -236,7 +236,7 @@ func serveAs(t *testing.T, dir string, calls ...string) (observed string) {
 	t.Setenv("XDG_CONFIG_HOME", "")
 	daemon := start(t, state, dir+"/service.test", dir+"/recurgentd", "serve", "--provider", "replay", "--listen", address, "--data-dir", state)
 	t.Setenv(underUnit, "")
-	waitReady(t, address, daemon)
+	waitReady(t, "http://"+address, daemon)
 	number := map[string]any{"deliverable": map[string]any{"type": "number"}}
 	session := post(t.Context(), address, "/v1/sessions", map[string]any{"role": "calculator", "contract": number})
 	for _, source := range []string{"generated", "persisted"} {
