@@ -10,7 +10,7 @@ import (
 
 // Bounds of Evidence.
 const (
-	maxEvidence = 100_000  // calls kept, of all methods; beyond it the methods that went longest without a call lose theirs
+	MaxEvidence = 100_000  // calls kept, of all methods; beyond it the methods that went longest without a call lose theirs
 	maxTrees    = 16 << 10 // roots in each of young and old
 )
 
@@ -59,7 +59,7 @@ func (v *Evidence) Add(e *agent.LogEntry) {
 	m.Add(e)
 	v.size += weight(m) - before
 	v.remember(e.RootCallID, t)
-	if v.size > maxEvidence {
+	if v.size > MaxEvidence {
 		v.thin()
 	}
 }
@@ -100,11 +100,11 @@ func (v *Evidence) correct(root string, t Target, by *agent.LogEntry) {
 	}
 }
 
-// thin drops the methods that went longest without a call until a tenth of maxEvidence is free.
+// thin drops the methods that went longest without a call until a tenth of MaxEvidence is free.
 func (v *Evidence) thin() {
 	all := slices.SortedFunc(maps.Keys(v.methods), func(a, b Target) int { return cmp.Compare(v.methods[a].Last, v.methods[b].Last) })
 	for _, t := range all {
-		if v.size <= maxEvidence*9/10 {
+		if v.size <= MaxEvidence*9/10 {
 			return
 		}
 		v.size -= weight(v.methods[t])

@@ -46,7 +46,7 @@ func TestEvidenceIsBounded(t *testing.T) {
 			add(fmt.Sprintf("role %d", i), true)
 		}
 	}
-	if v.size > maxEvidence || v.Of("early", "m").Calls != 0 || len(v.Of("role 999", "m").Notes) != 150 {
+	if v.size > MaxEvidence || v.Of("early", "m").Calls != 0 || len(v.Of("role 999", "m").Notes) != 150 {
 		t.Errorf("size %d, early %+v", v.size, v.Of("early", "m"))
 	}
 	size := 0

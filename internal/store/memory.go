@@ -28,8 +28,8 @@ type Memory struct {
 	closed     bool // guarded by mu, as all below
 	namespaces map[agent.Namespace]*memoryNamespace
 	commits    int64
-	watchers   map[int]func(Change)
-	nextWatch  int
+	feed       Feed
+	members    *Members
 }
 
 // memoryNamespace is what a Memory holds of one namespace. All of it is guarded by the Memory's lock.
@@ -56,7 +56,6 @@ type memoryNamespace struct {
 	patterns  map[string][]agent.PatternEvent
 	evidence  *Evidence
 	content   Contents
-	leases    map[string]time.Time
 	files     map[string]*memoryFile
 	conns     map[string]agent.Connection // by name
 	ledger    *Ledger
@@ -97,7 +96,7 @@ func NewMemory(o Options) *Memory {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Memory{now: o.Now, namespaces: map[agent.Namespace]*memoryNamespace{}, watchers: map[int]func(Change){}}
+	return &Memory{now: o.Now, namespaces: map[agent.Namespace]*memoryNamespace{}, members: NewMembers(o.Now)}
 }
 
 // Namespace is part of Store.
@@ -124,7 +123,7 @@ func newMemoryNamespace(m *Memory, name agent.Namespace) *memoryNamespace {
 	return &memoryNamespace{
 		Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
 		artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
-		ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), leases: map[string]time.Time{}, files: map[string]*memoryFile{},
+		ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), files: map[string]*memoryFile{},
 		conns: map[string]agent.Connection{}, ledger: NewLedger(Spent{}),
 	}
 }
@@ -155,17 +154,18 @@ func (m *Memory) Stats() Stats {
 }
 
 // Watch is part of Store.
-func (m *Memory) Watch(changed func(Change)) (stop func()) {
+func (m *Memory) Watch(from Cursor, changed func(Change)) (stop func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	id := m.nextWatch
-	m.nextWatch++
-	m.watchers[id] = changed
+	end, err := m.feed.Watch(from, changed)
+	if err != nil {
+		return nil, err
+	}
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.watchers, id)
-	}
+		end()
+	}, nil
 }
 
 // Close is part of Store.
@@ -173,6 +173,7 @@ func (m *Memory) Close(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
+	m.members.Close()
 	return nil
 }
 
@@ -198,7 +199,5 @@ func (n *memoryNamespace) writable(ctx context.Context) error {
 // changed reports a change to the watchers.
 func (n *memoryNamespace) changed(c Change) {
 	c.Namespace = n.name
-	for _, changed := range n.watchers {
-		changed(c)
-	}
+	n.feed.Send(c)
 }

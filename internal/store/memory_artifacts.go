@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -31,6 +30,9 @@ func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c 
 	case old == nil && revision > 0, old != nil && revision != AnyRevision && revision != old.Revision:
 		return nil, ErrConflict
 	}
+	if c.Conflicts(old) {
+		return nil, ErrConflict
+	}
 	a := n.changeArtifact(c)
 	n.appendAudit(audit)
 	return a, nil
@@ -55,23 +57,4 @@ func (n *memoryNamespace) Program(_ context.Context, checksum string) (string, e
 		return code, nil
 	}
 	return "", ErrNotFound
-}
-
-// Lease is part of Namespace.
-func (n *memoryNamespace) Lease(_ context.Context, key string, ttl time.Duration) (release func(), err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := n.now()
-	if end, held := n.leases[key]; held && now.Before(end) {
-		return nil, ErrInUse
-	}
-	end := now.Add(ttl)
-	n.leases[key] = end
-	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.leases[key].Equal(end) {
-			delete(n.leases, key)
-		}
-	}, nil
 }

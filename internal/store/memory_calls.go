@@ -27,11 +27,20 @@ func (n *memoryNamespace) commitCall(ctx context.Context, c *CallCommit) error {
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
+	if c.Repeated && n.repeats(c) {
+		return nil
+	}
+	if err := n.members.Fenced(n.name, c.SessionID, c.Fence); err != nil {
+		return err
+	}
 	var s *memorySession
 	if c.Record.CallID != "" || !c.Context.Empty() {
 		if s = n.sessions[c.SessionID]; s == nil {
 			return ErrNotFound
 		}
+	}
+	if n.conflicts(c.Artifacts) {
+		return ErrConflict
 	}
 	if c.Record.CallID != "" {
 		c.Record.Seq = len(s.records) + 1
@@ -60,9 +69,6 @@ func (n *memoryNamespace) commitCall(ctx context.Context, c *CallCommit) error {
 		n.patterns[p.Role] = events[max(0, len(events)-PatternsKept):]
 	}
 	n.log(c, now)
-	if c.Log.CallID != "" {
-		n.ledger.Call(agent.DayOf(now), &c.Log, c.Artifacts)
-	}
 	if c.Content != nil {
 		n.content.Put(*c.Content, c.SessionID, n.policy.Retention)
 	}
@@ -74,6 +80,22 @@ func (n *memoryNamespace) commitCall(ctx context.Context, c *CallCommit) error {
 	}
 	n.commits++
 	return nil
+}
+
+// repeats reports whether the call is committed already, and sets what was assigned to it.
+func (n *memoryNamespace) repeats(c *CallCommit) bool {
+	was := n.byID[c.Log.CallID]
+	if was != nil {
+		c.Assign(&was.log)
+	}
+	return was != nil
+}
+
+// conflicts reports whether a change was decided on another state of its artifact.
+func (n *memoryNamespace) conflicts(changes []agent.ArtifactChange) bool {
+	return slices.ContainsFunc(changes, func(c agent.ArtifactChange) bool {
+		return c.Conflicts(n.artifacts[Target{Role: c.Role, Method: c.MethodName}])
+	})
 }
 
 // add takes what a call adds to its session; raw is its record.
@@ -100,6 +122,11 @@ func (n *memoryNamespace) log(c *CallCommit, now time.Time) {
 	n.calls = append(n.calls, kept)
 	n.evidence.Add(&c.Log)
 	n.byID[c.Log.CallID] = kept
+	n.ledger.Call(agent.DayOf(now), &c.Log, c.Artifacts)
+	if n.feed.Watched() {
+		e := c.Log // the kept one may change
+		n.changed(Change{Kind: ChangedCall, CallID: e.CallID, SessionID: c.SessionID, Log: &e})
+	}
 	if corrected := n.byID[c.Log.UserCorrectionReferenceCallID]; corrected != nil {
 		corrected.log.CorrectedBy = c.Log.CallID
 	}
@@ -153,7 +180,7 @@ func (n *memoryNamespace) setArtifact(a *agent.Artifact) {
 		n.programs[g.CodeChecksum] = g.Code
 	}
 	n.ranking.SetArtifact(a.Role, a.MethodName, FiguresOf(a))
-	n.changed(Change{Kind: "artifact", Role: a.Role, Method: a.MethodName, Revision: a.Revision})
+	n.changed(Change{Kind: ChangedArtifact, Role: a.Role, Method: a.MethodName, Revision: a.Revision})
 }
 
 func (n *memoryNamespace) changeTool(c ToolChange) {
@@ -164,7 +191,7 @@ func (n *memoryNamespace) changeTool(c ToolChange) {
 
 func (n *memoryNamespace) setTool(t *agent.Tool) {
 	n.ranking.SetTool(t)
-	n.changed(Change{Kind: "tool", Role: t.Role, Revision: t.Revision})
+	n.changed(Change{Kind: ChangedTool, Role: t.Role, Revision: t.Revision})
 }
 
 // Call is part of Namespace.

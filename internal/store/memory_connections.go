@@ -39,7 +39,7 @@ func (n *memoryNamespace) PutConnection(ctx context.Context, c agent.Connection,
 	}
 	n.conns[c.Name] = next
 	n.appendAudit(audit)
-	n.changed(Change{Kind: "connection", Name: c.Name, Revision: next.Revision})
+	n.changed(Change{Kind: ChangedConnection, Name: c.Name, Revision: next.Revision})
 	return next, nil
 }
 
@@ -72,6 +72,6 @@ func (n *memoryNamespace) DeleteConnection(ctx context.Context, name string, rev
 	}
 	delete(n.conns, name)
 	n.appendAudit(audit)
-	n.changed(Change{Kind: "connection", Name: name})
+	n.changed(Change{Kind: ChangedConnection, Name: name})
 	return nil
 }

@@ -64,7 +64,7 @@ func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit 
 		}
 		delete(n.artifacts, t)
 		n.ranking.DropArtifact(t.Role, t.Method)
-		n.changed(Change{Kind: "artifact", Role: t.Role, Method: t.Method})
+		n.changed(Change{Kind: ChangedArtifact, Role: t.Role, Method: t.Method})
 	}
 	for _, role := range roles {
 		t := n.ranking.Tool(role)
@@ -76,7 +76,7 @@ func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit 
 			n.archive[key] = append(n.archive[key], archived{tool: t, by: audit.ID})
 		}
 		n.ranking.DropTool(role)
-		n.changed(Change{Kind: "tool", Role: role})
+		n.changed(Change{Kind: ChangedTool, Role: role})
 	}
 	n.appendAudit(&audit)
 	return nil

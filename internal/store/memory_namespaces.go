@@ -78,7 +78,8 @@ func (m *Memory) EraseNamespace(ctx context.Context, name agent.Namespace, audit
 	delete(m.namespaces, name)
 	*n = *newMemoryNamespace(m, name) // for who holds it still
 	n.erased = true
+	n.members.Erase(n.name)
 	m.namespace(agent.DefaultNamespace).appendAudit(audit)
-	n.changed(Change{Kind: "namespace"})
+	n.changed(Change{Kind: ChangedNamespace})
 	return nil
 }

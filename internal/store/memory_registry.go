@@ -113,7 +113,7 @@ func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, revisio
 	n.policy = p
 	n.policyRev++
 	n.appendAudit(audit)
-	n.changed(Change{Kind: "policy", Revision: n.policyRev})
+	n.changed(Change{Kind: ChangedPolicy, Revision: n.policyRev})
 	return nil
 }
 

@@ -75,6 +75,7 @@ func (n *memoryNamespace) deleteSession(id string) error {
 		return ErrNotFound
 	}
 	delete(n.sessions, id)
+	n.members.Forget(n.name, id)
 	for _, c := range n.calls {
 		if c.log.SessionID == id {
 			EraseLog(&c.log)

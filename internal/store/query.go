@@ -48,6 +48,10 @@ type CallQuery struct {
 
 	Owner string // of the calls' sessions; "" for anybody
 	Scan  *Scan  // nil for no bound
+
+	// Stable leaves out calls before which another one may still appear in this order: one that is being committed by another replica. What
+	// is left is in the order of the change feed.
+	Stable bool
 }
 
 // A Scan bounds how many entries are read for a page, which may end before it is full.
@@ -126,6 +130,18 @@ func FillLog(e *agent.LogEntry, a *agent.Artifact) {
 	e.ArtifactIntrinsicFailureCount = a.IntrinsicFailureCount
 	e.ArtifactAdaptiveFailureCount = a.AdaptiveFailureCount
 	e.ArtifactExtrinsicFailureCount = a.ExtrinsicFailureCount
+}
+
+// Assign sets in a commit what was assigned to its call when it was first committed, with that log entry.
+func (c *CallCommit) Assign(was *agent.LogEntry) {
+	if c.Record.CallID != "" {
+		c.Record.Seq = was.ConversationHistorySize
+	}
+	l := &c.Log
+	l.ConversationHistorySize = was.ConversationHistorySize
+	l.ArtifactSuccessCount, l.ArtifactFailureCount = was.ArtifactSuccessCount, was.ArtifactFailureCount
+	l.ArtifactIntrinsicFailureCount, l.ArtifactAdaptiveFailureCount = was.ArtifactIntrinsicFailureCount, was.ArtifactAdaptiveFailureCount
+	l.ArtifactExtrinsicFailureCount = was.ArtifactExtrinsicFailureCount
 }
 
 // ForgetDebug removes the prompts and the context that a session with debug on left in a log entry, if the entry is older than

@@ -75,7 +75,7 @@ func (r *Ranking) SetArtifact(role, method string, f Figures) {
 	e := r.entry(role)
 	r.forget(e, method)
 	e.methods[method] = f
-	e.levels[levelOf(f.State)]++
+	e.levels[LevelOf(f.State)]++
 	r.states[f.State]++
 	e.success += f.Success
 	e.failure += f.Failure
@@ -196,7 +196,7 @@ func (r *Ranking) forget(e *ranked, method string) {
 	if !ok {
 		return
 	}
-	e.levels[levelOf(f.State)]--
+	e.levels[LevelOf(f.State)]--
 	if r.states[f.State]--; r.states[f.State] == 0 {
 		delete(r.states, f.State)
 	}
@@ -218,7 +218,7 @@ func (r *Ranking) place(e *ranked) {
 		}
 		return
 	}
-	e.level = levelOf(e.state())
+	e.level = LevelOf(e.state())
 	e.key = math.Log(e.rate()) + days(e.used().Sub(time.Unix(0, 0)))/recencyDays
 	end := e.used().Add(StaleAfter)
 	if e.stale = !end.After(r.now); !e.stale && !e.awaited {

@@ -67,9 +67,9 @@ func sorted(tools map[string]*agent.Tool, figures map[string]Figures, now time.T
 		e := &ranked{tool: tool, methods: map[string]Figures{}}
 		if f, ok := figures[role]; ok {
 			e.success, e.failure, e.lastUsed = f.Success, f.Failure, f.LastUsedAt
-			e.levels[levelOf(f.State)] = 1
+			e.levels[LevelOf(f.State)] = 1
 		}
-		x := row{role: role, level: levelOf(e.state()), score: e.score(now)}
+		x := row{role: role, level: LevelOf(e.state()), score: e.score(now)}
 		switch {
 		case x.level == 0:
 			x.tier = 2

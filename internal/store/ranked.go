@@ -26,7 +26,8 @@ type ranked struct {
 // levels are the lifecycle states from worst to best.
 var levels = [...]string{agent.StateDegraded, agent.StateCandidate, agent.StateProbation, agent.StateDurable}
 
-func levelOf(state string) int {
+// LevelOf returns the place of a lifecycle state, from 0 for the worst to 3 for the best.
+func LevelOf(state string) int {
 	if i := slices.Index(levels[:], state); i >= 0 {
 		return i
 	}
@@ -35,9 +36,11 @@ func levelOf(state string) int {
 
 // rate is the share of successes, one half for a tool without counted calls: an unknown tool ranks before one that
 // mostly fails and after one that mostly works. It is never 0, so that recency still orders tools which only failed.
-func (e *ranked) rate() float64 {
-	if n := e.success + e.failure; n > 0 {
-		return max(float64(e.success)/float64(n), 1e-9)
+func (e *ranked) rate() float64 { return rate(e.success, e.failure) }
+
+func rate(success, failure int64) float64 {
+	if n := success + failure; n > 0 {
+		return max(float64(success)/float64(n), 1e-9)
 	}
 	return 0.5
 }
@@ -49,17 +52,23 @@ func (e *ranked) used() time.Time {
 	return e.lastUsed
 }
 
-func (e *ranked) score(now time.Time) float64 {
-	return e.rate() * math.Exp(-max(0, days(now.Sub(e.used())))/recencyDays)
+func (e *ranked) score(now time.Time) float64 { return Score(e.success, e.failure, e.used(), now) }
+
+// Score is the success rate times the recency of a tool that was last used at that time.
+func Score(success, failure int64, used, now time.Time) float64 {
+	return rate(success, failure) * math.Exp(-max(0, days(now.Sub(used)))/recencyDays)
 }
 
 func (e *ranked) view(now time.Time) RankedTool {
 	return RankedTool{Tool: *e.tool, Methods: slices.Sorted(maps.Keys(e.methods)), Score: e.score(now), State: e.state()}
 }
 
-func (e *ranked) state() string {
+func (e *ranked) state() string { return BestState(e.levels) }
+
+// BestState returns the best state of which there is an artifact; artifacts are counted by LevelOf. "" where there is none.
+func BestState(artifacts [len(levels)]int) string {
 	for i := len(levels) - 1; i >= 0; i-- {
-		if e.levels[i] > 0 {
+		if artifacts[i] > 0 {
 			return levels[i]
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -30,10 +31,10 @@ type Spent struct {
 
 // Bounds of a Ledger.
 const (
-	maxSpendRows = 10_000
+	MaxSpendRows = 10_000
 	maxForgeRows = 10_000
 	maxModels    = 8  // of a row; further ones count as model ""
-	detailedDays = 92 // older days are summed up: then no owner is named any more
+	DetailedDays = 92 // older days are summed up: then no owner is named any more
 )
 
 // Ledger aggregates calls and model requests by day, so that its cost does not grow with their number. It is not safe for
@@ -129,9 +130,9 @@ func (l *Ledger) row(k rowKey) *agent.SpendRow {
 	}
 	if k.day > l.newest {
 		l.newest = k.day
-		l.sumUp(k.day - detailedDays)
+		l.sumUp(k.day - DetailedDays)
 	}
-	if len(l.rows) >= maxSpendRows && (k.day == l.full || !l.thin(k.day)) {
+	if len(l.rows) >= MaxSpendRows && (k.day == l.full || !l.thin(k.day)) {
 		l.full = k.day
 		k = rowKey{day: k.day} // nothing but this day: the rest of it is summed up
 		if r := l.rows[k]; r != nil {
@@ -152,12 +153,20 @@ func (l *Ledger) thin(inUse agent.Day) bool {
 	}
 	delete(days, inUse)
 	for _, d := range slices.Sorted(maps.Keys(days)) {
-		if len(l.rows) <= maxSpendRows*9/10 {
+		if len(l.rows) <= MaxSpendRows*9/10 {
 			break
 		}
 		l.sumUpDays(d, d)
 	}
-	return len(l.rows) < maxSpendRows
+	return len(l.rows) < MaxSpendRows
+}
+
+// Bound sums up what Call and Settle would sum up on a day: old days, and the oldest ones while there are more than MaxSpendRows.
+func (l *Ledger) Bound(day agent.Day) {
+	l.sumUp(day - DetailedDays)
+	if len(l.rows) > MaxSpendRows {
+		l.thin(math.MaxInt32)
+	}
 }
 
 // sumUp sums up each day before that one.

@@ -43,6 +43,7 @@ type Store interface {
 	// nothing. The error says that the name is not valid, or that what it holds cannot be read.
 	Namespace(name agent.Namespace) (Namespace, error)
 	Namespaces
+	Replicas
 
 	// Ready returns nil, or why the store cannot take writes now.
 	Ready() error
@@ -51,9 +52,10 @@ type Store interface {
 	Settled() error
 	// Stats are figures for metrics; cheap.
 	Stats() Stats
-	// Watch calls changed for every change of an artifact, a tool, a connection or the policy, and for erased namespaces, in order, from now on until the
-	// returned function is called. changed must be quick.
-	Watch(changed func(Change)) (stop func())
+	// Watch calls changed for every change behind the cursor ("" for those from now on), in the order of the feed, until stop is called: of an
+	// artifact, a tool, a connection or the policy, for calls, candidates and erased namespaces. changed must be quick, and must not use the store.
+	// ErrGone: the feed does not reach back to the cursor; who watches from now on has to read everything anew.
+	Watch(from Cursor, changed func(Change)) (stop func(), err error)
 	// Close takes no more writes and writes everything out, until ctx ends: what is not in its place then is replayed
 	// when the store is opened again. It may be called twice.
 	Close(ctx context.Context) error
@@ -65,6 +67,8 @@ type Store interface {
 // written, and for a call whose sync failed (ErrReadOnly): that is kept if the store recovers.
 type Namespace interface {
 	Sessions
+	Owners
+	Leases
 	Calls
 	Artifacts
 	Registry
@@ -117,7 +121,8 @@ type HistoryPage struct {
 type Calls interface {
 	// CommitCall makes all of c durable or nothing. It assigns Record.Seq and, with it, Log.ConversationHistorySize
 	// and Log's artifact counters, before it writes; they are set in c when it returns. Concurrent commits share one
-	// write to disk. ErrNotFound when the session is gone.
+	// write to disk. ErrNotFound when the session is gone; ErrFenced when it is not owned under c.Fence; ErrConflict when an artifact change was
+	// decided on another state of its artifact: see agent.ArtifactChange.Decided.
 	CommitCall(ctx context.Context, c *CallCommit) error
 
 	// Call returns one committed call. ErrNotFound.
@@ -151,6 +156,12 @@ type CallCommit struct {
 	Content   *Content
 	Key       *Idempotent // Reply is taken from the field above
 	Files     []NewFile   // that its value refers to
+
+	// Fence is the epoch under which the call's replica owns the session; 0 is not compared.
+	Fence int64
+	// Repeated says that a CommitCall of this call may have succeeded: nobody knows whether it arrived. If it did, this one changes nothing,
+	// assigns what the first one assigned, and returns nil, whatever Fence is. Log.CallID names the call.
+	Repeated bool
 
 	// Ordered is called by CommitCall, before it returns, once the call has its place in the order of commits and readers see it: what reads
 	// it now and is committed later is lost with it if it is lost. nil: nobody asks.
@@ -200,9 +211,6 @@ type Artifacts interface {
 	// Program returns the source with that checksum ("sha256:<hex>"), current or not, for as long as an artifact or
 	// the call log refers to it. ErrNotFound.
 	Program(ctx context.Context, checksum string) (string, error)
-	// Lease takes the exclusive right to forge for the key, or returns ErrInUse. The returned function gives it
-	// back; a lease ends by itself with the process that holds it or after ttl.
-	Lease(ctx context.Context, key string, ttl time.Duration) (release func(), err error)
 }
 
 // Registry holds the known tools, the policy and the audit trail.
@@ -260,15 +268,6 @@ type Target struct {
 	Method     string    `json:"method,omitempty"`
 	ToolOnly   bool      `json:"tool_only,omitempty"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
-}
-
-// Change is one entry of the change feed.
-type Change struct {
-	Namespace    agent.Namespace
-	Kind         string // artifact, tool, policy, connection; namespace: it was erased
-	Role, Method string // of an artifact or a tool
-	Name         string // of a connection
-	Revision     int64
 }
 
 // An Exporter can write an archive of everything while the store is in use. Memory is none.

@@ -22,7 +22,7 @@ func (n *namespace) apply(e *entry) {
 	}
 	for _, t := range e.tools {
 		n.catalog.applyTool(t)
-		n.changed(store.Change{Kind: "tool", Role: t.Role, Revision: t.Revision})
+		n.changed(store.Change{Kind: store.ChangedTool, Role: t.Role, Revision: t.Revision})
 	}
 	n.artifacts.keepPrograms(e.Artifacts)
 	n.evidence.add(e)
@@ -35,10 +35,13 @@ func (n *namespace) apply(e *entry) {
 	}
 	if e.call != nil && !e.skipLog {
 		n.calls.apply(e)
+		if n.feed.Watched() {
+			n.changed(store.Change{Kind: store.ChangedCall, CallID: e.call.log.CallID, SessionID: e.Session, Log: &e.call.log})
+		}
 	}
 	if e.Policy != nil {
 		n.policies.apply(e.Policy)
-		n.changed(store.Change{Kind: "policy", Revision: n.policies.revision})
+		n.changed(store.Change{Kind: store.ChangedPolicy, Revision: n.policies.revision})
 	}
 	if e.Connect != nil || e.Disconnect != "" {
 		n.applyConnection(e)
@@ -65,7 +68,7 @@ func (n *namespace) changed(c store.Change) {
 
 func (n *namespace) applyArtifact(x *artifact) {
 	n.artifacts.changed[x.key] = x
-	c := store.Change{Kind: "artifact", Role: x.key.role, Method: x.key.method}
+	c := store.Change{Kind: store.ChangedArtifact, Role: x.key.role, Method: x.key.method}
 	if x.a == nil {
 		n.catalog.dropArtifact(x.key)
 	} else {
@@ -78,6 +81,7 @@ func (n *namespace) applyArtifact(x *artifact) {
 // applyDelete erases a session from memory; the flusher erases it from the files.
 func (n *namespace) applyDelete(id string) {
 	n.sessions.applyDelete(id)
+	n.members.Forget(n.name, id)
 	n.calls.erase(id)
 	n.auditTrail.forget(id)
 	n.patterns.forget(id)
@@ -96,14 +100,14 @@ func (n *namespace) applyMove(e *entry) {
 			continue
 		}
 		n.catalog.dropTool(x.tool.Role)
-		n.changed(store.Change{Kind: "tool", Role: x.tool.Role})
+		n.changed(store.Change{Kind: store.ChangedTool, Role: x.tool.Role})
 	}
 	for _, x := range e.restored {
 		n.archive.restored = append(n.archive.restored, x.name)
 		if x.tool != nil {
 			n.catalog.setTool(x.tool)
 			n.catalog.registry.behind = true
-			n.changed(store.Change{Kind: "tool", Role: x.tool.Role, Revision: x.tool.Revision})
+			n.changed(store.Change{Kind: store.ChangedTool, Role: x.tool.Role, Revision: x.tool.Revision})
 		} else if x.artifact != nil {
 			n.applyArtifact(x.artifact)
 		}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -19,7 +18,6 @@ type artifacts struct {
 
 	changed  map[artifactKey]*artifact // since their files were written; guarded by shared.mu, as all below
 	programs map[string]string         // texts without a file yet, by checksum
-	leases   map[string]time.Time
 }
 
 func (n *namespace) artifactKey(role, method string) artifactKey {
@@ -215,25 +213,6 @@ func (p *artifacts) ListArtifacts(_ context.Context, role string) ([]*agent.Arti
 		out = append(out, x.a)
 	}
 	return out, nil
-}
-
-// Lease is part of store.Namespace: leases of this process are all there are, as it holds the directory.
-func (p *artifacts) Lease(_ context.Context, key string, ttl time.Duration) (release func(), err error) {
-	p.n.mu.Lock()
-	defer p.n.mu.Unlock()
-	now := p.n.now()
-	if end, held := p.leases[key]; held && now.Before(end) {
-		return nil, store.ErrInUse
-	}
-	end := now.Add(ttl)
-	p.leases[key] = end
-	return func() {
-		p.n.mu.Lock()
-		defer p.n.mu.Unlock()
-		if p.leases[key].Equal(end) {
-			delete(p.leases, key)
-		}
-	}, nil
 }
 
 // gather lists what is to be written. The caller holds shared.mu.

@@ -154,6 +154,9 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 		return err
 	}
 	e.namespace = p.n
+	if c.Repeated {
+		return p.repeat(ctx, e, c, w.Buf)
+	}
 	if e.Record != nil || e.Context != nil {
 		if _, err := p.n.sessions.get(c.SessionID); err != nil { // read here, so that the batch need not wait for a file
 			return err
@@ -161,7 +164,10 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 	}
 	late := !adopts(c)
 	e.waits = commit{entry: e, tail: w.Buf, late: late}
-	if err := p.n.streams.commitFiles(c.Files, func() error { return p.n.commit(ctx, &e.waits) }); err != nil {
+	if c.Fence != 0 {
+		e.waits.check = func() error { return p.n.members.Fenced(p.n.name, c.SessionID, c.Fence) }
+	}
+	if err := p.n.streams.commitFiles(ctx, c.Files, func() error { return p.n.commit(ctx, &e.waits) }); err != nil {
 		return err
 	}
 	if c.Ordered != nil {
@@ -172,12 +178,17 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 			return err
 		}
 	}
+	p.assign(c, e)
+	return nil
+}
+
+// assign sets in a commit what its entry was assigned.
+func (p *calls) assign(c *store.CallCommit, e *entry) {
 	if e.Record != nil {
 		c.Record.Seq = e.Seq
 		c.Log.ConversationHistorySize = e.Seq
 	}
 	setCounters(&c.Log, e.Counters)
-	return nil
 }
 
 // adopts reports whether the call brings a program or a tool.

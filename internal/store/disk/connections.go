@@ -80,7 +80,7 @@ func (p *connections) render(h head) (any, error) {
 // applyConnection puts or drops a connection. The caller holds shared.mu.
 func (n *namespace) applyConnection(e *entry) {
 	p := n.connections
-	c := store.Change{Kind: "connection", Name: e.Disconnect}
+	c := store.Change{Kind: store.ChangedConnection, Name: e.Disconnect}
 	if e.Connect != nil {
 		p.all[e.Connect.Name] = *e.Connect
 		c.Name, c.Revision = e.Connect.Name, e.Connect.Revision

@@ -1,11 +1,13 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
@@ -83,12 +85,13 @@ func (d *draft) Discard() {
 	_ = d.p.n.files.Remove(d.temp) // else the next start removes it
 }
 
-// seal brings the bytes durably to their place.
-func (d *draft) seal(id string) error {
+// seal brings the bytes of an owner's file durably to their place.
+func (d *draft) seal(ctx context.Context, owner, id string) error {
 	if d.file == nil || !validID(id) {
 		return fs.ErrClosed
 	}
-	err := errors.Join(d.file.Sync(), d.file.Close())
+	err := d.p.n.bulk.sync(ctx, agent.Owner{Namespace: d.p.n.name, Name: owner}, d.file.Sync)
+	err = errors.Join(err, d.file.Close())
 	d.file = nil
 	if err == nil {
 		err = d.p.n.files.Rename(d.temp, path.Join(filesDir, id))

@@ -125,13 +125,13 @@ func (p *streams) sweep() error {
 }
 
 // seal seals the drafts of files.
-func (p *streams) seal(files []store.NewFile) (err error) {
+func (p *streams) seal(ctx context.Context, files []store.NewFile) (err error) {
 	for _, f := range files {
 		d, ok := f.Draft.(*draft)
 		if !ok || d.p != p {
 			return errors.New("a draft of another store")
 		}
-		if err := d.seal(f.ID); err != nil {
+		if err := d.seal(ctx, f.Owner, f.ID); err != nil {
 			return err
 		}
 	}
@@ -165,19 +165,20 @@ func (p *streams) AddFile(ctx context.Context, f store.NewFile) error {
 		_, err := p.n.sessions.get(f.SessionID)
 		return err
 	}
-	return p.commitFiles(files, func() error { return p.n.commit(ctx, &commit{entry: e, check: check}) })
+	return p.commitFiles(ctx, files, func() error { return p.n.commit(ctx, &commit{entry: e, check: check}) })
 }
 
 // commitFiles seals the files before commit writes the entry that makes them files.
-func (p *streams) commitFiles(files []store.NewFile, commit func() error) error {
+func (p *streams) commitFiles(ctx context.Context, files []store.NewFile, commit func() error) error {
 	if len(files) == 0 {
+		p.n.bulk.light.Add(1)
 		return commit()
 	}
-	err := p.seal(files)
+	err := p.seal(ctx, files)
 	if err == nil {
 		err = commit()
 	}
-	if err != nil && !errors.Is(err, store.ErrReadOnly) { // after ErrReadOnly the entry may have been written
+	if err != nil && !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, errRepeated) { // then the entry was, or may have been, written
 		p.unseal(files)
 	}
 	return err

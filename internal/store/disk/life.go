@@ -50,11 +50,12 @@ func (n *namespace) broken() error {
 // sequencer.mu and shared.mu.
 func (n *namespace) forget() {
 	n.gone.Store(true)
+	n.members.Erase(n.name)
 	empty := newNamespace(n.store, n.name)
 	n.sessions.changed, n.sessions.unread, n.sessions.gone = empty.sessions.changed, empty.sessions.unread, empty.sessions.gone
 	n.sessions.ids, n.sessions.count = nil, 0
 	n.calls.pending, n.calls.byID, n.calls.byKey, n.calls.corrections = nil, empty.calls.byID, empty.calls.byKey, empty.calls.corrections
-	n.artifacts.changed, n.artifacts.programs, n.artifacts.leases = empty.artifacts.changed, empty.artifacts.programs, empty.artifacts.leases
+	n.artifacts.changed, n.artifacts.programs = empty.artifacts.changed, empty.artifacts.programs
 	n.catalog.ranking, n.catalog.roles = empty.catalog.ranking, nil
 	n.policies.policy = empty.policies.policy
 	n.auditTrail.pending, n.auditTrail.bytes, n.auditTrail.chainHead = nil, 0, chain.Head{}

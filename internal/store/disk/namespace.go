@@ -71,7 +71,7 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	}
 	n.sessions = &sessions{n: n, changed: map[string]*session{}, unread: map[string]unread{}, gone: map[string]time.Time{}}
 	n.calls = newCalls(n)
-	n.artifacts = &artifacts{n: n, changed: map[artifactKey]*artifact{}, programs: map[string]string{}, leases: map[string]time.Time{}}
+	n.artifacts = &artifacts{n: n, changed: map[artifactKey]*artifact{}, programs: map[string]string{}}
 	n.catalog = newCatalog(n)
 	n.policies = newPolicies(n)
 	n.auditTrail = &auditTrail{n: n}

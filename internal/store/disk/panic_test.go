@@ -94,7 +94,7 @@ func TestPanicInApplyingMakesTheStoreUnready(t *testing.T) {
 		t.Fatal(err)
 	}
 	entered, goOn := make(chan bool), make(chan bool)
-	s.Watch(func(store.Change) { close(entered); <-goOn; panic("a bug") })
+	s.Watch("", func(store.Change) { close(entered); <-goOn; panic("a bug") })
 	first := inBackground(func() error {
 		_, err := s.PutTool(ctx, agent.Tool{Role: "calculator"}, 0, nil)
 		return err

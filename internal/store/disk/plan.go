@@ -100,6 +100,9 @@ func (n *namespace) plan(e *entry) error {
 			return err
 		}
 	}
+	if err := n.planDecided(e); err != nil {
+		return err
+	}
 	if err := n.planArtifacts(e); err != nil {
 		return err
 	}
@@ -142,6 +145,27 @@ func (n *namespace) planSession(e *entry) error {
 		n.batch.hold(x)
 	}
 	e.planned.session = x
+	return nil
+}
+
+// planDecided refuses an entry with a change that was decided on another state of its artifact.
+func (n *namespace) planDecided(e *entry) error {
+	for i := range e.Artifacts {
+		change := &e.Artifacts[i]
+		if change.Decided == nil {
+			continue
+		}
+		var now *agent.Artifact
+		x, err := n.plannedArtifact(n.artifactKey(change.Role, change.MethodName))
+		if err == nil {
+			now = x.a
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if change.Conflicts(now) {
+			return store.ErrConflict
+		}
+	}
 	return nil
 }
 

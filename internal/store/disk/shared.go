@@ -38,6 +38,9 @@ type shared struct {
 	order  *locks.Order // nil: locks are not checked
 	health health
 	feed   feed
+	bulk   bulk
+
+	members *store.Members
 
 	seed    maphash.Seed
 	stripes [64]locks.Mutex
@@ -59,7 +62,7 @@ func newShared(o Options) (*shared, error) {
 	s := &shared{o: o, log: o.Logger, now: o.Now, order: o.order, seed: maphash.MakeSeed()}
 	s.health.log = s.log
 	s.spaces = spaces{loaded: map[agent.Namespace]*namespace{}, idle: map[agent.Namespace]*checkpointed{}, erased: map[agent.Namespace]uint64{}}
-	s.feed.watchers = map[int]func(store.Change){}
+	s.members = store.NewMembers(o.Now)
 	s.mu.Rank(s.order, rankState)
 	for i := range s.stripes {
 		s.stripes[i].Rank(s.order, rankStripe)
@@ -139,20 +142,12 @@ func (h *health) doubt() error {
 
 // feed is the change feed. All of it is guarded by shared.mu.
 type feed struct {
-	watchers map[int]func(store.Change)
-	next     int
-	pending  []store.Change // of the batch that is being applied
-}
-
-func (f *feed) watch(changed func(store.Change)) (id int) {
-	id = f.next
-	f.next++
-	f.watchers[id] = changed
-	return id
+	store.Feed
+	pending []store.Change // of the batch that is being applied
 }
 
 func (f *feed) add(c store.Change) {
-	if len(f.watchers) > 0 {
+	if f.Watched() {
 		f.pending = append(f.pending, c)
 	}
 }
@@ -161,9 +156,8 @@ func (f *feed) add(c store.Change) {
 // nothing afterwards.
 func (f *feed) send() {
 	for _, c := range f.pending {
-		for _, changed := range f.watchers {
-			changed(c)
-		}
+		f.Send(c)
 	}
+	clear(f.pending) // log entries may be large
 	f.pending = f.pending[:0]
 }

@@ -235,5 +235,5 @@ func (s *shared) applySpaces(e *entry) {
 	delete(s.spaces.loaded, e.Erase)
 	delete(s.spaces.idle, e.Erase)
 	s.spaces.erased[e.Erase] = e.lsn
-	s.feed.add(store.Change{Namespace: e.Erase, Kind: "namespace"})
+	s.feed.add(store.Change{Namespace: e.Erase, Kind: store.ChangedNamespace})
 }

@@ -146,15 +146,18 @@ func (s *Store) Stats() store.Stats {
 }
 
 // Watch is part of store.Store.
-func (s *Store) Watch(changed func(store.Change)) (stop func()) {
+func (s *Store) Watch(from store.Cursor, changed func(store.Change)) (stop func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := s.feed.watch(changed)
+	end, err := s.feed.Watch(from, changed)
+	if err != nil {
+		return nil, err
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.feed.watchers, id)
-	}
+		end()
+	}, nil
 }
 
 // Sync writes what people look at: histories, logs, sessions, artifacts, contracts and the policy.
@@ -177,6 +180,7 @@ func (s *Store) close() error {
 	if !s.sequencer.close() {
 		return nil
 	}
+	s.members.Close()
 	s.flusher.stop()
 	<-s.flusher.done
 	err := s.flusher.writeCheckpoint()

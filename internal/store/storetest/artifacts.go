@@ -200,32 +200,10 @@ func oddNames(t *testing.T, r *rig) {
 	})
 }
 
-func leases(t *testing.T, r *rig) {
-	release, err := r.s.Lease(r.ctx, "k", time.Minute)
-	r.ok(err)
-	if _, err := r.s.Lease(r.ctx, "k", time.Minute); !errors.Is(err, store.ErrInUse) {
-		t.Errorf("held: got %v, want ErrInUse", err)
-	}
-	other, err := r.s.Lease(r.ctx, "other", time.Minute)
-	r.ok(err)
-	other()
-	release()
-	_, err = r.s.Lease(r.ctx, "k", time.Minute)
-	r.ok(err)
-	r.clock.advance(2 * time.Minute)
-	again, err := r.s.Lease(r.ctx, "k", time.Minute) // the one before ran out
-	r.ok(err)
-	release() // of a lease that is long over: must not take away the new one
-	if _, err := r.s.Lease(r.ctx, "k", time.Minute); !errors.Is(err, store.ErrInUse) {
-		t.Errorf("held: got %v, want ErrInUse", err)
-	}
-	again()
-}
-
 func watch(t *testing.T, r *rig) {
 	got, others := make(chan store.Change, 10), make(chan store.Change, 10)
-	stop := r.store.Watch(func(c store.Change) { got <- c })
-	defer r.store.Watch(func(c store.Change) { others <- c })()
+	stop := r.watch(r.store, "", func(c store.Change) { got <- c })
+	defer r.watch(r.store, "", func(c store.Change) { others <- c })()
 	want := func(kind, role, method string) {
 		t.Helper()
 		select {

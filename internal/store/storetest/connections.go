@@ -64,7 +64,7 @@ func connections(t *testing.T, r *rig) {
 func connectionsChange(t *testing.T, r *rig) {
 	var mu sync.Mutex
 	var changes []string
-	stop := r.store.Watch(func(c store.Change) {
+	stop := r.watch(r.store, "", func(c store.Change) {
 		mu.Lock()
 		defer mu.Unlock()
 		if c.Kind == "connection" {

@@ -161,7 +161,7 @@ func second[V any](_ V, err error) error { return err }
 // The change feed says to which namespace a change belongs.
 func watchNamespaces(t *testing.T, r *rig) {
 	got := make(chan store.Change, 10)
-	stop := r.store.Watch(func(c store.Change) { got <- c })
+	stop := r.watch(r.store, "", func(c store.Change) { got <- c })
 	defer stop()
 	for _, name := range []agent.Namespace{agent.DefaultNamespace, "acme"} {
 		_, err := r.in(name).PutTool(r.ctx, agent.Tool{Role: "calculator", CreatedAt: r.clock.now().Add(time.Second)}, 0, nil)

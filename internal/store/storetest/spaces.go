@@ -83,7 +83,7 @@ func spacesErase(t *testing.T, r *rig) {
 		}
 	}
 	changes := make(chan store.Change, 1000)
-	defer r.store.Watch(func(c store.Change) { changes <- c })()
+	defer r.watch(r.store, "", func(c store.Change) { changes <- c })()
 	held := r.in("acme")
 	r.ok(r.store.EraseNamespace(r.ctx, "acme", &agent.AuditEntry{ID: "audit_erased", Action: "namespace.delete"}))
 	if c := <-changes; c.Namespace != "acme" || c.Kind != "namespace" {

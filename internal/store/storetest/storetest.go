@@ -24,6 +24,10 @@ type Harness struct {
 	// Reopen returns the same store opened again after a clean stop, or after a kill. It is nil for a store that
 	// lives only in memory.
 	Reopen func(t *testing.T, s store.Store, kill bool) store.Store
+	// Another opens a second handle on what the store holds, as another process would. nil: the same handle serves.
+	Another func(t *testing.T, s store.Store) store.Store
+	// Elapse lets that much time pass for leases, candidates and replicas. nil: their time is that of Open's clock.
+	Elapse func(t *testing.T, s store.Store, d time.Duration)
 }
 
 // Run runs the suite.
@@ -39,7 +43,10 @@ func Run(t *testing.T, h Harness) {
 		{"ValuesExpire", valuesExpire}, {"DebugExpires", debugExpires}, {"Replies", replies}, {"ContentBounded", contentBounded}, {"ContentBytes", contentBytes}, {"Patterns", patterns},
 		{"Counters", counters}, {"Artifacts", artifacts}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
 		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
-		{"Policy", policy}, {"PolicyRaces", policyRaces}, {"Connections", connections}, {"ConnectionsChange", connectionsChange}, {"Spending", spending}, {"Audit", audit}, {"AuditChain", auditChain}, {"AuditErased", auditErased}, {"Leases", leases}, {"Watch", watch}, {"ArchiveAndRestore", archiveAndRestore}, {"RestoreTools", restoreTools}, {"RestoreOf", restoreOf},
+		{"Policy", policy}, {"PolicyRaces", policyRaces}, {"Connections", connections}, {"ConnectionsChange", connectionsChange}, {"Spending", spending}, {"Audit", audit}, {"AuditChain", auditChain}, {"AuditErased", auditErased}, {"Watch", watch},
+		{"WatchResumes", watchResumes}, {"WatchCalls", watchCalls}, {"Leases", leases}, {"LeaseLost", leaseLost}, {"LeaseWaits", leaseWaits}, {"Candidates", candidates},
+		{"Replicas", replicas}, {"Ownership", ownership}, {"Fences", fences}, {"Repeats", repeats}, {"RepeatsConcurrently", repeatsConcurrently}, {"Adoptions", adoptions}, {"AdoptionRaces", adoptionRaces},
+		{"ArchiveAndRestore", archiveAndRestore}, {"RestoreTools", restoreTools}, {"RestoreOf", restoreOf},
 		{"Remove", remove}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"ExpireEphemeral", expireEphemeral}, {"CloseTwice", closeTwice},
 		{"Model", model}, {"Namespaces", namespaces}, {"EmptyNamespaces", emptyNamespaces}, {"WatchNamespaces", watchNamespaces}, {"SpacesList", spacesList}, {"SpacesErase", spacesErase}, {"SpacesDue", spacesDue},
 		{"Files", files}, {"FilesGo", filesGo}, {"FilesOfCalls", filesOfCalls},
@@ -88,6 +95,33 @@ func (r *rig) everyWay(check func()) {
 		r.use(r.h.Reopen(r.T, r.store, kill))
 		check()
 	}
+}
+
+// another returns a second handle on the store, and what its default namespace holds.
+func (r *rig) another() (store.Store, store.Namespace) {
+	r.Helper()
+	if r.h.Another == nil {
+		return r.store, r.s
+	}
+	s := r.h.Another(r.T, r.store)
+	return s, Default(r.T, s)
+}
+
+// elapse lets time pass, for everything.
+func (r *rig) elapse(d time.Duration) {
+	r.Helper()
+	r.clock.advance(d)
+	if r.h.Elapse != nil {
+		r.h.Elapse(r.T, r.store, d)
+	}
+}
+
+// watch watches the store from the cursor on.
+func (r *rig) watch(s store.Store, from store.Cursor, changed func(store.Change)) (stop func()) {
+	r.Helper()
+	stop, err := s.Watch(from, changed)
+	r.ok(err)
+	return stop
 }
 
 func (r *rig) ok(err error) {

@@ -1,0 +1,214 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
+)
+
+// filledLSN is that of documents which no journal stands behind.
+const filledLSN = 1
+
+// Fill fills the directory, which must be empty or missing, with the items that each gives, and opens the store once, so that it is complete.
+// When it fails what was written is removed.
+func Fill(ctx context.Context, dir string, o Options, each func(give func(*store.Item) error) error) error {
+	fs, err := fileSystem(dir, o)
+	if err != nil {
+		return err
+	}
+	names, err := fs.List(".")
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%w: %s is not empty; a copy needs a directory of its own", store.ErrExists, dir)
+	}
+	o.FS = fs
+	if err := fillFiles(ctx, o, each); err != nil {
+		return errors.Join(err, emptyOut(fs))
+	}
+	s, err := Open(dir, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.loadAll(), s.close())
+}
+
+// fillFiles writes the files of all namespaces, and then the checkpoint that knows them.
+func fillFiles(ctx context.Context, o Options, each func(give func(*store.Item) error) error) error {
+	s, err := newStore(o)
+	if err != nil {
+		return err
+	}
+	defer s.shared.close()
+	f := &filler{store: s, checkpoint: checkpointDoc{head: head{agent.SchemaVersion, filledLSN}}}
+	if err := each(func(x *store.Item) error {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		return f.take(x)
+	}); err != nil {
+		return err
+	}
+	if err := f.finish(); err != nil {
+		return err
+	}
+	if err := s.root.makeDir(journalDir); err != nil {
+		return err
+	}
+	if err := s.root.writeDoc(checkpointFile, &f.checkpoint); err != nil {
+		return err
+	}
+	return s.root.syncDirs(".")
+}
+
+// filler writes the files of one namespace after another.
+type filler struct {
+	store      *Store
+	checkpoint checkpointDoc
+
+	n         *namespace // nil before the first
+	space     store.NamespaceInfo
+	registry  registryDoc
+	conns     connectionsDoc
+	patterns  patternsDoc
+	evidence  evidenceDoc
+	contents  contentDoc
+	files     filesDoc
+	sessions  int64
+	session   *sessionDoc // whose records come
+	history   vfs.File    // of session; nil before its first record
+	audit     int64       // bytes of the trail
+	auditHead chain.Head
+	archived  int
+}
+
+// docHead is the head of each document.
+func docHead() head { return head{agent.SchemaVersion, filledLSN} }
+
+func (f *filler) take(x *store.Item) error {
+	if x.Record == nil {
+		if err := f.endSession(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case x.Space != nil:
+		return f.begin(x.Space)
+	case x.Policy != nil:
+		return f.n.files.writeDoc(policyFile, policyDoc{docHead(), x.Policy.Revision, x.Policy.Policy})
+	case x.Connection != nil:
+		f.conns.Connections = append(f.conns.Connections, *x.Connection)
+	case x.Tool != nil:
+		f.registry.Tools[x.Tool.Role] = x.Tool
+	case x.Artifact != nil:
+		k := f.n.artifactKey(x.Artifact.Role, x.Artifact.MethodName)
+		return f.write(k.file(), artifactDoc{x.Artifact, filledLSN})
+	case x.Archived != nil:
+		return f.archive(x.Archived)
+	case x.Program != nil:
+		if name, ok := programFile(agent.Checksum(*x.Program)); ok {
+			return f.n.files.ReplaceUnsynced(name, []byte(*x.Program))
+		}
+	case x.Pattern != nil:
+		f.patterns.Roles[x.Pattern.Role] = append(f.patterns.Roles[x.Pattern.Role], *x.Pattern)
+	case x.Evidence != nil:
+		f.evidence.Methods = append(f.evidence.Methods, *x.Evidence)
+	case x.Content != nil:
+		f.contents.Entries = append(f.contents.Entries, *x.Content)
+	case x.Spent != nil:
+		return f.n.files.writeDoc(spendFile, spendDoc{docHead(), *x.Spent})
+	default:
+		return f.line(x)
+	}
+	return nil
+}
+
+// line writes what is kept in lines and streams.
+func (f *filler) line(x *store.Item) error {
+	switch {
+	case x.Session != nil:
+		f.sessions++
+		f.session = &sessionDoc{head: docHead(), Session: x.Session.Session, Context: x.Session.Context}
+		return f.n.files.Mkdir(sessionDir(x.Session.ID))
+	case x.Record != nil:
+		return f.record(x.Record)
+	case x.Call != nil:
+		return f.append(f.n.calls.entries, &f.n.calls.logText, func(b []byte) ([]byte, error) { return append(b, x.Call...), nil })
+	case x.Value != nil:
+		v := valueLine{CallID: x.Value.CallID, SessionID: x.Value.SessionID, At: x.Value.At.UnixMilli(), Outcome: x.Value.Outcome, Effects: x.Value.Effects}
+		if k := x.Value.Key; k != nil {
+			v.Key, v.Reply = &replyKey{Key: k.Key, BodyHash: k.BodyHash, CallID: k.CallID}, k.Reply
+		}
+		return f.append(f.n.calls.values, &f.n.calls.valueText, v.append)
+	case x.File != nil:
+		return f.file(x.File)
+	case x.Audit != nil:
+		return f.trail(x.Audit)
+	}
+	return errors.New("an item holds nothing that this version knows")
+}
+
+// write writes a document in a directory that may be missing.
+func (f *filler) write(name string, doc any) error {
+	if err := f.n.files.Mkdir(path.Dir(name)); err != nil {
+		return err
+	}
+	return f.n.files.writeDoc(name, doc)
+}
+
+// begin ends the namespace before and begins one.
+func (f *filler) begin(info *store.NamespaceInfo) error {
+	if err := f.finish(); err != nil {
+		return err
+	}
+	n := newNamespace(f.store, info.Name)
+	*f = filler{store: f.store, checkpoint: f.checkpoint, n: n, space: *info, registry: registryDoc{docHead(), map[string]*agent.Tool{}}, conns: connectionsDoc{head: docHead()},
+		patterns: patternsDoc{docHead(), map[string][]agent.PatternEvent{}}, evidence: evidenceDoc{docHead(), []agent.MethodEvidence{}}, contents: contentDoc{head: docHead()}, files: filesDoc{docHead(), []agent.File{}}}
+	if err := n.layOut(); err != nil {
+		return err
+	}
+	return errors.Join(n.calls.entries.Open(nil), n.calls.values.Open(nil))
+}
+
+// finish writes the documents of the namespace, and what the checkpoint is to say of it.
+func (f *filler) finish() error {
+	if f.n == nil {
+		return nil
+	}
+	if err := f.endSession(); err != nil {
+		return err
+	}
+	for name, doc := range map[string]any{registryFile: f.registry, connectionsFile: f.conns, patternsFile: f.patterns, evidenceFile: f.evidence, contentFile: f.contents, filesFile: f.files} {
+		if err := f.n.files.writeDoc(name, doc); err != nil {
+			return err
+		}
+	}
+	at := checkpointed{Audit: f.audit, Sessions: f.sessions, life: life{Created: f.space.CreatedAt}}
+	if f.auditHead.Begun() {
+		h := f.auditHead
+		at.AuditHead = &h
+	}
+	var err error
+	if at.Calls, err = f.n.calls.entries.Sync(); err != nil {
+		return err
+	}
+	if at.Values, err = f.n.calls.values.Sync(); err != nil {
+		return err
+	}
+	if f.n.name == agent.DefaultNamespace {
+		f.checkpoint.checkpointed = at
+		return nil
+	}
+	if f.checkpoint.Namespaces == nil {
+		f.checkpoint.Namespaces, f.checkpoint.SchemaVersion = map[agent.Namespace]*checkpointed{}, namespacesVersion
+	}
+	f.checkpoint.Namespaces[f.n.name] = &at
+	return nil
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+)
+
+// Kinds of a Change.
+const (
+	ChangedArtifact   = "artifact"
+	ChangedTool       = "tool"
+	ChangedPolicy     = "policy"
+	ChangedConnection = "connection"
+	ChangedCall       = "call"      // it was committed
+	ChangedCandidate  = "candidate" // one was put
+	ChangedNamespace  = "namespace" // it was erased
+)
+
+// Cursor is a place in the change feed. It is opaque. "" stands for now.
+type Cursor string
+
+// Change is one entry of the change feed.
+type Change struct {
+	Cursor       Cursor // Watch goes on behind this change from here
+	Namespace    agent.Namespace
+	Kind         string
+	Role, Method string // of an artifact or a tool
+	Name         string // of a connection; the key of a candidate
+	Revision     int64
+
+	CallID, SessionID string          // of a call
+	Log               *agent.LogEntry // of a call; nil where the feed keeps only its id: see Calls.Call. It must not be changed
+}
+
+// feedKept is how many changes a Feed keeps for watchers that come back.
+const feedKept = 1024
+
+// Feed is the change feed of a store that lives in one process. It keeps changes once somebody has watched: until then nobody has a cursor.
+// The caller guards it.
+type Feed struct {
+	name     string // of this feed: cursors of others are gone
+	watchers map[int]func(Change)
+	next     int
+	last     uint64   // the number of the last change
+	kept     []Change // the newest, number n at n%feedKept; nil until somebody watches
+	first    uint64   // the number of the oldest kept one
+}
+
+// Watch is as in Store.
+func (f *Feed) Watch(from Cursor, changed func(Change)) (stop func(), err error) {
+	if f.kept == nil {
+		f.name, f.watchers, f.kept, f.first = ids.New("feed"), map[int]func(Change){}, make([]Change, feedKept), f.last+1
+	}
+	if from != "" {
+		n, err := f.number(from)
+		if err != nil {
+			return nil, err
+		}
+		for n++; n <= f.last; n++ {
+			changed(f.kept[n%feedKept])
+		}
+	}
+	id := f.next
+	f.next++
+	f.watchers[id] = changed
+	return func() { delete(f.watchers, id) }, nil
+}
+
+// number returns that of the change at the cursor.
+func (f *Feed) number(at Cursor) (uint64, error) {
+	name, digits, _ := strings.Cut(string(at), ".")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || name != f.name || n+1 < f.first || n > f.last {
+		return 0, fmt.Errorf("%w: the place %q in the change feed", ErrGone, at)
+	}
+	return n, nil
+}
+
+// Send gives a change to the watchers, and keeps it.
+func (f *Feed) Send(c Change) {
+	if f.kept == nil {
+		return
+	}
+	f.last++
+	c.Cursor = Cursor(f.name + "." + strconv.FormatUint(f.last, 10))
+	for _, changed := range f.watchers {
+		changed(c)
+	}
+	c.Log = nil // it may be large
+	f.kept[f.last%feedKept] = c
+	if f.last-f.first >= feedKept {
+		f.first = f.last - feedKept + 1
+	}
+}
+
+// Watched reports whether anybody would see a change, now or later.
+func (f *Feed) Watched() bool { return f.kept != nil }

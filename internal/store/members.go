@@ -1,0 +1,169 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// Members keeps the replicas of a store that lives in one process, with their sessions, leases and candidates. They are kept in memory: all
+// who could have any end with the process. It is safe for concurrent use, and calls nobody while it holds its lock.
+type Members struct {
+	now func() time.Time
+
+	mu         sync.Mutex
+	replicas   map[string]Replica // guarded by mu, as all below
+	owned      map[spaceKey]Ownership
+	epoch      int64
+	leases     map[spaceKey]*memberLease
+	candidates map[spaceKey]keptCandidate
+	closed     bool
+}
+
+// spaceKey is a key, or a session, of a namespace.
+type spaceKey struct {
+	namespace agent.Namespace
+	key       string
+}
+
+// NewMembers returns the members of a store that was just opened.
+func NewMembers(now func() time.Time) *Members {
+	return &Members{now: now, replicas: map[string]Replica{}, owned: map[spaceKey]Ownership{}, leases: map[spaceKey]*memberLease{},
+		candidates: map[spaceKey]keptCandidate{}, epoch: time.Now().UnixNano()} // above the epochs of before a restart
+}
+
+// Join, Renew, Leave and List are as in Replicas.
+func (m *Members) Join(r Replica, ttl time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.alive(r.ID) {
+		return ErrExists
+	}
+	m.drop(r.ID)
+	r.StartedAt = m.now()
+	r.ExpiresAt = r.StartedAt.Add(ttl)
+	m.replicas[r.ID] = r
+	return nil
+}
+
+func (m *Members) Renew(r Replica, ttl time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.alive(r.ID) {
+		return ErrFenced
+	}
+	r.StartedAt = m.replicas[r.ID].StartedAt
+	r.ExpiresAt = m.now().Add(ttl)
+	m.replicas[r.ID] = r
+	return nil
+}
+
+func (m *Members) Leave(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(id)
+	for _, l := range m.leases {
+		if id != "" && l.holder == id {
+			l.end()
+		}
+	}
+}
+
+func (m *Members) List() []Replica {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := []Replica{}
+	for _, id := range slices.Sorted(maps.Keys(m.replicas)) {
+		if m.alive(id) {
+			out = append(out, m.replicas[id])
+		} else {
+			m.drop(id)
+		}
+	}
+	return out
+}
+
+// alive reports whether the replica's time is not over. The caller holds mu.
+func (m *Members) alive(id string) bool {
+	r, known := m.replicas[id]
+	return known && m.now().Before(r.ExpiresAt)
+}
+
+// drop forgets a replica with what it owned. The caller holds mu.
+func (m *Members) drop(id string) {
+	delete(m.replicas, id)
+	maps.DeleteFunc(m.owned, func(_ spaceKey, o Ownership) bool { return o.Replica == id })
+}
+
+// Own and Disown are as in Owners, of a session that exists.
+func (m *Members) Own(ns agent.Namespace, session, replica string) (Ownership, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.alive(replica) {
+		return Ownership{}, ErrFenced
+	}
+	k := spaceKey{ns, session}
+	o, owned := m.owned[k]
+	if !owned || !m.alive(o.Replica) {
+		m.epoch++
+		o = Ownership{Replica: replica, Epoch: m.epoch}
+		m.owned[k] = o
+	}
+	o.Address = m.replicas[o.Replica].Address
+	return o, nil
+}
+
+func (m *Members) Disown(ns agent.Namespace, session string, o Ownership) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := (spaceKey{ns, session}); m.owned[k].Epoch == o.Epoch {
+		delete(m.owned, k)
+	}
+}
+
+// Fenced returns ErrFenced unless the session is owned under that epoch, which 0 always is.
+func (m *Members) Fenced(ns agent.Namespace, session string, epoch int64) error {
+	if epoch == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.owned[spaceKey{ns, session}].Epoch != epoch {
+		return ErrFenced
+	}
+	return nil
+}
+
+// Forget drops who owns a deleted session.
+func (m *Members) Forget(ns agent.Namespace, session string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.owned, spaceKey{ns, session})
+}
+
+// Erase drops everything of an erased namespace.
+func (m *Members) Erase(ns agent.Namespace) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := func(k spaceKey) bool { return k.namespace == ns }
+	maps.DeleteFunc(m.owned, func(k spaceKey, _ Ownership) bool { return of(k) })
+	maps.DeleteFunc(m.candidates, func(k spaceKey, _ keptCandidate) bool { return of(k) })
+	for k, l := range m.leases {
+		if of(k) {
+			l.lose()
+		}
+	}
+}
+
+// Close ends all leases. They are not reported as lost: the store takes nothing from their holders any more.
+func (m *Members) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	for _, l := range m.leases {
+		l.end()
+	}
+}

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Join is part of Store.
+func (m *Memory) Join(_ context.Context, r Replica, ttl time.Duration) error {
+	return m.members.Join(r, ttl)
+}
+
+// Renew is part of Store.
+func (m *Memory) Renew(_ context.Context, r Replica, ttl time.Duration) error {
+	return m.members.Renew(r, ttl)
+}
+
+// Leave is part of Store.
+func (m *Memory) Leave(_ context.Context, id string) error {
+	m.members.Leave(id)
+	return nil
+}
+
+// ListReplicas is part of Store.
+func (m *Memory) ListReplicas(context.Context) ([]Replica, error) { return m.members.List(), nil }
+
+// Own is part of Namespace.
+func (n *memoryNamespace) Own(_ context.Context, sessionID, replica string) (Ownership, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sessions[sessionID] == nil {
+		return Ownership{}, ErrNotFound
+	}
+	return n.members.Own(n.name, sessionID, replica)
+}
+
+// Disown is part of Namespace.
+func (n *memoryNamespace) Disown(_ context.Context, sessionID string, o Ownership) error {
+	n.members.Disown(n.name, sessionID, o)
+	return nil
+}
+
+// Lease is part of Namespace.
+func (n *memoryNamespace) Lease(ctx context.Context, key string, o LeaseOptions) (Lease, error) {
+	if err := n.alive(); err != nil {
+		return nil, err
+	}
+	return n.members.Lease(ctx, n.name, key, o)
+}
+
+// PutCandidate is part of Namespace.
+func (n *memoryNamespace) PutCandidate(ctx context.Context, key string, c []byte, life time.Duration) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.erased {
+		return errErased
+	}
+	if err := n.Memory.writable(ctx); err != nil {
+		return err
+	}
+	n.members.PutCandidate(n.name, key, c, life)
+	n.changed(Change{Kind: ChangedCandidate, Name: key})
+	return nil
+}
+
+// Candidate is part of Namespace.
+func (n *memoryNamespace) Candidate(_ context.Context, key string) ([]byte, error) {
+	return n.members.Candidate(n.name, key)
+}
+
+// alive returns an error once the namespace is erased.
+func (n *memoryNamespace) alive() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.erased {
+		return errErased
+	}
+	return nil
+}
