@@ -1,0 +1,282 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Stale is part of store.Namespace.
+func (n *Namespace) Stale(ctx context.Context, before time.Time) (out []store.Target, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		out = []store.Target{}
+		b := &pgx.Batch{}
+		b.Queue("SELECT t.doc, r.used FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.tool_used IS NOT NULL AND r.used < $2", ns, before.UnixMicro()).Query(func(rows pgx.Rows) error {
+			var doc []byte
+			var used int64
+			_, err := pgx.ForEachRow(rows, []any{&doc, &used}, func() error {
+				var t agent.Tool
+				err := json.Unmarshal(doc, &t)
+				out = append(out, store.Target{Role: t.Role, LastUsedAt: time.UnixMicro(used).UTC()})
+				return err
+			})
+			return err
+		})
+		b.Queue("SELECT head FROM artifacts WHERE ns = $1", ns).Query(func(rows pgx.Rows) error {
+			return eachDoc(rows, func(a agent.Artifact) {
+				if a.LastUsedAt.Before(before) {
+					out = append(out, store.Target{Role: a.Role, Method: a.MethodName, LastUsedAt: a.LastUsedAt})
+				}
+			})
+		})
+		err := n.store.pool.SendBatch(ctx, b).Close()
+		slices.SortFunc(out, func(a, b store.Target) int {
+			return cmp.Or(strings.Compare(a.Role, b.Role), strings.Compare(a.Method, b.Method))
+		})
+		return err
+	})
+	return out, err
+}
+
+// Archive is part of store.Namespace.
+func (n *Namespace) Archive(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
+	return n.takeAway(ctx, targets, audit, true)
+}
+
+// Remove is part of store.Namespace.
+func (n *Namespace) Remove(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
+	return n.takeAway(ctx, targets, audit, false)
+}
+
+func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit agent.AuditEntry, keep bool) error {
+	return n.change(ctx, func(ctx context.Context, c *change) error {
+		b, ranks := &pgx.Batch{}, rankChanges{}
+		roles := map[roleKey]bool{}
+		taken := map[rowKey]bool{}
+		for _, t := range targets {
+			if t.Method == "" {
+				roles[roleKey{c.ns, t.Role}] = false
+			}
+			if t.ToolOnly {
+				continue
+			}
+			list, err := c.artifactsOf(ctx, "a.role = $2 AND ($3 = '' OR a.method = $3)", key(t.Role), key(t.Method))
+			if err != nil {
+				return err
+			}
+			for _, k := range sortedKeys(list) {
+				if taken[k] {
+					continue
+				}
+				taken[k] = true
+				if err := c.takeArtifact(b, ranks, list[k].now, audit.ID, keep); err != nil {
+					return err
+				}
+			}
+		}
+		tools, err := lockTools(ctx, c.Tx, roles)
+		if err != nil {
+			return err
+		}
+		ranks.queue(b, c.n.store.o.Now())
+		for _, k := range sortedRoles(tools) {
+			if err := c.takeTool(b, tools[k], audit.ID, keep); err != nil {
+				return err
+			}
+		}
+		b.Queue("DELETE FROM ranks WHERE ns = $1 AND tool_used IS NULL AND artifact_used IS NULL", c.ns)
+		if err := c.send(ctx, b); err != nil {
+			return err
+		}
+		return c.audit(ctx, &audit)
+	})
+}
+
+// artifactsOf reads artifacts and locks them, in sorted order. where has places from $2 on; a and b are the tables of the heads and the bodies.
+func (c *change) artifactsOf(ctx context.Context, where string, args ...any) (map[rowKey]*groupArtifact, error) {
+	rows, err := c.Query(ctx, `SELECT a.role, a.method FROM artifacts a JOIN artifact_bodies b USING (ns, role, method) WHERE a.ns = $1 AND (`+where+")",
+		append([]any{c.ns}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	found := map[rowKey]bool{}
+	k := rowKey{ns: c.ns}
+	if _, err := pgx.ForEachRow(rows, []any{&k.a, &k.b}, func() error { found[k] = true; return nil }); err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return c.lockArtifacts(ctx, sortedKeys(found))
+}
+
+// takeArtifact takes an artifact out of use, and keeps it in the archive.
+func (c *change) takeArtifact(b *pgx.Batch, ranks rankChanges, a *agent.Artifact, by string, keep bool) error {
+	if keep {
+		if err := c.queueArchived(b, store.Target{Role: a.Role, Method: a.MethodName}, by, a); err != nil {
+			return err
+		}
+	}
+	b.Queue("DELETE FROM artifacts WHERE ns = $1 AND role = $2 AND method = $3", c.ns, key(a.Role), key(a.MethodName))
+	b.Queue("DELETE FROM artifact_bodies WHERE ns = $1 AND role = $2 AND method = $3", c.ns, key(a.Role), key(a.MethodName))
+	ranks.artifact(c.ns, a.Role, a, nil)
+	c.Changed(store.Change{Kind: store.ChangedArtifact, Role: a.Role, Method: a.MethodName})
+	return nil
+}
+
+func (c *change) takeTool(b *pgx.Batch, t *agent.Tool, by string, keep bool) error {
+	if keep {
+		if err := c.queueArchived(b, store.Target{Role: t.Role}, by, t); err != nil {
+			return err
+		}
+	}
+	b.Queue("DELETE FROM tools WHERE ns = $1 AND role = $2", c.ns, key(t.Role))
+	b.Queue("UPDATE ranks SET tool_used = NULL WHERE ns = $1 AND role = $2", c.ns, key(t.Role))
+	c.Changed(store.Change{Kind: store.ChangedTool, Role: t.Role})
+	return nil
+}
+
+// queueArchived keeps an artifact, or the tool where the target has no method.
+func (c *change) queueArchived(b *pgx.Batch, t store.Target, by string, doc any) error {
+	text, err := json.Marshal(doc)
+	b.Queue("INSERT INTO archive (ns, role, method, tool, by, at, doc) VALUES ($1, $2, $3, $4, $5, $6, $7)", c.ns, key(t.Role), key(t.Method), t.Method == "", key(by), c.n.store.o.Now(), text)
+	return err
+}
+
+// archived is a row of the archive.
+type archived struct {
+	n        int64
+	tool     *agent.Tool
+	artifact *agent.Artifact
+}
+
+func scanArchived(row pgx.Row, before ...any) (x archived, err error) {
+	var tool bool
+	var doc []byte
+	if err := row.Scan(append(before, &x.n, &tool, &doc)...); err != nil {
+		return x, err
+	}
+	if tool {
+		x.tool = &agent.Tool{}
+		err = json.Unmarshal(doc, x.tool)
+	} else {
+		x.artifact = &agent.Artifact{}
+		err = json.Unmarshal(doc, x.artifact)
+	}
+	if err != nil {
+		err = fmt.Errorf("archived under %d: %w", x.n, err)
+	}
+	return x, err
+}
+
+// Restore is part of store.Namespace.
+func (n *Namespace) Restore(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
+	return n.change(ctx, func(ctx context.Context, c *change) error {
+		back := map[int64]archived{}
+		for _, t := range targets {
+			// The newest of each artifact and of the tool, or those that the operation archived.
+			rows, err := c.Query(ctx, `SELECT n, tool, doc FROM (SELECT DISTINCT ON (tool, method) n, tool, doc FROM archive WHERE ns = $1 AND role = $2
+				AND CASE WHEN $4 THEN tool WHEN $3 = '' THEN true ELSE NOT tool AND method = $3 END AND ($5 = '' OR by = $5)
+				ORDER BY tool, method, n DESC) newest ORDER BY n`, c.ns, key(t.Role), key(t.Method), t.ToolOnly, key(audit.Undoes))
+			if err != nil {
+				return err
+			}
+			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (archived, error) { return scanArchived(row) })
+			if err != nil {
+				return err
+			}
+			if len(found) == 0 {
+				return fmt.Errorf("%w in the archive: %s", store.ErrNotFound, targetName(t.Role, t.Method))
+			}
+			for _, x := range found {
+				back[x.n] = x
+			}
+		}
+		if err := c.bringBack(ctx, back); err != nil {
+			return err
+		}
+		return c.audit(ctx, &audit)
+	})
+}
+
+func targetName(role, method string) string { return strings.TrimSuffix(role+"."+method, ".") }
+
+// bringBack puts archived artifacts and tools into use. ErrExists where one of the name is in use.
+func (c *change) bringBack(ctx context.Context, back map[int64]archived) error {
+	artifacts, roles, tools := map[rowKey]*groupArtifact{}, map[roleKey]bool{}, map[roleKey]*agent.Tool{}
+	b, ranks, gone := &pgx.Batch{}, rankChanges{}, []int64{}
+	for n, x := range back {
+		gone = append(gone, n)
+		if t := x.tool; t != nil {
+			roles[roleKey{c.ns, t.Role}], tools[roleKey{c.ns, t.Role}] = true, t
+			continue
+		}
+		a := x.artifact
+		used, err := c.artifactsOf(ctx, "a.role = $2 AND a.method = $3", key(a.Role), key(a.MethodName))
+		if err != nil {
+			return err
+		}
+		if len(used) > 0 {
+			return fmt.Errorf("%w: %s", store.ErrExists, targetName(a.Role, a.MethodName))
+		}
+		k := methodKey(c.ns, a.Role, a.MethodName)
+		artifacts[k] = &groupArtifact{}
+		artifacts[k].set(a)
+	}
+	have, err := lockTools(ctx, c.Tx, roles)
+	if err != nil {
+		return err
+	}
+	for k := range have {
+		return fmt.Errorf("%w: %s", store.ErrExists, k.role)
+	}
+	if err := c.writeArtifacts(ctx, artifacts); err != nil {
+		return err
+	}
+	for _, k := range sortedRoles(tools) {
+		if err := queueTool(b, c.ns, tools[k], false); err != nil {
+			return err
+		}
+		ranks.tool(c.ns, tools[k])
+		c.Changed(store.Change{Kind: store.ChangedTool, Role: k.role, Revision: tools[k].Revision})
+	}
+	ranks.queue(b, c.n.store.o.Now())
+	b.Queue("DELETE FROM archive WHERE ns = $1 AND n = ANY($2::int8[])", c.ns, gone)
+	return c.send(ctx, b)
+}
+
+// forgetInArchive drops what archived artifacts keep of the sessions. Those that name one in their text are looked at.
+func (c *change) forgetInArchive(ctx context.Context, sessions []string) error {
+	names := make([][]byte, len(sessions))
+	for i, s := range sessions {
+		names[i] = bytes.Trim(agent.Encoded(s), `"`)
+	}
+	rows, err := c.Query(ctx, `SELECT n, tool, doc FROM archive WHERE ns = $1 AND NOT tool AND EXISTS (SELECT 1 FROM unnest($2::bytea[]) AS name WHERE position(name in doc) > 0)
+		ORDER BY n FOR UPDATE`, c.ns, names)
+	if err != nil {
+		return err
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (archived, error) { return scanArchived(row) })
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	for _, x := range list {
+		if !remembersAny(x.artifact, sessions) {
+			continue
+		}
+		doc, err := json.Marshal(forgetSessions(x.artifact, sessions, c.n.store.o.Now()))
+		if err != nil {
+			return err
+		}
+		b.Queue("UPDATE archive SET doc = $3 WHERE ns = $1 AND n = $2", c.ns, x.n, doc)
+	}
+	return c.send(ctx, b)
+}

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// audit links an entry behind those before it, nil for none. The head's row is locked from here to the commit, so that the chain is in the order
+// of the commits; it is the last row that a change locks.
+func (c *change) audit(ctx context.Context, e *agent.AuditEntry) error {
+	if e == nil {
+		return nil
+	}
+	head, err := c.auditHead(ctx)
+	if err != nil {
+		return err
+	}
+	linked := *e
+	if head, err = chain.Link(head, &linked); err != nil {
+		return err
+	}
+	line, err := chain.Line(&linked)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	b.Queue("INSERT INTO audit (ns, n, id, session, line) VALUES ($1, $2, $3, $4, $5)", c.ns, head.Seq, key(linked.ID), key(linked.SessionID), line)
+	b.Queue("UPDATE audit_heads SET seq = $2, hash = $3 WHERE ns = $1", c.ns, head.Seq, head.Hash)
+	return c.send(ctx, b)
+}
+
+// auditHead locks where the chain ends, and begins it if need be.
+func (c *change) auditHead(ctx context.Context) (h chain.Head, err error) {
+	start := chain.Start(c.n.name, 0, "")
+	err = c.QueryRow(ctx, `INSERT INTO audit_heads AS h (ns, seq, hash) VALUES ($1, $2, $3)
+		ON CONFLICT (ns) DO UPDATE SET seq = h.seq RETURNING seq, hash`, c.ns, start.Seq, start.Hash).Scan(&h.Seq, &h.Hash)
+	return h, err
+}
+
+// AppendAudit is part of store.Namespace.
+func (n *Namespace) AppendAudit(ctx context.Context, e agent.AuditEntry) error {
+	return n.change(ctx, func(ctx context.Context, c *change) error { return c.audit(ctx, &e) })
+}
+
+// AuditHead is part of store.Namespace.
+func (n *Namespace) AuditHead(ctx context.Context) (h chain.Head, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		rows, err := n.store.pool.Query(ctx, "SELECT seq, hash FROM audit_heads WHERE ns = $1", ns)
+		if err != nil {
+			return err
+		}
+		_, err = pgx.ForEachRow(rows, []any{&h.Seq, &h.Hash}, func() error { return nil })
+		return err
+	})
+	return h, err
+}
+
+// auditPage is how many entries are read at once.
+const auditPage = 256
+
+// Audit is part of store.Namespace.
+func (n *Namespace) Audit(ctx context.Context, q store.AuditQuery) (out []agent.AuditEntry, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		query := q
+		if q.Scan != nil {
+			scan := *q.Scan // it is read again where the connection broke
+			query.Scan = &scan
+		}
+		page := store.NewAuditPage(query)
+		if err := n.readAudit(ctx, ns, page, query); err != nil {
+			return err
+		}
+		if out = page.Entries; q.Scan != nil {
+			*q.Scan = *query.Scan
+		}
+		return nil
+	})
+	return out, err
+}
+
+// readAudit adds entries to the page, newest first, until it has ended.
+func (n *Namespace) readAudit(ctx context.Context, ns int64, page *store.AuditPage, q store.AuditQuery) error {
+	const newest = int64(1) << 62
+	below := newest
+	if id, seq := q.Place(); seq > 0 {
+		below = seq
+	} else if id != "" {
+		rows, err := n.store.pool.Query(ctx, "SELECT n + 1 FROM audit WHERE ns = $1 AND id = $2 ORDER BY n DESC LIMIT 1", ns, key(id))
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		below = found[0]
+	}
+	for {
+		rows, err := n.store.pool.Query(ctx, "SELECT n, line FROM audit WHERE ns = $1 AND n < $2 ORDER BY n DESC LIMIT $3", ns, below, auditPage)
+		if err != nil {
+			return err
+		}
+		read, ended := 0, false
+		var line []byte
+		if _, err := pgx.ForEachRow(rows, []any{&below, &line}, func() error {
+			read++
+			var e agent.AuditEntry
+			if err := json.Unmarshal(line, &e); err != nil {
+				return fmt.Errorf("audit entry %d: %w", below, err)
+			}
+			ended = ended || page.Add(&e)
+			return nil
+		}); err != nil {
+			return err
+		}
+		if ended || read < auditPage {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// bell wakes everybody who waits for it.
+type bell struct {
+	mu   sync.Mutex
+	rung chan struct{} // guarded by mu
+}
+
+// wait returns what is closed when the bell rings next.
+func (b *bell) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung == nil {
+		b.rung = make(chan struct{})
+	}
+	return b.rung
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung != nil {
+		close(b.rung)
+		b.rung = nil
+	}
+}
+
+// channel is what notifications are sent on.
+const channel = "recurgentd_feed"
+
+// notifyEvery bounds how often this replica notifies the others.
+const notifyEvery = 20 * time.Millisecond
+
+// hint says that the feed has something new.
+func (s *Store) hint() {
+	s.bell.ring()
+	select {
+	case s.hints <- struct{}{}:
+	default:
+	}
+}
+
+// notify reports hints to other replicas, until ctx ends. It does so beside the transactions that made the changes: one that notifies waits for
+// every other one that does.
+func (s *Store) notify(ctx context.Context) {
+	pause := time.NewTicker(notifyEvery)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.hints:
+			_, _ = s.pool.Exec(ctx, "SELECT pg_notify('"+channel+"', '')") // others poll
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// listen rings the bell when another replica notifies, until ctx ends. Where it cannot, polling finds what is new.
+func (s *Store) listen(ctx context.Context, config *pgx.ConnConfig) {
+	for ctx.Err() == nil {
+		if err := s.listenOnce(ctx, config); err != nil && ctx.Err() == nil {
+			s.o.Logger.Debug().Err(err).Msg("no notifications of other replicas; the change feed is polled")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pingEvery):
+		}
+	}
+}
+
+func (s *Store) listenOnce(ctx context.Context, config *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is left to be sent
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	for {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return err
+		}
+		s.bell.ring()
+	}
+}

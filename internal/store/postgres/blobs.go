@@ -1,0 +1,243 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+const (
+	pieceBytes = 256 << 10 // of one row of bytes
+	sweepEvery = 10 * time.Minute
+	pinTimeout = 10 * time.Second // of the work on a draft that no context bounds
+)
+
+// sweepNowAndThen sweeps until ctx ends. Every replica may do it.
+func (s *Store) sweepNowAndThen(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+				s.o.Logger.Debug().Err(err).Msg("what nobody needs waits for the next sweep")
+			}
+		}
+	}
+}
+
+// sweep removes what processes that ended left of files, changes that are older than any reader may be, and leases and candidates that ended.
+func (s *Store) sweep(ctx context.Context) error {
+	if _, err := s.pool.Exec(ctx, looseBlobs); err != nil {
+		return err
+	}
+	if _, err := s.pool.Exec(ctx, oldChanges, s.o.FeedAge.Microseconds()); err != nil {
+		return err
+	}
+	for _, table := range []string{"leases", "candidates"} {
+		if _, err := s.pool.Exec(ctx, "DELETE FROM "+table+" WHERE expires_at < clock_timestamp() - interval '1 minute'"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldChanges removes changes, and raises the floor to the last one that goes: a cursor below it is gone.
+const oldChanges = `WITH old AS (DELETE FROM feed WHERE at < clock_timestamp() - $1 * interval '1 microsecond' AND xid < pg_snapshot_xmin(pg_current_snapshot()) RETURNING xid, n),
+	last AS (SELECT xid, n FROM old ORDER BY xid DESC, n DESC LIMIT 1)
+	UPDATE feed_floor f SET xid = last.xid, n = last.n FROM last WHERE (f.xid, f.n) < (last.xid, last.n)`
+
+// loosen takes files away: their bytes go at once, unless somebody still reads them. holdBlobs goes before it, in a statement of its own, so that
+// loosen sees the pins of those who came first, and who comes later waits.
+const (
+	holdBlobs = "SELECT 1 FROM files f JOIN blobs b ON b.id = f.blob WHERE f.ns = $1 AND f.id = ANY($2::text[]) ORDER BY b.id FOR UPDATE"
+	loosen    = `WITH gone AS (DELETE FROM files WHERE ns = $1 AND id = ANY($2::text[]) RETURNING blob),
+	held AS (UPDATE blobs b SET file = NULL FROM gone WHERE b.id = gone.blob AND EXISTS (SELECT 1 FROM pins p WHERE p.blob = b.id AND p.expires_at > clock_timestamp()) RETURNING b.id),
+	freed AS (DELETE FROM blobs b USING gone WHERE b.id = gone.blob AND NOT EXISTS (SELECT 1 FROM pins p WHERE p.blob = b.id AND p.expires_at > clock_timestamp()) RETURNING b.id)
+	DELETE FROM pieces WHERE blob IN (SELECT id FROM freed)`
+)
+
+// loosenFiles takes files of the namespace away, given by key.
+func (c *change) loosenFiles(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	b := &pgx.Batch{}
+	b.Queue(holdBlobs, c.ns, ids)
+	b.Queue(loosen, c.ns, ids)
+	return c.send(ctx, b)
+}
+
+// draft is a store.Draft in rows that only its pin holds.
+type draft struct {
+	n      *Namespace
+	blob   int64
+	pin    int64
+	buf    []byte
+	pieces int
+	size   int64
+	ended  bool // it is a file, or discarded
+}
+
+// NewDraft is part of store.Namespace.
+func (n *Namespace) NewDraft() (store.Draft, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
+	defer cancel()
+	d := &draft{n: n}
+	err := n.change(ctx, func(ctx context.Context, c *change) error {
+		return c.QueryRow(ctx, `WITH made AS (INSERT INTO blobs (id, ns) VALUES (nextval('blob_ids'), $1) RETURNING id)
+			INSERT INTO pins (blob, id, expires_at) SELECT id, nextval('blob_ids'), clock_timestamp() + $2 FROM made RETURNING blob, id`,
+			c.ns, pinLife).Scan(&d.blob, &d.pin)
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.store.pins.add(d.pin, d.blob)
+	return d, nil
+}
+
+func (d *draft) Write(data []byte) (int, error) {
+	if d.ended {
+		return 0, fs.ErrClosed
+	}
+	written := 0
+	for len(data) > 0 {
+		if d.buf == nil {
+			d.buf = make([]byte, 0, pieceBytes)
+		}
+		k := min(len(data), pieceBytes-len(d.buf))
+		d.buf = append(d.buf, data[:k]...)
+		if len(d.buf) == pieceBytes {
+			if err := d.flush(); err != nil {
+				d.buf = d.buf[:len(d.buf)-k]
+				return written, err
+			}
+		}
+		data, written, d.size = data[k:], written+k, d.size+int64(k)
+	}
+	return written, nil
+}
+
+// flush writes the piece that is full, or the last one. A piece that is written twice is the same.
+func (d *draft) flush() error {
+	if len(d.buf) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
+	defer cancel()
+	err := d.n.store.read(ctx, func(ctx context.Context) error { // repeated while the database is away
+		tag, err := d.n.store.pool.Exec(ctx, `INSERT INTO pieces (blob, n, data) SELECT id, $2, $3 FROM blobs WHERE id = $1 AND file IS NULL FOR KEY SHARE
+			ON CONFLICT (blob, n) DO UPDATE SET data = excluded.data`, d.blob, d.pieces, d.buf)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = errNoDraft
+		}
+		return err
+	})
+	if err != nil {
+		return fullError(err)
+	}
+	d.pieces++
+	d.buf = d.buf[:0]
+	return nil
+}
+
+// Discard is part of store.Draft.
+func (d *draft) Discard() {
+	if d.ended {
+		return
+	}
+	d.end()
+	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
+	defer cancel()
+	d.n.store.unpin(ctx, d.blob, d.pin)
+}
+
+// end gives the pin back to whoever made the bytes a file, or drops them.
+func (d *draft) end() {
+	d.ended, d.buf = true, nil
+	d.n.store.pins.drop(d.pin)
+}
+
+// reader reads the pieces of a file.
+type reader struct {
+	s         *Store
+	blob, pin int64
+	size      int64
+
+	close sync.Once
+	mu    sync.Mutex
+	n     int64  // of the piece in data, -1 for none; guarded by mu, as data
+	data  []byte // so that small reads one after another are one query
+}
+
+func (r *reader) ReadAt(p []byte, off int64) (read int, err error) {
+	if off < 0 {
+		return 0, fs.ErrInvalid
+	}
+	for read < len(p) && off < r.size {
+		piece, err := r.piece(off / pieceBytes)
+		if err != nil {
+			return read, err
+		}
+		at := off % pieceBytes
+		if at >= int64(len(piece)) {
+			return read, fmt.Errorf("piece %d of a file is too short", off/pieceBytes)
+		}
+		k := copy(p[read:], piece[at:])
+		read, off = read+k, off+int64(k)
+	}
+	if read < len(p) {
+		return read, io.EOF
+	}
+	return read, nil
+}
+
+// piece returns a piece, which does not change any more.
+func (r *reader) piece(n int64) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n == n {
+		return r.data, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
+	defer cancel()
+	var data []byte
+	err := r.s.read(ctx, func(ctx context.Context) error {
+		return r.s.pool.QueryRow(ctx, "SELECT data FROM pieces WHERE blob = $1 AND n = $2", r.blob, n).Scan(&data)
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("%w: the file's bytes", store.ErrGone)
+	}
+	if err == nil {
+		r.n, r.data = n, data
+	}
+	return data, err
+}
+
+// Close is part of store.FileReader.
+func (r *reader) Close() error {
+	r.close.Do(func() {
+		if r.pin == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
+		defer cancel()
+		r.s.unpin(ctx, r.blob, r.pin)
+	})
+	return nil
+}
+
+var (
+	_ store.Draft      = (*draft)(nil)
+	_ store.FileReader = (*reader)(nil)
+)

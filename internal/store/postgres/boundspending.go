@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// boundSpending sums up old days, and the oldest ones where there are too many rows: store.Ledger's bounds, which are kept when namespaces are
+// expired rather than with each call.
+func (c *change) boundSpending(ctx context.Context, today agent.Day) error {
+	var count int
+	var oldest *int32
+	if err := c.QueryRow(ctx, "SELECT count(*), min(day) FROM spend_rows WHERE ns = $1", c.ns).Scan(&count, &oldest); err != nil {
+		return err
+	}
+	if count <= store.MaxSpendRows && (oldest == nil || agent.Day(*oldest) >= today-store.DetailedDays) {
+		return nil
+	}
+	if _, err := c.Exec(ctx, "SELECT 1 FROM spend_rows WHERE ns = $1 ORDER BY day, hash FOR UPDATE", c.ns); err != nil {
+		return err
+	}
+	s, err := readSpent(ctx, c, c.ns, math.MinInt32, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	l := store.NewLedger(s)
+	l.Bound(today)
+	b := &pgx.Batch{}
+	b.Queue("DELETE FROM spend_rows WHERE ns = $1", c.ns)
+	if err := queueSpent(b, c.ns, l.Spent(math.MinInt32, math.MaxInt32).Rows); err != nil {
+		return err
+	}
+	return c.send(ctx, b)
+}
+
+// queueSpent writes rows of days that have none.
+func queueSpent(b *pgx.Batch, ns int64, rows []agent.SpendRow) error {
+	for i := range rows {
+		r := &rows[i]
+		models, err := json.Marshal(r.Models)
+		if err != nil {
+			return err
+		}
+		k := spendKeyOf(ns, r)
+		b.Queue("INSERT INTO spend_rows (ns, day, hash, calls, warm, role, method, owner, models) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+			ns, int32(r.Day), k.hash, r.Calls, r.Warm, []byte(r.Role), []byte(r.Method), []byte(r.Owner), models)
+	}
+	return nil
+}

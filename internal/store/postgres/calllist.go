@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// ListCalls is part of store.Namespace.
+func (n *Namespace) ListCalls(ctx context.Context, q store.CallQuery) (out []agent.LogEntry, err error) {
+	if q.Limit <= 0 {
+		q.Limit = store.DefaultLimit
+	}
+	hours, err := n.valueHours(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := n.store.o.Now()
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		f, next, err := n.callFilter(ctx, ns, &q)
+		if err != nil || f == nil {
+			out = []agent.LogEntry{}
+			return err
+		}
+		rows, err := n.store.pool.Query(ctx, "SELECT doc, corrected_by FROM calls WHERE "+f.where.String()+" ORDER BY n DESC"+f.limit(q.Limit), f.args...)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.LogEntry, error) {
+			var doc []byte
+			var correctedBy string
+			if err := row.Scan(&doc, &correctedBy); err != nil {
+				return agent.LogEntry{}, err
+			}
+			return decodeLog(doc, correctedBy, hours, now)
+		})
+		if err == nil && q.Scan != nil && len(out) < q.Limit {
+			q.Scan.Next = next
+		}
+		return err
+	})
+	return out, err
+}
+
+// callFilter returns the conditions of a query; nil where nothing can be found. next is where to go on, "" for nowhere, if the page ends because
+// it may read no more.
+func (n *Namespace) callFilter(ctx context.Context, ns int64, q *store.CallQuery) (f *filter, next string, err error) {
+	f = &filter{}
+	f.and("ns = ?", ns)
+	if q.Stable {
+		f.where.WriteString(" AND n < call_horizon()")
+	}
+	if q.Before != "" {
+		var before int64
+		err := n.store.pool.QueryRow(ctx, "SELECT n FROM calls WHERE ns = $1 AND call_id = $2", ns, key(q.Before)).Scan(&before)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil, "", nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		f.and("n < ?", before)
+	}
+	if q.Scan != nil {
+		var last int64
+		if last, next, err = n.scanEnd(ctx, f, q.Scan.Most); err != nil {
+			return nil, "", err
+		}
+		f.and("n >= ?", last)
+	}
+	f.equal("session", q.SessionID)
+	f.equal("role", q.Role)
+	f.equal("method", q.Method)
+	f.equal("status", q.Status)
+	f.equal("source", q.Source)
+	f.equal("error_type", q.ErrorType)
+	f.equal("trace", q.TraceID)
+	f.equal("parent", q.ParentCallID)
+	f.equal("owner", q.Owner)
+	f.flag("weak", q.WeakSuccess)
+	f.flag("history_access", q.HistoryAccess)
+	f.between("at", q.Since, q.Until)
+	return f, next, nil
+}
+
+// scanEnd returns the place of the last call that a page may read, and that call's id, "" where the log ends before.
+func (n *Namespace) scanEnd(ctx context.Context, f *filter, most int) (last int64, id string, err error) {
+	args := append(append([]any{}, f.args...), max(most, 1)-1)
+	rows, err := n.store.pool.Query(ctx, "SELECT n, doc FROM calls WHERE "+f.where.String()+" ORDER BY n DESC OFFSET "+place(len(args))+" LIMIT 2", args...)
+	if err != nil {
+		return 0, "", err
+	}
+	var at int64
+	var doc []byte
+	found := 0
+	if _, err = pgx.ForEachRow(rows, []any{&at, &doc}, func() error {
+		if found++; found == 1 {
+			e, err := decodeCall(doc)
+			last, id = at, e.CallID
+			return err
+		}
+		return nil
+	}); err != nil {
+		return 0, "", err
+	}
+	if found < 2 {
+		id = ""
+	}
+	return last, id, nil
+}

@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// valueHours returns how long values are kept; 0 for as long as their call.
+func (n *Namespace) valueHours(ctx context.Context) (int, error) {
+	p, _, err := n.Policy(ctx)
+	return p.Retention.ValueHours, err
+}
+
+// decodeCall reads a stored entry.
+func decodeCall(doc []byte) (e agent.LogEntry, err error) {
+	if err := json.Unmarshal(doc, &e); err != nil {
+		return e, fmt.Errorf("stored call: %w", err)
+	}
+	return e, nil
+}
+
+// decodeLog reads a stored entry as readers get it: the call that corrected it is named, and what expires with the values has done so.
+func decodeLog(doc []byte, correctedBy string, hours int, now time.Time) (agent.LogEntry, error) {
+	e, err := decodeCall(doc)
+	e.CorrectedBy = correctedBy
+	store.ForgetDebug(&e, hours, now)
+	return e, err
+}
+
+// Call is part of store.Namespace.
+func (n *Namespace) Call(ctx context.Context, callID string) (out store.Call, err error) {
+	hours, err := n.valueHours(ctx)
+	if err != nil {
+		return out, err
+	}
+	now := n.store.o.Now()
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		var doc, outcome, effects []byte
+		var correctedBy string
+		var at *time.Time
+		row := n.store.pool.QueryRow(ctx, `SELECT c.doc, c.corrected_by, v.at, v.outcome, v.effects FROM calls c LEFT JOIN call_values v USING (ns, call_id)
+			WHERE c.ns = $1 AND c.call_id = $2`, ns, key(callID))
+		if err := row.Scan(&doc, &correctedBy, &at, &outcome, &effects); err != nil {
+			return err
+		}
+		if out.Log, err = decodeLog(doc, correctedBy, hours, now); err != nil {
+			return err
+		}
+		if at == nil || hours > 0 && now.Sub(*at) >= time.Duration(hours)*time.Hour {
+			return nil
+		}
+		out.Effects = effects
+		if outcome == nil {
+			return nil
+		}
+		out.Outcome = &agent.Outcome{}
+		return json.Unmarshal(outcome, out.Outcome)
+	})
+	return out, err
+}
+
+// Replay is part of store.Namespace.
+func (n *Namespace) Replay(ctx context.Context, idempotencyKey string) (store.Idempotent, error) {
+	out := store.Idempotent{Key: idempotencyKey}
+	err := n.read(ctx, func(ctx context.Context, ns int64) error {
+		var id, hash, reply []byte
+		row := n.store.pool.QueryRow(ctx, "SELECT call_id, body_hash, reply FROM replies WHERE ns = $1 AND key = $2 AND at > $3", ns, key(idempotencyKey), n.store.o.Now().Add(-store.KeyLife))
+		if err := row.Scan(&id, &hash, &reply); err != nil {
+			return err
+		}
+		out.CallID, out.BodyHash, out.Reply = string(id), string(hash), reply
+		return nil
+	})
+	if err != nil {
+		return store.Idempotent{}, err
+	}
+	return out, nil
+}
+
+// Content is part of store.Namespace. It marks the content as used.
+func (n *Namespace) Content(ctx context.Context, ref string) (value json.RawMessage, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		return n.store.pool.QueryRow(ctx, "UPDATE contents SET used = nextval('content_order') WHERE ns = $1 AND ref = $2 RETURNING value", ns, key(ref)).Scan((*[]byte)(&value))
+	})
+	return value, err
+}
+
+// writeContents keeps the results of the group's calls, and drops the least recently used ones that the policy leaves no room for.
+func (g *group) writeContents(b *pgx.Batch) {
+	trim := map[int64]agent.RetentionPolicy{}
+	for _, x := range g.rows {
+		c := x.w.c.Content
+		if c == nil {
+			continue
+		}
+		b.Queue(`INSERT INTO contents AS c (ns, ref, used, sessions, value) VALUES ($1, $2, nextval('content_order'), ARRAY[$3::text], $4)
+			ON CONFLICT (ns, ref) DO UPDATE SET used = excluded.used, value = excluded.value,
+			sessions = CASE WHEN $3 = ANY(c.sessions) THEN c.sessions ELSE c.sessions || $3::text END`, x.ns, key(c.Ref), key(x.w.c.SessionID), []byte(c.Value))
+		trim[x.ns] = g.retention[x.ns]
+	}
+	for ns, limit := range trim {
+		if limit.ContentEntries > 0 || limit.ContentBytes > 0 {
+			b.Queue(`DELETE FROM contents WHERE (ns, ref) IN (SELECT ns, ref FROM contents JOIN (
+					SELECT ns, ref, row_number() OVER newest AS place, sum(length(value)) OVER newest AS bytes FROM contents WHERE ns = $1 WINDOW newest AS (ORDER BY used DESC)
+				) AS k USING (ns, ref) WHERE ($2 > 0 AND place > $2) OR ($3 > 0 AND bytes > $3) FOR UPDATE OF contents SKIP LOCKED)`,
+				ns, int64(limit.ContentEntries), int64(limit.ContentBytes))
+		}
+	}
+}
+
+// Patterns is part of store.Namespace.
+func (n *Namespace) Patterns(ctx context.Context, role string) (out []agent.PatternEvent, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		rows, err := n.store.pool.Query(ctx, "SELECT doc FROM (SELECT n, doc FROM patterns WHERE ns = $1 AND role = $2 ORDER BY n DESC LIMIT $3) AS newest ORDER BY n", ns, key(role), store.PatternsKept)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, decoded[agent.PatternEvent])
+		return err
+	})
+	return out, err
+}
+
+// decoded reads a row of one document.
+func decoded[V any](row pgx.CollectableRow) (v V, err error) {
+	var doc []byte
+	if err := row.Scan(&doc); err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(doc, &v); err != nil {
+		return v, fmt.Errorf("stored document: %w", err)
+	}
+	return v, nil
+}
+
+// Evidence is part of store.Namespace.
+func (n *Namespace) Evidence(ctx context.Context, role, method string) (agent.MethodEvidence, error) {
+	all, err := n.evidence(ctx, "role = $2 AND method = $3", key(role), key(method))
+	if err != nil || len(all) == 0 {
+		return agent.MethodEvidence{Role: role, Method: method}, err
+	}
+	return all[0], nil
+}
+
+// AllEvidence is part of store.Namespace.
+func (n *Namespace) AllEvidence(ctx context.Context) ([]agent.MethodEvidence, error) {
+	return n.evidence(ctx, "remarkable")
+}
+
+func (n *Namespace) evidence(ctx context.Context, where string, args ...any) (out []agent.MethodEvidence, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		rows, err := n.store.pool.Query(ctx, "SELECT doc FROM evidence WHERE ns = $1 AND "+where+" ORDER BY role, method", append([]any{ns}, args...)...)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, decoded[agent.MethodEvidence])
+		return err
+	})
+	return out, err
+}

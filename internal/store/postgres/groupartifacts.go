@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
+
+// groupArtifact is an artifact in a transaction that has locked it.
+type groupArtifact struct {
+	was, now         *agent.Artifact // nil: there is none
+	stored           bool            // there was one
+	version, body    int64
+	revised, newBody bool // what is to be written
+}
+
+// keptArtifact is an artifact as this replica read or wrote it last. It is of use where the row has that version.
+type keptArtifact struct {
+	version, body int64
+	a             *agent.Artifact
+}
+
+func compareRows(x, y rowKey) int {
+	return cmp.Or(cmp.Compare(x.ns, y.ns), strings.Compare(x.a, y.a), strings.Compare(x.b, y.b))
+}
+
+// newVersion returns the version of a row that is written: no two writes have the same, whoever makes them.
+func newVersion() int64 { return 1 + rand.Int64N(math.MaxInt64) }
+
+// artifact returns the artifact as the group has it now, nil for none.
+func (g *group) artifact(k rowKey) *agent.Artifact {
+	if x := g.artifacts[k]; x != nil {
+		return x.now
+	}
+	return nil
+}
+
+// changedArtifact is what a call makes of an artifact.
+type changedArtifact struct {
+	key rowKey
+	a   *agent.Artifact
+}
+
+// changeArtifacts returns what the changes make of the artifacts, in their order, without changing the group.
+func (g *group) changeArtifacts(ns int64, changes []agent.ArtifactChange) (out []changedArtifact) {
+	for i := range changes {
+		c := changes[i]
+		k := methodKey(ns, c.Role, c.MethodName)
+		old := g.artifactAfter(out, k)
+		if old == nil && !c.Creates() {
+			continue // deleted meanwhile: counts of nothing
+		}
+		out = append(out, changedArtifact{k, old.Apply(c)})
+	}
+	return out
+}
+
+// artifactAfter returns the artifact after these changes.
+func (g *group) artifactAfter(changed []changedArtifact, k rowKey) *agent.Artifact {
+	for _, x := range slices.Backward(changed) {
+		if x.key == k {
+			return x.a
+		}
+	}
+	return g.artifact(k)
+}
+
+// keep takes the changes over.
+func (g *group) keep(changed []changedArtifact) {
+	for _, x := range changed {
+		row := g.artifacts[x.key]
+		if row == nil {
+			row = &groupArtifact{}
+			g.artifacts[x.key] = row
+		}
+		row.set(x.a)
+	}
+}
+
+// sortedKeys returns the keys in the order in which rows are locked and written.
+func sortedKeys[V any](m map[rowKey]V) []rowKey {
+	out := make([]rowKey, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.SortFunc(out, compareRows)
+	return out
+}
+
+// writeArtifacts writes the changed artifacts, with bodies and programs only where they are new. A new artifact is inserted: where another
+// replica made it meanwhile, the transaction fails, and is tried again on what is there now.
+func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
+	var made, revised, bodies, programs columns
+	for _, k := range sortedKeys(artifacts) {
+		x := artifacts[k]
+		if !x.revised {
+			continue
+		}
+		head, err := json.Marshal(headOf(x.now))
+		if err != nil {
+			return err
+		}
+		x.version = newVersion()
+		if x.newBody {
+			x.body = newVersion()
+			body, err := json.Marshal(bodyOf(x.now))
+			if err != nil {
+				return err
+			}
+			bodies.add(k, body)
+			for _, p := range x.now.Generations {
+				programs.add(rowKey{k.ns, key(p.CodeChecksum), ""}, []byte(p.Code))
+			}
+		}
+		heads := &revised
+		if !x.stored {
+			heads = &made
+		}
+		heads.add(k, head)
+		heads.versions, heads.bodies, heads.states = append(heads.versions, x.version), append(heads.bodies, x.body), append(heads.states, key(x.now.LifecycleState))
+	}
+	const rows = " FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::text[], $7::bytea[]) AS k(ns, role, method, version, body_version, state, head)"
+	if x := &made; len(x.ns) > 0 {
+		b.Queue("INSERT INTO artifacts (ns, role, method, version, body_version, state, head) SELECT *"+rows, x.ns, x.a, x.b, x.versions, x.bodies, x.states, x.docs)
+	}
+	if x := &revised; len(x.ns) > 0 {
+		b.Queue("UPDATE artifacts a SET version = k.version, body_version = k.body_version, state = k.state, head = k.head"+rows+
+			" WHERE (a.ns, a.role, a.method) = (k.ns, k.role, k.method)", x.ns, x.a, x.b, x.versions, x.bodies, x.states, x.docs)
+	}
+	if x := &bodies; len(x.ns) > 0 {
+		b.Queue(`INSERT INTO artifact_bodies (ns, role, method, body) SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::bytea[])
+			ON CONFLICT (ns, role, method) DO UPDATE SET body = excluded.body`, x.ns, x.a, x.b, x.docs)
+		b.Queue(`INSERT INTO programs (ns, checksum, code) SELECT DISTINCT ON (ns, checksum) * FROM unnest($1::int8[], $2::text[], $3::bytea[]) AS p(ns, checksum, code)
+			ORDER BY ns, checksum ON CONFLICT DO NOTHING`, programs.ns, programs.a, programs.docs)
+	}
+	return nil
+}
+
+// columns are rows, column by column.
+type columns struct {
+	ns               []int64
+	a, b             []string
+	docs             [][]byte
+	versions, bodies []int64
+	states           []string
+	flags            []bool
+}
+
+func (c *columns) add(k rowKey, doc []byte) {
+	c.ns, c.a, c.b, c.docs = append(c.ns, k.ns), append(c.a, k.a), append(c.b, k.b), append(c.docs, doc)
+}
+
+// addKey adds a row that is looked for, of which this replica knows that version.
+func (c *columns) addKey(k rowKey, version int64) {
+	c.ns, c.a, c.b, c.versions = append(c.ns, k.ns), append(c.a, k.a), append(c.b, k.b), append(c.versions, version)
+}

@@ -1,0 +1,277 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Items gives everything that the store holds, as it is at one moment, to give, which must not keep an item. Daemons may work meanwhile.
+func (s *Store) Items(ctx context.Context, give func(*store.Item) error) error {
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return unavailable(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
+	rows, err := tx.Query(ctx, "SELECT id, name, created_at, due FROM namespaces ORDER BY name")
+	if err != nil {
+		return unavailable(err)
+	}
+	type space struct {
+		id   int64
+		info store.NamespaceInfo
+	}
+	spaces, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x space, err error) {
+		x.info, err = scanNamespace(row, &x.id)
+		return x, err
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	for _, x := range spaces {
+		g := &giver{Tx: tx, ctx: ctx, ns: x.id, name: x.info.Name, give: give}
+		if err := g.all(&x.info); err != nil {
+			return unavailable(err)
+		}
+	}
+	return nil
+}
+
+// giver gives the items of a namespace.
+type giver struct {
+	pgx.Tx
+	ctx  context.Context // of one walk, which this is all the state of
+	ns   int64
+	name agent.Namespace
+	give func(*store.Item) error
+}
+
+func (g *giver) item(x store.Item) error {
+	x.Namespace = g.name
+	return g.give(&x)
+}
+
+// each gives the item that scan makes of each row; $1 is the namespace.
+func (g *giver) each(sql string, scan func(row pgx.Row) (store.Item, error), args ...any) error {
+	rows, err := g.Query(g.ctx, sql, append([]any{g.ns}, args...)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		x, err := scan(rows)
+		if err == nil {
+			err = g.item(x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// document reads a row of one document.
+func document[D any](item func(*D) store.Item) func(pgx.Row) (store.Item, error) {
+	return func(row pgx.Row) (store.Item, error) {
+		var doc []byte
+		d := new(D)
+		if err := row.Scan(&doc); err != nil {
+			return store.Item{}, err
+		}
+		return item(d), json.Unmarshal(doc, d)
+	}
+}
+
+func (g *giver) all(info *store.NamespaceInfo) error {
+	if err := g.item(store.Item{Space: info}); err != nil {
+		return err
+	}
+	for _, part := range []func() error{g.registry, g.sessions, g.calls, g.learned, g.files, g.audit} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *giver) registry() error {
+	if err := g.each("SELECT revision, doc FROM policies WHERE ns = $1", func(row pgx.Row) (store.Item, error) {
+		p := &store.ItemPolicy{}
+		return store.Item{Policy: p}, row.Scan(&p.Revision, &p.Policy)
+	}); err != nil {
+		return err
+	}
+	if err := g.each("SELECT doc FROM connections WHERE ns = $1 ORDER BY name", document(func(c *agent.Connection) store.Item { return store.Item{Connection: c} })); err != nil {
+		return err
+	}
+	if err := g.each("SELECT "+toolColumns+" FROM tools t WHERE ns = $1 ORDER BY role", func(row pgx.Row) (store.Item, error) {
+		t, err := scanTool(row)
+		return store.Item{Tool: &t}, err
+	}); err != nil {
+		return err
+	}
+	if err := g.each("SELECT a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method) WHERE a.ns = $1 ORDER BY a.role, a.method", func(row pgx.Row) (store.Item, error) {
+		var head, body []byte
+		if err := row.Scan(&head, &body); err != nil {
+			return store.Item{}, err
+		}
+		a, err := decodeArtifact(head, body)
+		return store.Item{Artifact: a}, err
+	}); err != nil {
+		return err
+	}
+	if err := g.each("SELECT by, at, n, tool, doc FROM archive WHERE ns = $1 ORDER BY n", func(row pgx.Row) (store.Item, error) {
+		out := &store.ItemArchived{}
+		x, err := scanArchived(row, &out.By, &out.At)
+		out.Tool, out.Artifact = x.tool, x.artifact
+		return store.Item{Archived: out}, err
+	}); err != nil {
+		return err
+	}
+	return g.each("SELECT code FROM programs WHERE ns = $1 ORDER BY checksum", func(row pgx.Row) (store.Item, error) {
+		var code []byte
+		err := row.Scan(&code)
+		text := string(code)
+		return store.Item{Program: &text}, err
+	})
+}
+
+// sessions gives each session before its records. The records are read beside the sessions, so that neither is held whole.
+func (g *giver) sessions() error {
+	rows, err := g.Query(g.ctx, "SELECT "+sessionColumns+" FROM sessions WHERE ns = $1 ORDER BY id", g.ns)
+	if err != nil {
+		return err
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.Session, error) { return scanSession(row) })
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		s := &list[i]
+		values, err := readContext(g.ctx, g, g.ns, s.ID)
+		if err != nil {
+			return err
+		}
+		if err := g.item(store.Item{Session: &store.ItemSession{Session: *s, Context: values}}); err != nil {
+			return err
+		}
+		if err := g.each("SELECT doc FROM records WHERE ns = $1 AND session = $2 ORDER BY seq", func(row pgx.Row) (store.Item, error) {
+			r := &store.ItemRecord{SessionID: s.ID}
+			return store.Item{Record: r}, row.Scan(&r.Record)
+		}, key(s.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *giver) calls() error {
+	if err := g.each("SELECT doc FROM calls WHERE ns = $1 ORDER BY n", func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Call) }); err != nil {
+		return err
+	}
+	if err := g.each(`SELECT v.at, v.outcome, v.effects, c.doc FROM call_values v JOIN calls c USING (ns, call_id) WHERE v.ns = $1 ORDER BY c.n`, func(row pgx.Row) (store.Item, error) {
+		v := &store.ItemValue{}
+		var doc []byte
+		if err := row.Scan(&v.At, &v.Outcome, &v.Effects, &doc); err != nil {
+			return store.Item{}, err
+		}
+		var e agent.LogEntry
+		err := json.Unmarshal(doc, &e)
+		v.CallID, v.SessionID = e.CallID, e.SessionID
+		return store.Item{Value: v}, err
+	}); err != nil {
+		return err
+	}
+	return g.each("SELECT at, session, key, call_id, body_hash, reply FROM replies WHERE ns = $1 ORDER BY at, key", func(row pgx.Row) (store.Item, error) {
+		k := &store.Idempotent{}
+		v := &store.ItemValue{Key: k}
+		var call, hash []byte
+		err := row.Scan(&v.At, &v.SessionID, &k.Key, &call, &hash, &k.Reply)
+		k.CallID, k.BodyHash, v.CallID = string(call), string(hash), string(call)
+		return store.Item{Value: v}, err
+	})
+}
+
+// learned gives what was learned of calls: patterns, evidence, contents, spending.
+func (g *giver) learned() error {
+	if err := g.each("SELECT doc FROM patterns WHERE ns = $1 ORDER BY role, n", document(func(p *agent.PatternEvent) store.Item { return store.Item{Pattern: p} })); err != nil {
+		return err
+	}
+	if err := g.each("SELECT doc FROM evidence WHERE ns = $1 ORDER BY role, method", document(func(m *agent.MethodEvidence) store.Item { return store.Item{Evidence: m} })); err != nil {
+		return err
+	}
+	if err := g.each("SELECT ref, sessions, value FROM contents WHERE ns = $1 ORDER BY used", func(row pgx.Row) (store.Item, error) {
+		k := &store.Kept{}
+		return store.Item{Content: k}, row.Scan(&k.Ref, &k.Sessions, &k.Value)
+	}); err != nil {
+		return err
+	}
+	spent, err := readSpent(g.ctx, g, g.ns, math.MinInt32, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	return g.item(store.Item{Spent: &spent})
+}
+
+func (g *giver) files() error {
+	rows, err := g.Query(g.ctx, "SELECT blob, doc FROM files WHERE ns = $1 ORDER BY id", g.ns)
+	if err != nil {
+		return err
+	}
+	type row struct {
+		blob int64
+		doc  []byte
+	}
+	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) { return x, r.Scan(&x.blob, &x.doc) })
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		f := &store.ItemFile{Open: func() (io.ReadCloser, error) { return io.NopCloser(&pieceReader{g: g, blob: x.blob}), nil }}
+		if err := json.Unmarshal(x.doc, &f.File); err != nil {
+			return err
+		}
+		if err := g.item(store.Item{File: f}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieceReader reads the pieces of a blob one after another.
+type pieceReader struct {
+	g    *giver
+	blob int64
+	next int
+	data []byte
+}
+
+func (r *pieceReader) Read(p []byte) (int, error) {
+	if len(r.data) == 0 {
+		rows, err := r.g.Query(r.g.ctx, "SELECT data FROM pieces WHERE blob = $1 AND n = $2", r.blob, r.next)
+		if err != nil {
+			return 0, err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		if err != nil {
+			return 0, err
+		}
+		if len(found) == 0 {
+			return 0, io.EOF
+		}
+		r.data, r.next = found[0], r.next+1
+	}
+	n := copy(p, r.data)
+	r.data = r.data[n:]
+	return n, nil
+}
+
+func (g *giver) audit() error {
+	return g.each("SELECT line FROM audit WHERE ns = $1 ORDER BY n", func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Audit) })
+}

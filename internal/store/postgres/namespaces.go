@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Namespace is part of store.Store. It asks the database nothing.
+func (s *Store) Namespace(name agent.Namespace) (store.Namespace, error) { return s.Space(name) }
+
+func scanNamespace(row pgx.Row, before ...any) (info store.NamespaceInfo, err error) {
+	var name string
+	var created, due *time.Time
+	if err := row.Scan(append(before, &name, &created, &due)...); err != nil {
+		return info, err
+	}
+	info.Name = agent.Namespace(name)
+	if created != nil {
+		info.CreatedAt = created.UTC()
+	}
+	if due != nil {
+		info.Due = due.UTC()
+	}
+	return info, nil
+}
+
+// ListNamespaces is part of store.Store.
+func (s *Store) ListNamespaces(ctx context.Context, after agent.Namespace, limit int) (out []store.NamespaceInfo, err error) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, "SELECT name, created_at, due FROM namespaces WHERE name > $1 ORDER BY name LIMIT $2", string(after), limit)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.NamespaceInfo, error) { return scanNamespace(row) })
+		return err
+	})
+	return out, err
+}
+
+// NamespaceInfo is part of store.Store.
+func (s *Store) NamespaceInfo(ctx context.Context, name agent.Namespace) (info store.NamespaceInfo, err error) {
+	err = s.read(ctx, func(ctx context.Context) (err error) {
+		info, err = scanNamespace(s.pool.QueryRow(ctx, "SELECT name, created_at, due FROM namespaces WHERE name = $1", string(name)))
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("%w: namespace %s", store.ErrNotFound, name)
+	}
+	return info, err
+}
+
+// CreateNamespace is part of store.Store.
+func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) (info store.NamespaceInfo, err error) {
+	if err := name.Validate(); err != nil {
+		return info, err
+	}
+	trail, err := s.Space(agent.DefaultNamespace)
+	if err != nil {
+		return info, err
+	}
+	info = store.NamespaceInfo{Name: name, CreatedAt: s.o.Now().UTC().Truncate(time.Microsecond)}
+	err = trail.change(ctx, func(ctx context.Context, c *change) error {
+		tag, err := c.Exec(ctx, "INSERT INTO namespaces (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING", string(name), info.CreatedAt)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("%w: namespace %s", store.ErrExists, name)
+		}
+		return c.audit(ctx, audit)
+	})
+	if err != nil {
+		return store.NamespaceInfo{}, err
+	}
+	return info, nil
+}
+
+// spaceTables are the tables whose rows are a namespace's, but those of the bytes of files.
+var spaceTables = []string{"sessions", "session_context", "records", "calls", "call_values", "replies", "contents", "patterns", "evidence", "artifacts",
+	"artifact_bodies", "programs", "leases", "candidates", "tools", "ranks", "archive", "policies", "connections", "audit", "audit_heads", "files",
+	"spend_rows", "spend_open", "spend_forges"}
+
+// EraseNamespace is part of store.Store. It waits for the changes of the namespace that are under way; later ones find it gone.
+func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) error {
+	if name == agent.DefaultNamespace {
+		return store.ErrDefault
+	}
+	trail, err := s.Space(agent.DefaultNamespace)
+	if err != nil {
+		return err
+	}
+	err = trail.change(ctx, func(ctx context.Context, c *change) error {
+		var id int64
+		err := c.QueryRow(ctx, "SELECT id FROM namespaces WHERE name = $1", string(name)).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("%w: namespace %s", store.ErrNotFound, name)
+		}
+		if err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		b.Queue("SELECT pg_advisory_xact_lock("+spaceLocks+", $1::int8::int4)", id)
+		b.Queue("DELETE FROM namespaces WHERE id = $1", id)
+		for _, table := range spaceTables {
+			b.Queue("DELETE FROM "+table+" WHERE ns = $1", id)
+		}
+		b.Queue("WITH gone AS (DELETE FROM blobs WHERE ns = $1 RETURNING id), pinned AS (DELETE FROM pins WHERE blob IN (SELECT id FROM gone)) DELETE FROM pieces WHERE blob IN (SELECT id FROM gone)", id)
+		if err := c.send(ctx, b); err != nil {
+			return err
+		}
+		c.feed = append(c.feed, store.Change{Namespace: name, Kind: "namespace"})
+		return c.audit(ctx, audit)
+	})
+	if err != nil {
+		return err
+	}
+	s.forgetSpace(name)
+	return nil
+}
+
+// forgetSpace drops the handle of a namespace that was erased.
+func (s *Store) forgetSpace(name agent.Namespace) {
+	s.mu.Lock()
+	n := s.spaces[name]
+	s.mu.Unlock()
+	if n != nil {
+		s.dropSpace(n)
+	}
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Namespace = (*Namespace)(nil)
+)

@@ -1,0 +1,158 @@
+package pgtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// superuser is the role that all tests connect as.
+const superuser = "postgres"
+
+// A server is one PostgreSQL server with its files, which may run or not.
+type server struct {
+	programs programs
+	settings []string
+	dir      string // its files, and its socket
+	output   *output
+	process  *process // nil while it does not run
+}
+
+func newServer(settings []string) (*server, error) {
+	p, err := find("initdb", "postgres", "psql", "pg_basebackup")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := p.tempDir()
+	if err != nil {
+		return nil, err
+	}
+	return &server{programs: p, settings: settings, dir: dir, output: &output{}}, nil
+}
+
+func (s *server) data() string   { return filepath.Join(s.dir, "data") }
+func (s *server) socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
+
+func (s *server) initialize() error {
+	return s.programs.run("initdb", "-D", s.data(), "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+}
+
+// copyOf makes it a standby of the primary. What it had before is gone.
+func (s *server) copyOf(primary *server) error {
+	if err := os.RemoveAll(s.data()); err != nil {
+		return err
+	}
+	from := fmt.Sprintf("host=%s user=%s application_name=standby", primary.dir, superuser)
+	return s.programs.run("pg_basebackup", "-D", s.data(), "-d", from, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+}
+
+// start returns once the server answers queries.
+func (s *server) start() error {
+	args := []string{"postgres", "-D", s.data(), "-k", s.dir}
+	for _, set := range s.settings {
+		args = append(args, "-c", set)
+	}
+	ready := s.output.await("database system is ready to accept")
+	p, err := s.programs.start(s.dir, s.output, syscall.SIGQUIT, args...)
+	if err != nil {
+		return err
+	}
+	if err := p.await(ready); err != nil {
+		return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, s.output)
+	}
+	s.process = p
+	return nil
+}
+
+func (s *server) running() bool { return s.process != nil }
+
+// kill ends the postmaster and its children, which would finish what they are at if they were left.
+func (s *server) kill() error {
+	if !s.running() {
+		return errors.New("pgtest: the server does not run")
+	}
+	p := s.process
+	s.process = nil
+	// Stopped it starts no more of them.
+	_ = syscall.Kill(p.pid, syscall.SIGSTOP)
+	for _, child := range childrenOf(p.pid) {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
+	_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	return p.ended()
+}
+
+func (s *server) restart() error {
+	if s.running() {
+		p := s.process
+		s.process = nil
+		_ = syscall.Kill(p.pid, syscall.SIGINT) // fast shutdown
+		if err := p.ended(); err != nil {
+			return err
+		}
+	}
+	return s.start()
+}
+
+// end stops the server where it runs, and removes its files.
+func (s *server) end() {
+	if s.running() {
+		s.process.end()
+		s.process = nil
+	}
+	_ = os.RemoveAll(s.dir) // in a temporary directory
+}
+
+// sql runs each text as a statement of its own, in one session.
+func (s *server) sql(database string, texts ...string) (string, error) {
+	args := []string{"-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-U", superuser, "-d", database}
+	for _, t := range texts {
+		args = append(args, "-c", t)
+	}
+	cmd := s.programs.command("psql", args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("psql %q: %w: %s", texts, err, errs.Bytes())
+	}
+	return strings.TrimSuffix(string(out), "\n"), nil
+}
+
+// childrenOf lists the processes whose parent has that number.
+func childrenOf(parent int) (out []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a good one
+	for _, file := range stats {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if stat := statOf(pid); err == nil && len(stat) > 1 && stat[1] == strconv.Itoa(parent) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// ticksOf is the processor time of a process and of its children that have ended.
+func ticksOf(pid int) (sum int) {
+	if stat := statOf(pid); len(stat) > 14 {
+		for _, field := range stat[11:15] {
+			n, _ := strconv.Atoi(field) // numbers all
+			sum += n
+		}
+	}
+	return sum
+}
+
+// statOf reads what Linux says of a process behind its name, which may hold anything: state, parent and so on. It is empty
+// for one that has ended.
+func statOf(pid int) []string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+}

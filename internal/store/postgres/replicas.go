@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Join is part of store.Store. What a dead replica of that id owned, nobody owns any more.
+func (s *Store) Join(ctx context.Context, r store.Replica, ttl time.Duration) error {
+	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var alive bool
+		err := tx.QueryRow(ctx, "SELECT expires_at > clock_timestamp() FROM replicas WHERE id = $1 FOR UPDATE", key(r.ID)).Scan(&alive)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if alive {
+			return store.ErrExists
+		}
+		if err := freeSessions(ctx, tx, r.ID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM replicas WHERE id = $1", key(r.ID)); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO replicas (id, started_at, expires_at, doc) SELECT $1, t, t + $2 * interval '1 microsecond', $3 FROM clock_timestamp() AS t`,
+			key(r.ID), ttl.Microseconds(), replicaDoc(r))
+		return err
+	})
+}
+
+// replicaDoc encodes what a replica says of itself.
+func replicaDoc(r store.Replica) []byte {
+	doc, _ := json.Marshal(&r) // texts and numbers
+	return doc
+}
+
+// Renew is part of store.Store.
+func (s *Store) Renew(ctx context.Context, r store.Replica, ttl time.Duration) error {
+	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE replicas SET expires_at = clock_timestamp() + $2 * interval '1 microsecond', doc = $3
+			WHERE id = $1 AND expires_at > clock_timestamp()`, key(r.ID), ttl.Microseconds(), replicaDoc(r))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = store.ErrFenced
+		}
+		return err
+	})
+}
+
+// Leave is part of store.Store.
+func (s *Store) Leave(ctx context.Context, id string) error {
+	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM replicas WHERE id = $1", key(id)); err != nil {
+			return err
+		}
+		if err := freeSessions(ctx, tx, id); err != nil || id == "" {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DELETE FROM leases WHERE holder = $1", key(id))
+		return err
+	})
+}
+
+// freeSessions takes the sessions from a replica. Rows are locked in the order in which commits lock them.
+func freeSessions(ctx context.Context, tx pgx.Tx, replica string) error {
+	_, err := tx.Exec(ctx, `UPDATE sessions s SET replica = NULL, epoch = nextval('epochs')
+		FROM (SELECT ns, id FROM sessions WHERE replica = $1 ORDER BY ns, id FOR UPDATE) AS k WHERE (s.ns, s.id) = (k.ns, k.id)`, key(replica))
+	return err
+}
+
+// ListReplicas is part of store.Store.
+func (s *Store) ListReplicas(ctx context.Context) (out []store.Replica, err error) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, "SELECT started_at, expires_at, doc FROM replicas WHERE expires_at > clock_timestamp() ORDER BY id")
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r store.Replica, err error) {
+			var started, expires time.Time
+			var doc []byte
+			if err := row.Scan(&started, &expires, &doc); err != nil {
+				return r, err
+			}
+			if err := json.Unmarshal(doc, &r); err != nil {
+				return r, fmt.Errorf("stored replica: %w", err)
+			}
+			r.StartedAt, r.ExpiresAt = started.UTC(), expires.UTC()
+			return r, nil
+		})
+		return err
+	})
+	return out, err
+}
+
+// Own is part of store.Namespace.
+func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store.Ownership, err error) {
+	err = n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		ns, err := n.key(ctx)
+		if err != nil {
+			return err
+		}
+		var owner *string
+		if err := tx.QueryRow(ctx, "SELECT replica, epoch FROM sessions WHERE ns = $1 AND id = $2 FOR UPDATE", ns, key(sessionID)).Scan(&owner, &o.Epoch); err != nil {
+			return err
+		}
+		self, alive, err := readReplica(ctx, tx, key(replica))
+		if err != nil {
+			return err
+		}
+		if !alive {
+			return store.ErrFenced
+		}
+		if owner != nil {
+			other, alive, err := readReplica(ctx, tx, *owner)
+			if o.Replica, o.Address = other.ID, other.Address; err != nil || alive {
+				return err
+			}
+		}
+		o.Replica, o.Address = self.ID, self.Address
+		return tx.QueryRow(ctx, "UPDATE sessions SET replica = $3, epoch = nextval('epochs') WHERE ns = $1 AND id = $2 RETURNING epoch", ns, key(sessionID), key(replica)).Scan(&o.Epoch)
+	})
+	if err != nil {
+		return store.Ownership{}, err
+	}
+	return o, nil
+}
+
+// readReplica returns a replica, and whether it is alive. Its row is locked, so that it is not renewed while somebody takes what it has.
+func readReplica(ctx context.Context, tx pgx.Tx, id string) (r store.Replica, alive bool, err error) {
+	var doc []byte
+	err = tx.QueryRow(ctx, "SELECT doc, expires_at > clock_timestamp() FROM replicas WHERE id = $1 FOR SHARE", id).Scan(&doc, &alive)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	if err := json.Unmarshal(doc, &r); err != nil {
+		return r, false, fmt.Errorf("stored replica: %w", err)
+	}
+	return r, alive, nil
+}
+
+// Disown is part of store.Namespace.
+func (n *Namespace) Disown(ctx context.Context, sessionID string, o store.Ownership) error {
+	return n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		ns, err := n.key(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "UPDATE sessions SET replica = NULL, epoch = nextval('epochs') WHERE ns = $1 AND id = $2 AND replica = $3 AND epoch = $4",
+			ns, key(sessionID), key(o.Replica), o.Epoch)
+		return err
+	})
+}

@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// CreateSession is part of store.Namespace.
+func (n *Namespace) CreateSession(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) error {
+	updated := s.UpdatedAt
+	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{} // columns have them
+	doc, err := json.Marshal(&s)
+	if err != nil {
+		return err
+	}
+	values := agent.ContextChange{Set: sessionContext}
+	if err := valid(&values); err != nil {
+		return err
+	}
+	return n.change(ctx, func(ctx context.Context, c *change) error {
+		tag, err := c.Exec(ctx, `INSERT INTO sessions (ns, id, owner, ephemeral, updated_at, doc) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT DO NOTHING`, c.ns, key(s.ID), key(owner(&s)), ids.Ephemeral(s.ID), updated, doc)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return store.ErrExists
+		}
+		b := &pgx.Batch{}
+		queueContext(b, c.ns, s.ID, &values)
+		return c.send(ctx, b)
+	})
+}
+
+// owner is whose the session is; calls of the session whose entries name nobody are theirs.
+func owner(s *agent.Session) string {
+	if s.Owner == "" {
+		return agent.LocalOwner
+	}
+	return s.Owner
+}
+
+const sessionColumns = "history_size, revision, updated_at, doc"
+
+// scanSession reads sessionColumns.
+func scanSession(row pgx.Row) (s agent.Session, err error) {
+	var doc []byte
+	var size int
+	var revision int64
+	var updated time.Time
+	if err := row.Scan(&size, &revision, &updated, &doc); err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(doc, &s); err != nil {
+		return s, fmt.Errorf("stored session: %w", err)
+	}
+	s.HistorySize, s.Revision, s.UpdatedAt = size, revision, updated.UTC()
+	return s, nil
+}
+
+// Session is part of store.Namespace.
+func (n *Namespace) Session(ctx context.Context, id string) (s agent.Session, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
+		s, err = scanSession(n.store.pool.QueryRow(ctx, "SELECT "+sessionColumns+" FROM sessions WHERE ns = $1 AND id = $2", ns, key(id)))
+		return err
+	})
+	return s, err
+}
+
+// ListSessions is part of store.Namespace.
+func (n *Namespace) ListSessions(ctx context.Context, after string, limit int) (out []agent.Session, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		rows, err := n.store.pool.Query(ctx, "SELECT "+sessionColumns+" FROM sessions WHERE ns = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3", ns, key(after), limit)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.Session, error) { return scanSession(row) })
+		return err
+	})
+	return out, err
+}
+
+// Context is part of store.Namespace.
+func (n *Namespace) Context(ctx context.Context, sessionID string) (values map[string]json.RawMessage, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		values, err = readContext(ctx, n.store.pool, ns, sessionID)
+		return err
+	})
+	return values, err
+}
+
+// ChangeContext is part of store.Namespace.
+func (n *Namespace) ChangeContext(ctx context.Context, sessionID string, x agent.ContextChange, audit *agent.AuditEntry) (values map[string]json.RawMessage, err error) {
+	if err := valid(&x); err != nil {
+		return nil, err
+	}
+	err = n.change(ctx, func(ctx context.Context, c *change) error {
+		tag, err := c.Exec(ctx, "UPDATE sessions SET updated_at = $3, revision = revision + 1 WHERE ns = $1 AND id = $2", c.ns, key(sessionID), n.store.o.Now())
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return store.ErrNotFound
+		}
+		b := &pgx.Batch{}
+		queueContext(b, c.ns, sessionID, &x)
+		if err := c.send(ctx, b); err != nil {
+			return err
+		}
+		if values, err = readContext(ctx, c, c.ns, sessionID); err != nil {
+			return err
+		}
+		return c.audit(ctx, audit)
+	})
+	return values, err
+}
+
+// querier is a connection, or a pool of them.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// readContext reads a session's context; in one statement, so that it is of one moment.
+func readContext(ctx context.Context, q querier, ns int64, session string) (map[string]json.RawMessage, error) {
+	rows, err := q.Query(ctx, `SELECT c.name, c.value FROM sessions s LEFT JOIN session_context c ON c.ns = s.ns AND c.session = s.id
+		WHERE s.ns = $1 AND s.id = $2`, ns, key(session))
+	if err != nil {
+		return nil, err
+	}
+	values, found := map[string]json.RawMessage{}, false
+	var name, value []byte
+	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+		found = true
+		if value != nil {
+			values[string(name)] = value
+			value = nil
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = store.ErrNotFound
+	}
+	return values, err
+}
+
+// queueContext applies a change to a session's context, which the transaction has locked by its session.
+func queueContext(b *pgx.Batch, ns int64, session string, c *agent.ContextChange) {
+	if c.Empty() {
+		return
+	}
+	var names, values [][]byte
+	var hashes []string
+	for name, value := range c.Set {
+		hashes, names, values = append(hashes, key(name)), append(names, []byte(name)), append(values, value)
+	}
+	if len(hashes) > 0 {
+		b.Queue(`INSERT INTO session_context (ns, session, hash, name, value) SELECT $1, $2, * FROM unnest($3::text[], $4::bytea[], $5::bytea[])
+			ON CONFLICT (ns, session, hash) DO UPDATE SET value = excluded.value`, ns, key(session), hashes, names, values)
+	}
+	if len(c.Delete) > 0 {
+		b.Queue("DELETE FROM session_context WHERE ns = $1 AND session = $2 AND hash = ANY($3::text[])", ns, key(session), keys(c.Delete))
+	}
+}
+
+// valid refuses a change of a context that is not JSON.
+func valid(c *agent.ContextChange) error {
+	for name, value := range c.Set {
+		if !json.Valid(value) {
+			return fmt.Errorf("context key %s is not JSON", name)
+		}
+	}
+	return nil
+}

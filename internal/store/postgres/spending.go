@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// spendKey names a row of spend_rows.
+type spendKey struct {
+	ns   int64
+	day  agent.Day
+	hash string // of role, method and owner
+}
+
+func rowHash(role, method, owner string) string {
+	return strings.TrimPrefix(key(odd+role+"\x00"+method+"\x00"+owner), odd) // always a digest, as it begins with odd
+}
+
+func spendKeyOf(ns int64, r *agent.SpendRow) spendKey {
+	return spendKey{ns, r.Day, rowHash(r.Role, r.Method, r.Owner)}
+}
+
+// Reserve is part of store.Namespace.
+func (n *Namespace) Reserve(ctx context.Context, s agent.Spend) error {
+	return n.change(ctx, func(ctx context.Context, c *change) error {
+		b := &pgx.Batch{}
+		if err := queueOpen(b, c.ns, &s); err != nil {
+			return err
+		}
+		return c.send(ctx, b)
+	})
+}
+
+func queueOpen(b *pgx.Batch, ns int64, s *agent.Spend) error {
+	doc, err := json.Marshal(s)
+	b.Queue("INSERT INTO spend_open (ns, id, doc) VALUES ($1, $2, $3) ON CONFLICT (ns, id) DO UPDATE SET doc = excluded.doc", ns, key(s.ID), doc)
+	return err
+}
+
+// Settle is part of store.Namespace.
+func (n *Namespace) Settle(ctx context.Context, s agent.Spend) error {
+	return n.change(ctx, func(ctx context.Context, c *change) error {
+		if _, err := c.Exec(ctx, "DELETE FROM spend_open WHERE ns = $1 AND id = $2", c.ns, key(s.ID)); err != nil || s.Tokens == (agent.Tokens{}) {
+			return err
+		}
+		row := agent.SpendRow{Day: s.Day, Role: s.Role, Method: s.Method, Owner: s.Owner}
+		k := spendKeyOf(c.ns, &row)
+		var models []byte
+		var isNew bool
+		err := c.QueryRow(ctx, `INSERT INTO spend_rows AS r (ns, day, hash, role, method, owner) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (ns, day, hash) DO UPDATE SET calls = r.calls RETURNING models, calls, warm, xmax = 0`,
+			c.ns, int32(k.day), k.hash, []byte(s.Role), []byte(s.Method), []byte(s.Owner)).Scan(&models, &row.Calls, &row.Warm, &isNew)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(models, &row.Models); err != nil {
+			return err
+		}
+		one := store.NewLedger(store.Spent{Rows: []agent.SpendRow{row}})
+		one.Settle(s)
+		if models, err = json.Marshal(one.Spent(s.Day, s.Day).Rows[0].Models); err != nil {
+			return err
+		}
+		_, err = c.Exec(ctx, "UPDATE spend_rows SET models = $4 WHERE ns = $1 AND day = $2 AND hash = $3", c.ns, int32(k.day), k.hash, models)
+		return err
+	})
+}
+
+// Spent is part of store.Namespace.
+func (n *Namespace) Spent(ctx context.Context, first, last agent.Day) (out store.Spent, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
+		out, err = readSpent(ctx, n.store.pool, ns, first, last)
+		return err
+	})
+	return out, err
+}
+
+// batcher sends a batch: a pool, or a transaction.
+type batcher interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// readSpent reads the rows of the days, all reservations and all forges.
+func readSpent(ctx context.Context, q batcher, ns int64, first, last agent.Day) (store.Spent, error) {
+	var s store.Spent
+	b := &pgx.Batch{}
+	b.Queue("SELECT day, calls, warm, role, method, owner, models FROM spend_rows WHERE ns = $1 AND day BETWEEN $2 AND $3", ns, int32(first), int32(last)).Query(func(rows pgx.Rows) error {
+		var day int32
+		var r agent.SpendRow
+		var role, method, owner, models []byte
+		_, err := pgx.ForEachRow(rows, []any{&day, &r.Calls, &r.Warm, &role, &method, &owner, &models}, func() error {
+			r.Day, r.Role, r.Method, r.Owner, r.Models = agent.Day(day), string(role), string(method), string(owner), nil
+			err := json.Unmarshal(models, &r.Models)
+			s.Rows = append(s.Rows, r)
+			return err
+		})
+		return err
+	})
+	b.Queue("SELECT doc FROM spend_open WHERE ns = $1", ns).Query(func(rows pgx.Rows) error { return eachDoc(rows, func(o agent.Spend) { s.Open = append(s.Open, o) }) })
+	b.Queue("SELECT doc FROM spend_forges WHERE ns = $1", ns).Query(func(rows pgx.Rows) error {
+		return eachDoc(rows, func(f agent.ForgeRow) { s.Forges = append(s.Forges, f) })
+	})
+	if err := q.SendBatch(ctx, b).Close(); err != nil {
+		return s, err
+	}
+	return store.NewLedger(s).Spent(first, last), nil // sorted
+}
+
+// eachDoc decodes the documents of rows.
+func eachDoc[D any](rows pgx.Rows, add func(D)) error {
+	var doc []byte
+	_, err := pgx.ForEachRow(rows, []any{&doc}, func() error {
+		var d D
+		err := json.Unmarshal(doc, &d)
+		add(d)
+		return err
+	})
+	return err
+}

@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/maypok86/otter/v2"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Store is a store.Store over one database.
+type Store struct {
+	o    Options
+	pool *pgxpool.Pool
+
+	health    health
+	pins      pins
+	committer *committer
+	hints     chan struct{} // has room for one: the feed has something new
+
+	keptArtifacts *otter.Cache[rowKey, *keptArtifact]
+	keptEvidence  *otter.Cache[rowKey, *keptEvidence]
+
+	bell     bell // the feed may have something new
+	progress bell // a watcher has reported something
+
+	background context.Context    // of what runs beside the calls
+	stop       context.CancelFunc // of these
+	running    sync.WaitGroup     // of these
+	commits    counted
+
+	mu       sync.Mutex
+	spaces   map[agent.Namespace]*Namespace // guarded by mu, as all below
+	watchers map[*watcher]bool
+	closed   bool
+}
+
+// keptRows bounds the artifacts, and the evidence of methods, that a replica keeps in memory.
+const keptRows = 4096
+
+// Open opens the database and makes its tables, or brings them up to date. ctx bounds the opening only.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	config, err := o.pool()
+	if err != nil {
+		return nil, err
+	}
+	direct, err := o.direct()
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, direct); err != nil {
+		return nil, fmt.Errorf("prepare the database: %w", err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{o: o, pool: pool, spaces: map[agent.Namespace]*Namespace{}, watchers: map[*watcher]bool{}, hints: make(chan struct{}, 1)}
+	s.committer = newCommitter(s)
+	s.keptArtifacts = otter.Must(&otter.Options[rowKey, *keptArtifact]{MaximumSize: keptRows})
+	s.keptEvidence = otter.Must(&otter.Options[rowKey, *keptEvidence]{MaximumSize: keptRows})
+	if err := s.check(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	s.background, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.running.Go(func() { s.watchHealth(s.background) })
+	s.running.Go(func() { s.committer.run(s.background) })
+	s.running.Go(func() { s.notify(s.background) })
+	s.running.Go(func() { s.listen(s.background, direct) })
+	s.running.Go(func() { s.renewPins(s.background) })
+	s.running.Go(func() { s.sweepNowAndThen(s.background) })
+	return s, nil
+}
+
+// check refuses a database that cannot hold what is stored.
+func (s *Store) check(ctx context.Context) error {
+	var encoding string
+	if err := s.pool.QueryRow(ctx, "SELECT current_setting('server_encoding')").Scan(&encoding); err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("the database's encoding is %s, not UTF8", encoding)
+	}
+	return nil
+}
+
+// Close is part of store.Store. What was acknowledged is durable already.
+func (s *Store) Close(context.Context) error {
+	s.mu.Lock()
+	was := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if was {
+		return nil
+	}
+	s.committer.close()
+	s.health.set(errClosed)
+	s.stop()
+	s.running.Wait()
+	s.pool.Close()
+	return nil
+}
+
+var errClosed = fmt.Errorf("%w: the store is closed", store.ErrReadOnly)
+
+// Ready is part of store.Store: nil, or why the database could not be reached when it was last tried.
+func (s *Store) Ready() error { return s.health.get() }
+
+// Settled is part of store.Store: readers see what is committed only.
+func (s *Store) Settled() error { return nil }
+
+// Stats is part of store.Store.
+func (s *Store) Stats() store.Stats {
+	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
+	defer cancel()
+	out := store.Stats{Commits: s.commits.calls.Load(), Fsyncs: s.commits.transactions.Load(), Artifacts: map[string]int{}}
+	rows, err := s.pool.Query(ctx, "SELECT state, count(*) FROM artifacts GROUP BY state")
+	if err != nil {
+		return out
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var state string
+		var n int
+		if rows.Scan(&state, &n) == nil {
+			out.Artifacts[state] = n
+		}
+	}
+	_ = s.pool.QueryRow(ctx, "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM tools)").Scan(&out.Sessions, &out.Tools)
+	return out
+}
+
+// closing returns errClosed once the store is closed.
+func (s *Store) closing() error {
+	if err := s.health.get(); errors.Is(err, errClosed) {
+		return err
+	}
+	return nil
+}

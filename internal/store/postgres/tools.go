@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// toolColumns are what scanTool reads.
+const toolColumns = "t.revision, t.usage_count, t.last_used, t.doc"
+
+// scanTool reads toolColumns, which may stand behind others.
+func scanTool(row pgx.Row, before ...any) (t agent.Tool, err error) {
+	var revision, count int64
+	var used string
+	var doc []byte
+	if err := row.Scan(append(before, &revision, &count, &used, &doc)...); err != nil {
+		return t, err
+	}
+	if err := json.Unmarshal(doc, &t); err != nil {
+		return t, fmt.Errorf("stored tool: %w", err)
+	}
+	t.Revision, t.UsageCount = revision, count
+	if t.LastUsedAt, err = time.Parse(time.RFC3339Nano, used); err != nil {
+		return t, fmt.Errorf("stored tool %s: %w", t.Role, err)
+	}
+	return t, nil
+}
+
+// queueTool writes a tool. Its document is written only where more than its use has changed.
+func queueTool(b *pgx.Batch, ns int64, t *agent.Tool, use bool) error {
+	at := t.LastUsedAt.Format(time.RFC3339Nano)
+	if use {
+		b.Queue("UPDATE tools SET revision = $3, usage_count = $4, last_used = $5 WHERE ns = $1 AND role = $2", ns, key(t.Role), t.Revision, t.UsageCount, at)
+		return nil
+	}
+	doc, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	b.Queue(`INSERT INTO tools (ns, role, revision, usage_count, last_used, doc) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (ns, role) DO UPDATE SET revision = excluded.revision, usage_count = excluded.usage_count, last_used = excluded.last_used, doc = excluded.doc`,
+		ns, key(t.Role), t.Revision, t.UsageCount, at, doc)
+	return nil
+}
+
+// Tool is part of store.Namespace.
+func (n *Namespace) Tool(ctx context.Context, role string) (t agent.Tool, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
+		t, err = scanTool(n.store.pool.QueryRow(ctx, "SELECT "+toolColumns+" FROM tools t WHERE ns = $1 AND role = $2", ns, key(role)))
+		return err
+	})
+	return t, err
+}
+
+// ListTools is part of store.Namespace.
+func (n *Namespace) ListTools(ctx context.Context, after string, limit int) (out []agent.Tool, err error) {
+	err = n.read(ctx, func(ctx context.Context, ns int64) error {
+		rows, err := n.store.pool.Query(ctx, "SELECT "+toolColumns+" FROM tools t WHERE ns = $1 AND role > $2 ORDER BY role LIMIT $3", ns, key(after), limit)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.Tool, error) { return scanTool(row) })
+		return err
+	})
+	return out, err
+}
+
+// PutTool is part of store.Namespace.
+func (n *Namespace) PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (out agent.Tool, err error) {
+	err = n.change(ctx, func(ctx context.Context, c *change) error {
+		old, err := c.tool(ctx, t.Role)
+		if err != nil {
+			return err
+		}
+		next, err := store.ReplaceTool(old, t, revision, n.store.o.Now())
+		if err != nil {
+			return err
+		}
+		out = *next
+		if err := c.putTool(ctx, next); err != nil {
+			return err
+		}
+		return c.audit(ctx, audit)
+	})
+	return out, err
+}
+
+// tool reads a tool for a change, nil where there is none. A role that is not registered is locked too: two replicas do not both register it.
+func (c *change) tool(ctx context.Context, role string) (*agent.Tool, error) {
+	tools, err := lockTools(ctx, c.Tx, map[roleKey]bool{{c.ns, role}: true})
+	return tools[roleKey{c.ns, role}], err
+}
+
+// putTool writes a tool and its rank.
+func (c *change) putTool(ctx context.Context, t *agent.Tool) error {
+	b, r := &pgx.Batch{}, rankChanges{}
+	if err := queueTool(b, c.ns, t, false); err != nil {
+		return err
+	}
+	r.tool(c.ns, t)
+	r.queue(b, c.n.store.o.Now())
+	c.Changed(store.Change{Kind: "tool", Role: t.Role, Revision: t.Revision})
+	return c.send(ctx, b)
+}
+
+// roleKey names a role of a namespace.
+type roleKey struct {
+	ns   int64
+	role string
+}
+
+// lockTools reads the tools of the roles as queueLockTools does.
+func lockTools(ctx context.Context, tx pgx.Tx, roles map[roleKey]bool) (map[roleKey]*agent.Tool, error) {
+	b := &pgx.Batch{}
+	tools := queueLockTools(b, roles)
+	if b.Len() == 0 {
+		return nil, nil
+	}
+	return tools, tx.SendBatch(ctx, b).Close()
+}
+
+// queueLockTools queues the reading of the tools of the roles, those that there are, and the locking of their ranks in sorted order. The rank of a
+// role that may be registered (true) is made, so that there is something to lock. What it returns is filled when the batch is done.
+func queueLockTools(b *pgx.Batch, roles map[roleKey]bool) map[roleKey]*agent.Tool {
+	if len(roles) == 0 {
+		return nil
+	}
+	sorted := sortedRoles(roles)
+	spaces, names, register, real := make([]int64, len(sorted)), make([]string, len(sorted)), make([]bool, len(sorted)), map[roleKey]roleKey{}
+	for i, k := range sorted {
+		spaces[i], names[i], register[i] = k.ns, key(k.role), roles[k]
+		real[roleKey{k.ns, names[i]}] = k
+	}
+	out := map[roleKey]*agent.Tool{}
+	b.Queue(`INSERT INTO ranks (ns, role) SELECT ns, role FROM unnest($1::int8[], $2::text[], $3::bool[]) AS k(ns, role, register) WHERE register
+		ON CONFLICT DO NOTHING`, spaces, names, register)
+	b.Queue(`SELECT 1 FROM ranks JOIN unnest($1::int8[], $2::text[]) AS k(ns, role) USING (ns, role) ORDER BY ns, role FOR UPDATE OF ranks`, spaces, names)
+	b.Queue(`SELECT t.ns, t.role, `+toolColumns+` FROM tools t JOIN unnest($1::int8[], $2::text[]) AS k(ns, role) USING (ns, role)`, spaces, names).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var k roleKey
+			t, err := scanTool(rows, &k.ns, &k.role)
+			if err != nil {
+				return err
+			}
+			out[real[k]] = &t
+		}
+		return rows.Err()
+	})
+	return out
+}

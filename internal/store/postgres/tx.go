@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+const (
+	// readRetry bounds how long a read, or the begin of a change, is tried again while the database is away.
+	readRetry = 3 * time.Second
+	// contentions is how often a change is tried again that others were in the way of.
+	contentions = 20
+	// idleLimit ends a transaction that its replica left standing, a stopped process for one, so that the locks are given back.
+	idleLimit = "10s"
+)
+
+// change is one transaction that changes a namespace.
+type change struct {
+	pgx.Tx
+	n    *Namespace
+	ns   int64          // the namespace's id
+	feed []store.Change // what watchers are to see
+}
+
+// Changed reports a change to the watchers, once it is committed.
+func (c *change) Changed(x store.Change) {
+	x.Namespace = c.n.name
+	c.feed = append(c.feed, x)
+}
+
+// send sends a batch and waits for its end.
+func (c *change) send(ctx context.Context, b *pgx.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	return c.SendBatch(ctx, b).Close()
+}
+
+// change runs do in a transaction that changes the namespace, which it makes if need be: all of it is committed, or nothing. do may run more
+// than once, so that it must not change what it did not make. Where the connection breaks while it commits the change is either made or not. When it returns, the watchers of this
+// replica have seen it, unless the feed is held up.
+func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *change) error) error {
+	if n.gone.Load() {
+		return errErased
+	}
+	if err := n.store.closing(); err != nil {
+		return err
+	}
+	var at feedPlace
+	watchers := n.store.awaiting()
+	if err := n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		c := &change{Tx: tx, n: n}
+		var err error
+		if c.ns, err = n.hold(ctx, tx); err != nil {
+			return err
+		}
+		if err := do(ctx, c); err != nil {
+			return err
+		}
+		at, err = publish(ctx, tx, c.ns, c.feed)
+		return err
+	}); err != nil {
+		return err
+	}
+	if at != (feedPlace{}) {
+		n.store.hint()
+		n.store.shown(watchers, at)
+	}
+	return nil
+}
+
+// transact runs do in a transaction. It tries again where others were in the way, and, until it begins to commit, while the database is away.
+func (s *Store) transact(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	tries := 0
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		tries++
+		sent, err := s.once(ctx, do)
+		if contended(err) && tries < contentions || away(err) && !sent {
+			return struct{}{}, err
+		}
+		return struct{}{}, permanent(err)
+	}, backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(readRetry))
+	return unavailable(final(ctx, err))
+}
+
+// once runs do in one transaction; sent reports whether its commit was sent.
+func (s *Store) once(ctx context.Context, do func(context.Context, pgx.Tx) error) (sent bool, err error) {
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			_ = tx.Rollback(context.WithoutCancel(ctx)) // what began nothing, or is over, has nothing to roll back
+		}
+	}()
+	if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '"+idleLimit+"'"); err != nil {
+		return false, err
+	}
+	if err := do(ctx, tx); err != nil {
+		return false, err
+	}
+	return true, tx.Commit(ctx)
+}
+
+// read runs a query that changes nothing, again while the database is away.
+func (s *Store) read(ctx context.Context, do func(ctx context.Context) error) error {
+	if err := s.closing(); err != nil {
+		return err
+	}
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := do(ctx)
+		if away(err) {
+			return struct{}{}, err
+		}
+		return struct{}{}, permanent(err)
+	}, backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(readRetry))
+	return unavailable(final(ctx, err))
+}
+
+func pace() backoff.BackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = 5*time.Millisecond, 500*time.Millisecond
+	return b
+}
+
+func permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return backoff.Permanent(err)
+}
+
+// final returns the error of the last try, or why the caller's context ended.
+func final(ctx context.Context, err error) error {
+	var p *backoff.PermanentError
+	if errors.As(err, &p) {
+		err = p.Unwrap()
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w", store.ErrNotFound)
+	}
+	return err
+}

@@ -1,0 +1,283 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/chain"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Report is what Verify found.
+type Report struct {
+	Sessions, Records, Artifacts, Programs, Tools, Calls int
+	Problems                                             []string // what breaks a promise, each with its table
+	Audit                                                []AuditReport
+}
+
+// AuditReport is what Verify read of the audit trail of one namespace.
+type AuditReport struct {
+	Namespace                agent.Namespace
+	Entries, Earlier, Erased int64 // linked ones; those of an earlier version before them; linked ones without a body
+	Head                     chain.Head
+}
+
+// mostProblems bounds the problems of one kind.
+const mostProblems = 100
+
+// invariants are queries for what must not be: each row is a text that says which.
+var invariants = []struct{ table, query string }{
+	{"records", `SELECT format('session %s of namespace %s has %s records numbered %s to %s; its size is %s', s.id, s.ns, coalesce(r.count, 0), r.first, r.last, s.history_size)
+		FROM sessions s LEFT JOIN (SELECT ns, session, count(*), min(seq) AS first, max(seq) AS last FROM records GROUP BY ns, session) r ON r.ns = s.ns AND r.session = s.id
+		WHERE s.history_size <> coalesce(r.count, 0) OR r.count > 0 AND (r.first <> 1 OR r.last <> r.count)`},
+	{"artifacts", `SELECT format('%s.%s of namespace %s has a head or a body only', role, method, ns) FROM artifacts a FULL JOIN artifact_bodies b USING (ns, role, method)
+		WHERE a.head IS NULL OR b.body IS NULL`},
+	{"ranks", `SELECT format('role %s of namespace %s is registered and has no rank, or the other way round', role, ns) FROM tools t
+		FULL JOIN (SELECT * FROM ranks WHERE tool_used IS NOT NULL) r USING (ns, role) WHERE t.revision IS NULL OR r.used IS NULL`},
+	{"ranks", `SELECT format('role %s of namespace %s counts %s artifacts; there are %s', role, ns, coalesce(degraded + candidate + probation + durable, 0), coalesce(a.count, 0))
+		FROM ranks r FULL JOIN (SELECT ns, role, count(*) FROM artifacts GROUP BY ns, role) a USING (ns, role)
+		WHERE coalesce(degraded + candidate + probation + durable, 0) <> coalesce(a.count, 0)`},
+	{"files", `SELECT format('file %s of namespace %s has %s bytes, not %s', f.id, f.ns, coalesce(p.bytes, 0), f.bytes) FROM files f LEFT JOIN blobs b ON b.id = f.blob AND b.file = f.id AND b.ns = f.ns
+		LEFT JOIN (SELECT blob, sum(octet_length(data)) AS bytes FROM pieces GROUP BY blob) p ON p.blob = b.id WHERE b.id IS NULL OR coalesce(p.bytes, 0) <> f.bytes`},
+	{"pieces", `SELECT format('%s pieces of blob %s belong to nothing', count(*), blob) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.id = p.blob) GROUP BY blob`},
+	{"blobs", `SELECT format('blob %s says it is file %s, which has another one', b.id, b.file) FROM blobs b WHERE b.file IS NOT NULL AND NOT EXISTS (SELECT 1 FROM files f WHERE f.blob = b.id AND f.ns = b.ns)`},
+	{"calls", `SELECT format('call %s of namespace %s was corrected by %s, which does not say so or is not there', c.call_id, c.ns, c.corrected_by) FROM calls c
+		WHERE c.corrected_by <> '' AND NOT EXISTS (SELECT 1 FROM calls x WHERE x.ns = c.ns AND x.call_id = c.corrected_by) AND c.n > (SELECT min(n) FROM calls m WHERE m.ns = c.ns)`},
+	{"spend_rows", `SELECT format('day %s of namespace %s counts below 0', day, ns) FROM spend_rows WHERE calls < 0 OR warm < 0 OR warm > calls`},
+}
+
+// orphans are the tables whose rows belong to a session of the column, where that is not "".
+var orphans = []string{"session_context", "records", "call_values", "replies", "patterns", "files"}
+
+// NotedHead is the hash of an audit entry as somebody noted it.
+type NotedHead struct {
+	Namespace agent.Namespace
+	Hash      string
+}
+
+// Verify reads everything, in one snapshot, and reports what breaks the promises of the store. It changes nothing; daemons may work meanwhile.
+// The audit trails must have the entries whose hashes were noted.
+func (s *Store) Verify(ctx context.Context, noted ...NotedHead) (r Report, err error) {
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return r, unavailable(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it changed nothing
+	v := &verifier{Tx: tx, r: &r, noted: map[NotedHead]bool{}}
+	for _, n := range noted {
+		v.noted[n] = true
+	}
+	err = v.all(ctx)
+	for n := range v.noted {
+		v.problem("audit", "no entry of namespace %s has the noted hash %s: the trail was cut off or altered", n.Namespace, n.Hash)
+	}
+	slices.Sort(r.Problems)
+	return r, err
+}
+
+type verifier struct {
+	pgx.Tx
+	r     *Report
+	held  map[rowKey]bool    // programs that artifacts refer to, by namespace and checksum
+	noted map[NotedHead]bool // those that no trail has had so far
+}
+
+func (v *verifier) all(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{v.counts, v.rows, v.artifacts, v.programs, v.trails} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) problem(table, format string, args ...any) {
+	v.r.Problems = append(v.r.Problems, table+": "+fmt.Sprintf(format, args...))
+}
+
+func (v *verifier) counts(ctx context.Context) error {
+	r := v.r
+	return v.QueryRow(ctx, `SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM records), (SELECT count(*) FROM artifacts), (SELECT count(*) FROM programs),
+		(SELECT count(*) FROM tools), (SELECT count(*) FROM calls)`).Scan(&r.Sessions, &r.Records, &r.Artifacts, &r.Programs, &r.Tools, &r.Calls)
+}
+
+// rows runs the invariants, and looks for rows that belong to nothing.
+func (v *verifier) rows(ctx context.Context) error {
+	list := slices.Clone(invariants)
+	for _, table := range orphans {
+		list = append(list, struct{ table, query string }{table, "SELECT format('%s rows of session %s of namespace %s, which is not there', count(*), x.session, x.ns) FROM " + table +
+			" x WHERE x.session <> '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.ns = x.ns AND s.id = x.session) GROUP BY x.ns, x.session"})
+	}
+	for _, table := range append([]string{"blobs"}, spaceTables...) {
+		list = append(list, struct{ table, query string }{table, "SELECT format('%s rows of namespace %s, which is not there', count(*), x.ns) FROM " + table +
+			" x WHERE NOT EXISTS (SELECT 1 FROM namespaces n WHERE n.id = x.ns) GROUP BY x.ns"})
+	}
+	for _, i := range list {
+		rows, err := v.Query(ctx, i.query+fmt.Sprintf(" LIMIT %d", mostProblems))
+		if err != nil {
+			return fmt.Errorf("%s: %w", i.table, err)
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return fmt.Errorf("%s: %w", i.table, err)
+		}
+		for _, text := range found {
+			v.problem(i.table, "%s", text)
+		}
+	}
+	return nil
+}
+
+// programs compares the texts of programs with their names.
+func (v *verifier) programs(ctx context.Context) error {
+	rows, err := v.Query(ctx, "SELECT ns, checksum, code FROM programs")
+	if err != nil {
+		return err
+	}
+	missing := v.held
+	var k rowKey
+	var code []byte
+	if _, err := pgx.ForEachRow(rows, []any{&k.ns, &k.a, &code}, func() error {
+		if key(agent.Checksum(string(code))) != k.a {
+			v.problem("programs", "the text of %s of namespace %d is not what its name says", k.a, k.ns)
+		}
+		delete(missing, k)
+		return nil
+	}); err != nil {
+		return err
+	}
+	for k := range missing {
+		v.problem("programs", "an artifact of namespace %d refers to %s, which is not there", k.ns, k.a)
+	}
+	return nil
+}
+
+// artifacts checks that the parts of each artifact fit, its checksums and its counters, and that the ranks are their sums.
+func (v *verifier) artifacts(ctx context.Context) error {
+	rows, err := v.Query(ctx, "SELECT a.ns, a.role, a.method, a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method)")
+	if err != nil {
+		return err
+	}
+	v.held = map[rowKey]bool{}
+	sums := map[rowKey]*[2]int64{}
+	var k rowKey
+	var head, body []byte
+	if _, err := pgx.ForEachRow(rows, []any{&k.ns, &k.a, &k.b, &head, &body}, func() error {
+		a, err := decodeArtifact(head, body)
+		if err != nil {
+			v.problem("artifacts", "%s.%s of namespace %d: %v", k.a, k.b, k.ns, err)
+			return nil
+		}
+		v.artifact(k, a)
+		role := rowKey{ns: k.ns, a: k.a}
+		if sums[role] == nil {
+			sums[role] = &[2]int64{}
+		}
+		f := store.FiguresOf(a)
+		sums[role][0] += f.Success
+		sums[role][1] += f.Failure
+		return nil
+	}); err != nil {
+		return err
+	}
+	return v.sums(ctx, sums)
+}
+
+func (v *verifier) artifact(k rowKey, a *agent.Artifact) {
+	name := fmt.Sprintf("%s.%s of namespace %d", a.Role, a.MethodName, k.ns)
+	if methodKey(k.ns, a.Role, a.MethodName) != k {
+		v.problem("artifacts", "%s stands under %s.%s", name, k.a, k.b)
+	}
+	if sum := a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount; sum != a.FailureCount {
+		v.problem("artifacts", "%s counts %d failures, its classes add up to %d", name, a.FailureCount, sum)
+	}
+	for _, g := range a.Held() {
+		if g == nil || agent.Checksum(g.Code) != g.CodeChecksum {
+			v.problem("artifacts", "%s has a generation whose checksum is wrong", name)
+			continue
+		}
+		v.held[rowKey{ns: k.ns, a: key(g.CodeChecksum)}] = true
+	}
+}
+
+// sums compares the ranks with the figures of the artifacts.
+func (v *verifier) sums(ctx context.Context, sums map[rowKey]*[2]int64) error {
+	rows, err := v.Query(ctx, "SELECT ns, role, success, failure FROM ranks")
+	if err != nil {
+		return err
+	}
+	var k rowKey
+	var success, failure int64
+	_, err = pgx.ForEachRow(rows, []any{&k.ns, &k.a, &success, &failure}, func() error {
+		want := [2]int64{}
+		if s := sums[k]; s != nil {
+			want = *s
+		}
+		if want != [2]int64{success, failure} {
+			v.problem("ranks", "role %s of namespace %d counts %d successes and %d failures; its artifacts have %d and %d", k.a, k.ns, success, failure, want[0], want[1])
+		}
+		return nil
+	})
+	return err
+}
+
+// trails checks the chain of each namespace's audit trail.
+func (v *verifier) trails(ctx context.Context) error {
+	rows, err := v.Query(ctx, "SELECT n.id, n.name, coalesce(h.seq, 0), coalesce(h.hash, '') FROM namespaces n LEFT JOIN audit_heads h ON h.ns = n.id ORDER BY n.name")
+	if err != nil {
+		return err
+	}
+	type trail struct {
+		ns   int64
+		name string
+		head chain.Head
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t trail, err error) {
+		return t, row.Scan(&t.ns, &t.name, &t.head.Seq, &t.head.Hash)
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		if err := v.trail(ctx, t.ns, agent.Namespace(t.name), t.head); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) trail(ctx context.Context, ns int64, name agent.Namespace, head chain.Head) error {
+	rows, err := v.Query(ctx, "SELECT n, id, session, line FROM audit WHERE ns = $1 ORDER BY n", ns)
+	if err != nil {
+		return err
+	}
+	c := chain.NewVerifier(name, func(h chain.Head) { delete(v.noted, NotedHead{name, h.Hash}) })
+	var n int64
+	var id, session string
+	var line []byte
+	if _, err := pgx.ForEachRow(rows, []any{&n, &id, &session, &line}, func() error {
+		c.Add(line)
+		var e agent.AuditEntry
+		if json.Unmarshal(line, &e) == nil && (key(e.ID) != id || key(e.SessionID) != session || e.Seq != 0 && e.Seq != n) {
+			v.problem("audit", "entry %d of namespace %s stands in the row of another", n, name)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, found := range c.Found {
+		v.problem("audit", "namespace %s: %s", name, found)
+	}
+	if c.Next() != head && (c.Entries > 0 || head.Begun()) {
+		v.problem("audit", "the trail of namespace %s ends with entry %d; its head says %d", name, c.Head.Seq, head.Seq)
+	}
+	if c.Entries+c.Earlier > 0 {
+		v.r.Audit = append(v.r.Audit, AuditReport{name, c.Entries, c.Earlier, c.Erased, c.Head})
+	}
+	return nil
+}
