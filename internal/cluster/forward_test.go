@@ -1,0 +1,320 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
+)
+
+// identity is the TLS of a replica whose certificate the authority signed. trusts is whom it trusts.
+func identity(t *testing.T, signed apptest.Pair, trusts *apptest.Authority) *TLS {
+	t.Helper()
+	own, err := tls.X509KeyPair(signed.Cert, signed.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(trusts.Cert)
+	return &TLS{Certificate: func() *tls.Certificate { return &own }, Authorities: func() *x509.CertPool { return pool }}
+}
+
+// peer joins and serves the handler for other replicas.
+func peer(t *testing.T, s *shared, id *TLS, h http.HandlerFunc) *Cluster {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := DefaultOptions()
+	o.Store, o.Address, o.TLS = s, l.Addr().String(), id
+	c, err := Join(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := c.Listen(context.Background(), h)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.ServeTLS(l, "", "")
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-served
+		_ = c.Leave(context.Background())
+	})
+	return c
+}
+
+// front is a server for clients which forwards everything to the address. What Forward returned is in errs.
+func front(t *testing.T, c *Cluster, q Request) (s *httptest.Server, errs chan error) {
+	t.Helper()
+	errs = make(chan error, 10)
+	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := q
+		q.Body, _ = io.ReadAll(r.Body)
+		w.Header().Set("X-Request-Id", "of the first replica")
+		err := c.Forward(w, r, q)
+		if err != nil {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		errs <- err
+	}))
+	t.Cleanup(s.Close)
+	return s, errs
+}
+
+// two are two replicas of one authority; the second answers with h.
+func two(t *testing.T, h http.HandlerFunc) (first, second *Cluster) {
+	t.Helper()
+	ca, s := apptest.NewAuthority(t), newShared(t)
+	first = peer(t, s, identity(t, ca.Pair(t, 1), ca), func(http.ResponseWriter, *http.Request) { t.Error("the first replica was asked") })
+	return first, peer(t, s, identity(t, ca.Pair(t, 2), ca), h)
+}
+
+// A request arrives as its client sent it, over HTTP/2, without what is for the connection only and without the token; what the first
+// replica says replaces what the client claims. The reply comes back whole, with its trailers, and each header once.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got := fmt.Sprintf("%s %s %s host=%s body=%s token=%q principal=%q hop=%q kept=%q proto=%d forwarded=%v", r.Method, r.URL.Path, r.URL.RawQuery, r.Host, body,
+			r.Header.Get("Authorization"), r.Header.Values("Recurgent-Principal"), r.Header.Get("X-Hop"), r.Header.Get("X-Kept"), r.ProtoMajor, Forwarded(r.Context()))
+		w.Header().Set("X-Request-Id", "of the owner")
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Trailer", "X-Sum")
+		w.WriteHeader(http.StatusAccepted)
+		_ = http.NewResponseController(w).Flush() // of a length that is not known: only then there are trailers
+		_, _ = io.WriteString(w, got)
+		w.Header().Set("X-Sum", "42")
+	})
+	s, errs := front(t, first, Request{Address: second.o.Address, Header: http.Header{"Recurgent-Principal": {"real"}}})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/a%2Fb?x=1", strings.NewReader("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "client.example"
+	for name, v := range map[string]string{"Authorization": "Bearer secret", "Recurgent-Principal": "forged", "Connection": "X-Hop", "X-Hop": "1", "X-Kept": "2"} {
+		r.Header.Set(name, v)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	got, _ := io.ReadAll(res.Body)
+	want := `POST /v1/a/b x=1 host=client.example body=hello token="" principal=["real"] hop="" kept="2" proto=2 forwarded=true`
+	if string(got) != want || res.StatusCode != http.StatusAccepted {
+		t.Errorf("got  %d %s\nwant 202 %s", res.StatusCode, got, want)
+	}
+	if ids := res.Header.Values("X-Request-Id"); len(ids) != 1 || ids[0] != "of the owner" || res.Trailer.Get("X-Sum") != "42" {
+		t.Errorf("header %q, trailer %v", ids, res.Trailer)
+	}
+	if err := <-errs; err != nil {
+		t.Errorf("forwarded: %v", err)
+	}
+	if a, b := first.Stats(), second.Stats(); a.Out != 1 || a.In != 0 || b.In != 1 || b.Out != 0 {
+		t.Errorf("figures: %+v, %+v", a, b)
+	}
+}
+
+// Each event of a stream arrives when it is sent, and the owner notices when the client goes.
+func TestForwardStreams(t *testing.T) {
+	t.Parallel()
+	next, gone := make(chan struct{}), make(chan struct{})
+	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 3 {
+			_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
+			_ = http.NewResponseController(w).Flush()
+			<-next
+		}
+		<-r.Context().Done()
+		close(gone)
+	})
+	s, errs := front(t, first, Request{Address: second.o.Address, Stream: true})
+	res, err := http.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(res.Body)
+	for i := range 3 {
+		if lines.Scan(); lines.Text() != fmt.Sprintf("data: %d", i) {
+			t.Fatalf("event %d: %q", i, lines.Text())
+		}
+		lines.Scan()
+		next <- struct{}{}
+	}
+	res.Body.Close()
+	<-gone
+	select {
+	case err := <-errs:
+		t.Errorf("a stream whose client went returned %v", err)
+	default: // net/http has its panic
+	}
+}
+
+// Only replicas of the authority are answered, and only such answer.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	ours, theirs := apptest.NewAuthority(t), apptest.NewAuthority(t)
+	s := newShared(t)
+	var asked atomic.Int32
+	count := func(http.ResponseWriter, *http.Request) { asked.Add(1) }
+	good := peer(t, s, identity(t, ours.Pair(t, 1), ours), count)
+	self := apptest.NewPair(t, 9, time.Now().AddDate(1, 0, 0))
+	for name, c := range map[string]struct {
+		from, to *Cluster
+	}{
+		"a client of another authority":       {peer(t, s, identity(t, theirs.Pair(t, 2), ours), count), good},
+		"a client that signed for itself":     {peer(t, s, identity(t, self, ours), count), good},
+		"a server of another authority":       {good, peer(t, s, identity(t, theirs.Pair(t, 3), ours), count)},
+		"a client which trusts other servers": {peer(t, s, identity(t, ours.Pair(t, 4), theirs), count), good},
+	} {
+		server, errs := front(t, c.from, Request{Address: c.to.o.Address})
+		res, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if err := <-errs; err == nil {
+			t.Errorf("%s: forwarded", name)
+		}
+	}
+	plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it shows nothing of its own
+	if res, err := plain.Get("https://" + good.o.Address); err == nil {
+		res.Body.Close()
+		t.Error("a client without a certificate was answered")
+	}
+	if res, err := http.Get("http://" + good.o.Address); err == nil {
+		res.Body.Close()
+		if res.StatusCode < 400 {
+			t.Error("a client without TLS was answered")
+		}
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the handler ran %d times", n)
+	}
+}
+
+// A certificate is read for each connection: one that was replaced is shown from then on.
+func TestCertificatesAreReplaced(t *testing.T) {
+	t.Parallel()
+	ca, s := apptest.NewAuthority(t), newShared(t)
+	id := identity(t, ca.Pair(t, 1), ca)
+	var now atomic.Pointer[tls.Certificate]
+	now.Store(id.Certificate())
+	id.Certificate = now.Load
+	c := peer(t, s, id, func(http.ResponseWriter, *http.Request) {})
+	serial := func() string {
+		conn, err := tls.Dial("tcp", c.o.Address, id.client())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	if got := serial(); got != "1" {
+		t.Errorf("shown: %s", got)
+	}
+	now.Store(identity(t, ca.Pair(t, 7), ca).Certificate())
+	if got := serial(); got != "7" {
+		t.Errorf("shown after the change: %s", got)
+	}
+}
+
+// What was not run is distinguished from what may have been: nobody there; a reply that says that the session has moved; a connection that
+// breaks before the reply.
+func TestForwardFailures(t *testing.T) {
+	t.Parallel()
+	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/moved" {
+			Moved(w.Header())
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		panic(http.ErrAbortHandler)
+	})
+	ask := func(to, path string) error {
+		s, errs := front(t, first, Request{Address: to})
+		res, err := http.Post(s.URL+path, "text/plain", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if body, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusTeapot || len(body) > 0 {
+			t.Errorf("%s: %d %q, want that nothing was written", path, res.StatusCode, body)
+		}
+		return <-errs
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	for _, address := range []string{free.Addr().String(), ""} {
+		if err := ask(address, "/"); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("nobody at %q: %v", address, err)
+		}
+	}
+	if err := ask(second.o.Address, "/moved"); !errors.Is(err, ErrMoved) {
+		t.Errorf("moved: %v", err)
+	}
+	if err := ask(second.o.Address, "/breaks"); !errors.Is(err, ErrLost) {
+		t.Errorf("broken: %v", err)
+	}
+	if got := first.Stats(); got.Out != 0 {
+		t.Errorf("%d requests were forwarded, none was answered", got.Out)
+	}
+}
+
+// A peer that takes connections and says nothing holds nobody up for longer than a handshake may take.
+func TestForwardToSilentPeer(t *testing.T) {
+	t.Parallel()
+	first, _ := two(t, func(http.ResponseWriter, *http.Request) {})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s, errs := front(t, first, Request{Address: l.Addr().String()})
+	res, err := http.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if err := <-errs; !errors.Is(err, ErrUnreachable) {
+		t.Errorf("a silent peer: %v", err)
+	}
+}
+
+// A call is found at the replica that has it, and only there.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodHead || r.URL.Path != "/v1/calls/call_1" || r.Header.Get("Recurgent-Principal") != "ann" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	header := http.Header{"Recurgent-Principal": {"ann"}}
+	for path, want := range map[string]string{"/v1/calls/call_1": second.o.Address, "/v1/calls/call_2": ""} {
+		if got, err := first.Find(t.Context(), path, header); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", path, got, err, want)
+		}
+	}
+	if got, err := first.Find(t.Context(), "/v1/calls/call_1", http.Header{}); err != nil || got != "" {
+		t.Errorf("for somebody else: %q, %v", got, err)
+	}
+}
