@@ -1,8 +1,8 @@
 // Package access says who sends a request and what they may do: a Principal acts in one namespace and has Scopes. An
 // Authenticator finds the principal of a bearer token; the tokens of a file are one.
 //
-// A token is compared in constant time and with every known one, and is never part of an error. Scopes stand beside each
-// other: none includes another. The package knows nothing of HTTP, of operations, or of what is stored.
+// A token is compared in constant time, and is never part of an error. Scopes stand beside each other: none includes another. The
+// package knows nothing of HTTP, of operations, or of what is stored.
 package access
 
 import (

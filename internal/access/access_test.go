@@ -140,14 +140,14 @@ func FuzzParseTokens(f *testing.F) {
 			}
 			return
 		}
-		for _, got := range tokens {
+		for _, got := range tokens.list {
 			p := got.Principal
-			if agent.CheckStoredName("name", p.Name) != nil || p.Namespace.Validate() != nil || p.Scopes&^All != 0 || !(p.Rate >= 0 && p.Rate <= maxRate) || p.Concurrency < 0 || p.Issuer != "" {
+			if agent.CheckStoredName("name", p.Name) != nil || p.Namespace.Validate() != nil || p.Scopes&^All != 0 || !(p.Rate >= 0 && p.Rate <= MaxRate) || p.Concurrency < 0 || p.Issuer != "" {
 				t.Fatalf("%q: %+v", file, p)
 			}
 		}
 		if fields := strings.Fields(file); len(fields) > 1 && !strings.HasPrefix(fields[0], "#") && !strings.HasPrefix(fields[1], "sha256:") {
-			if p, err := tokens.Authenticate(t.Context(), fields[1]); err != nil || p != tokens[0].Principal {
+			if p, err := tokens.Authenticate(t.Context(), fields[1]); err != nil || p != tokens.list[0].Principal {
 				t.Fatalf("%q: %+v, %v", file, p, err)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
+	"hash/maphash"
 	"strconv"
 	"strings"
 
@@ -24,34 +24,39 @@ type Token struct {
 	SHA256 [32]byte
 }
 
-// Tokens is an Authenticator.
-type Tokens []Token
+// Tokens are the tokens of a file: an Authenticator.
+type Tokens struct {
+	list       []Token
+	namespaces map[agent.Namespace]bool
+	seed       maphash.Seed
+	index      map[uint64][]int // in list, by hash of the digest
+}
 
-// Authenticate compares with every token, so that the time reveals nothing.
-func (t Tokens) Authenticate(_ context.Context, bearer string) (Principal, error) {
+// NewTokens returns the tokens as an Authenticator. Of two with the same digest the first counts.
+func NewTokens(list ...Token) *Tokens {
+	t := &Tokens{list: list, namespaces: map[agent.Namespace]bool{}, seed: maphash.MakeSeed(), index: make(map[uint64][]int, len(list))}
+	for i := range list {
+		at := maphash.Comparable(t.seed, list[i].SHA256)
+		t.index[at] = append(t.index[at], i)
+		t.namespaces[list[i].Namespace] = true
+	}
+	return t
+}
+
+// Authenticate implements Authenticator. What it costs does not depend on the number of tokens. Its time reveals nothing of them: where it looks
+// depends on a seed that nobody knows, and what it finds there is compared in constant time.
+func (t *Tokens) Authenticate(_ context.Context, bearer string) (Principal, error) {
 	digest := sha256.Sum256([]byte(bearer))
-	found := -1
-	for i := range t {
-		if subtle.ConstantTimeCompare(digest[:], t[i].SHA256[:]) == 1 {
-			found = i
+	for _, i := range t.index[maphash.Comparable(t.seed, digest)] {
+		if subtle.ConstantTimeCompare(digest[:], t.list[i].SHA256[:]) == 1 {
+			return t.list[i].Principal, nil
 		}
 	}
-	if found < 0 {
-		return Principal{}, ErrUnknown
-	}
-	return t[found].Principal, nil
+	return Principal{}, ErrUnknown
 }
 
-// Namespaces returns those that the tokens name, which exist without being made.
-func (t Tokens) Namespaces() []agent.Namespace {
-	var all []agent.Namespace
-	for i := range t {
-		if !slices.Contains(all, t[i].Namespace) {
-			all = append(all, t[i].Namespace)
-		}
-	}
-	return all
-}
+// Names reports whether a token acts in the namespace, which then exists without being made.
+func (t *Tokens) Names(name agent.Namespace) bool { return t.namespaces[name] }
 
 // NewToken returns the token of a secret.
 func NewToken(p Principal, secret string) Token { return Token{p, sha256.Sum256([]byte(secret))} }
@@ -62,8 +67,8 @@ func NewToken(p Principal, secret string) Token { return Token{p, sha256.Sum256(
 //
 // The secret is the token, or sha256: and its digest in hex. What is left out is: the default namespace, all scopes, no limits.
 // Empty lines and lines that begin with # are ignored. Errors name the line and quote nothing of it.
-func ParseTokens(data []byte) (Tokens, error) {
-	var tokens Tokens
+func ParseTokens(data []byte) (*Tokens, error) {
+	var tokens []Token
 	type owner struct {
 		agent.Namespace
 		name string
@@ -90,7 +95,7 @@ func ParseTokens(data []byte) (Tokens, error) {
 	if len(tokens) == 0 {
 		return nil, errors.New("holds no token")
 	}
-	return tokens, nil
+	return NewTokens(tokens...), nil
 }
 
 func parseToken(fields []string) (t Token, err error) {
@@ -124,10 +129,21 @@ func parseToken(fields []string) (t Token, err error) {
 	return t, nil
 }
 
+// The largest limits of a principal.
 const (
-	maxRate        = 1e6 // requests per second
-	maxConcurrency = 1e6
+	MaxRate        = 1e6 // requests per second
+	MaxConcurrency = 1e6 // calls at once
 )
+
+// ParseRate reads a rate such as 50/s or 0.5/s, in requests per second, above 0 and up to MaxRate. The error says what a rate is, and quotes nothing.
+func ParseRate(text string) (float64, error) {
+	number, per := strings.CutSuffix(text, "/s")
+	rate, err := strconv.ParseFloat(number, 64)
+	if err != nil || !per || !(rate > 0 && rate <= MaxRate) {
+		return 0, errors.New("a number of requests per second above 0, such as 50/s")
+	}
+	return rate, nil
+}
 
 // set takes one setting of a line. What stands there may be a part of a token with a space in it: errors do not quote it.
 func (p *Principal) set(name, value string) (err error) {
@@ -141,12 +157,11 @@ func (p *Principal) set(name, value string) (err error) {
 			return err
 		}
 	case "rate":
-		number, per := strings.CutSuffix(value, "/s")
-		if p.Rate, err = strconv.ParseFloat(number, 64); err != nil || !per || !(p.Rate > 0 && p.Rate <= maxRate) {
-			return errors.New("rate= is not followed by a number of requests per second above 0, such as 50/s")
+		if p.Rate, err = ParseRate(value); err != nil {
+			return fmt.Errorf("rate= is not followed by %w", err)
 		}
 	case "concurrency":
-		if p.Concurrency, err = strconv.Atoi(value); err != nil || p.Concurrency < 1 || p.Concurrency > maxConcurrency {
+		if p.Concurrency, err = strconv.Atoi(value); err != nil || p.Concurrency < 1 || p.Concurrency > MaxConcurrency {
 			return errors.New("concurrency= is not followed by a number of calls from 1 to 1000000")
 		}
 	default:

@@ -48,6 +48,9 @@ type Options struct {
 	NamespaceClaim string // in which namespace the token acts; "": no token may do anything
 	ScopeClaim     string // what it may do: names with spaces between them, or an array of names; "": scope
 
+	Rate        float64 // requests per second of each owner; 0: no limit
+	Concurrency int     // calls at once of each owner; 0: no limit
+
 	Transport http.RoundTripper // to the issuer; nil: that of net/http
 	Now       func() time.Time  // nil: time.Now
 	Logger    zerolog.Logger

@@ -177,7 +177,7 @@ func (i *Issuer) principal(c claims) (p access.Principal, err error) {
 	forbidden := func(reason string) (access.Principal, error) {
 		return access.Principal{}, &access.ForbiddenError{Reason: reason}
 	}
-	p.Issuer = i.o.Issuer
+	p.Issuer, p.Rate, p.Concurrency = i.o.Issuer, i.o.Rate, i.o.Concurrency
 	if p.Name, err = c.text(i.o.NameClaim); err != nil {
 		return forbidden("the token names nobody: it " + err.Error())
 	}
