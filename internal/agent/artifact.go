@@ -94,6 +94,9 @@ type Artifact struct {
 	Manifest   *Manifest   `json:"effects,omitempty"`    // what its programs may reach; nil before the first ok call
 
 	Revision int64 `json:"revision"`
+
+	// Adoptions counts what a decision to adopt a generation looks at: every change but counted results. See AdoptionRevision.
+	Adoptions int64 `json:"adoptions,omitempty"`
 }
 
 // maxSessions bounds the sessions that a scorecard names.

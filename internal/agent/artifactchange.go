@@ -16,6 +16,8 @@ type ArtifactChange struct {
 
 	// Generation becomes the newest and current one. Its ID is chosen by the caller; its parent is the current one.
 	Generation *Generation `json:"generation,omitempty"`
+	// Decided is the artifact's AdoptionRevision that Generation was decided on. Where it is another by now the change is not made. nil: not compared.
+	Decided *int64 `json:"decided,omitempty"`
 
 	// Result counts the end of a run of the generation that ResultOf names (the current one when empty).
 	Result      Class  `json:"result,omitempty"`
@@ -85,6 +87,9 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 		next.Generations = slices.Clone(a.Generations)
 	}
 	next.Revision++
+	if c.decides() {
+		next.Adoptions = a.AdoptionRevision() + 1
+	}
 	if c.Revert != nil {
 		next.revert(c.Revert)
 	}
@@ -119,6 +124,27 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	next.endAbandonedCorrection()
 	next.flatten()
 	return next
+}
+
+// AdoptionRevision says on which state of the artifact an adoption is decided: 0 when there is none (a is nil), else at least 1.
+func (a *Artifact) AdoptionRevision() int64 {
+	if a == nil {
+		return 0
+	}
+	return max(1, a.Adoptions) // an earlier version did not count them
+}
+
+// Conflicts reports whether the change was decided on another state than this one of its artifact, which is nil where there is none.
+func (c *ArtifactChange) Conflicts(a *Artifact) bool {
+	return c.Decided != nil && *c.Decided != a.AdoptionRevision()
+}
+
+// decides reports whether the change is more than a counted result, so that what was decided before it does not hold any more.
+func (c *ArtifactChange) decides() bool {
+	program := c.Generation != nil || c.Current != "" || c.Revert != nil || c.ForceRegenerate != nil || c.ResetMetrics || c.ResetRepairs
+	person := c.Quarantine != nil || c.Release || c.Pin != nil || c.Approve != nil || c.Manifest != nil || c.ForgetSession != ""
+	truth := c.Examples != nil || c.Example != nil || c.DropExample != "" || c.Verdict != nil || c.DropVerdict != "" || c.Correction != nil
+	return program || person || truth
 }
 
 // move puts a generation ("" is the current one) into a lifecycle state.

@@ -58,6 +58,16 @@ const (
 	ContractMerged = "merged" // the caller's contract over the registry's
 )
 
+// CallStages is how long each stage of a call took, all attempts together, in milliseconds. A stage that did not take place is 0.
+type CallStages struct {
+	Queue  float64 `json:"queue_ms"`  // the call waited for its turn in the session
+	Select float64 `json:"select_ms"` // what answers was decided
+	Forge  float64 `json:"forge_ms"`  // a model was asked for programs, by this call or by one that it waited for
+	Gate   float64 `json:"gate_ms"`   // programs were checked
+	Run    float64 `json:"run_ms"`    // programs ran, calls that they made included
+	Judge  float64 `json:"judge_ms"`  // what they answered was judged
+}
+
 // LogEntry is the call log's line of one call.
 type LogEntry struct {
 	Timestamp    string `json:"timestamp"`
@@ -149,6 +159,8 @@ type LogEntry struct {
 	Verdict string `json:"verdict,omitempty"` // what a person said of the answer, right or wrong; put in when the entry is read
 
 	BeyondManifest *Effects `json:"beyond_manifest,omitempty"` // what its programs reached, or were denied, that the manifest of the method lacks
+
+	Stages *CallStages `json:"stages,omitempty"` // nil for a call that asked no model and took less than 10 ms
 
 	Usage            Usage           `json:"usage"`
 	SandboxLevel     string          `json:"sandbox_level"`

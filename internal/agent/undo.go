@@ -13,6 +13,7 @@ type Standing struct {
 	Role                  string    `json:"role"`
 	MethodName            string    `json:"method_name"`
 	Revision              int64     `json:"revision"`
+	Adoptions             int64     `json:"adoptions,omitempty"`
 	CurrentID             string    `json:"current_generation"`
 	Sequence              int       `json:"sequence"`
 	CodeChecksum          string    `json:"code_checksum"`
@@ -61,7 +62,7 @@ func (a *Artifact) Standing() *Standing {
 	if a == nil {
 		return nil
 	}
-	s := &Standing{Role: a.Role, MethodName: a.MethodName, Revision: a.Revision, CurrentID: a.CurrentID, Sequence: a.Sequence, CodeChecksum: a.CodeChecksum,
+	s := &Standing{Role: a.Role, MethodName: a.MethodName, Revision: a.Revision, Adoptions: a.Adoptions, CurrentID: a.CurrentID, Sequence: a.Sequence, CodeChecksum: a.CodeChecksum,
 		LifecycleState: a.LifecycleState, Quarantined: a.Quarantined, QuarantineReason: a.QuarantineReason, Pinned: a.Pinned, Approved: a.Approved,
 		ForceRegenerate: a.ForceRegenerate, RepairCountSinceRegen: a.RepairCountSinceRegen, LastFailureReason: a.LastFailureReason,
 		LastFailureClass: a.LastFailureClass, Scorecard: a.Scorecard, Manifest: a.Manifest,
@@ -137,7 +138,7 @@ func (a *Artifact) revert(r *Revert) {
 		a.revertGeneration(from, to)
 	}
 	if exact {
-		a.Revision = to.Revision
+		a.Revision, a.Adoptions = to.Revision, to.Adoptions
 	}
 }
 

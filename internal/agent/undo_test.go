@@ -83,7 +83,7 @@ func TestUndoKeepsWhatCallsCounted(t *testing.T) {
 		}
 		got := now.Apply(ArtifactChange{Revert: &revert})
 		g, w := got.Standing(), want.Standing()
-		g.Revision, w.Revision, g.LifecycleState, w.LifecycleState, g.GenerationState, w.GenerationState = 0, 0, "", "", "", ""
+		g.Revision, w.Revision, g.Adoptions, w.Adoptions, g.LifecycleState, w.LifecycleState, g.GenerationState, w.GenerationState = 0, 0, 0, 0, "", "", "", ""
 		if x, y := text(t, g), text(t, w); x != y {
 			t.Fatalf("round %d: undone late %s", round, differ(x, y))
 		}

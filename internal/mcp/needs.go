@@ -47,3 +47,17 @@ func text(value []byte) string {
 	s, _ := strict.String(value)
 	return s
 }
+
+// Sessions returns the ids by which a tools/call may name the session of its call: in its arguments and in _meta.
+func Sessions(message []byte) (ids []string) {
+	if text(only(message, "method")) != "tools/call" {
+		return nil
+	}
+	params := only(message, "params")
+	for _, id := range []string{text(only(only(params, "arguments"), "session_id")), text(only(only(params, "_meta"), MetaSession))} {
+		if id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -2,11 +2,13 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // An adoption makes a candidate a generation of its artifact, together with the call that ran it.
@@ -15,6 +17,7 @@ type adoption struct {
 	result    agent.Class
 	attempt   judged
 	fixture   *agent.Fixture // of the call; nil for none
+	corrects  *correction    // of the call; nil until it is looked for
 }
 
 // keepUnapproved stores the candidate: a person has to approve it before it answers calls. Until then what ran before
@@ -79,9 +82,34 @@ func (a *answered) adopt() (CallResult, error) {
 	}
 	unlock := a.r.lockAdoption(methodKey{a.role, a.method})
 	defer unlock()
-	now, err := a.r.store.Artifact(context.Background(), a.role, a.method)
-	if err != nil {
+	before, generation := len(a.changes), a.generation
+	for range adoptionTries {
+		res, err := a.adoptOn(change)
+		if !errors.Is(err, store.ErrConflict) {
+			return res, err
+		}
+		a.changes, a.generation = a.changes[:before], generation // another replica changed the artifact since: decided again
+	}
+	return a.persist()
+}
+
+// adoptionTries bounds how often an adoption is decided while other replicas change the artifact. Then the call is kept without it.
+const adoptionTries = 4
+
+// adoptOn decides the adoption on the artifact as it is stored now. store.ErrConflict: it has changed since, and nothing was kept.
+func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
+	cand := a.adopting.candidate
+	now, err := a.r.store.Artifact(a.r.within(), a.role, a.method)
+	decided := int64(0)
+	if err == nil {
+		decided = now.AdoptionRevision()
+	} else {
 		now = &agent.Artifact{} // the first generation, or that of an artifact whose file was damaged
+	}
+	if g := cand.adoptedElsewhere(now); g != nil {
+		change.ResultOf, a.generation, cand.adopted = g.ID, g.ID, g.ID
+		a.changes = append(a.changes, change)
+		return a.persist()
 	}
 	if heldMeanwhile(a.artifact, now) {
 		return a.persist() // a person's operation counts for more than a program that was being forged
@@ -97,6 +125,7 @@ func (a *answered) adopt() (CallResult, error) {
 	g.Fixtures, g.ChangedAnswers = cand.proof.fixtures(), cand.proof.changed
 	g.ForgeUsage = a.trail.usage
 	g.ForgeUsage.Add(cand.cost)
+	change.Decided = &decided
 	if change.Generation = &g; a.source != agent.SourcePersisted { // else what ran before answered, and this one waits
 		a.generation = g.ID
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"slices"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
@@ -56,7 +57,8 @@ type trail struct {
 	usage            agent.Usage
 	system, user     string // the last prompt
 	warnings         []string
-	refused          string // checksum of the last program that the gate refused
+	gated            time.Duration // of forging: the checks of what was written
+	refused          string        // checksum of the last program that the gate refused
 }
 
 // Bounds of what a call's log entry holds of its trail.

@@ -54,7 +54,8 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 // perform waits for the session's turn and takes an opened call through the phases that follow.
 func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	r := c.r
-	defer r.releaseKey(c.key)
+	defer r.disown(c.session.ID, c.fence)
+	defer r.releaseKey(c)
 	defer r.leave(c)
 	defer c.life.cancel(nil)
 	err := r.sessions.enter(ctx, c.session.ID, r.o.MaxQueue, &c.progress)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -42,9 +43,21 @@ func (a *answered) notice() noticed {
 	if a.outcome.OK() && a.programSource() != agent.SourceNone {
 		n.weak = evolve.Weak(a.outcome.Value, a.terms.deliverable(), a.policy.WeakSuccess)
 	}
-	n.correction = a.r.recent.observe(a, n.weak)
+	n.correction = a.corrects(n.weak)
 	n.state, n.decision = a.lifecycle()
 	return n
+}
+
+// corrects is what the call corrects. A call with an adoption may be committed more than once, but is observed once.
+func (a *answered) corrects(weak []string) correction {
+	if a.adopting == nil {
+		return a.r.recent.observe(a, weak)
+	}
+	if a.adopting.corrects == nil {
+		c := a.r.recent.observe(a, weak)
+		a.adopting.corrects = &c
+	}
+	return *a.adopting.corrects
 }
 
 // remains are what a call leaves behind, in one piece: a warm call would make five of it.
@@ -69,7 +82,7 @@ func (a *answered) persist() (CallResult, error) {
 	}
 	commit := &kept.commit
 	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
-		Tools: a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Ordered: a.leaveTurn}
+		Tools: a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
 	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
 	if a.kept {
 		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
@@ -82,7 +95,10 @@ func (a *answered) persist() (CallResult, error) {
 	commit.Files = a.newFiles()
 	began := r.o.Now()
 	if err := r.commitCall(commit); err != nil {
-		a.notAppended(err)
+		if !errors.Is(err, store.ErrConflict) { // else the adoption is decided again
+			r.fenced(commit, err)
+			a.notAppended(err)
+		}
 		return CallResult{}, err
 	}
 	ended := r.o.Now()
@@ -105,7 +121,7 @@ func (a *answered) notAppended(err error) {
 
 // commitCall commits with a deadline of its own: neither a client that leaves nor a shutdown may cut a commit short.
 func (r *Runtime) commitCall(commit *store.CallCommit) error {
-	return r.store.CommitCall(r.commits.context(r.o.CommitTimeout), commit)
+	return r.store.CommitCall(r.within(), commit)
 }
 
 // countSaved counts the model requests that a warm call did without: what its generation cost to forge.

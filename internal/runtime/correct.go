@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // ReasonOfCorrection is the trigger of a program that was forged because a person called an answer wrong.
@@ -124,8 +125,28 @@ func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 	return true
 }
 
+// correctionTTL is how long a correction outlives a replica that died in it.
+const correctionTTL = 15 * time.Second
+
+// correctAlone waits until no other replica corrects the method, and keeps them from it until release is called.
+func (r *Runtime) correctAlone(ctx context.Context, k methodKey) (release func(), err error) {
+	if !r.o.Shared {
+		return func() {}, nil
+	}
+	lease, err := r.store.Lease(ctx, "correction:"+k.role+"\n"+k.method, store.LeaseOptions{TTL: correctionTTL, Wait: true})
+	if err != nil {
+		return nil, err
+	}
+	return lease.Release, nil
+}
+
 // tryCorrection forges one correction. It returns when to try again, zero for never.
 func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) time.Time {
+	release, err := r.correctAlone(ctx, k)
+	if err != nil {
+		return r.o.Now().Add(correctionTTL)
+	}
+	defer release()
 	a, err := r.store.Artifact(ctx, k.role, k.method)
 	if err != nil || !a.Correction.Pending() || len(a.Corrections()) == 0 || a.Quarantined || a.Pinned {
 		return time.Time{} // a release or an unpin asks again

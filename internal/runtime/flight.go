@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,8 @@ type candidate struct {
 	leader      string          // the call that asked for it
 	existing    *agent.Artifact // instead of all this, when another call had stored one meanwhile
 	proof       proof
+	shared      bool   // with other replicas
+	withdraw    func() // stops showing it to them; nil where this one does not
 
 	unallowed atomic.Bool // a run failed for want of a person's approval
 
@@ -70,6 +73,31 @@ type forgeResult struct {
 	guardrails   int           // recoveries used
 	gated        time.Duration // parsing, checking and compiling what was written
 	system, user string        // the last prompt
+	foreign      bool          // another replica asked for the candidate
+	lost         bool          // another replica has taken over, so there is none
+	owner        string        // whose call asked
+}
+
+// refusedForAnother stands for texts that quote a program written for another owner's call.
+const refusedForAnother = "a program that a call of another owner asked for was refused"
+
+// seenBy returns the result as a call that waited for it may keep it. What the gate says of a refused program quotes it, and so what the call
+// that asked was sent: another owner's call keeps the types of the errors only.
+func (r forgeResult) seenBy(owner, callID string) forgeResult {
+	if r.owner == owner && !r.foreign {
+		return r
+	}
+	r.system, r.user = "", ""
+	r.attempts = slices.Clone(r.attempts)
+	for i := range r.attempts {
+		a := &r.attempts[i]
+		a.AttemptID, a.ErrorMessage, a.Metadata, a.Hint = callID+".v", refusedForAnother, nil, ""
+	}
+	if r.failure != nil && r.class == agent.ClassIntrinsic {
+		f := agent.Failed(r.failure.ErrorType, refusedForAnother)
+		r.failure = &f
+	}
+	return r
 }
 
 // flights sees to it that calls which need the same program ask for it once. A flight ends for its waiters when the
@@ -127,10 +155,32 @@ func (f *flights) leave(key string, fl *flight) {
 	defer f.mu.Unlock()
 	if fl.users--; fl.users == 0 {
 		fl.cancel(interrupt.ErrCanceled)
+		fl.withdraw(&f.under)
 		if f.all[key] == fl {
 			delete(f.all, key)
 		}
 	}
+}
+
+// withdraw stops showing a candidate to other replicas that nobody here has adopted.
+func (fl *flight) withdraw(under *sync.WaitGroup) {
+	select {
+	case <-fl.done:
+	default:
+		return // it has none yet
+	}
+	c := fl.result.candidate
+	if c == nil || c.withdraw == nil {
+		return
+	}
+	under.Go(func() {
+		c.mu.Lock()
+		adopted := c.adopted != ""
+		c.mu.Unlock()
+		if !adopted {
+			c.withdraw()
+		}
+	})
 }
 
 // wait returns the flight's result, or false when ctx ends first.

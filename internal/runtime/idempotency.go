@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// claimKey takes the key for a new call, or returns the answer that it was used for, which is Replayed.
-func (r *Runtime) claimKey(ctx context.Context, k *store.Idempotent) (CallResult, error) {
+// claimKey takes the key for a new call, or returns the answer that it was used for, which is Replayed. Keys of calls that make their own
+// session belong to no session, whose owner would know them: other replicas may get them, too.
+func (r *Runtime) claimKey(ctx context.Context, c *opened, ownSession bool) (CallResult, error) {
+	k := c.key
 	r.mu.Lock()
 	if r.keys[k.Key] {
 		r.mu.Unlock()
@@ -17,6 +21,12 @@ func (r *Runtime) claimKey(ctx context.Context, k *store.Idempotent) (CallResult
 	}
 	r.keys[k.Key] = true
 	r.mu.Unlock()
+	if ownSession && r.o.Owners != nil {
+		if err := c.shareKey(ctx); err != nil {
+			r.releaseKey(c)
+			return CallResult{}, err
+		}
+	}
 	was, err := r.store.Replay(ctx, k.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -24,7 +34,7 @@ func (r *Runtime) claimKey(ctx context.Context, k *store.Idempotent) (CallResult
 	case err == nil && was.BodyHash != k.BodyHash:
 		err = ErrKeyReused
 	}
-	r.releaseKey(k)
+	r.releaseKey(c)
 	if err != nil {
 		return CallResult{}, err
 	}
@@ -42,11 +52,55 @@ func replayed(was store.Idempotent) CallResult {
 	return CallResult{Body: was.Reply, CallID: was.CallID, TraceID: reply.TraceID, OK: reply.Outcome.OK, Replayed: true}
 }
 
-func (r *Runtime) releaseKey(k *store.Idempotent) {
-	if k == nil {
+func (r *Runtime) releaseKey(c *opened) {
+	if c.key == nil {
 		return
 	}
+	c.shared.release()
 	r.mu.Lock()
-	delete(r.keys, k.Key)
+	delete(r.keys, c.key.Key)
 	r.mu.Unlock()
+}
+
+// sharedKeyTTL is how long a key is refused after the replica that had a call under it is gone.
+const sharedKeyTTL = 15 * time.Second
+
+// A sharedKey keeps a key from other replicas.
+type sharedKey struct {
+	lease store.Lease
+	ended chan struct{}
+}
+
+// shareKey takes the key for this replica. ErrKeyInUse: another has a call under it.
+func (c *opened) shareKey(ctx context.Context) error {
+	lease, err := c.r.store.Lease(ctx, "idempotency\n"+c.key.Key, store.LeaseOptions{TTL: sharedKeyTTL})
+	if errors.Is(err, store.ErrInUse) {
+		return ErrKeyInUse
+	}
+	if err != nil {
+		return err
+	}
+	c.shared = &sharedKey{lease, make(chan struct{})}
+	return nil
+}
+
+// watchKey cancels the call when its key is lost: another replica may run it then.
+func (c *opened) watchKey() {
+	if c.shared == nil {
+		return
+	}
+	go func() { // ends with the call
+		select {
+		case <-c.shared.lease.Lost():
+			c.life.cancel(interrupt.ErrShutdown)
+		case <-c.shared.ended:
+		}
+	}()
+}
+
+func (k *sharedKey) release() {
+	if k != nil {
+		close(k.ended)
+		k.lease.Release()
+	}
 }

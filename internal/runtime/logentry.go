@@ -34,6 +34,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	if e.ContractSource == "" {
 		e.ContractSource, e.ContractFingerprint = "none", agent.FingerprintNone
 	}
+	a.logStages(&e)
 	a.logProgram(&e)
 	a.replayable(&e)
 	if a.session.Debug {
@@ -41,6 +42,18 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	}
 	a.maskEntry(&e)
 	return e
+}
+
+// briefCall is how long a call without a request to a model may take whose stages nobody asks for.
+const briefCall = 10 // milliseconds
+
+// logStages adds how long the stages took.
+func (a *answered) logStages(e *agent.LogEntry) {
+	if e.DurationMs < briefCall && e.Usage.ModelRequests == 0 {
+		return
+	}
+	st, ms := a.stages, agent.Milliseconds
+	e.Stages = &agent.CallStages{Queue: ms(st.Queue), Select: ms(st.Select), Forge: ms(max(0, st.Forge-a.trail.gated)), Gate: ms(st.Gate), Run: ms(st.Run), Judge: ms(st.Judge)}
 }
 
 // logProgram adds what is known of the program that ran and of the attempt that answered.

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 
@@ -82,7 +81,7 @@ func (c *opened) storedInterface() *agent.Interface {
 	if !slices.ContainsFunc(c.args, func(arg json.RawMessage) bool { return len(arg) > 0 && bytes.IndexByte([]byte(`"[{`), arg[0]) >= 0 }) {
 		return nil
 	}
-	a, err := c.r.store.Artifact(context.Background(), c.role, c.method)
+	a, err := c.r.store.Artifact(c.r.within(), c.role, c.method)
 	if err != nil {
 		return nil
 	}

@@ -63,6 +63,8 @@ type opened struct {
 	weakBelow atomic.Int32 // weak successes among the calls below it
 	deadline  time.Time    // of the whole call; zero for none
 	life      lifetime
+	shared    *sharedKey     // nil unless other replicas may get the same key
+	fence     int64          // the epoch under which its session is owned; 0 without other replicas
 	hasTurn   bool           // of its session; used by the goroutine that runs the call only
 	drafts    []*files.Draft // made by its programs; as hasTurn
 	progress  progress.Log
@@ -95,18 +97,26 @@ func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c
 	if err := c.readInputHistory(ctx); err != nil {
 		return nil, nil, CallResult{}, err
 	}
+	if !q.Ephemeral {
+		if c.fence, err = r.own(ctx, session.ID); err != nil {
+			return nil, nil, CallResult{}, err
+		}
+	}
 	if q.IdempotencyKey != "" {
 		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.id}
-		if replay, err := r.claimKey(ctx, c.key); err != nil || replay.Replayed {
+		if replay, err := r.claimKey(ctx, c, q.Ephemeral); err != nil || replay.Replayed {
+			r.disown(session.ID, c.fence)
 			return nil, nil, replay, err
 		}
 	}
 	c.life.begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
 	if err := r.begin(&c.life, c, q.Ephemeral); err != nil {
 		c.life.cancel(nil)
-		r.releaseKey(c.key)
+		r.releaseKey(c)
+		r.disown(session.ID, c.fence)
 		return nil, nil, CallResult{}, err
 	}
+	c.watchKey()
 	c.beginSpan(q.TraceParent, nil)
 	return &c.life, c, CallResult{}, nil
 }

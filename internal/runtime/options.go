@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Store     store.Store        // required
 	Namespace agent.Namespace    // whose calls it runs
+	Shared    bool               // other replicas use the store, too
 	Sandbox   sandbox.Sandbox    // required
 	Provider  provider.Provider  // required
 	Metrics   *telemetry.Metrics // required
@@ -27,6 +28,7 @@ type Options struct {
 	Native    *tier.Tier         // compiles programs; nil: none is. The caller stops it
 	Files     *files.Keeper      // nil: programs have no files
 	Spend     *spend.Account     // which requests to the model are charged to; nil: none are
+	Owners    Owners             // which replica runs the calls of a session; nil: there are no others
 	Logger    zerolog.Logger
 	Now       func() time.Time // the clock of records and windows
 

@@ -59,7 +59,7 @@ func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 		t.Errorf("the next call would see the context %s, %v", got, err)
 	}
 	for i, q := range requests {
-		if _, running := r.Running(q.CallID); !running || len(answers[i]) > 0 || len(reader.Calls) > 0 {
+		if _, running := r.Running(q.CallID); !running || len(answers[i]) > 0 || reader.Waiting() > 0 {
 			t.Errorf("%s is shown as ended before it is durable", q.CallID)
 		}
 	}
@@ -75,7 +75,7 @@ func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 		return got
 	}
 	disk.durable <- store.ErrReadOnly
-	if got := ended(); !errors.Is(got.err, store.ErrReadOnly) || len(got.Body) > 0 || len(reader.Calls) > 0 {
+	if got := ended(); !errors.Is(got.err, store.ErrReadOnly) || len(got.Body) > 0 || reader.Waiting() > 0 {
 		t.Errorf("a call that is not durable was answered: %s, %v", got.Body, got.err)
 	}
 	for range 2 {
@@ -84,7 +84,7 @@ func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 			t.Errorf("%s, %v", got.Body, got.err)
 		}
 	}
-	if n := len(reader.Calls); n != 2 {
+	if n := reader.Waiting(); n != 2 {
 		t.Errorf("%d calls were published, want 2", n)
 	}
 }

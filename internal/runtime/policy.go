@@ -33,6 +33,7 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 		case err != nil:
 			return agent.Policy{}, err
 		}
+		r.policyRevision = revision + 1
 		r.enforce(&p)
 		return p, nil
 	}

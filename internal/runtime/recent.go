@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"encoding/json"
 	"hash/maphash"
 	"slices"
@@ -59,8 +58,8 @@ func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	now.args, now.kwargs = rc.remembered(now.args, now.kwargs)
 	before, known, since := rc.swap(key, now)
 	p := c.policy.UserCorrection
-	if !known && c.session.HistorySize > 0 && now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second {
-		before, known = c.beforeRestart() // the daemon may have been stopped in between
+	if !known && c.session.HistorySize > 0 && (c.r.o.Shared || now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second) {
+		before, known = c.beforeRestart() // the daemon may have been stopped in between, or another replica have run it
 	}
 	if !known {
 		return correction{}
@@ -91,7 +90,7 @@ func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, k
 
 // beforeRestart reads the call before this one from the session's records: what a daemon knew that has ended since.
 func (c *opened) beforeRestart() (recentCall, bool) {
-	ctx := context.Background()
+	ctx := c.r.within()
 	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true, Role: c.role, Method: c.method,
 		Since: c.started.Add(-time.Duration(c.policy.UserCorrection.WindowSeconds) * time.Second)})
 	if err != nil || len(page.Records) == 0 {

@@ -37,6 +37,9 @@ type Runtime struct {
 	rules    atomic.Pointer[mask.Rules] // of the policy
 	policyMu sync.Mutex                 // held while the policy changes
 
+	policyRevision int64  // of the policy in force; guarded by policyMu
+	unfollow       func() // ends following the store; nil unless it is shared
+
 	sessions queues   // one call of a session at a time
 	adoption keyLocks // one new generation, or one operation of a person, per artifact at a time
 	flights  flights
@@ -71,14 +74,19 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := held.Policy(ctx)
+	p, revision, err := held.Policy(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	life, end := context.WithCancelCause(context.Background())
 	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics, level: o.Sandbox.Status().Level,
-		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end}
+		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end, policyRevision: revision}
 	r.enforce(&p)
+	if o.Shared {
+		if r.unfollow, err = r.follow(); err != nil {
+			return nil, err
+		}
+	}
 	return r, nil
 }
 
@@ -111,6 +119,9 @@ func (r *Runtime) Stop(ctx context.Context) error {
 		err = context.Cause(ctx)
 	}
 	r.end(interrupt.ErrShutdown)
+	if r.unfollow != nil {
+		r.unfollow()
+	}
 	if err != nil {
 		r.cancelRunning(func(*opened) bool { return true }, interrupt.ErrShutdown)
 	}
@@ -144,15 +155,6 @@ func (r *Runtime) Feed() *progress.Feed { return &r.feed }
 
 // RunTimeout is the limit of a program's own computing time.
 func (r *Runtime) RunTimeout() time.Duration { return r.o.RunTimeout }
-
-// Turn waits until no call of the session runs, and keeps others waiting until leave is called. It returns ErrQueueFull
-// when too many wait already.
-func (r *Runtime) Turn(ctx context.Context, sessionID string) (leave func(), err error) {
-	if err := r.sessions.enter(ctx, sessionID, r.o.MaxQueue, nil); err != nil {
-		return nil, err
-	}
-	return func() { r.sessions.leave(sessionID) }, nil
-}
 
 // HoldAdoption keeps new generations of the method's artifact from being adopted until release is called.
 func (r *Runtime) HoldAdoption(role, method string) (release func()) {

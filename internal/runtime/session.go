@@ -120,10 +120,11 @@ func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
 		return err
 	}
 	r.cancelRunning(func(c *opened) bool { return c.session.ID == id }, interrupt.ErrCanceled)
-	if err := r.sessions.enter(ctx, id, r.o.MaxQueue+1, nil); err != nil {
+	_, leave, err := r.turn(ctx, id, r.o.MaxQueue+1)
+	if err != nil {
 		return err
 	}
-	defer r.sessions.leave(id)
+	defer leave()
 	entry := audittrail.Entry(r.o.Now(), actor, opSessionDelete, id)
 	entry.Before = agent.Encoded(struct {
 		Owner       string    `json:"owner"`
@@ -147,10 +148,11 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	if _, err := r.store.Session(ctx, id); err != nil {
 		return nil, err
 	}
-	if err := r.sessions.enter(ctx, id, r.o.MaxQueue, nil); err != nil {
+	_, leave, err := r.Turn(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	defer r.sessions.leave(id)
+	defer leave()
 	before, err := r.store.Context(ctx, id)
 	if err != nil {
 		return nil, err

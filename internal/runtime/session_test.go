@@ -102,7 +102,7 @@ func TestSessionTurns(t *testing.T) {
 		if running, waiting := r.Load(); running != 0 || waiting != 1 {
 			t.Errorf("%d calls run, %d wait", running, waiting) // a patch waits, and is no call
 		}
-		if _, err := r.Turn(t.Context(), id); !errors.Is(err, ErrQueueFull) {
+		if _, _, err := r.Turn(t.Context(), id); !errors.Is(err, ErrQueueFull) {
 			t.Errorf("a turn in a full queue: %v", err)
 		}
 		if err := r.DeleteSession(t.Context(), id, "ann"); err != nil {

@@ -33,7 +33,7 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 	}()
 	for {
 		res, leader, ok := rec.fly(ctx, q, span)
-		rec.askedRepairs(q, res, leader)
+		rec.askedRepairs(q, res, leader && !res.foreign)
 		if !ok {
 			if leader {
 				rec.trail.usage.Add(res.usage)
@@ -44,7 +44,9 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 		}
 		if leader {
 			rec.charge(res)
-		} else {
+		}
+		if leader = leader && !res.foreign; !leader {
+			res = res.seenBy(rec.owner, rec.id)
 			span.Note("recurgent.forge", "shared")
 		}
 		if !leader && !q.alone && res.candidate != nil && !res.candidate.generation.Cacheable {
@@ -93,14 +95,17 @@ func (rec *recovery) repairEnded(ok bool) {
 // fly joins or starts the flight for the request and waits for its result; false, and what it cost so far, when ctx ends
 // first.
 func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Span) (res forgeResult, leader, ok bool) {
-	key := rec.role + "\x00" + rec.method + "\x00" + rec.terms.checked + "\x00" + q.kind + "\x00" + q.basis.checksum
+	key := flightKey(rec.role, rec.method, rec.terms.checked, q)
 	if q.alone {
 		key += "\x00" + rec.id
 	}
 	rec.progress.Add(progress.Forging, map[string]any{"kind": q.kind, "trigger": q.trigger})
-	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span}
+	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span, res: forgeResult{owner: rec.owner}}
 	fl, leader, leave := rec.r.flights.join(rec.r.life, key, func(fctx context.Context, spent *meter) forgeResult {
 		w.spent = spent
+		if rec.r.o.Shared && !q.alone {
+			return w.writeShared(fctx, key, q)
+		}
 		return w.write(fctx, q)
 	})
 	rec.leaves = append(rec.leaves, leave)
@@ -110,6 +115,11 @@ func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Sp
 	return res, leader, ok
 }
 
+// flightKey names the flight of calls that need the same program.
+func flightKey(role, method, checked string, q forgeRequest) string {
+	return role + "\x00" + method + "\x00" + checked + "\x00" + q.kind + "\x00" + q.basis.checksum
+}
+
 // charge adds the flight's costs to the call that started it.
 func (rec *recovery) charge(res forgeResult) {
 	t := &rec.trail
@@ -117,6 +127,7 @@ func (rec *recovery) charge(res forgeResult) {
 	t.requested += res.requested
 	t.guardrails += res.guardrails
 	rec.stages.Gate += res.gated
+	t.gated += res.gated
 	rec.budgets.guardrail -= res.guardrails
 	if res.guardrails > 0 {
 		t.feedback = true
@@ -138,6 +149,7 @@ type writer struct {
 	earlier    []agent.AttemptFailure // shown to the model
 	span       *telemetry.Span        // of the forge
 	spent      *meter
+	reply      provider.Reply // that the candidate was made of
 	res        forgeResult
 }
 
@@ -164,7 +176,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			takes, refused = w.describe(q, reply, facts)
 		}
 		if refused == nil {
-			w.res.candidate = w.candidate(q, reply, checksum, facts)
+			w.res.candidate, w.reply = w.candidate(q, reply, checksum, facts), reply
 			w.res.candidate.generation.Interface = takes
 			return w.res
 		}

@@ -152,13 +152,13 @@ func (c *Catalog) Subscribe() (hints <-chan struct{}, stop func()) {
 // follow begins to watch the store. The caller holds dirtyMu.
 func (c *Catalog) follow() {
 	if c.stop == nil {
-		c.stop = c.o.Store.Watch(c.note)
+		c.stop, _ = c.o.Store.Watch("", c.note) // from now on: nothing is gone
 	}
 }
 
 // note marks what changed. It must be quick, and must not ask the store: the store calls it amid its own work.
 func (c *Catalog) note(x store.Change) {
-	if x.Namespace != c.o.Namespace {
+	if x.Namespace != c.o.Namespace || x.Kind == store.ChangedCall || x.Kind == store.ChangedCandidate {
 		return
 	}
 	c.dirtyMu.Lock()

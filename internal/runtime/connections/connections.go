@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
@@ -66,9 +67,14 @@ func (s *Service) Problem(c *agent.Connection) string {
 	return ""
 }
 
+// readTimeout bounds how long a fetch waits for the store.
+const readTimeout = 10 * time.Second
+
 // Connect is part of fetch.Connector: of the connections that match the one with the most specific host, then the first by name.
 func (s *Service) Connect(who fetch.Caller, method string, at *url.URL) fetch.Connection {
-	all, err := s.store.ListConnections(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout) // a fetch has no context of its own here
+	defer cancel()
+	all, err := s.store.ListConnections(ctx)
 	if err != nil {
 		return &use{service: s, c: agent.Connection{Name: "?", Methods: []string{method}}, err: errors.New("the connections cannot be read")}
 	}

@@ -73,7 +73,7 @@ func (n *insideNamespace) CommitCall(ctx context.Context, c *store.CallCommit) e
 		return err
 	}
 	defer m.discard()
-	short, err := m.short(c)
+	short, err := m.short(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (n *insideNamespace) mover(ctx context.Context, c *store.CallCommit) (*move
 }
 
 // short returns the commit with references, and with the files.
-func (m *mover) short(c *store.CallCommit) (*store.CallCommit, error) {
+func (m *mover) short(ctx context.Context, c *store.CallCommit) (*store.CallCommit, error) {
 	s := *c
-	p, _, err := m.n.Policy(context.Background())
+	p, _, err := m.n.Policy(ctx)
 	if err != nil {
 		return nil, err
 	}

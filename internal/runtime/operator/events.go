@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -60,75 +61,86 @@ func follow(ctx context.Context, running *progress.Log, seen int, emit func(prog
 	}
 }
 
-// EventQuery selects events: those after the call id After ("" for those from now on), of calls of the owner ("" for everybody's).
-type EventQuery struct{ After, Owner string }
+// EventQuery selects events: those after the call id After ("" for those from now on), of calls of the owner ("" for everybody's). Reader is whose stream it is.
+type EventQuery struct{ After, Owner, Reader string }
 
 // Events passes committed calls to emit, in the order of the log, until emit fails or ctx ends. Ids are call ids, so a stream can be resumed after a restart of the
-// client or of the daemon: what was missed is read from the call log.
+// client or of the daemon: what was missed is read from the call log. That is the heavier, the slower a reader is, so the streams of one
+// reader catch up one after another, and rest in between.
 func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.Event) error) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	life := o.calls.Life()
+	defer context.AfterFunc(life, func() { end(context.Cause(life)) })()
 	reader, stop := o.calls.Feed().Subscribe()
 	defer stop()
-	s := stream{o: o, owner: q.Owner, after: q.After, emit: emit}
+	s := stream{o: o, EventQuery: q, emit: emit}
 	if q.After != "" {
 		if err := s.catchUp(ctx); err != nil {
 			return err
 		}
 	}
 	for {
-		if reader.Behind() {
+		calls, behind, err := reader.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if behind {
 			if err := s.catchUp(ctx); err != nil {
 				return err
 			}
 		}
-		select {
-		case e := <-reader.Calls:
-			if s.sent[e.CallID] {
+		for _, c := range calls {
+			if s.sent[c.CallID] {
 				continue
 			}
-			if err := s.send(ctx, e); err != nil {
+			if err := s.send(ctx, c); err != nil {
 				return err
 			}
-		case <-o.calls.Life().Done():
-			return context.Cause(o.calls.Life())
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 }
 
 // A stream is one reader's position in the log.
 type stream struct {
-	o     *Operator
-	owner string // "" for everybody
-	after string
-	sent  map[string]bool // by the last catch-up: the feed may repeat those
-	emit  func(progress.Event) error
+	o *Operator
+	EventQuery
+	sent map[string]bool // by the last catch-up: the feed may repeat those
+	emit func(progress.Event) error
 }
 
-func (s *stream) send(ctx context.Context, e agent.LogEntry) error {
-	s.after = e.CallID
-	if s.owner != "" && s.o.ownerOf(ctx, &e) != s.owner {
-		return nil
+func (s *stream) send(ctx context.Context, c *progress.Call) error {
+	s.After = c.CallID
+	encode := c.JSON
+	if s.Owner != "" {
+		if s.o.ownerOf(ctx, &c.LogEntry) != s.Owner {
+			return nil
+		}
+		encode = c.OwnJSON
 	}
-	if s.owner != "" {
-		e = e.WithoutOthers()
-	}
-	raw, err := json.Marshal(e)
+	raw, err := encode()
 	if err != nil {
 		return err
 	}
-	return s.emit(progress.Event{ID: e.CallID, Type: progress.Finished, Data: raw})
+	return s.emit(progress.Event{ID: c.CallID, Type: progress.Finished, Data: raw})
 }
 
+// restOfCatchUp is how many times as long as a catch-up took its reader's next one waits.
+const restOfCatchUp = 4
+
 func (s *stream) catchUp(ctx context.Context) error {
-	missed, err := s.o.callsAfter(ctx, s.after)
+	var missed []agent.LogEntry
+	err := s.o.catching.Paced(ctx, s.Reader, func(took time.Duration) time.Duration { return restOfCatchUp * took }, func() (err error) {
+		missed, err = s.o.callsAfter(ctx, s.After)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	s.sent = map[string]bool{}
-	for _, e := range missed {
-		s.sent[e.CallID] = true
-		if err := s.send(ctx, e); err != nil {
+	for i := range missed {
+		s.sent[missed[i].CallID] = true
+		if err := s.send(ctx, &progress.Call{LogEntry: missed[i]}); err != nil {
 			return err
 		}
 	}
@@ -140,7 +152,7 @@ func (s *stream) catchUp(ctx context.Context) error {
 func (o *Operator) callsAfter(ctx context.Context, after string) ([]agent.LogEntry, error) {
 	const page, most = 500, 10_000
 	var newest []agent.LogEntry
-	q := store.CallQuery{Limit: page}
+	q := store.CallQuery{Limit: page, Stable: true}
 	for len(newest) < most {
 		entries, err := o.store.ListCalls(ctx, q)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

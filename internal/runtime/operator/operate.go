@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -17,12 +20,44 @@ type KnownTool struct {
 	agent.Tool
 	Score          float64 `json:"score"`                     // success rate times recency, 0 to 1, to four digits
 	LifecycleState string  `json:"lifecycle_state,omitempty"` // best state among its programs; "" without a program
+
+	Health *overview.Health `json:"health,omitempty"` // of its programs
+	Usage  *spend.UsageRow  `json:"usage,omitempty"`  // of the last 30 days; in lists, for those who may see what all spend
 }
 
 // Tool returns a registry entry.
 func (o *Operator) Tool(ctx context.Context, role string) (KnownTool, error) {
 	t, err := o.store.RankedTool(ctx, role, o.o.Now())
-	return knownTool(t), err
+	if err != nil {
+		return KnownTool{}, err
+	}
+	all, err := o.store.ListArtifacts(ctx, role)
+	if err != nil {
+		return KnownTool{}, err
+	}
+	known := knownTool(t)
+	known.Health = overview.HealthOf(all)
+	return known, nil
+}
+
+// FindTools returns a page of registry entries, and the cursor of the next one, "" for none.
+func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []KnownTool, next string, err error) {
+	page, next, err := o.overview.Tools(ctx, q)
+	if err != nil {
+		return nil, "", err
+	}
+	tools = make([]KnownTool, 0, len(page))
+	for _, t := range page {
+		ranked, err := o.store.RankedTool(ctx, t.Role, o.o.Now())
+		if err != nil { // archived meanwhile
+			ranked = store.RankedTool{}
+		}
+		ranked.Tool = t.Tool
+		known := knownTool(ranked)
+		known.Health, known.Usage = t.Health, t.Usage
+		tools = append(tools, known)
+	}
+	return tools, next, nil
 }
 
 // ListTools returns registry entries by role, after the role after.
@@ -54,25 +89,28 @@ func (o *Operator) ListArtifacts(ctx context.Context, role string) ([]*agent.Art
 	return o.store.ListArtifacts(ctx, role)
 }
 
-// ArchiveTool moves the tool and all its artifacts out of the way; Restore brings them back.
+// ArchiveTool moves the tool and all its artifacts out of the way; Restore brings them back. Where there is nothing of the role it does nothing, and leaves no
+// entry in the audit trail.
 func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) error {
 	entry := o.audit(actor, opToolArchive, role, reason)
 	if t, err := o.store.Tool(ctx, role); err == nil {
 		entry.Before = agent.Encoded(t)
 	}
 	var err error
-	if entry.After, err = o.present(ctx, role, nil); err != nil {
+	if entry.After, err = o.present(ctx, role, nil); err != nil || entry.After == nil {
 		return err
 	}
 	defer o.calls.ToolsChanged()
 	return o.store.Archive(ctx, []store.Target{{Role: role}}, entry)
 }
 
-// ArchiveArtifact moves one artifact out of the way.
+// ArchiveArtifact moves one artifact out of the way. Where there is none it does nothing, and leaves no entry in the audit trail.
 func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error {
 	entry := o.audit(actor, opArchive, role+"."+method, reason)
 	if a, err := o.store.Artifact(ctx, role, method); err == nil {
 		entry.Before = agent.Encoded(a.Standing())
+	} else if errors.Is(err, store.ErrNotFound) {
+		return nil
 	}
 	targets := []store.Target{{Role: role, Method: method}}
 	entry.After = agent.Encoded(targets)

@@ -19,9 +19,12 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -40,9 +43,13 @@ type Options struct {
 	// Cost is what a call's requests to a model cost, and in which currency; false when the model has no price. nil: none has.
 	Cost func(model string, u agent.Usage) (amount float64, currency string, known bool)
 
+	// Usage reports what models were asked. nil: nothing is known of it.
+	Usage func(ctx context.Context, q spend.UsageQuery) (spend.UsageReport, error)
+
 	Provider   string // name of the provider, for Version
 	Model      string // the default model, for Version
 	Engine     string // the setting of what runs programs, for Version
+	StoreName  string // for Version: disk or postgres
 	Durability string // the setting of when calls are synced, for Version
 	Version    string // of the daemon
 	Revision   string // of its source, "" if unknown
@@ -55,11 +62,13 @@ type Operator struct {
 	box   sandbox.Sandbox
 	calls *runtime.Runtime
 
+	overview  *overview.Overview
 	contracts *contract.Cache
 	undoing   sync.Mutex             // held during an undo
 	ledger    *trail.Ledger[verdict] // what people decided about recommendations
 	counted   adviceCount
 	upkeep    upkeep
+	catching  fair.Lines[string] // readers whose event streams are behind
 }
 
 // New wires an Operator. Maintain has to be called every minute or so.
@@ -75,11 +84,21 @@ func New(o Options) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{o: o, store: held, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: trail.New(held, applyVerdict, opRecommendationApply, opRecommendationDismiss, opRecommendationUndo)}, nil
+	seen := overview.Options{Store: o.Store, Namespace: o.Namespace, Now: o.Now}
+	if o.Usage != nil {
+		seen.Usage = func(ctx context.Context) (spend.UsageReport, error) {
+			return o.Usage(ctx, spend.UsageQuery{By: spend.ByRole})
+		}
+	}
+	tools, err := overview.New(seen)
+	if err != nil {
+		return nil, err
+	}
+	return &Operator{o: o, store: held, overview: tools, box: o.Sandbox, calls: o.Calls, contracts: contract.NewCache(0), ledger: trail.New(held, applyVerdict, opRecommendationApply, opRecommendationDismiss, opRecommendationUndo)}, nil
 }
 
-// storeDisk is the one kind of store that there is.
-const storeDisk = "disk"
+// Close stops following the store. Views that follow it are read anew if they are asked for again.
+func (o *Operator) Close() { o.overview.Close() }
 
 // VersionInfo is the body of GET /v1/version.
 type VersionInfo struct {
@@ -121,7 +140,7 @@ func (o *Operator) Version() VersionInfo {
 	}
 	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision, ToolstoreSchema: agent.SchemaVersion,
 		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, GoVersion: goruntime.Version(),
-		Engine: o.o.Engine, Tier: tier, Native: compiles, Store: storeDisk, Durability: o.o.Durability, Sandbox: o.box.Status(),
+		Engine: o.o.Engine, Tier: tier, Native: compiles, Store: o.o.StoreName, Durability: o.o.Durability, Sandbox: o.box.Status(),
 		KnownToolsPrompt: p.KnownToolsPromptLimit, MaxRepairsBeforeGen: p.MaxRepairsBeforeRegen}
 }
 

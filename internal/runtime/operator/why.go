@@ -63,41 +63,10 @@ func (o *Operator) Why(ctx context.Context, callID string) (*why.Explanation, er
 	if in.Nested, err = o.nested(ctx, &in.Call); err != nil {
 		return nil, err
 	}
-	if in.Policy, in.PolicyKnown, err = o.policyAt(ctx, log.Timestamp, &now); err != nil {
+	earlier, err := o.policiesSince(ctx, log.Timestamp, &now)
+	if err != nil {
 		return nil, err
 	}
+	in.Policy, in.PolicyKnown = earlier.at(log.Timestamp)
 	return why.Explain(&in), nil
-}
-
-// maxPolicyTrail bounds the entries of the audit trail that are read for the policy of an earlier time.
-const maxPolicyTrail = 5000
-
-// policyAt is the policy that was in force at that time, by what the audit trail has of later changes; without known it is the one of now.
-func (o *Operator) policyAt(ctx context.Context, at string, now *agent.Policy) (p *agent.Policy, known bool, err error) {
-	p = now
-	for before, read := "", 0; read < maxPolicyTrail; {
-		entries, err := o.store.Audit(ctx, store.AuditQuery{Before: before, Limit: 500})
-		if err != nil {
-			return nil, false, err
-		}
-		for i := range entries {
-			e := &entries[i]
-			if e.Timestamp < at {
-				return p, true, nil
-			}
-			if e.Action != opPolicy {
-				continue
-			}
-			var was agent.Policy
-			if was, err = agent.DecodePolicy(e.Before); err != nil { // erased, or of another version
-				return now, false, nil
-			}
-			p = &was
-		}
-		if len(entries) < 500 {
-			return p, true, nil
-		}
-		before, read = entries[len(entries)-1].ID, read+len(entries)
-	}
-	return now, false, nil
 }

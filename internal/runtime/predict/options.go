@@ -22,8 +22,8 @@ type Calls interface {
 	Policy() agent.Policy
 	// Rules say what is masked; nil for nothing.
 	Rules() *mask.Rules
-	// Turn waits for the session's turn: its calls and predictions run one after another.
-	Turn(ctx context.Context, sessionID string) (leave func(), err error)
+	// Turn waits for the session's turn: its calls and predictions run one after another. The epoch is that of store.CallCommit.
+	Turn(ctx context.Context, sessionID string) (epoch int64, leave func(), err error)
 	// Life ends, with its cause, when the daemon shuts down.
 	Life() context.Context
 	Feed() *progress.Feed

@@ -219,7 +219,7 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 		p.Model = session.Model
 	}
 	p.Charge = svc.charge(session.Role, q, p.Model)
-	leave, err := svc.o.Calls.Turn(ctx, session.ID)
+	epoch, leave, err := svc.o.Calls.Turn(ctx, session.ID)
 	if err != nil && ctx.Err() != nil {
 		return Answer{}, interrupted(ctx, interrupt.NeverStarted, agent.Usage{})
 	}
@@ -234,7 +234,7 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	key := turnsKey(p.Signature)
 	var turns []json.RawMessage
 	_ = json.Unmarshal(memory[key], &turns) // what somebody wrote there by hand and is no list counts for nothing
-	t := turn{q: q, session: session, sig: p.Signature, model: p.Model, began: svc.o.Now()}
+	t := turn{q: q, session: session, epoch: epoch, sig: p.Signature, model: p.Model, began: svc.o.Now()}
 	reply, err := svc.ask(ctx, q, withTurns(p, turns))
 	if err != nil {
 		return Answer{}, svc.failed(ctx, t, err)

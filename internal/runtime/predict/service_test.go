@@ -30,12 +30,12 @@ func (b *busy) Policy() agent.Policy  { return agent.DefaultPolicy() }
 func (b *busy) Rules() *mask.Rules    { return mask.Compile(mask.Defaults()) }
 func (b *busy) Life() context.Context { return b.life }
 func (b *busy) Feed() *progress.Feed  { return &b.feed }
-func (b *busy) Turn(ctx context.Context, _ string) (func(), error) {
+func (b *busy) Turn(ctx context.Context, _ string) (int64, func(), error) {
 	if b.free {
-		return func() {}, nil
+		return 0, func() {}, nil
 	}
 	<-ctx.Done()
-	return nil, context.Cause(ctx)
+	return 0, nil, context.Cause(ctx)
 }
 
 // silent is a model that never answers what it was sent.

@@ -24,6 +24,7 @@ const predictMethod = "predict"
 type turn struct {
 	q       Query
 	session agent.Session      // the zero value without one
+	epoch   int64              // under which the session is owned
 	sig     contract.Signature // as it was asked for
 	model   string
 	began   time.Time
@@ -109,7 +110,7 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	o.ToolRole, o.MethodName = t.session.Role, predictMethod
 	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
 	at, id := agent.FormatTime(t.began), ids.New("call")
-	commit := store.CallCommit{SessionID: t.session.ID, Outcome: o,
+	commit := store.CallCommit{SessionID: t.session.ID, Fence: t.epoch, Outcome: o,
 		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID, Owner: agent.LoggedOwner(cmp.Or(t.session.Owner, t.q.Owner)), TraceID: t.q.TraceID, CallID: id, Role: t.session.Role, Model: t.model, Method: predictMethod,
 			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType, OutcomeErrorMessage: o.ErrorMessage,
 			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: agent.DecideNone, Reason: predictMethod},

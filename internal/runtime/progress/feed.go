@@ -1,41 +1,69 @@
 package progress
 
 import (
+	"context"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
+// Bounds of a reader.
+const (
+	feedKept  = 256                    // calls that wait for a reader
+	restEach  = 100 * time.Microsecond // that a reader rests between takings, for each reader beyond restFree
+	restFree  = 8
+	restsMost = 50 * time.Millisecond
+)
+
 // Feed announces every committed call to its readers. The zero value is ready.
 type Feed struct {
-	reading atomic.Int32
-	mu      sync.Mutex
-	readers map[*Reader]bool // guarded by mu
+	reading  atomic.Int32
+	followed atomic.Bool // calls are announced as the store reports them
+	mu       sync.Mutex
+	readers  map[*Reader]bool // guarded by mu
 }
 
-// Reader is one subscription. Calls receives committed calls. A reader that falls behind loses entries: Behind then
-// reports true once, and the reader has to catch up from the store.
+// A Call is a committed call, which all readers share. It must not be changed.
+type Call struct {
+	agent.LogEntry
+	whole, own encoded
+}
+
+// encoded is a form of a call, made when the first reader wants it.
+type encoded struct {
+	once sync.Once
+	raw  json.RawMessage
+	err  error
+}
+
+func (e *encoded) of(entry func() agent.LogEntry) (json.RawMessage, error) {
+	e.once.Do(func() { e.raw, e.err = json.Marshal(entry()) })
+	return e.raw, e.err
+}
+
+// JSON returns the entry as JSON, made once for all readers.
+func (c *Call) JSON() (json.RawMessage, error) {
+	return c.whole.of(func() agent.LogEntry { return c.LogEntry })
+}
+
+// OwnJSON is JSON of the entry without what may be of others: agent.LogEntry.WithoutOthers.
+func (c *Call) OwnJSON() (json.RawMessage, error) { return c.own.of(c.WithoutOthers) }
+
+// Reader is one subscription. One goroutine uses it.
 type Reader struct {
-	Calls  chan agent.LogEntry
+	feed   *Feed
+	calls  chan *Call
+	lost   chan struct{} // holds one; receives when calls were lost
 	behind atomic.Bool
-}
-
-// Behind reports whether entries were lost since the last time, and drops what is left in Calls.
-func (r *Reader) Behind() bool {
-	if !r.behind.Load() {
-		return false
-	}
-	for len(r.Calls) > 0 {
-		<-r.Calls
-	}
-	r.behind.Store(false)
-	return true
+	taken  time.Time // when Next returned; zero at first
 }
 
 // Subscribe adds a reader; stop removes it.
 func (f *Feed) Subscribe() (r *Reader, stop func()) {
-	r = &Reader{Calls: make(chan agent.LogEntry, 256)}
+	r = &Reader{feed: f, calls: make(chan *Call, feedKept), lost: make(chan struct{}, 1)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.readers == nil {
@@ -51,18 +79,99 @@ func (f *Feed) Subscribe() (r *Reader, stop func()) {
 	}
 }
 
-// Publish announces a committed call.
+// Publish announces a call that this process committed, unless the feed follows the store.
 func (f *Feed) Publish(e *agent.LogEntry) {
-	if f.reading.Load() == 0 {
+	if !f.followed.Load() {
+		f.Announce(e)
+	}
+}
+
+// Follow has the feed announce what the store reports, of this process and of others: from now on Publish does nothing.
+func (f *Feed) Follow() { f.followed.Store(true) }
+
+// Read reports whether there are readers.
+func (f *Feed) Read() bool { return f.reading.Load() > 0 }
+
+// Announce announces a committed call.
+func (f *Feed) Announce(e *agent.LogEntry) {
+	if !f.Read() {
+		return
+	}
+	c := &Call{LogEntry: *e}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for r := range f.readers {
+		select {
+		case r.calls <- c:
+		default:
+			r.lose()
+		}
+	}
+}
+
+// Lose has every reader catch up.
+func (f *Feed) Lose() {
+	if !f.Read() {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for r := range f.readers {
+		r.lose()
+	}
+}
+
+func (r *Reader) lose() {
+	r.behind.Store(true)
+	select {
+	case r.lost <- struct{}{}:
+	default: // it knows
+	}
+}
+
+// Next returns the calls that were committed since the last time, one at least. Behind says that some were lost, because the reader was
+// too slow: then it has to catch up from the store. The error is the cause of ctx's end. Many readers rest between their takings, so that
+// hundreds of them do not take the processor from the calls that they show.
+func (r *Reader) Next(ctx context.Context) (calls []*Call, behind bool, err error) {
+	if err := r.rest(ctx); err != nil {
+		return nil, false, err
+	}
+	defer func() { r.taken = time.Now() }()
+	for len(calls) == 0 {
 		select {
-		case r.Calls <- *e:
-		default:
-			r.behind.Store(true)
+		case c := <-r.calls:
+			calls = append(calls, c)
+		case <-r.lost:
+		case <-ctx.Done():
+			return nil, false, context.Cause(ctx)
 		}
+		if r.behind.Load() {
+			for len(r.calls) > 0 {
+				<-r.calls
+			}
+			r.behind.Store(false) // what is lost from now on is noticed
+			return nil, true, nil
+		}
+		for len(r.calls) > 0 {
+			calls = append(calls, <-r.calls)
+		}
+	}
+	return calls, false, nil
+}
+
+// Waiting is how many calls Next would return now.
+func (r *Reader) Waiting() int { return len(r.calls) }
+
+func (r *Reader) rest(ctx context.Context) error {
+	others := time.Duration(r.feed.reading.Load()) - restFree
+	left := min(others*restEach, restsMost) - time.Since(r.taken)
+	if r.taken.IsZero() || left <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(left):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -38,7 +38,7 @@ type Request struct {
 type Reply struct {
 	Code        string
 	Notes       string
-	SolverShape json.RawMessage // an object or nil
+	SolverShape json.RawMessage `json:",omitempty"` // an object or nil; a null of JSON would come back as one
 	Declaration agent.Declaration
 	Model       string // that answered
 	Usage       agent.Usage

@@ -23,6 +23,7 @@ import (
 // Options configures a Ledger.
 type Options struct {
 	Store     store.Store // required
+	Shared    bool        // other replicas use the store, too
 	Now       func() time.Time
 	Logger    zerolog.Logger
 	DayTokens int64        // of all namespaces together on a day; 0: no cap
@@ -97,16 +98,15 @@ func (l *Ledger) account(ctx context.Context, name agent.Namespace) (*Account, e
 		return nil, fmt.Errorf("read what namespace %s has spent: %w", name, err)
 	}
 	a := &Account{ledger: l, name: name, store: held, days: map[agent.Day]*dayUse{}}
-	for _, r := range spent.Rows {
-		for _, m := range r.Models {
-			a.use(r.Day, who{Role: r.Role, Method: r.Method, Owner: r.Owner}).add(m.Sum(), 0)
-		}
-	}
+	a.take(spent)
 	for _, o := range spent.Open {
+		if !l.abandoned(o) {
+			continue
+		}
 		if err := held.Settle(ctx, o); err != nil {
 			return nil, fmt.Errorf("settle what was under way in namespace %s: %w", name, err)
 		}
-		a.use(o.Day, who{Role: o.Role, Method: o.Method, Owner: o.Owner}).add(o.Sum(), 0)
+		a.use(o.Day, who{Role: o.Role, Method: o.Method, Owner: o.Owner}).add(o.Sum(), -o.Sum())
 	}
 	l.accounts[name] = a
 	return a, nil

@@ -2,6 +2,7 @@ package spend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,19 +19,34 @@ func (a *Account) Charge(q Request) provider.Charge {
 	}
 	return func(ctx context.Context, most provider.Estimate) (func(provider.Bill), error) {
 		r := &reservation{account: a, spend: agent.Spend{ID: ids.New("spend"), Role: q.Role, Method: q.Method, Owner: q.Owner, Model: q.Model, Tokens: tokensOf(most)}}
-		if err := r.take(); err != nil {
-			a.ledger.o.Refused(err.metric())
+		begin := r.reserve
+		if a.ledger.o.Shared && a.capped() {
+			begin = r.reserveShared
+		}
+		if err := begin(ctx); err != nil {
+			var over *ExceededError
+			if errors.As(err, &over) {
+				a.ledger.o.Refused(over.metric())
+			}
 			return nil, err
-		}
-		if r.spend.Sum() == 0 { // it costs nothing: there is nothing to lose
-			return r.settle, nil
-		}
-		if err := a.store.Reserve(ctx, r.spend); err != nil {
-			r.settle(provider.Bill{Free: true}) // it may have been kept in spite of the error
-			return nil, fmt.Errorf("the model was not asked, since the cost of that could not be recorded: %w", err)
 		}
 		return r.settle, nil
 	}
+}
+
+// reserve takes room below the caps as far as they are known here, and keeps the reservation.
+func (r *reservation) reserve(ctx context.Context) error {
+	if over := r.take(); over != nil {
+		return over
+	}
+	if r.spend.Sum() == 0 { // it costs nothing: there is nothing to lose
+		return nil
+	}
+	if err := r.account.store.Reserve(ctx, r.spend); err != nil {
+		r.settle(provider.Bill{Free: true}) // it may have been kept in spite of the error
+		return fmt.Errorf("the model was not asked, since the cost of that could not be recorded: %w", err)
+	}
+	return nil
 }
 
 // metric is the kind of the cap's window, as Windows has it.

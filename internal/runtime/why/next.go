@@ -30,7 +30,7 @@ func (s *steps) add(name, method, path, body, command string) {
 // next are the requests that make sense after the call, and work as long as nothing changes.
 func next(in *Input) []Step {
 	e := &in.Call.Log
-	s := &steps{list: []Step{}, call: "/v1/calls/" + url.PathEscape(e.CallID), id: argument(e.CallID)}
+	s := &steps{list: []Step{}, call: "/v1/calls/" + url.PathEscape(e.CallID), id: Argument(e.CallID)}
 	if running(e) {
 		s.add("follow its stages", "GET", s.call+"/events", "", "")
 		s.add("end it", "POST", s.call+"/cancel", "{}", "")
@@ -40,10 +40,10 @@ func next(in *Input) []Step {
 		s.method(in)
 	}
 	if e.ParentCallID != "" {
-		s.add("why the call above it ended as it did", "GET", "/v1/calls/"+url.PathEscape(e.ParentCallID)+"/why", "", "recurgentd why "+argument(e.ParentCallID))
+		s.add("why the call above it ended as it did", "GET", "/v1/calls/"+url.PathEscape(e.ParentCallID)+"/why", "", "recurgentd why "+Argument(e.ParentCallID))
 	}
 	if e.CorrectedBy != "" {
-		s.add("why the question was asked again", "GET", "/v1/calls/"+url.PathEscape(e.CorrectedBy)+"/why", "", "recurgentd why "+argument(e.CorrectedBy))
+		s.add("why the question was asked again", "GET", "/v1/calls/"+url.PathEscape(e.CorrectedBy)+"/why", "", "recurgentd why "+Argument(e.CorrectedBy))
 	}
 	return s.list
 }
@@ -94,10 +94,7 @@ func (s *steps) method(in *Input) {
 	if a == nil || a.Current() == nil {
 		return
 	}
-	path, names := runtime.ToolPath(e.Role, e.Method), " "+argument(e.Role)+" "+argument(e.Method)
-	if strings.HasPrefix(e.Role, "-") || strings.HasPrefix(e.Method, "-") {
-		names = " --" + names // else the command takes them for flags
-	}
+	path, names := runtime.ToolPath(e.Role, e.Method), Names(e.Role, e.Method)
 	s.add("see the examples of the method", "GET", path+"/examples", "", "recurgentd tools examples list"+names)
 	if e.OutcomeErrorType == agent.ErrDenied || e.BeyondManifest != nil {
 		s.add("see what the method may reach", "GET", path+"/effects", "", "recurgentd tools effects"+names)
@@ -109,4 +106,13 @@ func (s *steps) method(in *Input) {
 		s.add("approve the current program", "POST", path+"/approve", "{}", "recurgentd tools approve"+names)
 	}
 	s.add("have the next call write a new program", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
+}
+
+// Names returns the role and the method as arguments of a command for a shell, with a space before each.
+func Names(role, method string) string {
+	names := " " + Argument(role) + " " + Argument(method)
+	if strings.HasPrefix(role, "-") || strings.HasPrefix(method, "-") {
+		return " --" + names // else the command takes them for flags
+	}
+	return names
 }

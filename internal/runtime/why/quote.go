@@ -41,8 +41,8 @@ func printable(s string) string {
 	return b.String()
 }
 
-// argument is s as one word of a shell's command.
-func argument(s string) string {
+// Argument is s as one word of a shell's command.
+func Argument(s string) string {
 	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-.:/=,+", r))
 	})

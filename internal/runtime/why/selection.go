@@ -27,30 +27,59 @@ func (x *Explanation) program(in *Input) {
 		x.note("the programs of the method: none is kept any more, so that the selection cannot be run again")
 		return
 	}
-	then, complete := asOf(a, e)
-	q := runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 || len(e.Kwargs) > len("{}"), Artifact: then, Policy: in.Policy, Now: began(e)}
-	var known bool
-	if q.CheckedFingerprint, known = checkedThen(a, e); !known {
+	past, complete := Recall(e, a, in.Select)
+	if !past.known {
 		x.note("the checked part of the contract: no kept program was made for it")
 	}
-	again := selection(in.Select(q))
+	again := past.Under(in.Policy)
 	x.Selection.Again = &again
-	x.Selection.Same = again.Decision == e.Selection.Decision && again.Reason == e.Selection.Reason && again.Generation == e.Selection.Generation
+	x.Selection.Same = Same(again, e.Selection)
 	if !in.PolicyKnown {
 		x.note("the policy when the call began: the selection is run again with the one of now")
 	}
 	if !complete || !x.Selection.Same {
 		x.note("the health, pins, approvals and quarantine of programs when the call began: the selection is run again with those of now")
 	}
+	q := past.input
+	q.Policy = in.Policy
 	x.others(in, q)
 	for _, f := range flips(in.Policy, e) {
 		p := *in.Policy
 		f.set(&p)
-		q.Policy = &p
-		d := selection(in.Select(q))
+		d := past.Under(&p)
 		x.Counterfactuals = append(x.Counterfactuals, Counterfactual{Switch: f.name, Value: f.value, Decision: d.Decision, Reason: d.Reason, Generation: d.Generation,
-			Changes: d.Decision != again.Decision || d.Generation != again.Generation})
+			Changes: Changes(d, again)})
 	}
+}
+
+// A Past is the selection of an ended call, ready to be run again.
+type Past struct {
+	input  runtime.SelectInput
+	choose func(runtime.SelectInput) runtime.Decision
+	known  bool // the checked part of the contract
+}
+
+// Recall returns the selection of the call as it can be run again on what is kept of its method, which is nil where nothing is. complete
+// says that no program was made since the call began. Health and approvals are those of now.
+func Recall(e *agent.LogEntry, a *agent.Artifact, choose func(runtime.SelectInput) runtime.Decision) (p Past, complete bool) {
+	then, complete := asOf(a, e)
+	p = Past{choose: choose, input: runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 || len(e.Kwargs) > len("{}"), Artifact: then, Now: began(e)}}
+	p.input.CheckedFingerprint, p.known = checkedThen(a, e)
+	return p, complete
+}
+
+// Under runs the selection under that policy.
+func (p Past) Under(policy *agent.Policy) agent.Selection {
+	p.input.Policy = policy
+	return selection(p.choose(p.input))
+}
+
+// Same reports whether two selections decide the same for the same reason.
+func Same(a, b agent.Selection) bool { return !Changes(a, b) && a.Reason == b.Reason }
+
+// Changes reports whether another thing is done.
+func Changes(a, b agent.Selection) bool {
+	return a.Decision != b.Decision || a.Generation != b.Generation
 }
 
 func selection(d runtime.Decision) agent.Selection {

@@ -110,7 +110,7 @@ func TestErased(t *testing.T) {
 func TestArgument(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{"add": "add", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a;b": "'a;b'"} {
-		if got := argument(in); got != want {
+		if got := Argument(in); got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)
 		}
 	}

@@ -29,6 +29,8 @@ type Reply struct {
 
 	Declared map[string]any // with Code: summary, parameters, returns
 
+	Prompt, Completion int // tokens that are reported; both 0: 10 and 5
+
 	Header map[string]string // more headers
 	Finish string            // finish_reason; "stop" when empty
 }
@@ -225,9 +227,13 @@ func completion(reply Reply, in Request, n int) map[string]any {
 	if finish == "" {
 		finish = "stop"
 	}
+	prompt, completion := reply.Prompt, reply.Completion
+	if prompt+completion == 0 {
+		prompt, completion = 10, 5
+	}
 	return map[string]any{"id": fmt.Sprintf("c%d", n), "object": "chat.completion", "created": 0, "model": "scripted",
 		"choices": []any{map[string]any{"index": 0, "finish_reason": finish, "message": message}},
-		"usage":   map[string]any{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
+		"usage":   map[string]any{"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}}
 }
 
 // program is the arguments of submit_program.

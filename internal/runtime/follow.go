@@ -1,0 +1,135 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// maxFollowed bounds the calls that wait for readers of the event feed. Beyond it readers catch up from the store.
+const maxFollowed = 4096
+
+// follower follows what all replicas that share the store do: calls that they commit, policies that they put into force.
+type follower struct {
+	r    *Runtime
+	wake chan struct{} // holds one
+	done chan struct{}
+
+	mu     sync.Mutex
+	policy bool           // it changed; guarded by mu, as below
+	calls  []store.Change // committed, for readers of the event feed
+}
+
+// follow starts to follow the store, until the returned function is called.
+func (r *Runtime) follow() (stop func(), err error) {
+	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: true} // it may have changed since it was read
+	end, err := r.o.Store.Watch("", f.note)
+	if err != nil {
+		return nil, fmt.Errorf("follow the store: %w", err)
+	}
+	r.feed.Follow()
+	ctx, cancel := context.WithCancel(r.life)
+	f.wake <- struct{}{}
+	go f.run(ctx)
+	return func() {
+		end()
+		cancel()
+		<-f.done
+	}, nil
+}
+
+// note is called by the store.
+func (f *follower) note(c store.Change) {
+	if c.Namespace != f.r.o.Namespace {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case c.Kind == store.ChangedPolicy:
+		f.policy = true
+	case c.Kind == store.ChangedCall && f.r.feed.Read() && len(f.calls) < maxFollowed:
+		f.calls = append(f.calls, c)
+	case c.Kind == store.ChangedCall:
+		f.r.feed.Lose()
+		return
+	default:
+		return
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+func (f *follower) run(ctx context.Context) {
+	defer close(f.done)
+	for {
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+			return
+		}
+		f.mu.Lock()
+		policy, calls := f.policy, f.calls
+		f.policy, f.calls = false, nil
+		f.mu.Unlock()
+		if policy && f.r.followPolicy(ctx) != nil {
+			f.again()
+		}
+		if len(calls) > 0 {
+			f.announce(ctx, calls)
+		}
+	}
+}
+
+// again has the policy read once more.
+func (f *follower) again() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.policy = true
+	time.AfterFunc(time.Second, func() {
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// announce shows calls to the readers of the event feed, once they are durable.
+func (f *follower) announce(ctx context.Context, calls []store.Change) {
+	if err := f.r.o.Store.Settled(); err != nil {
+		f.r.feed.Lose() // readers see what is kept when they catch up
+		return
+	}
+	for _, c := range calls {
+		if c.Log == nil {
+			was, err := f.r.store.Call(ctx, c.CallID)
+			if err != nil {
+				f.r.feed.Lose()
+				continue
+			}
+			c.Log = &was.Log
+		}
+		f.r.feed.Announce(c.Log)
+	}
+}
+
+// followPolicy puts the stored policy into force, unless it is.
+func (r *Runtime) followPolicy(ctx context.Context) error {
+	r.policyMu.Lock()
+	defer r.policyMu.Unlock()
+	p, revision, err := r.store.Policy(ctx)
+	if err != nil {
+		r.o.Logger.Error().Err(err).Msg("the policy that another replica changed could not be read; the one before stays in force")
+		return err
+	}
+	if revision != r.policyRevision {
+		r.policyRevision = revision
+		r.enforce(&p)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
+)
+
+// InboxRecommendation is the kind of an open recommendation; the other kinds are those of package overview.
+const InboxRecommendation = "recommendation"
+
+// InboxKinds are all kinds.
+func InboxKinds() []string {
+	return []string{overview.Approval, overview.Correction, overview.Proposal, InboxRecommendation, overview.Effects}
+}
+
+// An InboxQuery asks for a page of what waits for a person's decision.
+type InboxQuery struct {
+	Kind, Role, Method string // "" for any
+	After              string // the cursor of the page before; "" for the start
+	Limit              int
+	// Sees says whether the caller may see the call. nil: all calls, and what they left in artifacts.
+	Sees func(ctx context.Context, callID string) bool
+}
+
+func (q *InboxQuery) sees(ctx context.Context, callID string) bool {
+	return q.Sees == nil || q.Sees(ctx, callID)
+}
+
+// Waiting is something that waits for a person's decision.
+type Waiting struct {
+	ID         string           `json:"id"` // the same as long as it waits
+	Kind       string           `json:"kind"`
+	Role       string           `json:"role"`
+	Method     string           `json:"method"`
+	Since      string           `json:"since"`
+	Summary    string           `json:"summary"`
+	Evidence   any              `json:"evidence"`
+	Operations []InboxOperation `json:"operations"` // that decide it, the one that agrees first
+}
+
+// InboxOperation is a request that decides it, ready to be sent.
+type InboxOperation struct {
+	Name    string          `json:"name"` // what it does
+	Method  string          `json:"method"`
+	Path    string          `json:"path"`
+	Body    json.RawMessage `json:"body"`              // null: none
+	Scope   string          `json:"scope"`             // that it needs
+	Command string          `json:"command,omitempty"` // that sends it, for a shell
+}
+
+// Inbox returns a page of what waits for a person's decision, the newest first, and the cursor of the next page, "" for none. An
+// *agent.InputError says that the cursor is none.
+func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, next string, err error) {
+	after, err := inboxPlace(q.After)
+	if err != nil {
+		return nil, "", err
+	}
+	policy := o.calls.Policy()
+	all := []overview.Wait{}
+	if q.Kind != InboxRecommendation {
+		if all, err = o.overview.Waits(ctx, &policy); err != nil {
+			return nil, "", err
+		}
+	}
+	advice := map[string]Advice{}
+	if q.Kind == "" || q.Kind == InboxRecommendation {
+		open, err := o.openAdvice(ctx, true)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, a := range open {
+			w := overview.Wait{ID: overview.NewID(InboxRecommendation, a.Role, a.Method, a.ID), Kind: InboxRecommendation, Role: a.Role, Method: a.Method, Of: a.ID}
+			if len(a.Evidence) > 0 {
+				w.Since = ids.Time(a.Evidence[0]).UTC()
+			}
+			advice[a.ID] = a
+			all = append(all, w)
+		}
+	}
+	all = slices.DeleteFunc(all, func(w overview.Wait) bool {
+		return q.Kind != "" && w.Kind != q.Kind || q.Role != "" && w.Role != q.Role || q.Method != "" && w.Method != q.Method || after != nil && w.Compare(after) <= 0
+	})
+	slices.SortFunc(all, func(a, b overview.Wait) int { return a.Compare(&b) })
+	page = []Waiting{}
+	for i := range all {
+		w := &all[i]
+		if len(page) == q.Limit {
+			last := &all[i-1]
+			return page, agent.FormatTime(last.Since) + "," + last.ID, nil
+		}
+		one, err := o.waiting(ctx, w, &q, advice)
+		if err != nil {
+			return nil, "", err
+		}
+		if one != nil {
+			page = append(page, *one)
+		}
+	}
+	return page, "", nil
+}
+
+// inboxPlace is where the page before ended, nil for the start.
+func inboxPlace(cursor string) (*overview.Wait, error) {
+	if cursor == "" {
+		return nil, nil //nolint:nilnil // the start is no place
+	}
+	since, id, ok := strings.Cut(cursor, ",")
+	at, err := time.Parse(time.RFC3339, since)
+	if !ok || err != nil || !strings.HasPrefix(id, "wait_") {
+		return nil, overview.ErrCursor
+	}
+	return &overview.Wait{Since: at, ID: id}, nil
+}

@@ -1,0 +1,179 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// ProgramEvidence is what an approval, and a decision about effects, looks at.
+type ProgramEvidence struct {
+	Generation     string          `json:"generation"`
+	Parent         *string         `json:"parent"` // null where none is kept
+	Trigger        string          `json:"trigger"`
+	CreatedAt      time.Time       `json:"created_at"`
+	AnswersNow     *string         `json:"answers_now"`     // the generation that answers a call without a contract; null: none
+	ChangedAnswers int             `json:"changed_answers"` // of its parent
+	Examples       int             `json:"examples"`        // that it was held to
+	SuccessCount   int64           `json:"success_count"`
+	FailureCount   int64           `json:"failure_count"`
+	Did            *agent.Effects  `json:"did"` // in ok calls; null before the first one
+	NamedHosts     []string        `json:"named_hosts"`
+	NewHosts       []string        `json:"new_hosts"` // that its parent neither reached nor names
+	Beyond         agent.Effects   `json:"beyond"`    // what nobody has approved
+	Manifest       *agent.Manifest `json:"manifest"`  // null where there is none
+}
+
+// CorrectionEvidence is what is known of a correction.
+type CorrectionEvidence struct {
+	Generation string           `json:"generation"` // that answers
+	Correction agent.Correction `json:"correction"`
+	Wrong      []agent.Verdict  `json:"wrong"` // the verdicts that no program holds, newest first: of calls that the caller may see
+	WrongCount int              `json:"wrong_count"`
+}
+
+// ProposalEvidence is what was proposed: an example, or a verdict that names no expectation.
+type ProposalEvidence struct {
+	Example *agent.Example `json:"example"`
+	Verdict *agent.Verdict `json:"verdict"`
+}
+
+// waiting returns what the inbox says of it; nil where it does not wait any more, or may not be seen.
+func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery, advice map[string]Advice) (*Waiting, error) {
+	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
+	if w.Kind == InboxRecommendation {
+		a := advice[w.Of]
+		a.Evidence = slices.DeleteFunc(slices.Clone(a.Evidence), func(id string) bool { return !q.sees(ctx, id) })
+		out.Summary, out.Evidence = a.Reason, a
+		id := "/v1/recommendations/" + a.ID
+		out.offer("apply the recommendation", "POST", id+"/apply", "{}", "recurgentd recommend --apply "+why.Argument(a.ID))
+		out.offer("dismiss it", "POST", id+"/dismiss", "{}", "recurgentd recommend --dismiss "+why.Argument(a.ID))
+		return out, nil
+	}
+	a, err := o.store.Artifact(ctx, w.Role, w.Method)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // it is gone
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch w.Kind {
+	case overview.Proposal:
+		return o.proposed(ctx, out, w, q, a), nil
+	case overview.Correction:
+		return o.corrected(ctx, out, w, q, a), nil
+	}
+	g := a.Find(w.Of)
+	if g == nil || g != a.Current() {
+		return nil, nil //nolint:nilnil // another program took its place
+	}
+	evidence := o.programEvidence(a, g)
+	out.Evidence = evidence
+	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
+	if w.Kind == overview.Approval {
+		out.Summary = g.ID + " waits for approval; it was made by " + strconv.Quote(runtime.Clip(g.Trigger, 200))
+		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID), "recurgentd tools approve"+names)
+	} else {
+		allowed := evidence.Beyond
+		if a.Manifest != nil {
+			allowed = a.Manifest.With(&allowed)
+		} else if g.Effects != nil {
+			allowed = g.Effects.With(&allowed)
+		}
+		out.Summary = g.ID + " reaches, or names, what nobody has approved"
+		out.offer("allow what it reaches", "PUT", path+"/effects", string(agent.Encoded(allowed.With(&agent.Effects{}))), "")
+	}
+	if evidence.Parent != nil {
+		out.offer("put the program before it back", "POST", path+"/rollback", bodyOf("generation", *evidence.Parent), "recurgentd tools rollback --generation "+why.Argument(*evidence.Parent)+names)
+	}
+	out.offer("put the method into quarantine", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
+	return out, nil
+}
+
+func (w *Waiting) offer(name, method, path, body, command string) {
+	op := InboxOperation{Name: name, Method: method, Path: path, Scope: "operate", Command: command}
+	if body != "" {
+		op.Body = json.RawMessage(body)
+	}
+	w.Operations = append(w.Operations, op)
+}
+
+func bodyOf(name, value string) string { return string(agent.Encoded(map[string]string{name: value})) }
+
+func (o *Operator) programEvidence(a *agent.Artifact, g *agent.Generation) ProgramEvidence {
+	e := ProgramEvidence{Generation: g.ID, Trigger: g.Trigger, CreatedAt: g.CreatedAt.UTC(), ChangedAnswers: len(g.ChangedAnswers), Examples: len(a.ActiveExamples()),
+		SuccessCount: g.SuccessCount, FailureCount: g.IntrinsicFailureCount + g.AdaptiveFailureCount + g.ExtrinsicFailureCount, Did: g.Effects,
+		NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...), Manifest: a.Manifest}
+	beyond := overview.Beyond(a, g)
+	e.Beyond = beyond.With(&agent.Effects{})
+	if g.ParentID != nil && a.Find(*g.ParentID) != nil {
+		e.Parent = g.ParentID
+	}
+	if now, _ := o.calls.Serving(a); now != nil {
+		e.AnswersNow = &now.ID
+	}
+	return e
+}
+
+// corrected says of a correction what is known.
+func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery, a *agent.Artifact) *Waiting {
+	wrongs := a.Corrections()
+	if len(wrongs) == 0 || a.CurrentID != w.Of {
+		return nil
+	}
+	e := CorrectionEvidence{Generation: w.Of, Correction: agent.Correction{State: agent.CorrectionNone}, Wrong: []agent.Verdict{}, WrongCount: len(wrongs)}
+	if a.Correction != nil {
+		e.Correction = *a.Correction
+		if q.Sees != nil {
+			e.Correction.LastError = nil
+		}
+	}
+	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
+	out.Summary = "an answer of " + w.Of + " was called wrong, and no program is looked for that answers better"
+	if e.Correction.State == agent.CorrectionFailed {
+		out.Summary = "an answer of " + w.Of + " was called wrong, and no program was found that answers better"
+	}
+	out.offer("have the next call write a new program", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
+	for _, v := range wrongs {
+		if q.sees(ctx, v.CallID) {
+			e.Wrong = append(e.Wrong, v)
+			out.offer("take the verdict on "+v.CallID+" back", "DELETE", "/v1/calls/"+v.CallID+"/verdict", "", "recurgentd verdict "+why.Argument(v.CallID)+" --drop")
+		}
+	}
+	out.offer("put the method into quarantine", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
+	out.Evidence = e
+	return out
+}
+
+// proposed says what was proposed.
+func (o *Operator) proposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery, a *agent.Artifact) *Waiting {
+	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
+	if x := a.Example(w.Of); x != nil && x.State == agent.ExampleProposed && q.sees(ctx, x.CallID) {
+		shown := *x
+		shown.Effects, shown.TakenAt = nil, time.Time{} // they are for runs
+		out.Summary, out.Evidence = "an example was proposed", ProposalEvidence{Example: &shown}
+		id := path + "/examples/" + url.PathEscape(x.ID)
+		out.offer("accept the example", "POST", id+"/accept", "{}", "recurgentd tools examples accept"+names+" "+why.Argument(x.ID))
+		out.offer("reject it", "POST", id+"/reject", "{}", "recurgentd tools examples reject"+names+" "+why.Argument(x.ID))
+		return out
+	}
+	v := a.Verdict(w.Of)
+	if v == nil || v.State != agent.ExampleProposed || !q.sees(ctx, v.CallID) {
+		return nil
+	}
+	out.Summary, out.Evidence = "the answer of a call was judged "+v.Verdict, ProposalEvidence{Verdict: v}
+	verdict := "/v1/calls/" + v.CallID + "/verdict"
+	out.offer("judge the call so", "POST", verdict, bodyOf("verdict", v.Verdict), "recurgentd "+v.Verdict+" "+why.Argument(v.CallID))
+	out.offer("take the verdict back", "DELETE", verdict, "", "recurgentd verdict "+why.Argument(v.CallID)+" --drop")
+	return out
+}

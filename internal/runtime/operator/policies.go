@@ -1,0 +1,72 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// maxPolicyTrail bounds the entries of the audit trail that are read for the policies of an earlier time.
+const maxPolicyTrail = 5000
+
+// policies are those that were in force, by what the audit trail has of their changes.
+type policies struct {
+	now     *agent.Policy
+	changes []policyChange // newest first
+	from    string         // what was in force before this time is not known; "" where all is
+}
+
+// A policyChange ended the policy was.
+type policyChange struct {
+	at  string
+	was *agent.Policy
+}
+
+// at is the policy that was in force at that time; without known it is the one of now.
+func (p *policies) at(when string) (in *agent.Policy, known bool) {
+	if p.from != "" && when < p.from {
+		return p.now, false
+	}
+	in = p.now
+	for _, c := range p.changes {
+		if c.at < when {
+			break
+		}
+		in = c.was
+	}
+	return in, true
+}
+
+// policiesSince returns the policies from that time on.
+func (o *Operator) policiesSince(ctx context.Context, since string, now *agent.Policy) (*policies, error) {
+	p := &policies{now: now}
+	last := ""
+	for before, read := "", 0; read < maxPolicyTrail; {
+		entries, err := o.store.Audit(ctx, store.AuditQuery{Before: before, Limit: 500})
+		if err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			e := &entries[i]
+			if last = e.Timestamp; last < since {
+				return p, nil
+			}
+			if e.Action != opPolicy {
+				continue
+			}
+			was, err := agent.DecodePolicy(e.Before)
+			if err != nil { // erased, or of another version
+				p.from = last
+				return p, nil //nolint:nilerr // what it was is not known
+			}
+			p.changes = append(p.changes, policyChange{last, &was})
+		}
+		if len(entries) < 500 {
+			return p, nil
+		}
+		before, read = entries[len(entries)-1].ID, read+len(entries)
+	}
+	p.from = last
+	return p, nil
+}

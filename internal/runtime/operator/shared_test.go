@@ -1,0 +1,105 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// replica is one of several daemons over one store.
+type replica struct {
+	*runtime.Runtime
+	op *operator.Operator
+}
+
+func newReplica(t *testing.T, s store.Store) *replica {
+	t.Helper()
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
+	o := runtime.DefaultOptions()
+	o.Store, o.Shared, o.Sandbox, o.Provider = s, true, box, &runtimetest.Model{Programs: map[string][]string{"r.m": {"one"}}}
+	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
+	o.AllowImport = func(string) bool { return true }
+	r, err := runtime.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Stop(context.Background()) })
+	op, err := operator.New(operator.Options{Store: s, Sandbox: box, Calls: r, Secrets: fakeSecrets{}, Metrics: o.Metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &replica{r, op}
+}
+
+// call makes a call in a session of its own, and returns its id.
+func (r *replica) call(t *testing.T) string {
+	t.Helper()
+	s, err := r.CreateSession(t.Context(), runtime.SessionRequest{Role: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Call(t.Context(), runtime.CallRequest{SessionID: s.ID, Method: "m", Args: []json.RawMessage{json.RawMessage("1")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.CallID
+}
+
+// follow reads the event feed from behind a call on, until the returned function is called, which returns the ids that came.
+func (r *replica) follow(t *testing.T, after string) (stop func() []string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	var got []string
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.op.Events(ctx, operator.EventQuery{After: after}, func(e progress.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, e.ID)
+			return nil
+		})
+	}()
+	synctest.Wait()
+	return func() []string {
+		synctest.Wait()
+		cancel()
+		<-ended
+		mu.Lock()
+		defer mu.Unlock()
+		return got
+	}
+}
+
+// The event feed of each replica has the calls of all, and a stream goes on at another replica where it ended.
+func TestEventsOfReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.NewMemory(store.DefaultOptions())
+		a, b := newReplica(t, s), newReplica(t, s)
+		atA, atB := a.follow(t, ""), b.follow(t, "")
+		var want []string
+		for range 3 {
+			want = append(want, a.call(t), b.call(t))
+		}
+		gotA, gotB := atA(), atB()
+		if !slices.Equal(gotA, want) || !slices.Equal(gotB, want) {
+			t.Errorf("got %v and %v, want %v of both", gotA, gotB, want)
+		}
+		want = append(want, b.call(t), a.call(t)) // while nobody listens
+		atA = a.follow(t, want[2])
+		want = append(want, b.call(t), a.call(t))
+		if got := atA(); !slices.Equal(got, want[3:]) {
+			t.Errorf("resumed at another replica: got %v, want %v", got, want[3:])
+		}
+	})
+}

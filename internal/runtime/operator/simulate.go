@@ -1,0 +1,83 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// A SimulationQuery asks what a change of the policy would do.
+type SimulationQuery struct {
+	Patch json.RawMessage // a merge patch of the policy
+	Calls int             // the newest ended calls to look at
+	Owner string          // whose calls; "" for everybody's
+	Scan  *store.Scan     // bounds how many entries are read for them; nil for no bound
+}
+
+// Simulation is what a change of the policy would do. Nothing was changed.
+type Simulation struct {
+	Changed  []ChangedCall `json:"changed"`   // newest first
+	LookedAt int           `json:"looked_at"` // calls
+	NotKnown int           `json:"not_known"` // of these: too little is kept to run their selection again as it was
+}
+
+// ChangedCall is a call for which the policy would decide otherwise.
+type ChangedCall struct {
+	CallID  string          `json:"call_id"`
+	Role    string          `json:"role"`
+	Method  string          `json:"method"`
+	Was     agent.Selection `json:"was"` // by the policy in force: what the call's entry says, unless the policy was changed since
+	WouldBe agent.Selection `json:"would_be"`
+}
+
+// SimulatePolicy runs the selection of the newest calls again, on what is kept of their methods: under the policy in force, and under the
+// patched one. A call whose recorded selection does not come out again under the policy that was in force then is not known. Errors are
+// *agent.PolicyError, or the store's.
+func (o *Operator) SimulatePolicy(ctx context.Context, q SimulationQuery) (Simulation, error) {
+	now := o.calls.Policy()
+	patched, err := patchedPolicy(now, q.Patch)
+	if err != nil {
+		return Simulation{}, err
+	}
+	entries, err := o.store.ListCalls(ctx, store.CallQuery{Limit: q.Calls, Owner: q.Owner, Scan: q.Scan})
+	if err != nil || len(entries) == 0 {
+		return Simulation{Changed: []ChangedCall{}}, err
+	}
+	oldest := entries[0].Timestamp
+	for i := range entries {
+		oldest = min(oldest, entries[i].Timestamp)
+	}
+	earlier, err := o.policiesSince(ctx, oldest, &now)
+	if err != nil {
+		return Simulation{}, err
+	}
+	s := Simulation{Changed: []ChangedCall{}, LookedAt: len(entries)}
+	kept := map[methodKey]*agent.Artifact{}
+	for i := range entries {
+		e := &entries[i]
+		if e.Selection.Decision == agent.DecideNone {
+			continue // no policy changes it
+		}
+		a, read := kept[methodKey{e.Role, e.Method}]
+		if !read {
+			if a, err = o.store.Artifact(ctx, e.Role, e.Method); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return Simulation{}, err
+			}
+			kept[methodKey{e.Role, e.Method}] = a
+		}
+		past, _ := why.Recall(e, a, o.calls.Reselect)
+		then, known := earlier.at(e.Timestamp)
+		if !known || !why.Same(past.Under(then), e.Selection) {
+			s.NotKnown++
+			continue
+		}
+		if was, next := past.Under(&now), past.Under(&patched); why.Changes(was, next) {
+			s.Changed = append(s.Changed, ChangedCall{e.CallID, e.Role, e.Method, was, next})
+		}
+	}
+	return s, nil
+}

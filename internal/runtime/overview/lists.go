@@ -1,0 +1,225 @@
+package overview
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/btree"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+)
+
+// Orders of the tools. Of equals the first by name comes first.
+const (
+	ByName = "name"
+	Used   = "used"   // the most used first
+	Failed = "failed" // those whose programs failed most of their recent calls first, then the most failures
+	Cost   = "cost"   // the most expensive first, by the price list; without prices the most tokens
+)
+
+// maxScanned bounds how many tools are looked at for a page of a search.
+const maxScanned = 20_000
+
+// maxText bounds what of a tool is searched, in bytes.
+const maxText = 4 << 10
+
+// ErrCursor means that a cursor is none of that list.
+var ErrCursor = errors.New("is not a cursor of this list")
+
+// Query asks for a page of the registered tools.
+type Query struct {
+	Words string // each must occur in the role, a method's name or what they are for, whatever the case; "" for all
+	Sort  string // ByName, Used, Failed or Cost
+	After string // the cursor of the page before: a role ByName, else opaque; "" for the start
+	Limit int
+	Spent bool // entries have Usage
+}
+
+// Tool is a registered tool with what lists show of it. It is shared and must not be changed.
+type Tool struct {
+	agent.Tool
+	Health *Health
+	Usage  *spend.UsageRow // nil where the query does not ask for it, or nothing was spent
+}
+
+// A row is a tool in the lists. It does not change: another row takes its place.
+type row struct {
+	tool   *agent.Tool
+	health *Health
+	text   string // in lower case
+	cost   price
+}
+
+// price orders by cost.
+type price struct {
+	Amount float64
+	Tokens int64
+}
+
+func newRow(r *role, c price) *row {
+	h := &Health{}
+	names := slices.Sorted(maps.Keys(r.methods))
+	for _, name := range names {
+		h.add(r.methods[name])
+	}
+	var b strings.Builder
+	add := func(s string) {
+		if b.Len() < maxText {
+			b.WriteString(s + "\n")
+		}
+	}
+	add(r.tool.Role)
+	add(r.tool.Purpose)
+	for _, name := range names {
+		add(name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.tool.Methods)) {
+		add(name)
+		add(r.tool.Methods[name].Purpose)
+	}
+	return &row{tool: r.tool, health: h, text: lower(b.String()), cost: c}
+}
+
+func lower(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText]
+		for !utf8.ValidString(s) && len(s) > maxText-utf8.UTFMax {
+			s = s[:len(s)-1]
+		}
+	}
+	return strings.ToLower(s)
+}
+
+// lists are the registered tools, in each order.
+type lists map[string]*btree.BTreeG[*row]
+
+func newLists() lists {
+	all := lists{}
+	for name, order := range map[string]func(a, b *row) int{
+		ByName: func(*row, *row) int { return 0 },
+		Used:   func(a, b *row) int { return cmp.Compare(b.tool.UsageCount, a.tool.UsageCount) },
+		Failed: func(a, b *row) int {
+			return cmp.Or(cmp.Compare(b.health.RecentFailureRate, a.health.RecentFailureRate), cmp.Compare(b.health.FailureCount, a.health.FailureCount))
+		},
+		Cost: func(a, b *row) int {
+			return cmp.Or(cmp.Compare(b.cost.Amount, a.cost.Amount), cmp.Compare(b.cost.Tokens, a.cost.Tokens))
+		},
+	} {
+		before := func(a, b *row) bool { return cmp.Or(order(a, b), cmp.Compare(a.tool.Role, b.tool.Role)) < 0 }
+		all[name] = btree.NewBTreeGOptions(before, btree.Options{NoLocks: true})
+	}
+	return all
+}
+
+func (l lists) put(r *row) {
+	for _, tree := range l {
+		tree.Set(r)
+	}
+}
+
+func (l lists) drop(r *row) {
+	for _, tree := range l {
+		tree.Delete(r)
+	}
+}
+
+// A cursor is the place of a row in an order: the figures that it had there.
+type cursor struct {
+	Sort     string  `json:"s"`
+	Role     string  `json:"r"`
+	Used     int64   `json:"u,omitempty"`
+	Rate     float64 `json:"f,omitempty"`
+	Failures int64   `json:"n,omitempty"`
+	Amount   float64 `json:"a,omitempty"`
+	Tokens   int64   `json:"t,omitempty"`
+}
+
+func (r *row) cursor(sort string) string {
+	c := cursor{Sort: sort, Role: r.tool.Role}
+	switch sort {
+	case ByName:
+		return r.tool.Role
+	case Used:
+		c.Used = r.tool.UsageCount
+	case Failed:
+		c.Rate, c.Failures = r.health.RecentFailureRate, r.health.FailureCount
+	case Cost:
+		c.Amount, c.Tokens = r.cost.Amount, r.cost.Tokens
+	}
+	return base64.RawURLEncoding.EncodeToString(agent.Encoded(c))
+}
+
+// pivot is a row at the place of the cursor.
+func pivot(sort, after string) (*row, error) {
+	c := cursor{Role: after}
+	if sort != ByName {
+		c.Role = ""
+		raw, err := base64.RawURLEncoding.DecodeString(after)
+		if err != nil || json.Unmarshal(raw, &c) != nil || c.Sort != sort {
+			return nil, ErrCursor
+		}
+	}
+	return &row{tool: &agent.Tool{Role: c.Role, UsageCount: c.Used}, health: &Health{RecentFailureRate: c.Rate, FailureCount: c.Failures}, cost: price{c.Amount, c.Tokens}}, nil
+}
+
+// Tools returns a page of the registered tools, and the cursor of the next one, "" for none. A page of a search may end before it is full.
+// A cursor holds while things change: tools whose figures stay are on exactly one page. Errors are ErrCursor, or the store's.
+func (o *Overview) Tools(ctx context.Context, q Query) (tools []Tool, next string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.refresh(ctx); err != nil {
+		return nil, "", err
+	}
+	if q.Spent || q.Sort == Cost {
+		if err := o.spent(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	list := o.lists[q.Sort]
+	if list == nil {
+		return nil, "", errors.New("overview: no order " + q.Sort)
+	}
+	words := strings.Fields(strings.ToLower(q.Words))
+	var last *row
+	scanned, from := 0, (*row)(nil)
+	visit := func(r *row) bool {
+		if from != nil && !list.Less(from, r) {
+			return true // the place itself
+		}
+		if len(tools) == q.Limit || scanned == maxScanned {
+			next = last.cursor(q.Sort)
+			return false
+		}
+		scanned++
+		if last = r; !r.matches(words) {
+			return true
+		}
+		t := Tool{Tool: *r.tool, Health: r.health}
+		if u, spent := o.costs.rows[r.tool.Role]; spent && q.Spent {
+			t.Usage = &u
+		}
+		tools = append(tools, t)
+		return true
+	}
+	if q.After == "" {
+		list.Scan(visit)
+		return tools, next, nil
+	}
+	if from, err = pivot(q.Sort, q.After); err != nil {
+		return nil, "", err
+	}
+	list.Ascend(from, visit)
+	return tools, next, nil
+}
+
+func (r *row) matches(words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(r.text, w) })
+}

@@ -1,0 +1,206 @@
+// Package overview keeps of each tool and method what lists show and order by, so that a page of thousands of tools costs as much as a page
+// of ten: the tools ordered by name, use, failures and cost, and what waits for a person's decision.
+//
+// An Overview follows the store's feed of changes from its first use on, and reads what has changed when it is asked: each answer reflects
+// every change that was acknowledged before the question. What models were asked is read again as soon as that takes no more than a
+// twentieth of the time. The package decides nothing and changes nothing.
+package overview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/store"
+)
+
+// Options configures an Overview. Store is required.
+type Options struct {
+	Store     store.Store
+	Namespace agent.Namespace  // "" for the default one
+	Now       func() time.Time // nil: time.Now
+	// Usage reports what models were asked for each role. nil: nothing is known of it.
+	Usage func(ctx context.Context) (spend.UsageReport, error)
+}
+
+// Overview is safe for concurrent use.
+type Overview struct {
+	o     Options
+	store store.Namespace
+
+	dirtyMu sync.Mutex
+	dirty   map[method]bool // with an empty name: the role's registry entry; guarded by dirtyMu, as are the next two
+	all     bool            // everything has to be read
+	stop    func()          // ends watching the store; nil before the first use
+
+	mu    sync.Mutex
+	roles map[string]*role // guarded by mu, as is all that follows
+	lists lists
+	costs costs
+	waits map[method][]Wait // of the methods that have some
+}
+
+type method struct{ role, name string }
+
+// A role is what is known of one role, registered or not.
+type role struct {
+	tool    *agent.Tool // nil while it is not registered
+	methods map[string]digest
+	row     *row // in the lists; nil while it is not registered
+}
+
+// New returns an overview that has read nothing yet.
+func New(o Options) (*Overview, error) {
+	if o.Store == nil {
+		return nil, errors.New("overview: Store is required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Namespace = cmp.Or(o.Namespace, agent.DefaultNamespace)
+	held, err := o.Store.Namespace(o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &Overview{o: o, store: held, all: true, dirty: map[method]bool{}, lists: newLists()}, nil
+}
+
+// Close stops following the store.
+func (o *Overview) Close() {
+	o.dirtyMu.Lock()
+	defer o.dirtyMu.Unlock()
+	if o.stop != nil {
+		o.stop()
+		o.stop, o.all = nil, true
+	}
+}
+
+// note marks what changed. It must be quick, and must not ask the store: the store calls it amid its own work.
+func (o *Overview) note(x store.Change) {
+	if x.Namespace != o.o.Namespace || x.Kind != "artifact" && x.Kind != "tool" {
+		return
+	}
+	o.dirtyMu.Lock()
+	defer o.dirtyMu.Unlock()
+	o.dirty[method{x.Role, x.Method}] = true
+}
+
+// take returns what has to be read anew, and forgets it.
+func (o *Overview) take() (dirty map[method]bool, all bool) {
+	o.dirtyMu.Lock()
+	defer o.dirtyMu.Unlock()
+	if o.stop == nil {
+		o.stop, _ = o.o.Store.Watch("", o.note) // from now on: nothing is gone
+	}
+	dirty, all = o.dirty, o.all
+	o.dirty, o.all = map[method]bool{}, false
+	return dirty, all
+}
+
+// giveBack marks what could not be read.
+func (o *Overview) giveBack(dirty map[method]bool, all bool) {
+	o.dirtyMu.Lock()
+	defer o.dirtyMu.Unlock()
+	maps.Copy(o.dirty, dirty)
+	o.all = o.all || all
+}
+
+// refresh reads what has changed. The caller holds mu.
+func (o *Overview) refresh(ctx context.Context) error {
+	dirty, all := o.take()
+	var err error
+	if all {
+		dirty, err = o.everything(ctx)
+	}
+	if err == nil {
+		err = o.read(ctx, dirty)
+	}
+	if err != nil {
+		o.giveBack(dirty, all)
+	}
+	return err
+}
+
+// everything forgets all that is known, and lists what there is.
+func (o *Overview) everything(ctx context.Context) (map[method]bool, error) {
+	targets, err := o.store.Stale(ctx, time.Unix(1<<40, 0)) // not used since a time that is yet to come
+	if err != nil {
+		return nil, err
+	}
+	o.roles, o.waits, o.lists, o.costs = map[string]*role{}, map[method][]Wait{}, newLists(), costs{}
+	dirty := make(map[method]bool, len(targets))
+	for _, t := range targets {
+		dirty[method{t.Role, t.Method}] = true
+	}
+	return dirty, nil
+}
+
+func (o *Overview) read(ctx context.Context, dirty map[method]bool) error {
+	changed := map[string]bool{}
+	for m := range dirty {
+		changed[m.role] = true
+		r := o.roles[m.role]
+		if r == nil {
+			r = &role{methods: map[string]digest{}}
+			o.roles[m.role] = r
+		}
+		if err := o.readOne(ctx, r, m); err != nil {
+			return err
+		}
+	}
+	for name := range changed {
+		o.place(name)
+	}
+	return nil
+}
+
+func (o *Overview) readOne(ctx context.Context, r *role, m method) error {
+	if m.name == "" {
+		t, err := o.store.Tool(ctx, m.role)
+		switch {
+		case err == nil:
+			r.tool = &t
+		case errors.Is(err, store.ErrNotFound):
+			r.tool = nil
+		default:
+			return err
+		}
+		return nil
+	}
+	a, err := o.store.Artifact(ctx, m.role, m.name)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	delete(o.waits, m)
+	if err != nil {
+		delete(r.methods, m.name)
+		return nil
+	}
+	r.methods[m.name] = digestOf(a)
+	if waits := waitsOf(a); len(waits) > 0 {
+		o.waits[m] = waits
+	}
+	return nil
+}
+
+// place puts the role where its figures say, in or out of the lists.
+func (o *Overview) place(name string) {
+	r := o.roles[name]
+	if r.row != nil {
+		o.lists.drop(r.row)
+		r.row = nil
+	}
+	if r.tool == nil {
+		if len(r.methods) == 0 {
+			delete(o.roles, name)
+		}
+		return
+	}
+	r.row = newRow(r, o.costs.of[name])
+	o.lists.put(r.row)
+}
