@@ -1,0 +1,87 @@
+// Logic of the console that needs no browser: node --test.
+import test from 'node:test';
+import assert from 'node:assert/strict';
+
+// What a browser has and node has not.
+const storage = () => ({ getItem: () => null, setItem() {}, removeItem() {} });
+Object.assign(globalThis, { sessionStorage: storage(), localStorage: storage(), location: { hash: '', origin: 'http://127.0.0.1:8420' }, document: { documentElement: { dataset: {} } }, addEventListener() {}, matchMedia: () => ({ matches: false }) });
+
+const { tokens } = await import('../web/core/highlight.js');
+const { diff, folded } = await import('../web/core/diff.js');
+const { forest } = await import('../web/core/tree.js');
+const { parse, href } = await import('../web/core/route.js');
+const { parser } = await import('../web/core/stream.js');
+const { decode, Exact, path, withQuery } = await import('../web/core/api.js');
+const { curl, quote } = await import('../web/core/curl.js');
+const format = await import('../web/core/format.js');
+
+test('colours lose no character', () => {
+  const hostile = 'package tool\n// <script>\nfunc Run() { x := `a"b` + "c\\"d" + \'e\' /* open\n "';
+  for (const lang of ['go', 'json', 'text']) assert.equal(tokens(hostile, lang).map(([, s]) => s).join(''), hostile);
+  assert.deepEqual(tokens('return 1', 'go').filter(([k]) => k), [['keyword', 'return'], ['number', '1']]);
+  assert.deepEqual(tokens('{"a": "b"}', 'json').filter(([k]) => k), [['key', '"a"'], ['string', '"b"']]);
+});
+
+test('a diff has every line of both sides, in order', () => {
+  for (const [a, b] of [['a\nb\nc\n', 'a\nx\nc\n'], ['', 'a\n'], ['a\nb\nc\nd', 'd\na\nc'], ['same\n', 'same\n'], ['1\n2\n3\n4\n5', '0\n1\n3\n5\n6']]) {
+    const rows = diff(a, b);
+    assert.equal(rows.flatMap((r) => (r.old === undefined ? [] : [r.old])).join('\n'), a.replace(/\n$/, ''));
+    assert.equal(rows.flatMap((r) => (r.now === undefined ? [] : [r.now])).join('\n'), b.replace(/\n$/, ''));
+    assert.ok(rows.every((r) => r.same === (r.old === r.now && r.old !== undefined)));
+  }
+  assert.deepEqual(diff('a\nb\nc', 'a\nx\nc').filter((r) => !r.same), [{ old: 'b', oldAt: 2, now: 'x', nowAt: 2, same: false }]);
+  const long = Array.from({ length: 50 }, (_, i) => `line ${i}`);
+  const rows = folded(diff(long.join('\n'), [...long.slice(0, 25), 'new', ...long.slice(25)].join('\n')));
+  assert.equal(rows.reduce((n, r) => n + (r.gap || 1), 0), 51);
+  assert.equal(rows.length, 9);
+});
+
+test('nested calls stand below the call that made them', () => {
+  const call = (id, parent, timestamp) => ({ call_id: id, parent_call_id: parent, timestamp });
+  const got = forest([call('c', 'b', '3'), call('b', 'a', '2'), call('d', 'a', '4'), call('a', undefined, '1'), call('z', 'gone', '9')]);
+  assert.deepEqual(got.map((c) => [c.call_id, c.indent]), [['z', 0], ['a', 0], ['b', 1], ['c', 2], ['d', 1]]);
+});
+
+test('addresses hold every name', () => {
+  for (const name of ['a b', 'a%2Fb', '<img src=x onerror=y>', 'ä?#&=', '100%']) {
+    const { parts, query } = parse(href(['tools', name], { tab: name, none: '' }));
+    assert.deepEqual(parts, ['tools', name]);
+    assert.deepEqual(query, { tab: name });
+  }
+  assert.deepEqual(parse('#/calls/%zz').parts, ['calls', '%zz']);
+  assert.equal(path`/v1/tools/${'a/b'}/methods/${'c d'}`, '/v1/tools/a%2Fb/methods/c%20d');
+  assert.equal(withQuery('/x', { a: '', b: 0, c: null, d: 'e f' }), '/x?b=0&d=e+f');
+});
+
+test('events are read however they are cut', () => {
+  const text = 'retry: 2000\n\n: ping\n\nid: call_1\nevent: call.finished\ndata: {"a":"ä\\n"}\n\nevent: x\ndata: 1\n\n';
+  for (let size = 1; size < text.length; size++) {
+    const got = [];
+    const read = parser((e) => got.push(e));
+    for (let i = 0; i < text.length; i += size) read(text.slice(i, i + size));
+    assert.deepEqual(got, [{ id: 'call_1', type: 'call.finished', data: { a: 'ä\n' } }, { id: '', type: 'x', data: 1 }]);
+  }
+});
+
+test('numbers keep their digits where the browser has the source text', () => {
+  const sourced = JSON.parse('1', (k, v, c) => c) !== undefined;
+  const got = decode('[12345678901234567890, 1.50, 1e2, 0.1, 9007199254740993]');
+  assert.deepEqual(got.slice(1, 4), [1.5, 100, 0.1]);
+  if (sourced) assert.deepEqual([got[0], got[4]].map((n) => n instanceof Exact && n.text), ['12345678901234567890', '9007199254740993']);
+});
+
+test('a command for a shell has nothing that the shell reads', () => {
+  assert.equal(quote(`a'b $(x) "c"`), `'a'\\''b $(x) "c"'`);
+  assert.equal(curl('POST', '/v1/calls/x/verdict', { note: "it's" }, {}), `curl -sS -H 'Content-Type: application/json' -d '{"note":"it'\\''s"}' http://127.0.0.1:8420/v1/calls/x/verdict`);
+  assert.equal(curl('GET', '/v1/policy'), 'curl -sS http://127.0.0.1:8420/v1/policy');
+  assert.equal(curl('DELETE', '/v1/x?reason=a b'), `curl -sS -X DELETE 'http://127.0.0.1:8420/v1/x?reason=a b'`);
+});
+
+test('values as people read them', () => {
+  const now = new Date('2026-11-23T10:00:00Z');
+  assert.deepEqual(['2026-11-23T09:59:58Z', '2026-11-23T09:59:00Z', '2026-11-22T10:00:00Z', '2026-11-23T12:00:00Z', null].map((t) => format.ago(t, now)), ['just now', '1 min ago', '1 d ago', 'in 2 h', 'never']);
+  assert.deepEqual([0.42, 12.4, 1500, 61000].map(format.duration), ['0.4 ms', '12 ms', '1.5 s', '1 min 1 s']);
+  assert.equal(format.args([1, 'a'], { b: [2] }), '1, "a", b: [2]');
+  assert.equal(format.args(['x'.repeat(500)], {}, 10), '"xxxxxxxxx…');
+  assert.deepEqual([1, 2].map((n) => format.plural(n, 'call')), ['1 call', '2 calls']);
+});

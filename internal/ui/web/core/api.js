@@ -1,0 +1,105 @@
+// Requests to the daemon.
+import { token, locked } from './session.js';
+
+/** A Problem is a problem detail (RFC 9457), or a request that got no answer (status 0). */
+export class Problem extends Error {
+  /** @param {Partial<import('./types').Problem>} detail */
+  constructor(detail) {
+    super(detail.detail || detail.title || 'the request failed');
+    this.status = detail.status ?? 0;
+    this.title = detail.title || 'Request failed';
+    this.code = detail.code || '';
+    this.hint = detail.hint || '';
+    this.requestId = detail.request_id || '';
+    this.errors = detail.errors || [];
+    this.body = detail;
+  }
+}
+
+/** path joins segments, escaped, to an address.
+ * @param {TemplateStringsArray} strings @param {...string} parts */
+export function path(strings, ...parts) {
+  return strings.reduce((all, s, i) => all + encodeURIComponent(parts[i - 1]) + s);
+}
+
+/** withQuery adds the members that have a value.
+ * @param {string} to @param {Record<string, any>} [query] */
+export function withQuery(to, query) {
+  const q = new URLSearchParams();
+  for (const [k, v] of Object.entries(query || {})) if (v !== undefined && v !== null && v !== '') q.set(k, String(v));
+  return q.size ? `${to}?${q}` : to;
+}
+
+/** headers of a request with this tab's token.
+ * @param {Record<string, string>} [more] @returns {Record<string, string>} */
+export function headers(more) {
+  return token.value ? { Authorization: `Bearer ${token.value}`, ...more } : { ...more };
+}
+
+/** send sends a request and returns the decoded body, undefined where there is none. It throws a Problem.
+ * @param {string} method @param {string} to
+ * @param {{body?: any, query?: Record<string, any>, headers?: Record<string, string>, signal?: AbortSignal}} [o] */
+export async function send(method, to, o = {}) {
+  const sent = token.value;
+  const h = headers(o.headers);
+  if (o.body !== undefined) h['Content-Type'] ||= 'application/json';
+  let reply;
+  try {
+    reply = await fetch(withQuery(to, o.query), { method, headers: h, body: o.body === undefined ? undefined : JSON.stringify(o.body), signal: o.signal, cache: 'no-store' });
+  } catch (e) {
+    if (o.signal?.aborted) throw e;
+    throw new Problem({ title: 'The daemon does not answer', detail: 'No reply to ' + method + ' ' + to + '.', hint: 'Check that recurgentd is running and that this machine reaches it.' });
+  }
+  await refuse(reply, sent);
+  const text = await reply.text();
+  return text ? decode(text) : undefined;
+}
+
+/** refuse throws the Problem of a reply that is none of success. A 401 asks for a token, unless another one has been set since.
+ * @param {Response} reply @param {string} sent the token that the request carried */
+export async function refuse(reply, sent) {
+  if (reply.ok) return;
+  const text = await reply.text();
+  let detail;
+  try {
+    detail = JSON.parse(text);
+  } catch {
+    detail = { title: `Status ${reply.status}`, detail: text.slice(0, 300) };
+  }
+  if (reply.status === 401 && sent === token.value) locked.value = sent ? detail.detail || 'The token is not accepted.' : '';
+  throw new Problem({ ...detail, status: reply.status });
+}
+
+/** A JSON number that JavaScript cannot hold without loss, shown and sent as it was written. */
+export class Exact {
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text;
+  }
+  toString() {
+    return this.text;
+  }
+  toJSON() {
+    return /** @type {any} */ (JSON).rawJSON ? /** @type {any} */ (JSON).rawJSON(this.text) : Number(this.text);
+  }
+}
+
+/** decode reads JSON and keeps every digit of its numbers, where the browser can.
+ * @param {string} text */
+export function decode(text) {
+  return JSON.parse(text, /** @type {any} */ ((key, value, context) =>
+    typeof value === 'number' && context?.source && !Number.isSafeInteger(value) && String(value) !== context.source && exactly(context.source) !== exactly(String(value)) ? new Exact(context.source) : value));
+}
+
+/** exactly is a number's digits without what does not change its value, to compare two spellings.
+ * @param {string} s */
+function exactly(s) {
+  const [mantissa, power = '0'] = s.toLowerCase().replace('+', '').split('e');
+  const [whole, part = ''] = mantissa.split('.');
+  const digits = (whole + part).replace(/^(-?)0+(?=\d)/, '$1');
+  const kept = digits.replace(/0+$/, '');
+  return kept.replace('-', '') === '' ? '0' : `${kept}e${Number(power) - part.length + (digits.length - kept.length)}`;
+}
+
+/** @param {string} to @param {Record<string, any>} [query] @param {AbortSignal} [signal] */
+export const get = (to, query, signal) => send('GET', to, { query, signal });

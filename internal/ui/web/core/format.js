@@ -1,0 +1,69 @@
+// Values as people read them.
+import { Exact } from './api.js';
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', hour12: false });
+const counts = new Intl.NumberFormat();
+
+/** time is the clock's today, else the date with it. @param {string | undefined | null} at @param {Date} [now] */
+export function time(at, now = new Date()) {
+  if (!at) return '–';
+  const t = new Date(at);
+  return t.toDateString() === now.toDateString() ? clock.format(t) : day.format(t);
+}
+
+/** @param {string | undefined | null} at */
+export const fullTime = (at) => (at ? full.format(new Date(at)) : '–');
+
+/** ago is how long ago a time was. @param {string | undefined | null} at @param {Date} [now] */
+export function ago(at, now = new Date()) {
+  if (!at) return 'never';
+  const s = Math.round((now.getTime() - new Date(at).getTime()) / 1000);
+  const size = Math.abs(s);
+  const text = size < 60 ? `${size} s` : size < 3600 ? `${Math.floor(size / 60)} min` : size < 86400 ? `${Math.floor(size / 3600)} h` : `${Math.floor(size / 86400)} d`;
+  return s < 0 ? `in ${text}` : size < 5 ? 'just now' : `${text} ago`;
+}
+
+/** duration of milliseconds. @param {number | undefined | null} ms */
+export function duration(ms) {
+  if (ms === undefined || ms === null) return '–';
+  if (ms < 1) return `${ms.toFixed(1)} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
+}
+
+/** @param {number | undefined | null} n */
+export const count = (n) => (n === undefined || n === null ? '–' : counts.format(n));
+
+/** @param {number | undefined | null} n */
+export function bytes(n) {
+  if (n === undefined || n === null) return '–';
+  for (const [size, unit] of /** @type {[number, string][]} */ ([[1 << 30, 'GiB'], [1 << 20, 'MiB'], [1 << 10, 'KiB']])) if (n >= size) return `${(n / size).toFixed(1)} ${unit}`;
+  return `${n} B`;
+}
+
+/** @param {number | undefined | null} amount @param {string} [currency] */
+export const money = (amount, currency) => (amount === undefined || amount === null ? '–' : `${amount.toFixed(amount && Math.abs(amount) < 1 ? 4 : 2)}${currency ? ' ' + currency : ''}`);
+
+/** @param {number | undefined | null} part from 0 to 1 */
+export const percent = (part) => (part === undefined || part === null ? '–' : `${(part * 100).toFixed(part && part < 0.1 ? 1 : 0)} %`);
+
+/** json is a value on one line, cut to a length. @param {any} value @param {number} [most] */
+export function json(value, most = 120) {
+  const s = value instanceof Exact ? value.text : JSON.stringify(value) ?? '–';
+  return s.length > most ? s.slice(0, most) + '…' : s;
+}
+
+/** args are a call's arguments as one writes them. @param {any[] | null | undefined} list @param {Record<string, any> | null | undefined} named @param {number} [most] */
+export function args(list, named, most = 120) {
+  const all = [...(list || []).map((v) => json(v, most)), ...Object.entries(named || {}).map(([k, v]) => `${k}: ${json(v, most)}`)].join(', ');
+  return all.length > most ? all.slice(0, most) + '…' : all;
+}
+
+/** words makes a stored name readable. @param {string | undefined | null} name */
+export const words = (name) => (name || '').replaceAll('_', ' ');
+
+/** plural is a number with its noun. @param {number} n @param {string} noun @param {string} [many] */
+export const plural = (n, noun, many) => `${count(n)} ${n === 1 ? noun : many || noun + 's'}`;

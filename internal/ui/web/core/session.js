@@ -1,0 +1,27 @@
+// Who looks: the access token, kept in the tab's session storage alone, and what it may do.
+import { signal } from './html.js';
+
+const KEY = 'recurgent.token';
+
+/** The token, '' without one. */
+export const token = signal(sessionStorage.getItem(KEY) || '');
+
+/** Whether the daemon wants a token that this tab does not have, and why. */
+export const locked = signal(/** @type {string | null} */ (null));
+
+/** What the daemon says of whoever looks; null before it has answered. */
+export const who = signal(/** @type {import('./types').Me | null} */ (null));
+
+/** @param {string} value '' signs out */
+export function setToken(value) {
+  if (value) sessionStorage.setItem(KEY, value);
+  else sessionStorage.removeItem(KEY);
+  token.value = value;
+  who.value = null;
+}
+
+/** can reports whether a request that needs the scope would be allowed.
+ * @param {string} [scope] read, call, operate or admin; none is always allowed */
+export function can(scope) {
+  return !scope || !!who.value?.scopes.includes(/** @type {any} */ (scope));
+}

@@ -1,0 +1,148 @@
+// Live: calls as they happen, and the log of them.
+import { html, useEffect, useRef, useState } from '../core/html.js';
+import { get } from '../core/api.js';
+import { follow } from '../core/stream.js';
+import { setQuery } from '../core/route.js';
+import { can } from '../core/session.js';
+import { forest } from '../core/tree.js';
+import { plural } from '../core/format.js';
+import { Page } from '../parts/page.js';
+import { Table, usePage, Listing } from '../parts/table.js';
+import { Empty, Failure } from '../parts/load.js';
+import { columns } from '../parts/calls.js';
+
+const KEPT = 200; // calls in view
+const POLL = 2000; // ms between looks at what runs, while the page is visible
+
+/** filter makes the query of the log of the page's own. @param {Record<string, string>} q */
+function filter(q) {
+  const [role, method] = (q.q || '').split('.', 2);
+  return { session_id: q.session, role: role || undefined, method: method || undefined, status: q.status, source: q.source, error_type: q.error, weak_success: q.weak };
+}
+
+/** keeps says whether a call that was streamed passes the filter. @param {any} c @param {ReturnType<typeof filter>} f */
+const keeps = (c, f) =>
+  (!f.session_id || c.session_id === f.session_id) && (!f.role || c.role === f.role) && (!f.method || c.method === f.method) && (!f.status || c.outcome_status === f.status) && (!f.source || c.program_source === f.source) &&
+  (!f.error_type || c.outcome_error_type === f.error_type) && (!f.weak_success || c.weak_success);
+
+/** @param {any} c */
+const hasEnded = (c) => c.outcome_status !== 'running';
+
+/** useCalls keeps the newest calls and those under way. @param {ReturnType<typeof filter>} f @param {boolean} paused */
+function useCalls(f, paused) {
+  const [state, setState] = useState(/** @type {{calls?: any[], running: any[], lost?: any, error?: any, missed: number}} */ ({ running: [], missed: 0 }));
+  const held = useRef(/** @type {any[]} */ ([]));
+  const stopped = useRef(paused);
+  const shape = JSON.stringify(f);
+  stopped.current = paused;
+  const add = (/** @type {any[]} */ news) => setState((s) => {
+    const seen = new Set((s.calls || []).map((c) => c.call_id));
+    return { ...s, missed: 0, calls: [...news.filter((c) => !seen.has(c.call_id)).reverse(), ...(s.calls || [])].slice(0, KEPT) };
+  });
+  useEffect(() => {
+    const stop = new AbortController();
+    const look = async () => {
+      const newest = Object.values(f).some(Boolean) ? await get('/v1/calls', { limit: 20 }, stop.signal) : null;
+      const page = await get('/v1/calls', { ...f, status: f.status || undefined, limit: 100 }, stop.signal);
+      const ended = page.data.filter(hasEnded);
+      setState({ calls: ended, running: page.data.filter((/** @type {any} */ c) => !hasEnded(c)), missed: 0 });
+      return (newest?.data || page.data).find(hasEnded)?.call_id || '';
+    };
+    let queue = /** @type {any[]} */ ([]);
+    let frame = 0;
+    const flush = () => {
+      frame = 0;
+      const news = queue;
+      queue = [];
+      if (stopped.current) {
+        held.current = [...held.current, ...news].slice(-KEPT);
+        setState((s) => ({ ...s, missed: s.missed + news.length }));
+      } else add(news);
+    };
+    look().then(
+      (last) => follow('/v1/events', {
+        after: last, signal: stop.signal,
+        onEvent: (e) => {
+          if (e.type !== 'call.finished' || !keeps(e.data, f)) return;
+          queue.push(e.data);
+          frame ||= requestAnimationFrame(flush);
+        },
+        onState: (s, problem) => setState((old) => ({ ...old, lost: s === 'lost' ? problem || true : undefined })),
+      }),
+      (error) => stop.signal.aborted || setState((s) => ({ ...s, error })),
+    );
+    const running = setInterval(() => {
+      if (document.hidden || stopped.current || (f.status && f.status !== 'running')) return;
+      get('/v1/calls', { ...f, status: 'running', limit: 100 }, stop.signal).then((page) => setState((s) => (s.running.length || page.data.length ? { ...s, running: page.data } : s)), () => {});
+    }, POLL);
+    return () => (stop.abort(), clearInterval(running), cancelAnimationFrame(frame));
+  }, [shape]);
+  useEffect(() => {
+    if (paused || !held.current.length) return;
+    const news = held.current;
+    held.current = [];
+    add(news);
+  }, [paused]);
+  return state;
+}
+
+/** @param {{query: Record<string, string>}} p */
+export default function Live({ query }) {
+  return query.log ? html`<${Log} query=${query} />` : html`<${Now} query=${query} />`;
+}
+
+/** @param {{query: Record<string, string>}} p */
+function Now({ query }) {
+  const [paused, setPaused] = useState(false);
+  const f = filter(query);
+  const { calls, running, lost, error, missed } = useCalls(f, paused);
+  useEffect(() => {
+    const toggle = (/** @type {KeyboardEvent} */ e) => {
+      if (e.key !== ' ' || e.target !== document.body && !/** @type {HTMLElement} */ (e.target).matches('h1')) return;
+      e.preventDefault();
+      setPaused((p) => !p);
+    };
+    addEventListener('keydown', toggle);
+    return () => removeEventListener('keydown', toggle);
+  }, []);
+  const ended = new Set((calls || []).map((c) => c.call_id));
+  const rows = calls && forest([...running.filter((c) => !ended.has(c.call_id)), ...calls]);
+  const state = paused ? `Paused${missed ? `, ${plural(missed, 'new call')}` : ''}` : lost ? 'Connection lost, connecting again …' : 'Following';
+  return html`<${Page} title="Live" actions=${html`<span class="follow ${paused ? 'paused' : lost ? 'lost' : ''}" role="status">${state}</span>
+      <button type="button" onClick=${() => setPaused(!paused)}>${paused ? 'Resume' : 'Pause'}</button>`}>
+    <${Filters} query=${query} />
+    ${error && html`<${Failure} error=${error} retry=${() => location.reload()} />`}
+    ${!rows && !error && html`<p class="quiet" role="status">Loading …</p>`}
+    ${rows && (rows.length ? html`<${Table} columns=${columns} rows=${rows} label="Calls" id=${(/** @type {any} */ c) => c.call_id} />` : html`<${Nothing} filtered=${Object.keys(query).length > 0} />`)}
+  </${Page}>`;
+}
+
+/** Log is the same, page by page and standing still. @param {{query: Record<string, string>}} p */
+function Log({ query }) {
+  const of = usePage('/v1/calls', filter(query));
+  return html`<${Page} title="Call log" actions=${html`<a class="button" href="#/live">Follow live</a>`}>
+    <${Filters} query=${query} />
+    <${Listing} of=${of} columns=${columns} label="Calls" id=${(/** @type {any} */ c) => c.call_id} empty=${html`<${Nothing} />`} filtered=${Object.keys(query).some((k) => k !== 'log' && k !== 'after')} />
+  </${Page}>`;
+}
+
+/** @param {{filtered?: boolean}} p */
+const Nothing = ({ filtered }) => filtered
+  ? html`<${Empty} title="No call matches."><p><a href="#/live">Clear the filters</a></p></${Empty}>`
+  : html`<${Empty} title="No calls yet."><p>Calls show here as they end. Make one in a terminal:</p>
+    <pre>recurgentd call${location.port === '8420' ? '' : ` --url ${location.origin}`} calculator add 2 3</pre>
+    ${can('call') && html`<p>or <a href="#/sessions/new">start a session here</a>.</p>`}</${Empty}>`;
+
+/** @param {{query: Record<string, string>}} p */
+function Filters({ query }) {
+  const set = (/** @type {string} */ name) => (/** @type {any} */ e) => setQuery({ [name]: e.target.value.trim() });
+  const pick = (/** @type {string} */ name, /** @type {string} */ label, /** @type {[string, string][]} */ options) => html`<label>${label}<select onChange=${set(name)}>
+    ${[['', 'all'], ...options].map(([v, text]) => html`<option value=${v} selected=${(query[name] || '') === v}>${text}</option>`)}</select></label>`;
+  return html`<form class="filters" role="search" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
+    <label>Role or role.method<input type="search" data-search value=${query.q || ''} placeholder="calculator.add" spellcheck=${false} onChange=${set('q')} /></label>
+    ${pick('status', 'Outcome', [['ok', 'ok'], ['error', 'error'], ['running', 'running']])}
+    ${pick('source', 'Program', [['persisted', 'stored'], ['generated', 'forged'], ['repaired', 'repaired'], ['none', 'none']])}
+    <label class="check"><input type="checkbox" checked=${query.weak === 'true'} onChange=${(/** @type {any} */ e) => setQuery({ weak: e.target.checked ? 'true' : '' })} />weak successes only</label>
+    ${!query.log && html`<button type="button" class="link" onClick=${() => setQuery({ log: '1' })}>Older calls</button>`}
+  </form>`;
+}

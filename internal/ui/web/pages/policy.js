@@ -1,0 +1,98 @@
+// Policy: its switches, and what each would change now.
+import { html, useState } from '../core/html.js';
+import { get, send } from '../core/api.js';
+import { can } from '../core/session.js';
+import { json, plural, words } from '../core/format.js';
+import { Page, Section, Badge } from '../parts/page.js';
+import { Shown, useLoad, Failure } from '../parts/load.js';
+import { Action } from '../parts/action.js';
+import { Table } from '../parts/table.js';
+import { toCall } from '../parts/calls.js';
+
+const PATCH = { 'Content-Type': 'application/merge-patch+json' };
+const LOOKED = 500; // calls that the dry run looks at
+
+/** What each switch does, in groups. Members that are not named here show under Others. @type {[string, Record<string, string>][]} */
+const groups = [
+  ['Which program answers', {
+    artifact_read_enabled: 'Stored programs answer.', artifact_read_roles: 'Only of these roles; none means all.', force_generation: 'Every call has a program written.',
+    approval_required: 'A new program waits for a person before its first run.', fixtures_enabled: 'A successor must reproduce earlier answers before it serves.',
+  }],
+  ['Repair and correction', {
+    repair_enabled: 'Failing programs are repaired.', correction: 'When a wrong verdict has a correction written.', drift_after: 'Failures in a row after good fetches that count as drift.',
+    max_repairs_before_regen: 'Repairs before a program is written anew.', backoff: 'How long failed forging waits.', degraded: 'When a program counts as degraded.',
+  }],
+  ['What a call may use', {
+    max_generation_attempts: 'Programs that one call may have written.', guardrail_recovery_budget: 'Retries after a program that is not allowed.', execution_repair_budget: 'Retries after a failing run.', outcome_repair_budget: 'Retries after a broken contract.',
+    delegation_depth: 'How deep calls nest.', nested_call_budget: 'Calls that a program may make.', predict_budget: 'Questions to the model that a program may ask.', effects: 'What is not in a manifest is counted, or denied.',
+  }],
+];
+const rest = /** @type {Record<string, string>} */ ({
+  known_tools_prompt_limit: 'Tools that a prompt shows.', history_preview_limit: 'Turns of the history that a prompt shows.', dispatch_methods: 'Methods that are written anew for each question.', weak_success: 'Values that count as a weak success.',
+  user_correction: 'When the same question again counts as a correction.', promotion: 'When a program becomes durable.', redact_keys: 'Names whose values are masked.', retention: 'How long things are kept.',
+  recommendations: 'How much evidence advice needs.', maintenance: 'What is archived by itself.', mcp: 'What agents see.', native: 'When programs are compiled.', spend: 'Caps of tokens; 0 is none. Changing them needs the scope admin.',
+});
+const choices = /** @type {Record<string, string[]>} */ ({ correction: ['background', 'next_call', 'manual'], effects: ['observe', 'enforce'] });
+
+export default function Policy() {
+  const of = useLoad((signal) => get('/v1/policy', {}, signal), []);
+  return html`<${Page} title="Policy" note="Effective at once. Each change is in the audit trail and can be undone."><${Shown} of=${of}>${(/** @type {any} */ p) => html`<${Switches} policy=${p} reload=${of.reload} />`}</${Shown}></${Page}>`;
+}
+
+/** @param {{policy: any, reload: () => void}} p */
+function Switches({ policy, reload }) {
+  const [patch, setPatch] = useState(/** @type {Record<string, any>} */ ({}));
+  const named = groups.flatMap(([, g]) => Object.keys(g));
+  const others = Object.fromEntries(Object.keys(policy).filter((k) => !named.includes(k) && k !== 'redact_version').map((k) => [k, rest[k] || '']));
+  const set = (/** @type {string} */ k, /** @type {any} */ v) => setPatch((old) => {
+    const { [k]: _, ...others } = old;
+    return JSON.stringify(v) === JSON.stringify(policy[k]) ? others : { ...others, [k]: v };
+  });
+  const changed = Object.keys(patch).length;
+  return html`${changed > 0 && html`<${Section} title=${`${plural(changed, 'change')} not made yet`} actions=${html`<button type="button" onClick=${() => setPatch({})}>Discard</button>
+      <${Action} label="Change the policy" method="PATCH" path="/v1/policy" body=${patch} headers=${PATCH} scope="operate" main undo="policy" confirm=${html`It takes effect at once: <code>${json(patch, 300)}</code>`} onDone=${() => (setPatch({}), reload())} />`}>
+      <${DryRun} patch=${patch} /></${Section}>`}
+    ${[...groups, /** @type {[string, Record<string, string>]} */ (['Others', others])].map(([title, members]) => html`<${Section} title=${title}><div class="switches">
+      ${Object.entries(members).filter(([k]) => k in policy).map(([k, what]) => html`<${Switch} key=${k} name=${k} what=${what} value=${k in patch ? patch[k] : policy[k]} was=${policy[k]} onChange=${(/** @type {any} */ v) => set(k, v)} />`)}
+    </div></${Section}>`)}`;
+}
+
+/** @param {{name: string, what: string, value: any, was: any, onChange: (v: any) => void}} p */
+function Switch({ name, what, value, was, onChange }) {
+  const [text, setText] = useState(/** @type {string | null} */ (null));
+  const [bad, setBad] = useState(false);
+  const off = !can('operate');
+  const label = html`<span><code>${name}</code>${what && html`<span class="quiet">${what}</span>`}</span>`;
+  const differs = JSON.stringify(value) !== JSON.stringify(was);
+  const read = (/** @type {any} */ e) => {
+    setText(e.target.value);
+    try {
+      const v = JSON.parse(e.target.value);
+      setBad(typeof v !== typeof was);
+      if (typeof v === typeof was) onChange(v);
+    } catch {
+      setBad(true);
+    }
+  };
+  const input = typeof was === 'boolean' ? html`<input type="checkbox" role="switch" checked=${value} disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.checked)} />`
+    : choices[name] ? html`<select disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.value)}>${choices[name].map((v) => html`<option value=${v} selected=${v === value}>${words(v)}</option>`)}</select>`
+    : typeof was === 'number' ? html`<input type="number" value=${value} disabled=${off} onInput=${(/** @type {any} */ e) => e.target.value !== '' && onChange(Number(e.target.value))} />`
+    : html`<textarea rows=${JSON.stringify(value).length > 110 ? 2 : 1} spellcheck=${false} disabled=${off} value=${text !== null && (bad || differs) ? text : JSON.stringify(value)} onInput=${read} aria-invalid=${bad ? 'true' : undefined}></textarea>`;
+  return html`<label class=${['switch', differs && 'differs', was && typeof was === 'object' && 'broad'].filter(Boolean).join(' ')}>${label}<span class="value">${input}${bad && html`<span class="wrong" role="alert">It is no JSON of the same kind.</span>`}</span></label>`;
+}
+
+/** DryRun runs the selection of the last calls again under the patch. @param {{patch: Record<string, any>}} p */
+function DryRun({ patch }) {
+  const of = useLoad((signal) => can('operate') ? send('POST', '/v1/policy/simulate', { body: { patch, calls: LOOKED }, signal }) : Promise.resolve(null), [JSON.stringify(patch)]);
+  if (of.error) return html`<${Failure} error=${of.error} />`;
+  const d = of.data;
+  if (!d) return html`<p class="quiet" role="status">Looking at the last calls …</p>`;
+  return html`<p role="status">${d.changed.length ? html`Of the last ${plural(d.looked_at, 'call')}, <strong>${d.changed.length}</strong> would have been decided differently.` : `None of the last ${plural(d.looked_at, 'call')} would have been decided differently.`}
+      ${d.not_known > 0 && html` <span class="quiet">Of ${d.not_known} too little is kept to say.</span>`}</p>
+    ${d.changed.length > 0 && html`<${Table} label="Calls that would change" rows=${d.changed.slice(0, 20)} id=${(/** @type {any} */ c) => c.call_id} columns=${[
+      { title: 'Call', wide: true, cell: (/** @type {any} */ c) => html`<a href=${toCall(c.call_id)}>${c.role}.${c.method}</a>` },
+      { title: 'Was', cell: (/** @type {any} */ c) => decision(c.was) }, { title: 'Would be', cell: (/** @type {any} */ c) => decision(c.would_be) }]} />`}`;
+}
+
+/** @param {any} s */
+const decision = (s) => html`<${Badge} text=${s.decision} /> <span class="quiet">${words(s.reason)} ${s.generation || ''}</span>`;

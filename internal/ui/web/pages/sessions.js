@@ -1,0 +1,127 @@
+// Sessions: their context and history, and calls by hand.
+import { html, useState } from '../core/html.js';
+import { decode, get, path, send } from '../core/api.js';
+import { href, go } from '../core/route.js';
+import { can } from '../core/session.js';
+import { ago, args, count, duration, fullTime, time, words } from '../core/format.js';
+import { Page, Section, Facts, Badge } from '../parts/page.js';
+import { Shown, useLoad, Empty, Failure } from '../parts/load.js';
+import { Listing, usePage } from '../parts/table.js';
+import { Action, Curl } from '../parts/action.js';
+import { Json } from '../parts/value.js';
+import { toCall } from '../parts/calls.js';
+
+/** @param {{parts: string[]}} p */
+export default function Sessions({ parts }) {
+  if (parts[0] === 'new') return html`<${New} />`;
+  return parts.length ? html`<${Session} id=${parts[0]} />` : html`<${All} />`;
+}
+
+const toSession = (/** @type {string} */ id) => href(['sessions', id]);
+const start = () => can('call') && html`<a class="button" href="#/sessions/new">New session</a>`;
+
+function All() {
+  const of = usePage('/v1/sessions', {});
+  return html`<${Page} title="Sessions" actions=${start()}>
+    <${Listing} of=${of} label="Sessions" id=${(/** @type {any} */ s) => s.id} columns=${[
+      { title: 'Role', wide: true, cell: (/** @type {any} */ s) => html`<a href=${toSession(s.id)}>${s.role || s.id}</a> ${s.ephemeral ? html`<${Badge} text="ephemeral" />` : null}` },
+      { title: 'Session', minor: true, cell: (/** @type {any} */ s) => html`<code class="quiet">${s.id}</code>` },
+      { title: 'Owner', minor: true, cell: (/** @type {any} */ s) => s.owner || '' },
+      { title: 'Calls', num: true, cell: (/** @type {any} */ s) => count(s.history_size) },
+      { title: 'Last change', num: true, cell: (/** @type {any} */ s) => ago(s.updated_at) },
+    ]} empty=${html`<${Empty} title="No sessions yet."><p>A session keeps a context and a history of its calls.</p>${can('call') && html`<p><a href="#/sessions/new">Start one</a></p>`}</${Empty}>`} />
+  </${Page}>`;
+}
+
+function New() {
+  const [role, setRole] = useState('calculator');
+  const [state, setState] = useState(/** @type {{busy?: boolean, error?: any}} */ ({}));
+  const submit = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    setState({ busy: true });
+    try {
+      const session = await send('POST', '/v1/sessions', { body: { role } });
+      go(toSession(session.id), { replace: true });
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  return html`<${Page} title="New session" crumbs=${[{ href: href(['sessions']), text: 'Sessions' }]}>
+    <form class="fields card" onSubmit=${submit}>
+      <label><span>Role <span class="quiet">whom calls ask that name no other</span></span><input value=${role} required maxlength="200" onInput=${(/** @type {any} */ e) => setRole(e.target.value)} autofocus /></label>
+      ${state.error && html`<${Failure} error=${state.error} />`}
+      <div class="buttons"><span class="action"><button type="submit" class="main" disabled=${state.busy}>Start</button><${Curl} method="POST" path="/v1/sessions" body=${{ role }} of="Start" /></span></div>
+    </form></${Page}>`;
+}
+
+/** @param {{id: string}} p */
+function Session({ id }) {
+  const of = useLoad((signal) => get(path`/v1/sessions/${id}`, {}, signal), [id]);
+  const context = useLoad((signal) => get(path`/v1/sessions/${id}/context`, {}, signal), [id]);
+  const history = usePage(path`/v1/sessions/${id}/history`, { order: 'desc' }, 30);
+  const again = () => (of.reload(), context.reload(), history.reload());
+  return html`<${Page} title=${of.data?.role || 'Session'} crumbs=${[{ href: href(['sessions']), text: 'Sessions' }]}
+      actions=${html`<a class="button" href=${href(['live'], { log: 1, session: id })}>Calls</a><${Action} label="Delete" method="DELETE" path=${path`/v1/sessions/${id}`} scope="call" danger confirm="The session is deleted, and the arguments and values of its calls are erased everywhere. This cannot be undone." onDone=${() => go(href(['sessions']), { replace: true })} />`}>
+    <${Shown} of=${of}>${(/** @type {any} */ s) => html`<div class="columns"><div>
+        ${can('call') && html`<${Talk} session=${s} onDone=${again} />`}
+        <${Section} title="History"><${Listing} of=${history} label="History" id=${(/** @type {any} */ r) => String(r.seq)} columns=${[
+          { title: 'Call', wide: true, cell: (/** @type {any} */ r) => html`<span style=${{ paddingLeft: `${(r.depth || 0) * 14}px` }}><a class="inline" href=${toCall(r.call_id)}>${r.role === s.role ? '' : `${r.role}.`}${r.method_name}</a><span class="args">(${args(r.args, r.kwargs, 50)})</span></span>` },
+          { title: 'Outcome', cell: (/** @type {any} */ r) => html`<${Badge} text=${r.outcome_summary.status} /> <span class="quiet">${words(r.outcome_summary.error_type || r.outcome_summary.value_class)}</span>` },
+          { title: 'Took', num: true, minor: true, cell: (/** @type {any} */ r) => duration(r.duration_ms) },
+          { title: 'When', num: true, minor: true, cell: (/** @type {any} */ r) => html`<time datetime=${r.timestamp} title=${fullTime(r.timestamp)}>${time(r.timestamp)}</time>` },
+        ]} empty=${html`<p class="quiet">It has no calls yet.</p>`} /></${Section}>
+      </div><div>
+        <${Section} title="Facts"><${Facts} of=${[['Session', html`<code>${s.id}</code>`], ['Owner', s.owner], ['Model', s.model], ['Began', fullTime(s.created_at)], ['Last change', ago(s.updated_at)], ['Calls', count(s.history_size)], ['Kept', s.ephemeral ? 'a short time: it is ephemeral' : 'as the policy says']]} /></${Section}>
+        <${Section} title="Context" note="What programs remember between calls."><${Shown} of=${context}>${(/** @type {any} */ c) => Object.keys(c).length ? html`<${Json} value=${c} />` : html`<p class="quiet">It is empty.</p>`}</${Shown}></${Section}>
+        ${s.contract && Object.values(s.contract).some(Boolean) && html`<${Section} title="Contract"><${Json} value=${s.contract} /></${Section}>`}
+      </div></div>`}</${Shown}>
+  </${Page}>`;
+}
+
+/** Talk makes a call in the session, and leads to it while it runs. @param {{session: any, onDone: () => void}} p */
+function Talk({ session, onDone }) {
+  const [method, setMethod] = useState('');
+  const [input, setInput] = useState('');
+  const [role, setRole] = useState('');
+  const [state, setState] = useState(/** @type {{busy?: boolean, error?: any, reply?: any}} */ ({}));
+  let list = /** @type {any} */ ([]);
+  let named = /** @type {any} */ ({});
+  let bad = '';
+  try {
+    const text = input.trim();
+    if (text.startsWith('{')) named = decode(text);
+    else list = decode(`[${text}]`);
+  } catch {
+    bad = 'Arguments are JSON values with commas between, such as 2, "text", or an object for arguments by name.';
+  }
+  const url = path`/v1/sessions/${session.id}/calls`;
+  const body = { method: method.trim(), args: list, kwargs: named, ...(role.trim() && { role: role.trim() }) };
+  const submit = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    if (bad) return setState({});
+    setState({ busy: true });
+    try {
+      const reply = await send('POST', url, { body, headers: { Prefer: 'respond-async, wait=2' } });
+      if (reply.status) return go(toCall(reply.call_id));
+      setState({ reply });
+      onDone();
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  const set = (/** @type {(v: string) => void} */ f) => (/** @type {any} */ e) => f(e.target.value);
+  const o = state.reply?.outcome;
+  return html`<${Section} title="Call a method">
+    <form class="talk" onSubmit=${submit}>
+      <label>Method<input value=${method} required placeholder="add" spellcheck=${false} onInput=${set(setMethod)} data-search /></label>
+      <label class="grow">Arguments<input value=${input} placeholder="2, 3" spellcheck=${false} onInput=${set(setInput)} aria-invalid=${bad ? 'true' : undefined} /></label>
+      <label><span>Role <span class="quiet">else ${session.role}</span></span><input value=${role} spellcheck=${false} onInput=${set(setRole)} /></label>
+      <span class="action"><button type="submit" class="main" disabled=${state.busy} aria-busy=${state.busy ? 'true' : undefined}>Call</button><${Curl} method="POST" path=${url} body=${body} of="Call" /></span>
+    </form>
+    ${bad && html`<p class="wrong" role="alert">${bad}</p>`}
+    ${state.busy && html`<p class="quiet" role="status">It runs. A call that takes longer opens a page of its own.</p>`}
+    ${state.error && html`<${Failure} error=${state.error} />`}
+    ${state.reply && html`<div role="status"><p><${Badge} text=${o.status} /> <a href=${toCall(state.reply.call_id)}>${state.reply.role}.${state.reply.method}</a> <span class="quiet">${words(state.reply.program?.source || '')} ${duration(state.reply.duration_ms)}</span></p>
+      ${o.ok ? html`<${Json} value=${o.value} lines=${10} />` : html`<p><strong>${words(o.error_type)}</strong> ${o.error_message}</p>`}</div>`}
+  </${Section}>`;
+}

@@ -1,0 +1,62 @@
+// System: the daemon itself.
+import { html } from '../core/html.js';
+import { get, Problem } from '../core/api.js';
+import { can, who } from '../core/session.js';
+import { ago, bytes, count, plural, words } from '../core/format.js';
+import { Page, Section, Facts, Badge } from '../parts/page.js';
+import { Shown, useLoad } from '../parts/load.js';
+import { Table } from '../parts/table.js';
+
+/** optional is what a route answers, null where the daemon has none. @param {string} path @param {AbortSignal} signal */
+const optional = (path, signal) => get(path, {}, signal).catch((e) => {
+  if (e instanceof Problem && [403, 404].includes(e.status)) return null;
+  throw e;
+});
+
+export default function System() {
+  const of = useLoad((signal) => get('/v1/version', {}, signal), []);
+  const ready = useLoad((signal) => fetch('/readyz', { signal }).then((r) => r.ok), []);
+  const replicas = useLoad((signal) => (can('operate') ? optional('/v1/replicas', signal) : Promise.resolve(null)), []);
+  const now = useLoad((signal) => (can('admin') ? optional('/v1/system', signal) : Promise.resolve(null)), []);
+  const trends = useLoad((signal) => get('/v1/reports/trends', { window: '24h' }, signal), []);
+  return html`<${Page} title="System" actions=${html`<a class="button" href="/docs">REST reference</a>`}>
+    <${Shown} of=${of}>${(/** @type {any} */ v) => html`<div class="columns"><div>
+        <${Section} title="Daemon" actions=${ready.data !== undefined && html`<${Badge} text=${ready.data ? 'ready' : 'not ready'} kind=${ready.data ? 'good' : 'bad'} />`}><${Facts} of=${[
+          ['Version', `${v.version}${v.revision ? `, ${v.revision.slice(0, 12)}` : ''}`], ['Go', v.go_version], ['Engine', v.engine], ['Tier', v.tier],
+          ['Compiled', v.native && `${v.native.state}${v.native.toolchain ? `, by ${v.native.toolchain}` : ''}${v.native.why ? `: ${v.native.why}` : ''}`],
+          ['You', who.value && `${who.value.name} in ${who.value.namespace}: ${who.value.scopes.join(', ')}`],
+        ]} /></${Section}>
+        <${Section} title="Model"><${Facts} of=${[['Provider', v.provider], ['Model', v.model], ['Prompt', v.prompt_version], ['Tools in a prompt', count(v.known_tools_prompt_limit)]]} /></${Section}>
+        <${Section} title="Store"><${Facts} of=${[['Kind', v.store], ['Durability', v.durability], ['Schema', count(v.toolstore_schema_version)]]} /></${Section}>
+        ${now.data && html`<${Now} of=${now.data} />`}
+        ${replicas.data && html`<${Section} title="Replicas"><${Table} label="Replicas" rows=${replicas.data.data} columns=${[
+          { title: 'Replica', wide: true, cell: (/** @type {any} */ r) => html`${r.id} <span class="quiet">${r.address}</span>` }, { title: 'Version', minor: true, cell: (/** @type {any} */ r) => r.version },
+          { title: 'Started', num: true, minor: true, cell: (/** @type {any} */ r) => ago(r.started_at) }, { title: 'Sessions', num: true, cell: (/** @type {any} */ r) => count(r.sessions_owned) }, { title: 'Calls', num: true, cell: (/** @type {any} */ r) => count(r.calls_in_flight) }]} /></${Section}>`}
+        <${Section} title="Last 24 hours"><${Shown} of=${trends}>${(/** @type {any} */ t) => html`<${Facts} of=${[
+          ['Calls', count(t.total.calls)], ['Errors', count(t.total.errors)], ['Weak successes', count(t.total.weak_successes)], ['Corrections', count(t.total.corrections)],
+          ['Programs', tally(t.total.program_source)], ['Error types', tally(t.total.error_type)], ['Tools', `${count(t.known_tools.tools)}, ${plural(t.known_tools.new, 'new one')}`]]} />`}</${Shown}></${Section}>
+      </div><div>
+        <${Section} title="Sandbox" actions=${html`<${Badge} text=${v.sandbox.level} kind=${v.sandbox.level === 'full' ? 'good' : 'warn'} />`} note="What confines the programs, tested at every start.">
+          <${Table} label="Layers" rows=${Object.entries(v.sandbox.layers || {})} columns=${[{ title: 'Layer', wide: true, cell: (/** @type {any} */ l) => words(l[0]) }, { title: 'State', cell: (/** @type {any} */ l) => html`<${Badge} text=${l[1].split(' ')[0]} /> <span class="quiet">${l[1].split(' ').slice(1).join(' ')}</span>` }]} />
+          <details><summary>${plural(Object.keys(v.sandbox.probes || {}).length, 'probe')}, ${plural(Object.values(v.sandbox.probes || {}).filter((p) => String(p).startsWith('denied')).length, 'denial')}</summary>
+            <${Table} label="Probes" rows=${Object.entries(v.sandbox.probes || {})} columns=${[{ title: 'Probe', wide: true, cell: (/** @type {any} */ p) => p[0] }, { title: 'Result', cell: (/** @type {any} */ p) => p[1] }]} /></details>
+        </${Section}>
+      </div></div>`}</${Shown}>
+  </${Page}>`;
+}
+
+/** Now is what the daemon does, all namespaces together. @param {{of: any}} p */
+const Now = ({ of }) => html`<${Section} title="Now" note="Counts are since the daemon's start, ${ago(of.started_at)}."><${Facts} of=${[
+  ['Calls', `${count(of.calls.running)} running, ${count(of.calls.waiting)} waiting`],
+  ['Runners', `${count(of.runners.busy)} busy, ${count(of.runners.warm)} warm (${bytes(of.runners.warm_bytes)}), ${count(of.runners.idle)} idle, ${count(of.runners.started)} started`],
+  ['Ended', tally(of.runners.ended)],
+  ['Engine failures', count(of.runners.engine_failures)],
+  ['Compiled', tally(of.native)],
+  ['Model', tally(of.provider) || 'not asked yet'],
+  ['Store', `${plural(of.store.sessions, 'session')}, ${plural(of.store.tools, 'tool')}, programs: ${tally(of.store.programs) || 'none'}`],
+  ['Journal', `${bytes(of.store.journal_bytes)}, ${plural(of.store.commits, 'commit')}, ${plural(of.store.fsyncs, 'fsync')}, ${count(of.store.checkpoint_lag_entries)} behind`],
+  ['Corrupt files', of.store.quarantined_files > 0 && count(of.store.quarantined_files)],
+]} /></${Section}>`;
+
+/** @param {Record<string, number>} counts */
+const tally = (counts) => Object.entries(counts || {}).map(([k, n]) => `${words(k)} ${count(n)}`).join(', ');

@@ -1,0 +1,116 @@
+// Usage: requests, tokens and cost, by day, role, method and owner, and what is left of the caps.
+import { html, useEffect, useRef } from '../core/html.js';
+import { get } from '../core/api.js';
+import { setQuery } from '../core/route.js';
+import { can } from '../core/session.js';
+import { isDark, theme } from '../core/theme.js';
+import { ago, count, money, percent, words } from '../core/format.js';
+import { Page, Section } from '../parts/page.js';
+import { Shown, useLoad, Empty } from '../parts/load.js';
+import { Table } from '../parts/table.js';
+import uPlot from '../vendor/uplot.js';
+
+// Its own stylesheet is needed here alone.
+document.head.append(Object.assign(document.createElement('link'), { rel: 'stylesheet', href: new URL('../vendor/uplot.css', import.meta.url).href }));
+
+const spans = { 7: '7 days', 30: '30 days', 90: '90 days' };
+
+/** since is the beginning of the day so many days ago, in UTC. @param {string} days */
+const since = (days) => new Date(Math.floor(Date.now() / 86400e3 - Number(days) + 1) * 86400e3).toISOString();
+
+/** @param {{query: Record<string, string>}} p */
+export default function Usage({ query }) {
+  const by = query.by || 'role';
+  const days = query.days || '30';
+  const table = useLoad((signal) => get('/v1/usage', { by, since: since(days) }, signal), [by, days]);
+  const daily = useLoad((signal) => get('/v1/usage', { by: 'day', since: since(days) }, signal), [days]);
+  return html`<${Page} title="Usage" note=${can('operate') ? undefined : 'What is yours. The whole is for tokens with the scope operate.'}>
+    <form class="filters" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
+      <label>By<select data-search onChange=${(/** @type {any} */ e) => setQuery({ by: e.target.value })}>${['role', 'method', 'owner', 'day'].map((v) => html`<option value=${v} selected=${v === by}>${v}</option>`)}</select></label>
+      <label>Over<select onChange=${(/** @type {any} */ e) => setQuery({ days: e.target.value })}>${Object.entries(spans).map(([v, text]) => html`<option value=${v} selected=${v === days}>${text}</option>`)}</select></label>
+    </form>
+    <${Shown} of=${daily}>${(/** @type {any} */ d) => html`<${Totals} of=${d} />${d.data.length > 0 ? html`<${Plots} rows=${d.data} currency=${d.currency} days=${days} />` : null}`}</${Shown}>
+    <${Shown} of=${table}>${(/** @type {any} */ d) => html`${d.limits.length > 0 && html`<${Caps} of=${d.limits} />`}${d.data.length ? html`<${Rows} of=${d} by=${by} />` : html`<${Empty} title="Nothing was used in this time."><p>Calls count here as they end.</p></${Empty}>`}`}</${Shown}>
+  </${Page}>`;
+}
+
+/** @param {any[]} rows @param {string} name the sum, null where one is not known */
+const sum = (rows, name) => rows.reduce((all, r) => (all === null || r[name] === null ? null : all + r[name]), 0);
+
+/** @param {{of: any}} p */
+function Totals({ of }) {
+  const calls = sum(of.data, 'calls');
+  const figures = [
+    ['Calls', count(calls)], ['Answered by stored programs', calls ? percent(sum(of.data, 'warm_calls') / calls) : '–'], ['Model requests', count(sum(of.data, 'model_requests'))],
+    ['Tokens', count(sum(of.data, 'prompt_tokens') + sum(of.data, 'completion_tokens'))], ['Cost', money(sum(of.data, 'cost'), of.currency)],
+    ['Saved requests', count(sum(of.data, 'saved_requests'))], ['Saved tokens', count(sum(of.data, 'saved_tokens'))],
+  ];
+  return html`<div class="figures">${figures.map(([name, value]) => html`<div class="figure"><strong>${value}</strong><span class="quiet">${name}</span></div>`)}</div>`;
+}
+
+/** @param {{of: any, by: string}} p */
+const Rows = ({ of, by }) => html`<${Table} label="Usage by ${by}" rows=${of.data} id=${(/** @type {any} */ r) => r.key} columns=${[
+  { title: by[0].toUpperCase() + by.slice(1), wide: true, cell: (/** @type {any} */ r) => r.key ? (by === 'role' ? html`<a href="#/tools/${encodeURIComponent(r.key)}">${r.key}</a>` : r.key) : html`<span class="quiet">the rest</span>` },
+  { title: 'Calls', num: true, cell: (/** @type {any} */ r) => count(r.calls) },
+  { title: 'Stored', num: true, minor: true, cell: (/** @type {any} */ r) => (r.calls ? percent(r.warm_calls / r.calls) : '–') },
+  { title: 'Requests', num: true, cell: (/** @type {any} */ r) => count(r.model_requests) },
+  { title: 'Tokens in', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.prompt_tokens) },
+  { title: 'Tokens out', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.completion_tokens) },
+  { title: 'Cost', num: true, cell: (/** @type {any} */ r) => money(r.cost, of.currency) },
+  { title: 'Saved requests', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.saved_requests) },
+  { title: 'Saved tokens', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.saved_tokens) },
+]} />`;
+
+/** @param {{of: any[]}} p */
+const Caps = ({ of }) => html`<${Section} title="Caps" note="Tokens. Over a cap nothing is forged; stored programs go on answering.">
+  <${Table} label="Caps" rows=${of} columns=${[
+    { title: 'Of', wide: true, cell: (l) => `${words(l.scope)} ${l.name || ''}, a ${l.window}` },
+    { title: 'Used', cell: (l) => html`<meter min="0" max=${l.limit} value=${l.used + l.reserved} low=${l.limit * 0.8} high=${l.limit} optimum="0" aria-label="Used of the cap"></meter>` },
+    { title: 'Tokens', num: true, cell: (l) => `${count(l.used)} of ${count(l.limit)}` },
+    { title: 'Starts again', num: true, minor: true, cell: (l) => ago(l.resets_at) }]} /></${Section}>`;
+
+const nothing = { calls: 0, warm_calls: 0, model_requests: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0, saved_requests: 0, saved_cost: 0 };
+
+/** Plots show every day, those without a call too. @param {{rows: any[], currency?: string, days: string}} p */
+function Plots({ rows, currency, days }) {
+  const known = new Map(rows.map((r) => [r.key, r]));
+  const x = /** @type {number[]} */ ([]);
+  for (let at = Date.parse(since(days)); at <= Date.now(); at += 86400e3) x.push(at / 1000);
+  const all = x.map((at) => known.get(new Date(at * 1000).toISOString().slice(0, 10)) || nothing);
+  const priced = all.every((r) => r.cost !== null);
+  return html`<div class="plots">
+    <${Plot} title="Calls a day" x=${x} series=${[['by stored programs', all.map((r) => r.warm_calls)], ['all', all.map((r) => r.calls)]]} />
+    <${Plot} title="Model requests a day" x=${x} series=${[['sent', all.map((r) => r.model_requests)], ['saved', all.map((r) => r.saved_requests ?? 0)]]} />
+    ${priced && all.some((r) => r.cost) ? html`<${Plot} title=${`Cost a day, ${currency}`} x=${x} series=${[['cost', all.map((r) => r.cost)], ['saved', all.map((r) => r.saved_cost ?? 0)]]} />`
+      : html`<${Plot} title="Tokens a day" x=${x} series=${[['in', all.map((r) => r.prompt_tokens)], ['out', all.map((r) => r.completion_tokens)]]} />`}
+  </div>`;
+}
+
+const whole = [1, 2, 5].flatMap((n) => Array.from({ length: 13 }, (_, i) => n * 10 ** i)).sort((a, b) => a - b);
+const marks = { light: ['#1f5fbf', '#b3541e'], dark: ['#7db0ff', '#f0a56b'] };
+
+/** Plot draws lines over days. What it shows stands in the table too, for those who do not see it.
+ * @param {{title: string, x: number[], series: [string, number[]][]}} p */
+function Plot({ title, x, series }) {
+  const at = useRef(/** @type {HTMLElement | null} */ (null));
+  const data = JSON.stringify([x, series]);
+  const mode = isDark() ? 'dark' : 'light';
+  useEffect(() => {
+    const box = at.current;
+    if (!box) return;
+    const ink = mode === 'dark' ? '#9daab9' : '#566070';
+    const grid = mode === 'dark' ? '#2c343f' : '#dfe3e8';
+    const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { show: false }, font: '12px system-ui' };
+    const plot = new uPlot({
+      width: box.clientWidth, height: 170, cursor: { show: true }, legend: { show: true, live: false },
+      scales: { x: { time: true }, y: { range: (u, min, max) => [0, Math.max(max || 0, 1) * 1.1] } },
+      tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), 'Etc/UTC'),
+      axes: [{ ...axis, values: (u, ticks) => ticks.map((t) => new Date(t * 1000).toISOString().slice(5, 10)), space: 60 }, { ...axis, size: 56, incrs: whole, values: (u, ticks) => ticks.map((t) => count(t)) }],
+      series: [{}, ...series.map(([label], i) => ({ label, stroke: marks[mode][i], width: 2, points: { show: true, size: 5 } }))],
+    }, [x, ...series.map(([, v]) => v)], box);
+    const fit = new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: 170 }));
+    fit.observe(box);
+    return () => (fit.disconnect(), plot.destroy());
+  }, [data, mode, theme.value]);
+  return html`<figure class="card"><figcaption><h2>${title}</h2></figcaption><div ref=${at} role="img" aria-label="${title}: ${series.map(([name, v]) => `${name} ${count(v.reduce((a, b) => a + b, 0))}`).join(', ')} in all"></div></figure>`;
+}

@@ -1,0 +1,78 @@
+// Operations: a button that sends one request, and the same request as a command to copy.
+import { html, useState } from '../core/html.js';
+import { get, send, path as address, withQuery } from '../core/api.js';
+import { can } from '../core/session.js';
+import { curl } from '../core/curl.js';
+import { Dialog, say, copy } from './dialog.js';
+import { Failure } from './load.js';
+
+/** Curl copies a request as a command. @param {{method: string, path: string, body?: any, headers?: Record<string, string>, of: string}} p */
+export const Curl = ({ method, path, body, headers, of }) => html`<button type="button" class="curl" title="Copy as curl: ${method} ${path}" aria-label="Copy “${of}” as curl"
+  onClick=${() => copy(curl(method, path, body, headers))}>curl</button>`;
+
+/** Action is a button with its Curl beside it. It is shown only to those whom the daemon lets do it. A dialog asks first where
+ * reason or confirm is set.
+ * @param {{label: string, method?: string, path: string, body?: any, headers?: Record<string, string>, scope: string, reason?: boolean, confirm?: any,
+ *   danger?: boolean, main?: boolean, disabled?: boolean, done?: string, undo?: string | false, onDone?: (reply: any) => void}} p
+ *   undo is the target in the audit trail by which the operation's entry is found */
+export function Action(p) {
+  const [asking, setAsking] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [why, setWhy] = useState('');
+  if (!can(p.scope)) return null;
+  const method = p.method || 'POST';
+  const withReason = p.reason && why && method !== 'DELETE';
+  const body = withReason ? { ...p.body, reason: why } : p.body;
+  const path = p.reason && why && method === 'DELETE' ? withQuery(p.path, { reason: why }) : p.path;
+  const run = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      const before = p.undo ? await newest() : null;
+      const reply = await send(method, path, { body, headers: p.headers });
+      setAsking(false);
+      p.onDone?.(reply);
+      say(p.done || `${p.label}: done.`, p.undo ? await undoing(before, p.onDone) : undefined);
+    } catch (e) {
+      setError(e);
+      if (!p.reason && !p.confirm) setAsking(true);
+    }
+    setBusy(false);
+  };
+  const ask = p.reason || p.confirm;
+  return html`<span class="action">
+    <button type="button" class=${p.danger ? 'danger' : p.main ? 'main' : undefined} disabled=${p.disabled || busy} aria-busy=${busy ? 'true' : undefined}
+      onClick=${() => (ask ? (setError(null), setAsking(true)) : run())}>${p.label}</button><${Curl} method=${method} path=${path} body=${body} headers=${p.headers} of=${p.label} />
+    ${asking && html`<${Dialog} title=${p.label} onClose=${() => setAsking(false)}>
+      <form method="dialog" onSubmit=${(/** @type {Event} */ e) => (e.preventDefault(), run())}>
+        ${p.confirm && html`<p>${p.confirm}</p>`}
+        ${p.reason && html`<label>Reason <span class="quiet">kept in the audit trail</span><input value=${why} maxlength="2000" onInput=${(/** @type {any} */ e) => setWhy(e.target.value)} autofocus /></label>`}
+        ${error && html`<${Failure} error=${error} />`}
+        <div class="buttons"><button type="submit" class=${p.danger ? 'danger' : 'main'} disabled=${busy}>${p.label}</button>
+          <button type="button" onClick=${() => setAsking(false)}>Cancel</button></div>
+      </form></${Dialog}>`}
+  </span>`;
+}
+
+/** newest is the id of the last entry of the audit trail. */
+async function newest() {
+  return can('operate') ? (await get('/v1/maintenance/audit', { limit: 1 })).data[0]?.id : null;
+}
+
+/** undoing returns what takes back the operation after which the audit trail has a new entry that can be undone.
+ * @param {string | null} before @param {((reply: any) => void) | undefined} after */
+async function undoing(before, after) {
+  if (!can('operate')) return undefined;
+  const entry = (await get('/v1/maintenance/audit', { limit: 1 })).data[0];
+  if (!entry || entry.id === before || !entry.undo) return undefined;
+  return async () => {
+    try {
+      const reply = await send('POST', address`/v1/maintenance/audit/${entry.id}/undo`, { body: {} });
+      after?.(reply);
+      say('Undone.');
+    } catch (e) {
+      say(`Not undone: ${/** @type {Error} */ (e).message}`);
+    }
+  };
+}

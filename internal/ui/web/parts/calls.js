@@ -1,0 +1,35 @@
+// What lists of calls show of each.
+import { html } from '../core/html.js';
+import { href } from '../core/route.js';
+import { args, duration, fullTime, time, words } from '../core/format.js';
+import { Badge } from './page.js';
+
+/** @typedef {import('../core/types').LogEntry} LogEntry */
+
+/** toCall, toMethod and toTool are addresses. @param {string} id */
+export const toCall = (id) => href(['calls', id]);
+/** @param {string} role @param {string} method @param {Record<string, any>} [query] */
+export const toMethod = (role, method, query) => href(['tools', role, method], query);
+/** @param {string} role */
+export const toTool = (role) => href(['tools', role]);
+
+/** named is a method as programs write it. @param {{role: string, method: string}} c */
+export const named = (c) => `${c.role}.${c.method}`;
+
+/** State is how a call ended, or that it runs. @param {{of: LogEntry}} p */
+export const State = ({ of }) => html`<${Badge} text=${of.outcome_status} />
+  ${of.outcome_error_type && html` <span class="quiet">${words(of.outcome_error_type)}</span>`}
+  ${of.weak_success && html` <${Badge} text="weak" />`}
+  ${of.verdict && html` <${Badge} text=${of.verdict} />`}`;
+
+/** origin says where the program came from, in a word. @param {LogEntry} c */
+export const origin = (c) => (c.program_source === 'persisted' ? 'stored' : c.program_source === 'generated' ? 'forged' : c.program_source === 'repaired' ? 'repaired' : c.outcome_status === 'running' ? '' : 'none');
+
+/** columns of a table of calls. @type {import('./table.js').Column[]} */
+export const columns = [
+  { title: 'Call', wide: true, cell: (c) => html`<span style=${{ paddingLeft: `${(c.indent || 0) * 18}px` }}>${c.indent ? html`<span class="branch" aria-hidden="true">└ </span>` : null}<a href=${toCall(c.call_id)}>${named(c)}</a><span class="args">(${args(c.args, c.kwargs, 90)})</span></span>` },
+  { title: 'Outcome', cell: (c) => html`<${State} of=${c} />` },
+  { title: 'Program', minor: true, cell: (c) => html`${origin(c)} ${c.generation && html`<span class="quiet">${c.generation}</span>`}` },
+  { title: 'Took', num: true, cell: (c) => (c.outcome_status === 'running' ? '' : duration(c.duration_ms)) },
+  { title: 'When', num: true, minor: true, cell: (c) => html`<time datetime=${c.timestamp} title=${fullTime(c.timestamp)}>${time(c.timestamp)}</time>` },
+];

@@ -1,0 +1,91 @@
+// Judging a call in place: right, wrong, or what the answer should have been.
+import { html, useState } from '../core/html.js';
+import { path, send, get, Problem, decode } from '../core/api.js';
+import { can } from '../core/session.js';
+import { words, plural } from '../core/format.js';
+import { toMethod } from './calls.js';
+import { Action, Curl } from './action.js';
+import { Badge, Section } from './page.js';
+import { Failure, useLoad } from './load.js';
+import { Json } from './value.js';
+
+const WAIT = 30; // seconds that a verdict waits for the first attempt at its correction
+
+/** @param {{call: any, onChange: () => void}} p */
+export function Judge({ call, onChange }) {
+  const url = path`/v1/calls/${call.call_id}/verdict`;
+  const of = useLoad((signal) => get(url, {}, signal).catch((e) => {
+    if (e instanceof Problem && e.status === 404) return null;
+    throw e;
+  }), [call.call_id]);
+  const [form, setForm] = useState(false);
+  const changed = () => (of.reload(), setForm(false), onChange());
+  const verdict = of.data;
+  if (of.error) return html`<${Section} title="Verdict"><${Failure} error=${of.error} retry=${of.reload} /></${Section}>`;
+  if (of.data === undefined) return null;
+  if (!verdict && !can('call')) return null;
+  return html`<${Section} title="Verdict" actions=${html`
+      ${verdict && html`<${Action} label="Take back" method="DELETE" path=${url} scope="call" onDone=${changed} done="The verdict is taken back." />`}
+      ${(!verdict || verdict.verdict !== 'right') && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict} onDone=${changed} done="Judged right: the answer is an example now." />`}
+      ${can('call') && html`<button type="button" aria-expanded=${form} onClick=${() => setForm(!form)}>Wrong …</button>`}`}>
+    ${!verdict && !form && html`<p class="quiet">Nobody has judged this answer. A right one becomes an example; a wrong one has the program corrected, and the old one answers until then.</p>`}
+    ${verdict && html`<${Given} verdict=${verdict} reload=${of.reload} />`}
+    ${form && html`<${Wrong} url=${url} verdict=${verdict} onDone=${changed} />`}
+  </${Section}>`;
+}
+
+/** Given shows a verdict and what came of it. @param {{verdict: any, reload: () => void}} p */
+function Given({ verdict, reload }) {
+  const c = verdict.correction;
+  const open = ['queued', 'running', 'backing_off'].includes(c?.state);
+  return html`<p><${Badge} text=${verdict.verdict} /> ${verdict.note && html`<span>“${verdict.note}”</span>`}
+      ${verdict.example_state && html` <span class="quiet">${verdict.example_state === 'active' ? 'It is an example.' : 'It is a proposal, which someone with the scope operate accepts.'}</span>`}
+      ${verdict.dropped_fixtures > 0 && html` <span class="quiet">${plural(verdict.dropped_fixtures, 'fixture')} dropped.</span>`}</p>
+    ${'expected' in verdict && html`<p class="quiet">Expected:</p><${Json} value=${verdict.expected} />`}
+    ${verdict.expected_error_type && html`<p>Expected error: ${words(verdict.expected_error_type)}</p>`}
+    ${c && c.state !== 'none' && html`<p>Correction: <${Badge} text=${c.state} /> ${c.generation && html`<a href=${toMethod(verdict.role, verdict.method, { tab: 'generations', generation: c.generation })}>${c.generation}</a>`}
+      ${c.changed_answers > 0 && html` ${plural(c.changed_answers, 'answer')} changed.`} ${c.last_error && html`<span class="quiet">${c.last_error}</span>`}
+      ${open && html` <button type="button" class="link" onClick=${reload}>Look again</button>`}</p>`}`;
+}
+
+/** Wrong asks for the value that was expected. @param {{url: string, verdict: any, onDone: () => void}} p */
+function Wrong({ url, verdict, onDone }) {
+  const [kind, setKind] = useState('value');
+  const [expected, setExpected] = useState('');
+  const [note, setNote] = useState(verdict?.note || '');
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [busy, setBusy] = useState(false);
+  let value, bad = '';
+  if (kind === 'value' && expected.trim())
+    try {
+      value = decode(expected);
+    } catch {
+      bad = 'This is no JSON. A text stands in double quotes.';
+    }
+  const body = { verdict: 'wrong', ...(value !== undefined && { expected: value }), ...(kind === 'error' && expected.trim() && { expected_error_type: expected.trim() }), ...(note.trim() && { note: note.trim() }) };
+  const headers = { Prefer: `wait=${WAIT}` };
+  const submit = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    if (bad) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await send('POST', url, { body, headers });
+      onDone();
+    } catch (e) {
+      setError(e);
+    }
+    setBusy(false);
+  };
+  const set = (/** @type {(v: string) => void} */ f) => (/** @type {any} */ e) => f(e.target.value);
+  return html`<form class="fields" onSubmit=${submit}>
+    <label>What should it be?<select value=${kind} onChange=${set(setKind)}><option value="value">a value</option><option value="error">an error</option></select></label>
+    <label>${kind === 'value' ? html`Expected value <span class="quiet">JSON; empty if you do not know</span>` : html`Expected error type <span class="quiet">such as invalid_input</span>`}
+      <textarea rows="3" spellcheck=${false} value=${expected} onInput=${set(setExpected)} aria-invalid=${bad ? 'true' : undefined} autofocus></textarea></label>
+    ${bad && html`<p class="failure" role="alert">${bad}</p>`}
+    <label>Note <span class="quiet">the model that corrects the program reads it</span><input value=${note} onInput=${set(setNote)} /></label>
+    ${error && html`<${Failure} error=${error} />`}
+    <div class="buttons"><span class="action"><button type="submit" class="main" disabled=${busy || !!bad} aria-busy=${busy ? 'true' : undefined}>Judge wrong</button><${Curl} method="POST" path=${url} body=${body} headers=${headers} of="Judge wrong" /></span>
+      ${busy && html`<span class="quiet" role="status">Waiting for the correction, at most ${WAIT} s …</span>`}</div>
+  </form>`;
+}

@@ -1,0 +1,48 @@
+// Data of a page: loaded when it opens, loaded again on demand, dropped when it closes.
+import { html, useEffect, useState, useCallback } from '../core/html.js';
+import { Problem } from '../core/api.js';
+import { token } from '../core/session.js';
+
+/** useLoad calls load whenever one of deps changes, or the token, and returns what came of it. Old data stays until new data is there.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} load @param {any[]} deps
+ * @returns {{data: T | undefined, error: any, loading: boolean, reload: () => void}} */
+export function useLoad(load, deps) {
+  const [state, setState] = useState(/** @type {{data?: any, error?: any, loading: boolean}} */ ({ loading: true }));
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const stop = new AbortController();
+    setState((s) => ({ ...s, loading: true }));
+    load(stop.signal).then(
+      (data) => stop.signal.aborted || setState({ data, loading: false }),
+      (error) => stop.signal.aborted || setState((s) => ({ data: s.data, error, loading: false })),
+    );
+    return () => stop.abort();
+  }, [...deps, turn, token.value]);
+  return { data: state.data, error: state.error, loading: state.loading, reload: useCallback(() => setTurn((n) => n + 1), []) };
+}
+
+/** Shown shows what useLoad returned: a sign of progress, the error, or what view makes of the data.
+ * @param {{of: {data: any, error: any, loading: boolean, reload: () => void}, children: (data: any) => any}} p */
+export function Shown({ of, children }) {
+  return html`${of.error && html`<${Failure} error=${of.error} retry=${of.reload} />`}
+    ${of.data !== undefined ? children(of.data) : of.loading && !of.error ? html`<p class="quiet" role="status">Loading …</p>` : null}`;
+}
+
+/** Failure shows an error with the problem detail's hint.
+ * @param {{error: any, retry?: () => void}} p */
+export function Failure({ error, retry }) {
+  const p = error instanceof Problem ? error : new Problem({ title: 'The console failed', detail: String(error?.message || error), hint: 'Load the page again.' });
+  return html`<div class="failure" role="alert">
+    <p><strong>${p.title}</strong></p>
+    ${p.message !== p.title && html`<p>${p.message}</p>`}
+    ${p.errors.filter((e) => e.detail !== p.message).map((e) => html`<p><code>${e.pointer}</code> ${e.detail}</p>`)}
+    ${p.hint && html`<p class="hint">${p.hint}</p>`}
+    <p class="quiet">${p.code && html`<a href="/problems/${p.code}" target="_blank" rel="noreferrer">${p.code}</a>`} ${p.requestId && html` request ${p.requestId}`}</p>
+    ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
+  </div>`;
+}
+
+/** Empty says what there would be, and what to do about it.
+ * @param {{title: string, children?: any}} p */
+export const Empty = ({ title, children }) => html`<div class="empty"><p><strong>${title}</strong></p>${children}</div>`;

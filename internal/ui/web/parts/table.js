@@ -1,0 +1,52 @@
+// Tables of one page of a list at a time, however long the list is.
+import { html } from '../core/html.js';
+import { href, route } from '../core/route.js';
+import { useLoad, Failure, Empty } from './load.js';
+import { get } from '../core/api.js';
+
+/** @typedef {{title: string, cell: (row: any) => any, num?: boolean, wide?: boolean, minor?: boolean, sort?: string}} Column
+ * num aligns right, wide takes the rest of the width, minor is left out on a phone. */
+
+/** Table shows rows. The first column's link opens a row, by a click anywhere in it too.
+ * @param {{columns: Column[], rows: any[], label: string, id?: (row: any) => string, busy?: boolean}} p */
+export function Table({ columns, rows, label, id, busy }) {
+  return html`<div class="scroll"><table aria-label=${label} aria-busy=${busy ? 'true' : undefined}>
+    <thead><tr>${columns.map((c) => html`<th scope="col" class=${kind(c)}>${c.title}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr key=${id ? id(row) : undefined} data-row tabindex="0" onClick=${openRow}>
+      ${columns.map((c) => html`<td class=${kind(c)} data-label=${c.title}>${c.cell(row)}</td>`)}
+    </tr>`)}</tbody>
+  </table></div>`;
+}
+
+/** @param {Column} c */
+const kind = (c) => [c.num && 'num', c.wide && 'wide', c.minor && 'minor'].filter(Boolean).join(' ') || undefined;
+
+/** @param {MouseEvent} e */
+function openRow(e) {
+  const at = /** @type {HTMLElement} */ (e.target);
+  if (at.closest('a, button, input, select, textarea, label') || getSelection()?.toString()) return;
+  /** @type {HTMLElement | null} */ (/** @type {HTMLElement} */ (e.currentTarget).querySelector('td a[href]'))?.click();
+}
+
+/** usePage loads the page of a list that the address names by its after.
+ * @param {string} path @param {Record<string, any>} query @param {number} [limit] */
+export function usePage(path, query, limit = 50) {
+  const after = route.value.query.after;
+  return useLoad((signal) => get(path, { limit, ...query, after }, signal), [path, JSON.stringify(query), after, limit]);
+}
+
+/** Listing shows such a page, what to do where there is nothing, and the links to the other pages.
+ * @param {{of: ReturnType<typeof usePage>, columns: Column[], label: string, id?: (row: any) => string, empty: any, filtered?: boolean, rows?: (data: any) => any[]}} p */
+export function Listing({ of, columns, label, id, empty, filtered, rows }) {
+  const list = of.data && (rows ? rows(of.data) : of.data.data);
+  const { parts, query } = route.value;
+  return html`${of.error && html`<${Failure} error=${of.error} retry=${of.reload} />`}
+    ${!list && of.loading && html`<p class="quiet" role="status">Loading …</p>`}
+    ${list && list.length > 0 && html`<${Table} columns=${columns} rows=${list} label=${label} id=${id} busy=${of.loading} />`}
+    ${list && !list.length && (query.after ? html`<${Empty} title="This page of the list is empty." />`
+      : filtered ? html`<${Empty} title="Nothing matches."><p><a href=${href(parts)}>Clear the filters</a></p></${Empty}>` : empty)}
+    ${list && (of.data.next_cursor || query.after) && html`<nav class="pager" aria-label="Pages">
+      ${query.after ? html`<a href=${href(parts, { ...query, after: '' })}>First page</a><button type="button" class="link" onClick=${() => history.back()}>Back</button>` : null}
+      ${of.data.next_cursor && html`<a href=${href(parts, { ...query, after: of.data.next_cursor })} rel="next">Next page</a>`}
+    </nav>`}`;
+}
