@@ -13,8 +13,11 @@ import (
 
 // admit decides whether the request is answered at all.
 func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait) error {
-	w.act(access.Local())
+	if s.forwarded(r) {
+		return s.admitForwarded(w, r, needs, body)
+	}
 	if s.o.Auth == nil {
+		w.act(access.Local())
 		if !s.localHost(r.Host) {
 			return fault(codeHost, "the request names a host which is not this machine", "speak to localhost, 127.0.0.1 or [::1], or configure access tokens")
 		}
@@ -30,6 +33,21 @@ func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait
 	}
 	if err := s.origin.Check(r); err != nil {
 		return fault(codeCrossOrigin, "a web page of another origin sent the request", "")
+	}
+	return s.checkMedia(r, body)
+}
+
+// admitForwarded admits what another replica has admitted, for the principal that it names.
+func (s *server) admitForwarded(w *reply, r *http.Request, needs access.Scope, body trait) error {
+	if needs != anyone {
+		who, err := sentFor(r)
+		if err != nil {
+			return err
+		}
+		w.act(who)
+		if err := w.needs(needs); err != nil {
+			return err
+		}
 	}
 	return s.checkMedia(r, body)
 }

@@ -13,11 +13,13 @@ import (
 	"encoding/hex"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/ui"
 )
 
 // server answers requests. Its fields are set once by New.
@@ -36,6 +38,9 @@ type server struct {
 	docs       []byte // the reference page
 	docsPolicy string // its content security policy
 
+	console *ui.Console
+
+	started       time.Time
 	requestPrefix string // of request ids made here
 	requests      atomic.Uint64
 }
@@ -60,12 +65,15 @@ func newServer(o Options) (*server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &server{o: o, log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
+	s := &server{o: o, started: o.Now(), log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
 		problems: map[string]prometheus.Counter{}, replies: newReplies(o.MaxReplies, replyTurn), shares: newShares(o),
 		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
 			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
 	var err error
 	if s.docs, s.docsPolicy, err = docsPage(o.OpenAPI); err != nil {
+		return nil, err
+	}
+	if s.console, err = ui.New(); err != nil {
 		return nil, err
 	}
 	for _, h := range o.Hosts {

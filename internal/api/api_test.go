@@ -20,6 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -141,6 +142,23 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"PUT", "/v1/signatures/qa", `{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]}`, 201},
 		{"DELETE", "/v1/signatures/qa", "", 204},
 		{"POST", "/v1/signatures/qa/predict", `{"inputs":{"q":"x"}}`, 200},
+		{"GET", "/v1/tools?q=add%20%3Cscript%3E&sort=failed&limit=2&after=x", "", 200},
+		{"GET", "/v1/tools?sort=cost", "", 200},
+		{"GET", "/v1/tools?sort=age", "", 400},
+		{"GET", "/v1/tools?sort=used&after=nowhere", "", 400},
+		{"GET", "/v1/tools?sort=used&format=mcp", "", 400},
+		{"GET", "/v1/tools?q=" + strings.Repeat("x", 201), "", 400},
+		{"GET", "/v1/inbox?kind=effects&role=r&method=m&limit=1", "", 200},
+		{"GET", "/v1/inbox?kind=other", "", 400},
+		{"GET", "/v1/inbox?after=nowhere", "", 400},
+		{"POST", "/v1/policy/simulate", `{"patch":{"approval_required":true},"calls":10}`, 200},
+		{"POST", "/v1/policy/simulate", `{"patch":{},"calls":1001}`, 422},
+		{"POST", "/v1/policy/simulate", `{"patch":[]}`, 422},
+		{"POST", "/v1/policy/simulate", `{"calls":1}`, 422},
+		{"GET", "/v1/me", "", 200},
+		{"GET", "/v1/system", "", 200},
+		{"GET", "/v1/system?x=1", "", 400},
+		{"GET", "/v1/replicas", "", 200},
 		{"GET", "/v1/policy", "", 200},
 		{"PATCH", "/v1/policy", `{"repair_enabled":false}`, 200},
 		{"GET", "/v1/version", "", 200},
@@ -150,6 +168,10 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"GET", "/openapi.yaml", "", 200},
 		{"GET", "/docs", "", 200},
 		{"GET", "/problems/not_found", "", 200},
+		{"GET", "/", "", 404},
+		{"GET", "/ui", "", 200},
+		{"GET", "/ui/", "", 200},
+		{"GET", "/ui/0/core/main.js", "", 404},
 	} {
 		got := g.ask(c.method, c.path, c.body)
 		if got.status != c.status {
@@ -376,6 +398,7 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		{store.ErrConflict, 409, codeConflict, false},
 		{fmt.Errorf("journal: %w", store.ErrReadOnly), 503, codeReadOnly, true},
 		{runtime.ErrDraining, 503, codeDraining, true},
+		{interrupt.ErrShutdown, 503, codeDraining, true},
 		{runtime.ErrQueueFull, 429, codeQueueFull, true},
 		{runtime.ErrKeyReused, 422, codeKeyReused, false},
 		{runtime.ErrKeyInUse, 409, codeKeyInUse, true},
@@ -677,7 +700,7 @@ func TestCrossOrigin(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(o *Options) {
-		o.Auth = access.Tokens{access.NewToken(access.Principal{Name: "alice", Scopes: access.All}, "rgd_one"), access.NewToken(access.Principal{Name: "bob", Scopes: access.All}, "rgd_two")}
+		o.Auth = access.NewTokens(access.NewToken(access.Principal{Name: "alice", Scopes: access.All}, "rgd_one"), access.NewToken(access.Principal{Name: "bob", Scopes: access.All}, "rgd_two"))
 	})
 	for _, c := range []struct {
 		path, header string

@@ -68,6 +68,7 @@ type artifactView struct {
 	Failures    *struct{}         `json:"failures,omitempty"`   // samples of what was fetched are for models only
 	Rejections  []agent.Rejection `json:"rejections,omitempty"` // without hints
 	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
+	Adoptions   *struct{}         `json:"adoptions,omitempty"`  // for replicas only
 
 	Interface      *agent.Interface `json:"interface,omitempty"` // of the current generation; absent until it is known
 	Native         tier.View        `json:"native"`              // of the current program

@@ -52,7 +52,7 @@ func (h *held) endCall() {
 
 // awaitTurn waits while the principal has as many calls at once as it may have.
 func (h *held) awaitTurn(ctx context.Context, most int) error {
-	if !h.call || most <= 0 {
+	if !h.call || h.turn || most <= 0 {
 		return nil
 	}
 	h.shares.waiting[causeConcurrency].Inc()
@@ -90,6 +90,12 @@ func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
 	data, err := s.wholeBody(w, r)
 	if err != nil {
 		return nil, err
+	}
+	if s.o.Cluster != nil {
+		w.body = data
+		if bytes.Contains(data, []byte(`\u`)) { // decoding may repair surrogates in place
+			w.body = bytes.Clone(data)
+		}
 	}
 	return data, w.held.awaitTurn(r.Context(), w.who.Concurrency) // only now: the server notices a client that goes when its body is read
 }

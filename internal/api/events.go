@@ -13,6 +13,7 @@ import (
 // Server-sent events (the HTML standard, section 9.2): id, event and one line of JSON as data; a comment now and then
 // keeps the connection from being taken for dead.
 const (
+	eventBatch = 64 << 10 // bytes of events that are sent at once, but for the last one
 	pingEvery  = 15 * time.Second
 	eventWrite = 10 * time.Second // a client that does not take an event in that time is gone
 )
@@ -51,7 +52,8 @@ func (s *stream) flush() error {
 	return s.rc.Flush()
 }
 
-func (s *stream) send(e progress.Event) error {
+// add puts an event into what is sent next.
+func (s *stream) add(e progress.Event) {
 	s.begin()
 	if e.ID != "" {
 		s.buf.WriteString("id: " + e.ID + "\n")
@@ -59,6 +61,14 @@ func (s *stream) send(e progress.Event) error {
 	s.buf.WriteString("event: " + e.Type + "\ndata: ")
 	s.buf.Write(e.Data) // encoding/json: one line
 	s.buf.WriteString("\n\n")
+}
+
+// send sends an event, and those behind it that are ready.
+func (s *stream) send(e progress.Event, events <-chan progress.Event) error {
+	s.add(e)
+	for len(events) > 0 && s.buf.Len() < eventBatch {
+		s.add(<-events)
+	}
 	return s.flush()
 }
 
@@ -80,7 +90,7 @@ func resumeAt(r *http.Request) string {
 func follow(ctx context.Context, out *stream, from func(ctx context.Context, emit func(progress.Event) error) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := make(chan progress.Event)
+	events := make(chan progress.Event, 64) // those that are ready leave together
 	ended := make(chan error, 1)
 	go func() {
 		ended <- from(ctx, func(e progress.Event) error {
@@ -98,10 +108,15 @@ func follow(ctx context.Context, out *stream, from func(ctx context.Context, emi
 	for err == nil {
 		select {
 		case e := <-events:
-			err = out.send(e)
+			err = out.send(e, events)
 		case <-ping.C:
 			err = out.ping()
 		case err = <-ended:
+			if len(events) > 0 {
+				for len(events) > 0 && out.send(<-events, events) == nil {
+				}
+				return nil
+			}
 			if out.begun || err == nil {
 				return nil // a failure after the start can only be shown by ending the stream
 			}
@@ -139,6 +154,6 @@ func (s *server) events(w *reply, r *http.Request) error {
 		return nil //nolint:nilerr // the client is gone, or wants no events
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
-		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r)}, emit)
+		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner}, emit)
 	})
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -22,8 +23,13 @@ func (l lateWriter) begin() {
 	l.w.WriteHeader(http.StatusOK)
 }
 
-// export streams an archive of everything. It lasts as long as there is to write.
+// export streams an archive of everything, all namespaces included. It lasts as long as there is to write. Who names another namespace is refused: they would take the
+// archive for one of that namespace, and hand everybody's to its people.
 func (s *server) export(w *reply, r *http.Request) error {
+	if w.in != w.who.Namespace {
+		return fault(codeParameter, "an export is of the whole daemon, and not of the namespace "+strconv.Quote(string(w.in)), "Leave the header "+namespaceHeader+" out to export all namespaces; recurgentd tools eject takes the tools of one.").
+			in("header:"+namespaceHeader, "an export is of all namespaces")
+	}
 	if r.Method == http.MethodHead { // an archive that nobody reads is not made
 		lateWriter{w}.begin()
 		return nil

@@ -26,6 +26,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
@@ -61,6 +62,8 @@ type fake struct {
 	connected operator.ConnectionPut
 	judgement operator.Judgement
 	ready     error
+	found     overview.Query
+	simulated operator.SimulationQuery
 	unsettled error
 	panics    bool
 }
@@ -213,8 +216,31 @@ func (f *fake) Tool(_ context.Context, role string) (operator.KnownTool, error) 
 	return operator.KnownTool{Tool: aTool(role), Score: 0.5, LifecycleState: agent.StateProbation}, f.known("Tool", role, "calculator")
 }
 
-func (f *fake) ListTools(_ context.Context, _ string, _ int) ([]operator.KnownTool, error) {
-	return []operator.KnownTool{{Tool: aTool("calculator"), Score: 0.5, LifecycleState: agent.StateProbation}}, f.note("ListTools")
+func (f *fake) FindTools(_ context.Context, q overview.Query) ([]operator.KnownTool, string, error) {
+	f.found = q
+	if q.After == "nowhere" {
+		return nil, "", overview.ErrCursor
+	}
+	health := &overview.Health{Methods: 1, FailureCount: 1, LastFailure: &overview.LastFailure{Method: "add", Class: agent.ClassIntrinsic, Reason: "a private text", At: &at}}
+	return []operator.KnownTool{{Tool: aTool("calculator"), Score: 0.5, LifecycleState: agent.StateProbation, Health: health}}, "more", f.note("FindTools")
+}
+
+func (f *fake) Inbox(ctx context.Context, q operator.InboxQuery) ([]operator.Waiting, string, error) {
+	if q.After == "nowhere" {
+		return nil, "", overview.ErrCursor
+	}
+	e := operator.CorrectionEvidence{Generation: "gen-1", Correction: agent.Correction{State: agent.CorrectionFailed}, Wrong: []agent.Verdict{}, WrongCount: 1}
+	if q.Sees == nil || q.Sees(ctx, knownCall) {
+		e.Wrong = append(e.Wrong, agent.Verdict{CallID: knownCall, SessionID: knownSession, Verdict: agent.VerdictWrong, State: agent.ExampleActive, At: at, Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}")})
+	}
+	return []operator.Waiting{{ID: "wait_1", Kind: overview.Correction, Role: "calculator", Method: "add", Since: agent.FormatTime(at), Summary: "x", Evidence: e,
+		Operations: []operator.InboxOperation{{Name: "again", Method: "POST", Path: "/v1/tools/calculator/methods/add/regenerate", Body: json.RawMessage("{}"), Scope: "operate"}}}}, "", f.note("Inbox")
+}
+
+func (f *fake) SimulatePolicy(_ context.Context, q operator.SimulationQuery) (operator.Simulation, error) {
+	f.simulated = q
+	run := agent.Selection{Decision: agent.DecideRun, Reason: "healthy", Generation: "gen-1"}
+	return operator.Simulation{Changed: []operator.ChangedCall{{CallID: knownCall, Role: "calculator", Method: "add", Was: run, WouldBe: run}}, LookedAt: 1}, f.note("SimulatePolicy")
 }
 
 func (f *fake) PutTool(_ context.Context, q operator.ToolPut) (agent.Tool, bool, error) {
@@ -309,6 +335,8 @@ func (f *fake) Export(_ context.Context, w io.Writer, _ string) error {
 	return err
 }
 
+func (f *fake) Here(_ context.Context, id string) error { return f.known("Here", id, knownSession) }
+
 func (f *fake) Ready() error { return f.ready }
 func (f *fake) Version() operator.VersionInfo {
 	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Tier: "engine", Native: operator.NativeTier{State: "off", Why: "no toolchain"}, Store: "disk", Durability: "always", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
@@ -376,7 +404,7 @@ func (o *one) Namespace(_ context.Context, name agent.Namespace) (store.Namespac
 	return store.NamespaceInfo{Name: name}, nil
 }
 
-func (o *one) CreateNamespace(_ context.Context, name agent.Namespace, _ string) (store.NamespaceInfo, error) {
+func (o *one) CreateNamespace(_ context.Context, name agent.Namespace, _, _ string) (store.NamespaceInfo, error) {
 	if o.made[name] {
 		return store.NamespaceInfo{}, store.ErrExists
 	}
@@ -384,7 +412,7 @@ func (o *one) CreateNamespace(_ context.Context, name agent.Namespace, _ string)
 	return store.NamespaceInfo{Name: name, CreatedAt: at}, nil
 }
 
-func (o *one) EraseNamespace(_ context.Context, name agent.Namespace, _ string) error {
+func (o *one) EraseNamespace(_ context.Context, name agent.Namespace, _, _ string) error {
 	if name == agent.DefaultNamespace {
 		return store.ErrDefault
 	}

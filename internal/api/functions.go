@@ -78,6 +78,9 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 			return err
 		}
 	}
+	if err := s.callsHere(r.Context(), w, data); err != nil {
+		return err
+	}
 	if listens(data) {
 		w.held.endCall()
 		if err := w.beginStream(); err != nil {

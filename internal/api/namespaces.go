@@ -21,8 +21,8 @@ type Namespaces interface {
 
 	ListNamespaces(ctx context.Context, after agent.Namespace, limit int) ([]store.NamespaceInfo, error)
 	Namespace(ctx context.Context, name agent.Namespace) (store.NamespaceInfo, error)
-	CreateNamespace(ctx context.Context, name agent.Namespace, actor string) (store.NamespaceInfo, error)
-	EraseNamespace(ctx context.Context, name agent.Namespace, actor string) error
+	CreateNamespace(ctx context.Context, name agent.Namespace, reason, actor string) (store.NamespaceInfo, error)
+	EraseNamespace(ctx context.Context, name agent.Namespace, reason, actor string) error
 }
 
 // Holdings is how much a namespace holds.
@@ -60,7 +60,7 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 		w.as = w.who.Visitor()
 		w.owner = w.as.Owner()
 	}
-	w.leave = leave
+	w.leave, w.in = leave, name
 	w.use(run)
 	return nil
 }
@@ -154,8 +154,12 @@ func (s *server) putNamespace(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	reason, err := queryReason(r)
+	if err != nil {
+		return err
+	}
 	status := http.StatusCreated
-	info, err := s.o.Namespaces.CreateNamespace(r.Context(), name, w.owner)
+	info, err := s.o.Namespaces.CreateNamespace(r.Context(), name, reason, w.owner)
 	if errors.Is(err, store.ErrExists) {
 		status = http.StatusOK
 		info, err = s.o.Namespaces.Namespace(r.Context(), name)
@@ -171,7 +175,11 @@ func (s *server) deleteNamespace(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = s.o.Namespaces.EraseNamespace(r.Context(), name, w.owner)
+	reason, err := queryReason(r)
+	if err != nil {
+		return err
+	}
+	err = s.o.Namespaces.EraseNamespace(r.Context(), name, reason, w.owner)
 	if errors.Is(err, store.ErrDefault) {
 		return fault(codeConflict, err.Error(), "Delete its tools and sessions, or begin with another data directory.")
 	}

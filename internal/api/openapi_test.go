@@ -13,13 +13,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
 
-	document "github.com/recurgentd/recurgentd/api"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
-	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 func loadDocument(t *testing.T) *openapi3.T {
@@ -33,15 +31,8 @@ func loadDocument(t *testing.T) *openapi3.T {
 
 func TestRoutesAndDocumentAgree(t *testing.T) {
 	t.Parallel()
-	reg := telemetry.NewRegistry()
-	o := DefaultOptions()
-	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
-	s, err := newServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var served, described []string
-	err = chi.Walk(s.table.router, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	err := chi.Walk(newTable(t).router, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+route)
 		return nil
 	})
@@ -114,7 +105,7 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 		have := members(reflect.TypeOf(v))
 		if name == "Generation" || name == "Artifact" || name == "Rejection" {
 			have = slices.DeleteFunc(have, func(m string) bool {
-				return slices.Contains([]string{"fixtures", "displaced", "examples", "verdicts", "failures", "answered", "drifts", "outlines", "hint"}, m)
+				return slices.Contains([]string{"fixtures", "displaced", "examples", "verdicts", "failures", "answered", "drifts", "adoptions", "outlines", "hint"}, m)
 			}) // hidden
 		}
 		for _, m := range have {

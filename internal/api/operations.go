@@ -14,6 +14,7 @@ import (
 const (
 	anyone    access.Scope = 1 << 6 // not even a token
 	byMessage access.Scope = 1 << 7 // a token; its handler asks for the scope that the message needs
+	anyToken  access.Scope = byMessage
 )
 
 // An operation is one row of the table of operations.
@@ -96,6 +97,9 @@ func (s *server) routes() *table {
 	add("getEffects", access.Read, "GET /v1/tools/{role}/methods/{method}/effects", s.getEffects)
 	add("putEffects", access.Operate, "PUT /v1/tools/{role}/methods/{method}/effects", s.putEffects, jsonBody)
 
+	add("listInbox", access.Read, "GET /v1/inbox", s.listInbox)
+	add("simulatePolicy", access.Read, "POST /v1/policy/simulate", s.simulatePolicy, jsonBody)
+
 	add("listStale", access.Read, "GET /v1/maintenance/stale", s.getStale)
 	add("prune", access.Operate, "POST /v1/maintenance/prune", s.prune, jsonBody)
 	add("restore", access.Operate, "POST /v1/maintenance/restore", s.restore, jsonBody)
@@ -136,6 +140,9 @@ func (s *server) routes() *table {
 	add("putNamespace", access.Admin, "PUT /v1/namespaces/{name}", s.putNamespace)
 	add("deleteNamespace", access.Admin, "DELETE /v1/namespaces/{name}", s.deleteNamespace)
 
+	add("getMe", anyToken, "GET /v1/me", s.getMe)
+	add("listReplicas", access.Operate, "GET /v1/replicas", s.listReplicas)
+	add("getSystem", access.Admin, "GET /v1/system", s.getSystem)
 	add("getVersion", access.Read, "GET /v1/version", s.getVersion)
 	add("healthz", anyone, "GET /healthz", s.healthz)
 	add("readyz", anyone, "GET /readyz", s.readyz)
@@ -143,5 +150,9 @@ func (s *server) routes() *table {
 	add("openapi", anyone, "GET /openapi.yaml", s.openAPI)
 	add("getDocs", anyone, "GET /docs", s.getDocs)
 	add("getProblem", anyone, "GET /problems/{code}", s.problemPage)
+	add("home", anyone, "GET /", s.home)
+	add("enterConsole", anyone, "GET /ui", s.toConsole)
+	add("getConsole", anyone, "GET /ui/", s.consolePage)
+	add("getConsoleFile", anyone, "GET /ui/{version}/{folder}/{file}", s.consoleFile)
 	return t
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/cluster"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 	"github.com/rs/zerolog"
 )
@@ -21,6 +22,8 @@ type Options struct {
 	// it as their host: localhost, a loopback address, or one of Hosts.
 	Auth  access.Authenticator
 	Hosts []string // more host names, without port: that of the listen address
+
+	Cluster *cluster.Cluster // the replica that the daemon is; nil: it has its store to itself
 
 	MetricsPublic bool // /metrics needs no token, and has no labels that name a role, a tool's method or a namespace
 

@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -87,6 +88,13 @@ func (o *owned) Responds(ctx context.Context, id, method string) (runtime.Intros
 		return runtime.Introspection{}, err
 	}
 	return o.all.Responds(ctx, id, method)
+}
+
+func (o *owned) Here(ctx context.Context, id string) error {
+	if err := o.session(ctx, id); err != nil {
+		return err
+	}
+	return o.all.Here(ctx, id)
 }
 
 func (o *owned) CallView(ctx context.Context, id string) (operator.CallView, error) {
@@ -204,4 +212,31 @@ func (o *owned) PatternReport(ctx context.Context, role string) (operator.Patter
 	report, err := o.all.PatternReport(ctx, role)
 	report.Events = slices.DeleteFunc(slices.Clone(report.Events), func(e agent.PatternEvent) bool { return o.call(ctx, e.CallID) != nil })
 	return report, err
+}
+
+// Tool leaves out what single calls left in the tool's health.
+func (o *owned) Tool(ctx context.Context, role string) (operator.KnownTool, error) {
+	t, err := o.all.Tool(ctx, role)
+	t.Health = t.Health.WithoutCalls()
+	return t, err
+}
+
+// FindTools does not say what others spent.
+func (o *owned) FindTools(ctx context.Context, q overview.Query) ([]operator.KnownTool, string, error) {
+	q.Spent = false
+	tools, next, err := o.all.FindTools(ctx, q)
+	for i := range tools {
+		tools[i].Health = tools[i].Health.WithoutCalls()
+	}
+	return tools, next, err
+}
+
+func (o *owned) Inbox(ctx context.Context, q operator.InboxQuery) ([]operator.Waiting, string, error) {
+	q.Sees = func(ctx context.Context, id string) bool { return o.call(ctx, id) == nil }
+	return o.all.Inbox(ctx, q)
+}
+
+func (o *owned) SimulatePolicy(ctx context.Context, q operator.SimulationQuery) (operator.Simulation, error) {
+	q.Owner, q.Scan = o.owner, &store.Scan{Most: maxCallsRead}
+	return o.all.SimulatePolicy(ctx, q)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/cluster"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -136,9 +139,10 @@ func problemOf(err error) *Problem {
 		err  error
 		code string
 	}{
-		{runtime.ErrDraining, codeDraining}, {runtime.ErrQueueFull, codeQueueFull}, {runtime.ErrKeyReused, codeKeyReused}, {runtime.ErrKeyInUse, codeKeyInUse},
+		{runtime.ErrDraining, codeDraining}, {interrupt.ErrShutdown, codeDraining}, {runtime.ErrQueueFull, codeQueueFull}, {runtime.ErrKeyReused, codeKeyReused}, {runtime.ErrKeyInUse, codeKeyInUse},
 		{store.ErrNotFound, codeNotFound}, {store.ErrExists, codeExists}, {store.ErrConflict, codeConflict}, {store.ErrInUse, codeConflict},
 		{store.ErrReadOnly, codeReadOnly}, {store.ErrGone, codeGone}, {store.ErrTooMany, codeTooMany}, {operator.ErrNoSeal, codeSecrets},
+		{store.ErrFenced, codeMoved}, {cluster.ErrMoved, codeMoved}, {cluster.ErrUnreachable, codeUnreachable}, {cluster.ErrLost, codeLost}, {cluster.ErrLeaving, codeDraining}, {cluster.ErrCutOff, codeNotReady},
 	} {
 		if errors.Is(err, k.err) {
 			p := fault(k.code, "", "")
@@ -187,11 +191,26 @@ func (s *server) write(w *reply, r *http.Request, p *Problem) {
 		c.Inc()
 	}
 	if p.retry != "" {
-		w.Header().Set("Retry-After", p.retry)
+		w.Header().Set("Retry-After", spread(p))
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(body, '\n')) // the client is gone: there is nobody to send it to
+}
+
+// spreadOver is over how many seconds those come again who were refused together.
+const spreadOver = 4
+
+// spread returns the seconds of Retry-After. Where many are refused at the same moment each gets one of spreadOver values: sent away for the same
+// second they would fill the queue together again.
+func spread(p *Problem) string {
+	switch p.Code {
+	case codeQueueFull, codeStreamsFull, codeBodiesFull, codeRepliesFull:
+		if least, err := strconv.Atoi(p.retry); err == nil {
+			return strconv.Itoa(least + rand.IntN(spreadOver)) //nolint:gosec // nobody gains by guessing it
+		}
+	}
+	return p.retry
 }
 
 // maxProblemText bounds each text of a problem, in bytes. Pointers in a problem contain names from the request, which may be megabytes long.

@@ -56,6 +56,9 @@ const (
 	codeDraining        = "draining"
 	codeReadOnly        = "read_only"
 	codeNotReady        = "not_ready"
+	codeMoved           = "session_moved"
+	codeUnreachable     = "replica_unreachable"
+	codeLost            = "replica_lost"
 	codeProvider        = "provider"
 	codeUnfitting       = "unfitting_reply"
 	codeBudget          = "budget_exceeded"
@@ -136,6 +139,7 @@ func clientFaults() []problemKind {
 func daemonFaults() []problemKind {
 	return []problemKind{
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
+		{codeLost, 502, "The replica that ran the request did not answer", "It may have been run. Repeat it with the Idempotency-Key that it had, or look at GET /v1/calls first.", "1"},
 		{codeProvider, 502, "The model could not be asked", "Nothing was kept; try again later.", "5"},
 		{codeUnfitting, 502, "The model's replies do not fit the signature", "It was asked twice; say more in the instructions, or try another adapter or model.", ""},
 		{codeFilesFull, 507, "There is no room for the file", "Delete files, or let them expire; recurgentd serve --files-max sets the bound, the disk another.", ""},
@@ -146,6 +150,8 @@ func daemonFaults() []problemKind {
 		{codeReadOnly, 503, "The daemon cannot write now", "Its disk is full or has failed; reading still works.", "10"},
 		{codeSecrets, 503, "The secret cannot be sealed", "recurgentd doctor says what is wrong with --secrets-key-file; nothing was kept.", ""},
 		{codeIssuer, 503, "The token cannot be checked now", "Try again after Retry-After; tokens of the daemon's file, and those whose key is known, work.", "5"},
+		{codeMoved, 503, "The session moves to another replica", "Nothing of the request was kept; send it again.", "1"},
+		{codeUnreachable, 503, "The replica that owns the session cannot be reached", "Nothing was run; send it again. The sessions of a dead replica move to others within seconds.", "1"},
 		{codeNotReady, 503, "The daemon is not ready", "Try again soon; /readyz turns 200 when it is.", "1"},
 	}
 }

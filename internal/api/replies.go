@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // Bounds of replies.
@@ -24,12 +25,14 @@ type reply struct {
 	requestID string           // echoed or made
 	who       access.Principal // of the token
 	as        access.Principal // who, in the namespace in which the request acts
+	in        agent.Namespace  // in which the request acts; "" where anyone may ask
 	owner     string           // as.Owner(): "local" without tokens
 	run       Runtime          // serves the namespace in which the request acts; nil where anyone may ask
 	leave     func()           // gives run back
 	owned     owned            // what run is for those who may not operate
 	id        [1]string        // requestID, as a header's values
 	length    [1]string        // of the body, as a header's values
+	body      []byte           // of the request, as it came; kept where it may have to be forwarded
 }
 
 // act has the request act for that principal.

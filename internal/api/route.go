@@ -15,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cluster"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -84,7 +85,7 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 			r, done = s.whileTokenLasts(w, r)
 			defer done()
 		}
-		if err := h(w, r); err != nil {
+		if err := s.serve(h, w, r, streams); err != nil {
 			s.fail(w, r, err)
 		}
 	}
@@ -123,6 +124,12 @@ func (s *server) identify(w *reply, r *http.Request) {
 	}
 	h["Cache-Control"] = s.fixed.noStore
 	h["X-Content-Type-Options"] = s.fixed.noSniff
+	if s.o.Cluster != nil {
+		h[replicaHeader] = s.o.Cluster.Header()
+		if !cluster.Forwarded(r.Context()) {
+			delete(r.Header, principalHeader)
+		}
+	}
 }
 
 func goodRequestID(id string) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
@@ -37,6 +38,9 @@ type Sessions interface {
 	History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error)
 	Responds(ctx context.Context, sessionID, method string) (runtime.Introspection, error)
 
+	// Here has this replica own the session of which a call is to be made; the error names another owner.
+	Here(ctx context.Context, id string) error
+
 	CallView(ctx context.Context, callID string) (operator.CallView, error)
 	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
 	Cancel(ctx context.Context, callID, actor string) error
@@ -52,6 +56,10 @@ type Sessions interface {
 	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
 	Recommendations(ctx context.Context, status string) ([]operator.Advice, error)
 	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
+	Tool(ctx context.Context, role string) (operator.KnownTool, error)
+	FindTools(ctx context.Context, q overview.Query) (tools []operator.KnownTool, next string, err error)
+	Inbox(ctx context.Context, q operator.InboxQuery) (page []operator.Waiting, next string, err error)
+	SimulatePolicy(ctx context.Context, q operator.SimulationQuery) (operator.Simulation, error)
 }
 
 // Shared is what everybody in a namespace shares, and what checks the owner that it is given itself.
@@ -64,8 +72,6 @@ type Shared interface {
 	Policy() agent.Policy
 	PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error)
 
-	Tool(ctx context.Context, role string) (operator.KnownTool, error)
-	ListTools(ctx context.Context, after string, limit int) ([]operator.KnownTool, error)
 	PutTool(ctx context.Context, q operator.ToolPut) (t agent.Tool, created bool, err error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
 	NativeState(a *agent.Artifact) tier.View

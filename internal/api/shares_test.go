@@ -282,19 +282,25 @@ func TestQueueOfOneOwner(t *testing.T) {
 		c.people.set(access.Principal{Name: "other"})
 		var all sync.WaitGroup
 		var mu sync.Mutex
-		status := map[int]int{}
+		status, after := map[int]int{}, map[string]int{}
 		flood, stop := context.WithCancel(t.Context())
 		for i := range 10_000 {
 			all.Go(func() {
 				w := c.send(flood, "flood", "POST", callsPath, strings.NewReader(fmt.Sprintf(`{"method":"f%d"}`, i)))
 				mu.Lock()
 				status[w.Code]++
+				after[w.Header().Get("Retry-After")]++
 				mu.Unlock()
 			})
 		}
 		synctest.Wait()
 		if begun := len(c.calls.order()); begun != 3 || status[429] != 9900 || len(status) != 1 {
 			t.Errorf("%d have begun, the others got %v", begun, status)
+		}
+		for _, seconds := range []string{"1", "2", "3", "4"} { // of 9,900 a fourth each
+			if n := after[seconds]; n < 1000 || len(after) != 4 {
+				t.Errorf("the refused come again after these seconds: %v", after)
+			}
 		}
 		w := c.send(t.Context(), "flood", "POST", callsPath, unreadable{t}, "Expect: 100-continue")
 		if w.Code != 429 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":"queue_full"`) {

@@ -1,34 +1,62 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-const maxReason = 2000 // bytes of an operator's reason
+const (
+	maxReason = 2000 // bytes of an operator's reason
+	maxWords  = 200  // bytes of a search
+)
 
 func (s *server) listTools(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatMCP)
+	words, sort := q.text("q"), q.oneOf("sort", overview.ByName, overview.Used, overview.Failed, overview.Cost)
+	if len(words) > maxWords {
+		q.bad("q", "has more than "+strconv.Itoa(maxWords)+" bytes")
+	}
+	if format != "" && words+sort != "" {
+		q.bad("format", "cannot stand beside q or sort")
+	}
 	if err := q.err(); err != nil {
 		return err
 	}
 	if format != "" {
 		return s.listFunctions(w, r, format, functionPage{after, limit})
 	}
-	tools, err := w.run.ListTools(r.Context(), after, limit+1)
-	if err != nil {
-		return err
+	if sort == overview.Cost {
+		if err := w.needs(access.Operate); err != nil { // the order says what others spent
+			return err
+		}
 	}
-	return s.send(w, http.StatusOK, page(tools, limit, func(t operator.KnownTool) string { return t.Role }))
+	tools, next, err := w.run.FindTools(r.Context(), overview.Query{Words: words, Sort: cmp.Or(sort, overview.ByName), After: after, Limit: limit, Spent: true})
+	if err != nil {
+		return noPlace(err)
+	}
+	return s.send(w, http.StatusOK, page(tools, limit, func(t operator.KnownTool) string { return t.Role }).goesOn(next))
+}
+
+// noPlace is the problem of a cursor that no page can have given out.
+func noPlace(err error) error {
+	if errors.Is(err, overview.ErrCursor) {
+		q := query{}
+		q.bad("after", "is not a cursor of this list: take the next_cursor of the page before, or begin without it")
+		return q.err()
+	}
+	return err
 }
 
 func noTool(err error, role string) error { return missing(err, "tool "+strconv.Quote(role)) }

@@ -482,6 +482,69 @@ func (e HistoryRecordSpeaker) Valid() bool {
 	}
 }
 
+// Defines values for InboxEntryKind.
+const (
+	InboxEntryKindApproval       InboxEntryKind = "approval"
+	InboxEntryKindCorrection     InboxEntryKind = "correction"
+	InboxEntryKindEffects        InboxEntryKind = "effects"
+	InboxEntryKindProposal       InboxEntryKind = "proposal"
+	InboxEntryKindRecommendation InboxEntryKind = "recommendation"
+)
+
+// Valid indicates whether the value is a known member of the InboxEntryKind enum.
+func (e InboxEntryKind) Valid() bool {
+	switch e {
+	case InboxEntryKindApproval:
+		return true
+	case InboxEntryKindCorrection:
+		return true
+	case InboxEntryKindEffects:
+		return true
+	case InboxEntryKindProposal:
+		return true
+	case InboxEntryKindRecommendation:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for InboxOperationMethod.
+const (
+	InboxOperationMethodDELETE InboxOperationMethod = "DELETE"
+	InboxOperationMethodPOST   InboxOperationMethod = "POST"
+	InboxOperationMethodPUT    InboxOperationMethod = "PUT"
+)
+
+// Valid indicates whether the value is a known member of the InboxOperationMethod enum.
+func (e InboxOperationMethod) Valid() bool {
+	switch e {
+	case InboxOperationMethodDELETE:
+		return true
+	case InboxOperationMethodPOST:
+		return true
+	case InboxOperationMethodPUT:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for InboxOperationScope.
+const (
+	InboxOperationScopeOperate InboxOperationScope = "operate"
+)
+
+// Valid indicates whether the value is a known member of the InboxOperationScope enum.
+func (e InboxOperationScope) Valid() bool {
+	switch e {
+	case InboxOperationScopeOperate:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for InterfaceOrigin.
 const (
 	InterfaceOriginDeclared InterfaceOrigin = "declared"
@@ -518,6 +581,27 @@ func (e IntrospectionVia) Valid() bool {
 	case IntrospectionViaLessThanNil:
 		return true
 	case IntrospectionViaSetter:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LastFailureClass.
+const (
+	LastFailureClassAdaptive  LastFailureClass = "adaptive"
+	LastFailureClassExtrinsic LastFailureClass = "extrinsic"
+	LastFailureClassIntrinsic LastFailureClass = "intrinsic"
+)
+
+// Valid indicates whether the value is a known member of the LastFailureClass enum.
+func (e LastFailureClass) Valid() bool {
+	switch e {
+	case LastFailureClassAdaptive:
+		return true
+	case LastFailureClassExtrinsic:
+		return true
+	case LastFailureClassIntrinsic:
 		return true
 	default:
 		return false
@@ -620,6 +704,30 @@ func (e LogEntryVerdict) Valid() bool {
 	case LogEntryVerdictRight:
 		return true
 	case LogEntryVerdictWrong:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeScopes.
+const (
+	MeScopesAdmin   MeScopes = "admin"
+	MeScopesCall    MeScopes = "call"
+	MeScopesOperate MeScopes = "operate"
+	MeScopesRead    MeScopes = "read"
+)
+
+// Valid indicates whether the value is a known member of the MeScopes enum.
+func (e MeScopes) Valid() bool {
+	switch e {
+	case MeScopesAdmin:
+		return true
+	case MeScopesCall:
+		return true
+	case MeScopesOperate:
+		return true
+	case MeScopesRead:
 		return true
 	default:
 		return false
@@ -1097,8 +1205,11 @@ const (
 	ProblemCodeRangeNotSatisfiable   ProblemCode = "range_not_satisfiable"
 	ProblemCodeRateLimited           ProblemCode = "rate_limited"
 	ProblemCodeReadOnly              ProblemCode = "read_only"
+	ProblemCodeReplicaLost           ProblemCode = "replica_lost"
+	ProblemCodeReplicaUnreachable    ProblemCode = "replica_unreachable"
 	ProblemCodeRepliesFull           ProblemCode = "replies_full"
 	ProblemCodeSecretsUnavailable    ProblemCode = "secrets_unavailable"
+	ProblemCodeSessionMoved          ProblemCode = "session_moved"
 	ProblemCodeStreamsFull           ProblemCode = "streams_full"
 	ProblemCodeTimeout               ProblemCode = "timeout"
 	ProblemCodeTooLarge              ProblemCode = "too_large"
@@ -1211,9 +1322,15 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeReadOnly:
 		return true
+	case ProblemCodeReplicaLost:
+		return true
+	case ProblemCodeReplicaUnreachable:
+		return true
 	case ProblemCodeRepliesFull:
 		return true
 	case ProblemCodeSecretsUnavailable:
+		return true
+	case ProblemCodeSessionMoved:
 		return true
 	case ProblemCodeStreamsFull:
 		return true
@@ -1463,6 +1580,42 @@ func (e SpendLimitWindow) Valid() bool {
 	}
 }
 
+// Defines values for StoredVerdictState.
+const (
+	StoredVerdictStateActive   StoredVerdictState = "active"
+	StoredVerdictStateProposed StoredVerdictState = "proposed"
+)
+
+// Valid indicates whether the value is a known member of the StoredVerdictState enum.
+func (e StoredVerdictState) Valid() bool {
+	switch e {
+	case StoredVerdictStateActive:
+		return true
+	case StoredVerdictStateProposed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StoredVerdictVerdict.
+const (
+	StoredVerdictVerdictRight StoredVerdictVerdict = "right"
+	StoredVerdictVerdictWrong StoredVerdictVerdict = "wrong"
+)
+
+// Valid indicates whether the value is a known member of the StoredVerdictVerdict enum.
+func (e StoredVerdictVerdict) Valid() bool {
+	switch e {
+	case StoredVerdictVerdictRight:
+		return true
+	case StoredVerdictVerdictWrong:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ToolLifecycleState.
 const (
 	ToolLifecycleStateCandidate ToolLifecycleState = "candidate"
@@ -1603,13 +1756,16 @@ func (e VersionNativeState) Valid() bool {
 
 // Defines values for VersionStore.
 const (
-	VersionStoreDisk VersionStore = "disk"
+	VersionStoreDisk     VersionStore = "disk"
+	VersionStorePostgres VersionStore = "postgres"
 )
 
 // Valid indicates whether the value is a known member of the VersionStore enum.
 func (e VersionStore) Valid() bool {
 	switch e {
 	case VersionStoreDisk:
+		return true
+	case VersionStorePostgres:
 		return true
 	default:
 		return false
@@ -1853,6 +2009,33 @@ func (e PutConnectionParamsIfNoneMatch) Valid() bool {
 	}
 }
 
+// Defines values for ListInboxParamsKind.
+const (
+	ListInboxParamsKindApproval       ListInboxParamsKind = "approval"
+	ListInboxParamsKindCorrection     ListInboxParamsKind = "correction"
+	ListInboxParamsKindEffects        ListInboxParamsKind = "effects"
+	ListInboxParamsKindProposal       ListInboxParamsKind = "proposal"
+	ListInboxParamsKindRecommendation ListInboxParamsKind = "recommendation"
+)
+
+// Valid indicates whether the value is a known member of the ListInboxParamsKind enum.
+func (e ListInboxParamsKind) Valid() bool {
+	switch e {
+	case ListInboxParamsKindApproval:
+		return true
+	case ListInboxParamsKindCorrection:
+		return true
+	case ListInboxParamsKindEffects:
+		return true
+	case ListInboxParamsKindProposal:
+		return true
+	case ListInboxParamsKindRecommendation:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListAuditParamsFormat.
 const (
 	ListAuditParamsFormatJSON  ListAuditParamsFormat = "json"
@@ -1922,6 +2105,30 @@ func (e GetHistoryParamsStatus) Valid() bool {
 	case GetHistoryParamsStatusError:
 		return true
 	case GetHistoryParamsStatusOk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListToolsParamsSort.
+const (
+	ListToolsParamsSortCost   ListToolsParamsSort = "cost"
+	ListToolsParamsSortFailed ListToolsParamsSort = "failed"
+	ListToolsParamsSortName   ListToolsParamsSort = "name"
+	ListToolsParamsSortUsed   ListToolsParamsSort = "used"
+)
+
+// Valid indicates whether the value is a known member of the ListToolsParamsSort enum.
+func (e ListToolsParamsSort) Valid() bool {
+	switch e {
+	case ListToolsParamsSortCost:
+		return true
+	case ListToolsParamsSortFailed:
+		return true
+	case ListToolsParamsSortName:
+		return true
+	case ListToolsParamsSortUsed:
 		return true
 	default:
 		return false
@@ -2336,6 +2543,9 @@ type Call struct {
 	// SolverShape The model's own account of what it did.
 	SolverShape interface{} `json:"solver_shape,omitempty"`
 
+	// Stages How long each stage of the call took, all attempts together, in milliseconds; 0 where it did not take place. Absent for a call that asked no model and took less than 10 ms.
+	Stages *CallStages `json:"stages,omitempty"`
+
 	// SystemPrompt With debug on.
 	SystemPrompt *string `json:"system_prompt,omitempty"`
 
@@ -2433,6 +2643,27 @@ type CallRequest struct {
 	TimeoutMs *int `json:"timeout_ms,omitempty"`
 }
 
+// CallStages How long each stage of the call took, all attempts together, in milliseconds; 0 where it did not take place. Absent for a call that asked no model and took less than 10 ms.
+type CallStages struct {
+	// ForgeMs A model was asked for programs, by this call or by one that it waited for.
+	ForgeMs float64 `json:"forge_ms"`
+
+	// GateMs Programs were checked.
+	GateMs float64 `json:"gate_ms"`
+
+	// JudgeMs What they answered was judged.
+	JudgeMs float64 `json:"judge_ms"`
+
+	// QueueMs The call waited for its turn in the session.
+	QueueMs float64 `json:"queue_ms"`
+
+	// RunMs Programs ran, calls that they made included.
+	RunMs float64 `json:"run_ms"`
+
+	// SelectMs What answers was decided.
+	SelectMs float64 `json:"select_ms"`
+}
+
 // ChangedAnswer An earlier answer that a program gives differently.
 type ChangedAnswer struct {
 	Args      []json.RawMessage          `json:"args"`
@@ -2446,6 +2677,19 @@ type ChangedAnswer struct {
 
 	// Was Any JSON value, null too.
 	Was AnyOrNull `json:"was"`
+}
+
+// ChangedCall defines model for ChangedCall.
+type ChangedCall struct {
+	CallID string `json:"call_id"`
+	Method string `json:"method"`
+	Role   string `json:"role"`
+
+	// Was By the policy in force: what the call's entry says, unless the policy was changed since.
+	Was Selection `json:"was"`
+
+	// WouldBe What was decided for a call, and why.
+	WouldBe Selection `json:"would_be"`
 }
 
 // Connection A connection, without its secret.
@@ -2584,6 +2828,19 @@ type Correction struct {
 
 // CorrectionState defines model for Correction.State.
 type CorrectionState string
+
+// CorrectionEvidence defines model for CorrectionEvidence.
+type CorrectionEvidence struct {
+	// Correction How far the correction of a method's program has come.
+	Correction Correction `json:"correction"`
+
+	// Generation That answers.
+	Generation string `json:"generation"`
+
+	// Wrong The verdicts that no program was held to, newest first; without `operate` those on one's own calls.
+	Wrong      []StoredVerdict `json:"wrong"`
+	WrongCount int             `json:"wrong_count"`
+}
 
 // Counts Numbers by name.
 type Counts map[string]int
@@ -3023,6 +3280,60 @@ type HistoryUsage struct {
 	WithAccess int `json:"with_access"`
 }
 
+// InboxEntry Something that waits for a person's decision.
+type InboxEntry struct {
+	// Evidence Of an approval and of effects the program; of a correction the verdicts; of a proposal the example or the verdict; of a recommendation the recommendation.
+	Evidence InboxEntry_Evidence `json:"evidence"`
+
+	// ID The same as long as it waits.
+	ID         string           `json:"id"`
+	Kind       InboxEntryKind   `json:"kind"`
+	Method     string           `json:"method"`
+	Operations []InboxOperation `json:"operations"`
+	Role       string           `json:"role"`
+	Since      string           `json:"since"`
+
+	// Summary In words.
+	Summary string `json:"summary"`
+}
+
+// InboxEntry_Evidence Of an approval and of effects the program; of a correction the verdicts; of a proposal the example or the verdict; of a recommendation the recommendation.
+type InboxEntry_Evidence struct {
+	union json.RawMessage
+}
+
+// InboxEntryKind defines model for InboxEntry.Kind.
+type InboxEntryKind string
+
+// InboxList A page.
+type InboxList struct {
+	Data       []InboxEntry `json:"data"`
+	NextCursor *string      `json:"next_cursor"`
+}
+
+// InboxOperation A request that decides it, ready to be sent.
+type InboxOperation struct {
+	// Body null: none.
+	Body *map[string]interface{} `json:"body"`
+
+	// Command That sends it, for a shell; absent where there is none.
+	Command *string              `json:"command,omitempty"`
+	Method  InboxOperationMethod `json:"method"`
+
+	// Name What it does.
+	Name string `json:"name"`
+	Path string `json:"path"`
+
+	// Scope That it needs.
+	Scope InboxOperationScope `json:"scope"`
+}
+
+// InboxOperationMethod defines model for InboxOperation.Method.
+type InboxOperationMethod string
+
+// InboxOperationScope That it needs.
+type InboxOperationScope string
+
 // Interface What a method takes and returns: of the current generation where it stands beside an artifact. Absent until it is known; a program of an earlier version gets one when it next runs.
 type Interface struct {
 	// Open The program may read keywords that are not listed.
@@ -3082,6 +3393,20 @@ type KnownTools struct {
 	// Tools Registered tools.
 	Tools int `json:"tools"`
 }
+
+// LastFailure defines model for LastFailure.
+type LastFailure struct {
+	// At null where it is not kept.
+	At     *time.Time       `json:"at"`
+	Class  LastFailureClass `json:"class"`
+	Method string           `json:"method"`
+
+	// Reason For tokens with `operate`: it is of a call.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// LastFailureClass defines model for LastFailure.Class.
+type LastFailureClass string
 
 // LogEntry One call in the log. More members may be added.
 type LogEntry struct {
@@ -3213,6 +3538,9 @@ type LogEntry struct {
 	// SolverShape The model's own account of what it did.
 	SolverShape interface{} `json:"solver_shape,omitempty"`
 
+	// Stages How long each stage of the call took, all attempts together, in milliseconds; 0 where it did not take place. Absent for a call that asked no model and took less than 10 ms.
+	Stages *CallStages `json:"stages,omitempty"`
+
 	// SystemPrompt With debug on.
 	SystemPrompt *string `json:"system_prompt,omitempty"`
 
@@ -3291,6 +3619,35 @@ type Manifest struct {
 	Revision   int        `json:"revision"`
 	Tools      []string   `json:"tools"`
 }
+
+// Me Who asks, and what they may do.
+type Me struct {
+	// Concurrency Calls at once; 0: no limit.
+	Concurrency int `json:"concurrency"`
+
+	// Home The namespace of the token.
+	Home string `json:"home"`
+
+	// Issuer URL of the OpenID Connect issuer that vouches for the name; absent for a token of the file.
+	Issuer *string `json:"issuer,omitempty"`
+	Name   string  `json:"name"`
+
+	// Namespace In which the request acts.
+	Namespace string `json:"namespace"`
+
+	// Owner The name under which sessions, files and audit entries are stored.
+	Owner string `json:"owner"`
+
+	// Rate Requests per second; 0: no limit.
+	Rate   float64    `json:"rate"`
+	Scopes []MeScopes `json:"scopes"`
+
+	// Tokens The daemon asks for tokens.
+	Tokens bool `json:"tokens"`
+}
+
+// MeScopes defines model for Me.Scopes.
+type MeScopes string
 
 // MethodEffects The effects manifest of a method, and what each of its generations did.
 type MethodEffects struct {
@@ -3837,6 +4194,18 @@ type PolicyPatchMaintenanceMode string
 // PolicyPatchMcpExpose defines model for PolicyPatch.Mcp.Expose.
 type PolicyPatchMcpExpose string
 
+// PolicySimulation defines model for PolicySimulation.
+type PolicySimulation struct {
+	// Changed Newest first.
+	Changed []ChangedCall `json:"changed"`
+
+	// LookedAt Calls.
+	LookedAt int `json:"looked_at"`
+
+	// NotKnown Of these: too little is kept to run their selection again as it was.
+	NotKnown int `json:"not_known"`
+}
+
 // PredictMessage A message of the conversation.
 type PredictMessage struct {
 	Content string             `json:"content"`
@@ -3940,6 +4309,43 @@ type ProgramSource string
 // ProgramTier An engine ran the program, or the program ran compiled; absent where none ran.
 type ProgramTier string
 
+// ProgramEvidence defines model for ProgramEvidence.
+type ProgramEvidence struct {
+	// AnswersNow The generation that answers a call without a contract; null: none.
+	AnswersNow *string `json:"answers_now"`
+
+	// Beyond What programs reach outside themselves, and what they make.
+	Beyond Effects `json:"beyond"`
+
+	// ChangedAnswers Earlier answers that it gives differently.
+	ChangedAnswers int       `json:"changed_answers"`
+	CreatedAt      time.Time `json:"created_at"`
+
+	// Did In ok calls; null before the first one.
+	Did *Effects `json:"did"`
+
+	// Examples Active examples of the method.
+	Examples     int    `json:"examples"`
+	FailureCount int    `json:"failure_count"`
+	Generation   string `json:"generation"`
+
+	// Manifest null where there is none.
+	Manifest *Manifest `json:"manifest"`
+
+	// NamedHosts Of the addresses in its text.
+	NamedHosts []string `json:"named_hosts"`
+
+	// NewHosts That its parent neither reached nor names.
+	NewHosts []string `json:"new_hosts"`
+
+	// Parent null where none is kept.
+	Parent       *string `json:"parent"`
+	SuccessCount int     `json:"success_count"`
+
+	// Trigger Why it was made.
+	Trigger string `json:"trigger"`
+}
+
 // ProgramRequest An operator's own program.
 type ProgramRequest struct {
 	// Code Go source.
@@ -3972,6 +4378,12 @@ type Proposal struct {
 
 // ProposalAction defines model for Proposal.Action.
 type ProposalAction string
+
+// ProposalEvidence One of both.
+type ProposalEvidence struct {
+	Example *Example       `json:"example"`
+	Verdict *StoredVerdict `json:"verdict"`
+}
 
 // PruneReport What went, or would.
 type PruneReport struct {
@@ -4062,6 +4474,35 @@ type ReplayReport struct {
 
 	// Replayed How its second run ended.
 	Replayed *string `json:"replayed,omitempty"`
+}
+
+// Replica A daemon that shares its store with others.
+type Replica struct {
+	// Address At which the others reach it; empty: they cannot.
+	Address string `json:"address"`
+
+	// CallsInFlight That run or wait.
+	CallsInFlight int64 `json:"calls_in_flight"`
+
+	// ExpiresAt When its sessions go to others, unless its heartbeat is renewed.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// ForwardedIn Requests that others forwarded to it.
+	ForwardedIn int64 `json:"forwarded_in"`
+
+	// ForwardedOut Requests that it forwarded to the owners of their sessions.
+	ForwardedOut int64 `json:"forwarded_out"`
+
+	// ID Another one after each start, and after its heartbeat had run out.
+	ID            string    `json:"id"`
+	SessionsOwned int64     `json:"sessions_owned"`
+	StartedAt     time.Time `json:"started_at"`
+	Version       string    `json:"version"`
+}
+
+// ReplicaList defines model for ReplicaList.
+type ReplicaList struct {
+	Data []Replica `json:"data"`
 }
 
 // RestoreReply What is back.
@@ -4223,6 +4664,15 @@ type Simulation struct {
 	WouldFailReasked int `json:"would_fail_reasked"`
 }
 
+// SimulationRequest defines model for SimulationRequest.
+type SimulationRequest struct {
+	// Calls The newest ended calls to look at.
+	Calls *int `json:"calls,omitempty"`
+
+	// Patch A JSON merge patch (RFC 7396) of the policy; a null brings a default back.
+	Patch PolicyPatch `json:"patch"`
+}
+
 // SpendLimit defines model for SpendLimit.
 type SpendLimit struct {
 	// Limit Tokens.
@@ -4244,6 +4694,92 @@ type SpendLimitScope string
 
 // SpendLimitWindow defines model for SpendLimit.Window.
 type SpendLimitWindow string
+
+// StoredVerdict What a person said of a call.
+type StoredVerdict struct {
+	Args            []json.RawMessage `json:"args"`
+	At              time.Time         `json:"at"`
+	By              *string           `json:"by,omitempty"`
+	CallID          string            `json:"call_id"`
+	DroppedFixtures *int              `json:"dropped_fixtures,omitempty"`
+	EffectsDigest   *string           `json:"effects_digest,omitempty"`
+	ExampleID       *string           `json:"example_id,omitempty"`
+
+	// Expected Any JSON value.
+	Expected          Any     `json:"expected,omitempty"`
+	ExpectedErrorType *string `json:"expected_error_type,omitempty"`
+
+	// Generation That answered.
+	Generation *string `json:"generation,omitempty"`
+
+	// Got Any JSON value.
+	Got          Any     `json:"got,omitempty"`
+	GotErrorType *string `json:"got_error_type,omitempty"`
+
+	// Kwargs Any JSON value.
+	Kwargs     map[string]json.RawMessage `json:"kwargs"`
+	Note       *string                    `json:"note,omitempty"`
+	SessionID  string                     `json:"session_id"`
+	State      StoredVerdictState         `json:"state"`
+	Superseded *bool                      `json:"superseded,omitempty"`
+	Verdict    StoredVerdictVerdict       `json:"verdict"`
+}
+
+// StoredVerdictState defines model for StoredVerdict.State.
+type StoredVerdictState string
+
+// StoredVerdictVerdict defines model for StoredVerdict.Verdict.
+type StoredVerdictVerdict string
+
+// System What the daemon does now, all namespaces together.
+type System struct {
+	Calls struct {
+		Running int `json:"running"`
+
+		// Waiting For their turn.
+		Waiting int `json:"waiting"`
+	} `json:"calls"`
+
+	// Native Programs that the native tier knows, by state.
+	Native map[string]int `json:"native"`
+
+	// Provider Questions to the model, by how they ended; what never happened is left out.
+	Provider map[string]int `json:"provider"`
+
+	// Ready It takes calls.
+	Ready   bool `json:"ready"`
+	Runners struct {
+		Busy int `json:"busy"`
+
+		// Ended By the daemon or by their own death, by reason.
+		Ended          map[string]int `json:"ended"`
+		EngineFailures int            `json:"engine_failures"`
+		Idle           int            `json:"idle"`
+		Started        int            `json:"started"`
+
+		// Warm For a program.
+		Warm int `json:"warm"`
+
+		// WarmBytes Memory of the warm ones without what all share.
+		WarmBytes int `json:"warm_bytes"`
+	} `json:"runners"`
+	StartedAt time.Time `json:"started_at"`
+	Store     struct {
+		// CheckpointLagEntries In the journal that the files do not hold yet.
+		CheckpointLagEntries int `json:"checkpoint_lag_entries"`
+		Commits              int `json:"commits"`
+		Fsyncs               int `json:"fsyncs"`
+		JournalBytes         int `json:"journal_bytes"`
+
+		// Programs By lifecycle state.
+		Programs map[string]int `json:"programs"`
+
+		// QuarantinedFiles Corrupt files moved to `corrupt/`.
+		QuarantinedFiles int `json:"quarantined_files"`
+		Sessions         int `json:"sessions"`
+		Tools            int `json:"tools"`
+	} `json:"store"`
+}
 
 // Target A tool, or with method one artifact.
 type Target struct {
@@ -4278,6 +4814,9 @@ type Tool struct {
 	// FailurePolicy Any JSON value.
 	FailurePolicy Any `json:"failure_policy,omitempty"`
 
+	// Health How the programs of a tool do.
+	Health *ToolHealth `json:"health,omitempty"`
+
 	// LastUsedAt The year 1 where nobody used it yet.
 	LastUsedAt time.Time `json:"last_used_at"`
 
@@ -4291,11 +4830,35 @@ type Tool struct {
 	// Score Success rate times recency, exp(-days unused / 30), to four digits; 0.5 is the rate of a tool without counted calls.
 	Score      *float64                `json:"score,omitempty"`
 	Signature  *map[string]interface{} `json:"signature,omitempty"`
+	Usage      *UsageRow               `json:"usage,omitempty"`
 	UsageCount int                     `json:"usage_count"`
 }
 
 // ToolLifecycleState The best among its programs; absent without one. Tools in use come before those unused for 30 days, those before degraded ones; within each group the state decides before the score.
 type ToolLifecycleState string
+
+// ToolHealth How the programs of a tool do.
+type ToolHealth struct {
+	// Degraded Methods, as the next two.
+	Degraded int `json:"degraded"`
+
+	// Doubted A person called an answer of the current program wrong.
+	Doubted int `json:"doubted"`
+
+	// FailureCount Of programs and of the sources that they use.
+	FailureCount int `json:"failure_count"`
+
+	// LastFailure The newest failure; null where none is known.
+	LastFailure *LastFailure `json:"last_failure"`
+
+	// Methods With a program, or with what people said of one.
+	Methods     int `json:"methods"`
+	Quarantined int `json:"quarantined"`
+
+	// RecentFailureRate The highest among its current programs, over the last 20 counted calls of each.
+	RecentFailureRate float64 `json:"recent_failure_rate"`
+	SuccessCount      int     `json:"success_count"`
+}
 
 // ToolList A page.
 type ToolList struct {
@@ -4958,6 +5521,27 @@ type CallFunctionParams struct {
 	Traceparent *Traceparent `json:"traceparent,omitempty"`
 }
 
+// ListInboxParams defines parameters for ListInbox.
+type ListInboxParams struct {
+	// Limit How many entries a page has at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// After The next_cursor of the page before; what cannot be one of this list is refused where the list has ids.
+	After *After `form:"after,omitempty" json:"after,omitempty"`
+
+	// Kind Only of this kind.
+	Kind *ListInboxParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Role Only of this role.
+	Role *RoleQuery `form:"role,omitempty" json:"role,omitempty"`
+
+	// Method Only of this method.
+	Method *MethodQuery `form:"method,omitempty" json:"method,omitempty"`
+}
+
+// ListInboxParamsKind defines parameters for ListInbox.
+type ListInboxParamsKind string
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Limit How many entries a page has at most.
@@ -4989,6 +5573,18 @@ type ListNamespacesParams struct {
 
 	// After The name to go on after.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
+}
+
+// DeleteNamespaceParams defines parameters for DeleteNamespace.
+type DeleteNamespaceParams struct {
+	// Reason Why; kept in the audit trail.
+	Reason *Reason `form:"reason,omitempty" json:"reason,omitempty"`
+}
+
+// PutNamespaceParams defines parameters for PutNamespace.
+type PutNamespaceParams struct {
+	// Reason Why; kept in the audit trail.
+	Reason *Reason `form:"reason,omitempty" json:"reason,omitempty"`
 }
 
 // PredictParams defines parameters for Predict.
@@ -5104,9 +5700,18 @@ type ListToolsParams struct {
 	// After The next_cursor of the page before; what cannot be one of this list is refused where the list has ids.
 	After *After `form:"after,omitempty" json:"after,omitempty"`
 
-	// Format openai or mcp.
+	// Q Words, each of which occurs in the role, in the name of a method or in what they are for, whatever the case.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// Sort used: the most used first. failed: those whose programs failed most of their recent calls first, then the most failures. cost: the most expensive of the last 30 days first, without prices the most tokens. Of equals the first by name.
+	Sort *ListToolsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Format openai or mcp; not beside q or sort.
 	Format *ListToolsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 }
+
+// ListToolsParamsSort defines parameters for ListTools.
+type ListToolsParamsSort string
 
 // ListToolsParamsFormat defines parameters for ListTools.
 type ListToolsParamsFormat string
@@ -5205,6 +5810,9 @@ type PatchPolicyJSONRequestBody = PolicyPatch
 
 // PatchPolicyApplicationMergePatchPlusJSONRequestBody defines body for PatchPolicy for application/merge-patch+json ContentType.
 type PatchPolicyApplicationMergePatchPlusJSONRequestBody = PolicyPatch
+
+// SimulatePolicyJSONRequestBody defines body for SimulatePolicy for application/json ContentType.
+type SimulatePolicyJSONRequestBody = SimulationRequest
 
 // PredictJSONRequestBody defines body for Predict for application/json ContentType.
 type PredictJSONRequestBody = PredictRequest
@@ -5339,6 +5947,120 @@ func (t ConnectionAuthRequest_Secret) MarshalJSON() ([]byte, error) {
 }
 
 func (t *ConnectionAuthRequest_Secret) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsProgramEvidence returns the union data inside the InboxEntry_Evidence as a ProgramEvidence
+func (t InboxEntry_Evidence) AsProgramEvidence() (ProgramEvidence, error) {
+	var body ProgramEvidence
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromProgramEvidence overwrites any union data inside the InboxEntry_Evidence as the provided ProgramEvidence
+func (t *InboxEntry_Evidence) FromProgramEvidence(v ProgramEvidence) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeProgramEvidence performs a merge with any union data inside the InboxEntry_Evidence, using the provided ProgramEvidence
+func (t *InboxEntry_Evidence) MergeProgramEvidence(v ProgramEvidence) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsCorrectionEvidence returns the union data inside the InboxEntry_Evidence as a CorrectionEvidence
+func (t InboxEntry_Evidence) AsCorrectionEvidence() (CorrectionEvidence, error) {
+	var body CorrectionEvidence
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromCorrectionEvidence overwrites any union data inside the InboxEntry_Evidence as the provided CorrectionEvidence
+func (t *InboxEntry_Evidence) FromCorrectionEvidence(v CorrectionEvidence) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeCorrectionEvidence performs a merge with any union data inside the InboxEntry_Evidence, using the provided CorrectionEvidence
+func (t *InboxEntry_Evidence) MergeCorrectionEvidence(v CorrectionEvidence) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsProposalEvidence returns the union data inside the InboxEntry_Evidence as a ProposalEvidence
+func (t InboxEntry_Evidence) AsProposalEvidence() (ProposalEvidence, error) {
+	var body ProposalEvidence
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromProposalEvidence overwrites any union data inside the InboxEntry_Evidence as the provided ProposalEvidence
+func (t *InboxEntry_Evidence) FromProposalEvidence(v ProposalEvidence) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeProposalEvidence performs a merge with any union data inside the InboxEntry_Evidence, using the provided ProposalEvidence
+func (t *InboxEntry_Evidence) MergeProposalEvidence(v ProposalEvidence) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRecommendation returns the union data inside the InboxEntry_Evidence as a Recommendation
+func (t InboxEntry_Evidence) AsRecommendation() (Recommendation, error) {
+	var body Recommendation
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecommendation overwrites any union data inside the InboxEntry_Evidence as the provided Recommendation
+func (t *InboxEntry_Evidence) FromRecommendation(v Recommendation) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecommendation performs a merge with any union data inside the InboxEntry_Evidence, using the provided Recommendation
+func (t *InboxEntry_Evidence) MergeRecommendation(v Recommendation) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t InboxEntry_Evidence) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *InboxEntry_Evidence) UnmarshalJSON(b []byte) error {
 	err := t.union.UnmarshalJSON(b)
 	return err
 }
@@ -5801,6 +6523,13 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/functions/{name} (the `CallFunction` operationId).
 	CallFunction(ctx context.Context, name string, params *CallFunctionParams, body CallFunctionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListInbox List what waits for a person's decision
+	//
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was called wrong while no program that answers better was found, or none is looked for; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program that reaches, or names, what nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	//
+	// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
+	ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListAudit Read the audit trail
 	//
 	// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
@@ -5828,7 +6557,7 @@ type ClientInterface interface {
 
 	// ExportStore Export everything
 	//
-	// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
+	// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With `Recurgent-Namespace` of another namespace it is refused (400), since there is no archive of one. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
 	//
 	// Corresponds with GET /v1/maintenance/export (the `ExportStore` operationId).
 	ExportStore(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5876,6 +6605,13 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/maintenance/stale (the `ListStale` operationId).
 	ListStale(ctx context.Context, params *ListStaleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetMe See who asks, and what they may do
+	//
+	// The principal of the token, the scopes that it has and the namespace in which the request acts: an interface need not offer what would be refused. Without tokens it is local, with all scopes. Needs a token, and none of its scopes.
+	//
+	// Corresponds with GET /v1/me (the `GetMe` operationId).
+	GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListNamespaces List namespaces
 	//
 	// By name, those that were made or written to. Needs the scope `admin`.
@@ -5888,7 +6624,7 @@ type ClientInterface interface {
 	// Its calls and streams end, then everything in it is erased: sessions, tools, programs, files, connections, policy, audit trail. No undo brings it back; the audit trail of the default namespace says who did it. The default namespace cannot be deleted (409). Needs the scope `admin`.
 	//
 	// Corresponds with DELETE /v1/namespaces/{name} (the `DeleteNamespace` operationId).
-	DeleteNamespace(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	DeleteNamespace(ctx context.Context, name string, params *DeleteNamespaceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetNamespace Get a namespace
 	//
@@ -5902,7 +6638,7 @@ type ClientInterface interface {
 	// An empty one. That of a token need not be made. Needs the scope `admin`.
 	//
 	// Corresponds with PUT /v1/namespaces/{name} (the `PutNamespace` operationId).
-	PutNamespace(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	PutNamespace(ctx context.Context, name string, params *PutNamespaceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPatterns Read a role's pattern memory
 	//
@@ -5944,6 +6680,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /v1/policy (the `PatchPolicy` operationId).
 	PatchPolicyWithApplicationMergePatchPlusJSONBody(ctx context.Context, body PatchPolicyApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SimulatePolicyWithBody See what a change of the policy would do
+	//
+	// Runs the selection of the newest ended calls again, nested ones too, by the function that decides for calls, on what is kept of their methods: under the policy in force and under the patched one. changed lists the calls for which another thing would be done. Programs, pins and quarantine are those that the call found; the health and the approvals of programs are those of now. Calls whose recorded selection does not come out again that way, under the policy that was in force when they began, are counted in not_known and not guessed. Nothing is changed, and no model is asked. Needs the scope `read`; without `operate` it looks at one's own calls.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/policy/simulate (the `SimulatePolicy` operationId).
+	SimulatePolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SimulatePolicy See what a change of the policy would do
+	//
+	// Runs the selection of the newest ended calls again, nested ones too, by the function that decides for calls, on what is kept of their methods: under the policy in force and under the patched one. changed lists the calls for which another thing would be done. Programs, pins and quarantine are those that the call found; the health and the approvals of programs are those of now. Calls whose recorded selection does not come out again that way, under the policy that was in force when they began, are counted in not_known and not guessed. Nothing is changed, and no model is asked. Needs the scope `read`; without `operate` it looks at one's own calls.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/policy/simulate (the `SimulatePolicy` operationId).
+	SimulatePolicy(ctx context.Context, body SimulatePolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PredictWithBody Answer by a signature
 	//
@@ -6005,6 +6759,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/recommendations/{id}/dismiss (the `DismissRecommendation` operationId).
 	DismissRecommendation(ctx context.Context, id RecommendationID, body DismissRecommendationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListReplicas List the daemons that share the store
+	//
+	// Those whose heartbeat has not run out, by id; none where the daemon has its store to itself. The figures are those of the last heartbeat. Needs the scope `operate`.
+	//
+	// Corresponds with GET /v1/replicas (the `ListReplicas` operationId).
+	ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetHistoryUsage Report how much programs look at history
 	//
@@ -6182,16 +6943,23 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/signatures/{name}/predict (the `PredictNamed` operationId).
 	PredictNamed(ctx context.Context, name SignatureName, params *PredictNamedParams, body PredictNamedJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetSystem See what the daemon does now
+	//
+	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Needs the scope `admin`.
+	//
+	// Corresponds with GET /v1/system (the `GetSystem` operationId).
+	GetSystem(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListTools List the known tools
 	//
-	// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
+	// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
 	//
 	// Corresponds with GET /v1/tools (the `ListTools` operationId).
 	ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteTool Archive a tool
 	//
-	// Moves the tool and its artifacts out of the way; restore brings them back. Needs the scope `operate`.
+	// Moves the tool and its artifacts out of the way; restore brings them back. Where there is none nothing happens, and nothing is audited. Needs the scope `operate`.
 	//
 	// Corresponds with DELETE /v1/tools/{role} (the `DeleteTool` operationId).
 	DeleteTool(ctx context.Context, role Role, params *DeleteToolParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6230,7 +6998,7 @@ type ClientInterface interface {
 
 	// DeleteArtifact Archive an artifact
 	//
-	// Moves it out of the way; restore brings it back. Needs the scope `operate`.
+	// Moves it out of the way; restore brings it back. Where there is none nothing happens, and nothing is audited. Needs the scope `operate`.
 	//
 	// Corresponds with DELETE /v1/tools/{role}/methods/{method} (the `DeleteArtifact` operationId).
 	DeleteArtifact(ctx context.Context, role Role, method Method, params *DeleteArtifactParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7089,6 +7857,23 @@ func (c *Client) CallFunction(ctx context.Context, name string, params *CallFunc
 	return c.Client.Do(req)
 }
 
+// ListInbox List what waits for a person's decision
+//
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was called wrong while no program that answers better was found, or none is looked for; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program that reaches, or names, what nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+//
+// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
+func (c *Client) ListInbox(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListInboxRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListAudit Read the audit trail
 //
 // Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
@@ -7146,7 +7931,7 @@ func (c *Client) Undo(ctx context.Context, id AuditID, body UndoJSONRequestBody,
 
 // ExportStore Export everything
 //
-// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
+// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With `Recurgent-Namespace` of another namespace it is refused (400), since there is no archive of one. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
 //
 // Corresponds with GET /v1/maintenance/export (the `ExportStore` operationId).
 func (c *Client) ExportStore(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7254,6 +8039,23 @@ func (c *Client) ListStale(ctx context.Context, params *ListStaleParams, reqEdit
 	return c.Client.Do(req)
 }
 
+// GetMe See who asks, and what they may do
+//
+// The principal of the token, the scopes that it has and the namespace in which the request acts: an interface need not offer what would be refused. Without tokens it is local, with all scopes. Needs a token, and none of its scopes.
+//
+// Corresponds with GET /v1/me (the `GetMe` operationId).
+func (c *Client) GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetMeRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListNamespaces List namespaces
 //
 // By name, those that were made or written to. Needs the scope `admin`.
@@ -7276,8 +8078,8 @@ func (c *Client) ListNamespaces(ctx context.Context, params *ListNamespacesParam
 // Its calls and streams end, then everything in it is erased: sessions, tools, programs, files, connections, policy, audit trail. No undo brings it back; the audit trail of the default namespace says who did it. The default namespace cannot be deleted (409). Needs the scope `admin`.
 //
 // Corresponds with DELETE /v1/namespaces/{name} (the `DeleteNamespace` operationId).
-func (c *Client) DeleteNamespace(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewDeleteNamespaceRequest(c.Server, name)
+func (c *Client) DeleteNamespace(ctx context.Context, name string, params *DeleteNamespaceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteNamespaceRequest(c.Server, name, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7310,8 +8112,8 @@ func (c *Client) GetNamespace(ctx context.Context, name string, reqEditors ...Re
 // An empty one. That of a token need not be made. Needs the scope `admin`.
 //
 // Corresponds with PUT /v1/namespaces/{name} (the `PutNamespace` operationId).
-func (c *Client) PutNamespace(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewPutNamespaceRequest(c.Server, name)
+func (c *Client) PutNamespace(ctx context.Context, name string, params *PutNamespaceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutNamespaceRequest(c.Server, name, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7403,6 +8205,44 @@ func (c *Client) PatchPolicy(ctx context.Context, body PatchPolicyJSONRequestBod
 // Corresponds with PATCH /v1/policy (the `PatchPolicy` operationId).
 func (c *Client) PatchPolicyWithApplicationMergePatchPlusJSONBody(ctx context.Context, body PatchPolicyApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPatchPolicyRequestWithApplicationMergePatchPlusJSONBody(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SimulatePolicyWithBody See what a change of the policy would do
+//
+// Runs the selection of the newest ended calls again, nested ones too, by the function that decides for calls, on what is kept of their methods: under the policy in force and under the patched one. changed lists the calls for which another thing would be done. Programs, pins and quarantine are those that the call found; the health and the approvals of programs are those of now. Calls whose recorded selection does not come out again that way, under the policy that was in force when they began, are counted in not_known and not guessed. Nothing is changed, and no model is asked. Needs the scope `read`; without `operate` it looks at one's own calls.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/policy/simulate (the `SimulatePolicy` operationId).
+func (c *Client) SimulatePolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSimulatePolicyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SimulatePolicy See what a change of the policy would do
+//
+// Runs the selection of the newest ended calls again, nested ones too, by the function that decides for calls, on what is kept of their methods: under the policy in force and under the patched one. changed lists the calls for which another thing would be done. Programs, pins and quarantine are those that the call found; the health and the approvals of programs are those of now. Calls whose recorded selection does not come out again that way, under the policy that was in force when they began, are counted in not_known and not guessed. Nothing is changed, and no model is asked. Needs the scope `read`; without `operate` it looks at one's own calls.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/policy/simulate (the `SimulatePolicy` operationId).
+func (c *Client) SimulatePolicy(ctx context.Context, body SimulatePolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSimulatePolicyRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7534,6 +8374,23 @@ func (c *Client) DismissRecommendationWithBody(ctx context.Context, id Recommend
 // Corresponds with POST /v1/recommendations/{id}/dismiss (the `DismissRecommendation` operationId).
 func (c *Client) DismissRecommendation(ctx context.Context, id RecommendationID, body DismissRecommendationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDismissRecommendationRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReplicas List the daemons that share the store
+//
+// Those whose heartbeat has not run out, by id; none where the daemon has its store to itself. The figures are those of the last heartbeat. Needs the scope `operate`.
+//
+// Corresponds with GET /v1/replicas (the `ListReplicas` operationId).
+func (c *Client) ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReplicasRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -7940,9 +8797,26 @@ func (c *Client) PredictNamed(ctx context.Context, name SignatureName, params *P
 	return c.Client.Do(req)
 }
 
+// GetSystem See what the daemon does now
+//
+// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Needs the scope `admin`.
+//
+// Corresponds with GET /v1/system (the `GetSystem` operationId).
+func (c *Client) GetSystem(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSystemRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListTools List the known tools
 //
-// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
+// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
 //
 // Corresponds with GET /v1/tools (the `ListTools` operationId).
 func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7959,7 +8833,7 @@ func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEdit
 
 // DeleteTool Archive a tool
 //
-// Moves the tool and its artifacts out of the way; restore brings them back. Needs the scope `operate`.
+// Moves the tool and its artifacts out of the way; restore brings them back. Where there is none nothing happens, and nothing is audited. Needs the scope `operate`.
 //
 // Corresponds with DELETE /v1/tools/{role} (the `DeleteTool` operationId).
 func (c *Client) DeleteTool(ctx context.Context, role Role, params *DeleteToolParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8048,7 +8922,7 @@ func (c *Client) ListArtifacts(ctx context.Context, role Role, params *ListArtif
 
 // DeleteArtifact Archive an artifact
 //
-// Moves it out of the way; restore brings it back. Needs the scope `operate`.
+// Moves it out of the way; restore brings it back. Where there is none nothing happens, and nothing is audited. Needs the scope `operate`.
 //
 // Corresponds with DELETE /v1/tools/{role}/methods/{method} (the `DeleteArtifact` operationId).
 func (c *Client) DeleteArtifact(ctx context.Context, role Role, method Method, params *DeleteArtifactParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10095,6 +10969,108 @@ func NewCallFunctionRequestWithBody(server string, name string, params *CallFunc
 	return req, nil
 }
 
+// NewListInboxRequest constructs an http.Request for the ListInbox method
+func NewListInboxRequest(server string, params *ListInboxParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/inbox")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Role != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "role", *params.Role, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Method != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "method", *params.Method, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListAuditRequest constructs an http.Request for the ListAudit method
 func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request, error) {
 	var err error
@@ -10393,6 +11369,33 @@ func NewListStaleRequest(server string, params *ListStaleParams) (*http.Request,
 	return req, nil
 }
 
+// NewGetMeRequest constructs an http.Request for the GetMe method
+func NewGetMeRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/me")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListNamespacesRequest constructs an http.Request for the ListNamespaces method
 func NewListNamespacesRequest(server string, params *ListNamespacesParams) (*http.Request, error) {
 	var err error
@@ -10460,7 +11463,7 @@ func NewListNamespacesRequest(server string, params *ListNamespacesParams) (*htt
 }
 
 // NewDeleteNamespaceRequest constructs an http.Request for the DeleteNamespace method
-func NewDeleteNamespaceRequest(server string, name string) (*http.Request, error) {
+func NewDeleteNamespaceRequest(server string, name string, params *DeleteNamespaceParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -10483,6 +11486,33 @@ func NewDeleteNamespaceRequest(server string, name string) (*http.Request, error
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Reason != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "reason", *params.Reason, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
@@ -10528,7 +11558,7 @@ func NewGetNamespaceRequest(server string, name string) (*http.Request, error) {
 }
 
 // NewPutNamespaceRequest constructs an http.Request for the PutNamespace method
-func NewPutNamespaceRequest(server string, name string) (*http.Request, error) {
+func NewPutNamespaceRequest(server string, name string, params *PutNamespaceParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -10551,6 +11581,33 @@ func NewPutNamespaceRequest(server string, name string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Reason != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "reason", *params.Reason, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodPut, queryURL.String(), nil)
@@ -10664,6 +11721,46 @@ func NewPatchPolicyRequestWithBody(server string, contentType string, body io.Re
 	}
 
 	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewSimulatePolicyRequest calls the generic SimulatePolicy builder with application/json body
+func NewSimulatePolicyRequest(server string, body SimulatePolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSimulatePolicyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewSimulatePolicyRequestWithBody constructs an http.Request for the SimulatePolicy method, with any body, and a specified content type
+func NewSimulatePolicyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/policy/simulate")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -10896,6 +11993,33 @@ func NewDismissRecommendationRequestWithBody(server string, id RecommendationID,
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListReplicasRequest constructs an http.Request for the ListReplicas method
+func NewListReplicasRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/replicas")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -11799,6 +12923,33 @@ func NewPredictNamedRequestWithBody(server string, name SignatureName, params *P
 	return req, nil
 }
 
+// NewGetSystemRequest constructs an http.Request for the GetSystem method
+func NewGetSystemRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/system")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListToolsRequest constructs an http.Request for the ListTools method
 func NewListToolsRequest(server string, params *ListToolsParams) (*http.Request, error) {
 	var err error
@@ -11842,6 +12993,30 @@ func NewListToolsRequest(server string, params *ListToolsParams) (*http.Request,
 		if params.After != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sort != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -13662,6 +14837,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/functions/{name} (the `CallFunction` operationId).
 	CallFunctionWithResponse(ctx context.Context, name string, params *CallFunctionParams, body CallFunctionJSONRequestBody, reqEditors ...RequestEditorFn) (*CallFunctionResponse, error)
 
+	// ListInboxWithResponse List what waits for a person's decision
+	//
+	// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was called wrong while no program that answers better was found, or none is looked for; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program that reaches, or names, what nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
+	ListInboxWithResponse(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*ListInboxResponse, error)
+
 	// ListAuditWithResponse Read the audit trail
 	//
 	// Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
@@ -13691,7 +14875,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExportStoreWithResponse Export everything
 	//
-	// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
+	// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With `Recurgent-Namespace` of another namespace it is refused (400), since there is no archive of one. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13743,6 +14927,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/maintenance/stale (the `ListStale` operationId).
 	ListStaleWithResponse(ctx context.Context, params *ListStaleParams, reqEditors ...RequestEditorFn) (*ListStaleResponse, error)
 
+	// GetMeWithResponse See who asks, and what they may do
+	//
+	// The principal of the token, the scopes that it has and the namespace in which the request acts: an interface need not offer what would be refused. Without tokens it is local, with all scopes. Needs a token, and none of its scopes.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/me (the `GetMe` operationId).
+	GetMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMeResponse, error)
+
 	// ListNamespacesWithResponse List namespaces
 	//
 	// By name, those that were made or written to. Needs the scope `admin`.
@@ -13759,7 +14952,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/namespaces/{name} (the `DeleteNamespace` operationId).
-	DeleteNamespaceWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*DeleteNamespaceResponse, error)
+	DeleteNamespaceWithResponse(ctx context.Context, name string, params *DeleteNamespaceParams, reqEditors ...RequestEditorFn) (*DeleteNamespaceResponse, error)
 
 	// GetNamespaceWithResponse Get a namespace
 	//
@@ -13777,7 +14970,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/namespaces/{name} (the `PutNamespace` operationId).
-	PutNamespaceWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*PutNamespaceResponse, error)
+	PutNamespaceWithResponse(ctx context.Context, name string, params *PutNamespaceParams, reqEditors ...RequestEditorFn) (*PutNamespaceResponse, error)
 
 	// GetPatternsWithResponse Read a role's pattern memory
 	//
@@ -13823,6 +15016,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PATCH /v1/policy (the `PatchPolicy` operationId).
 	PatchPolicyWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, body PatchPolicyApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*PatchPolicyResponse, error)
+
+	// SimulatePolicyWithBodyWithResponse See what a change of the policy would do
+	//
+	// Runs the selection of the newest ended calls again, nested ones too, by the function that decides for calls, on what is kept of their methods: under the policy in force and under the patched one. changed lists the calls for which another thing would be done. Programs, pins and quarantine are those that the call found; the health and the approvals of programs are those of now. Calls whose recorded selection does not come out again that way, under the policy that was in force when they began, are counted in not_known and not guessed. Nothing is changed, and no model is asked. Needs the scope `read`; without `operate` it looks at one's own calls.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/policy/simulate (the `SimulatePolicy` operationId).
+	SimulatePolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SimulatePolicyResponse, error)
+
+	// SimulatePolicyWithResponse See what a change of the policy would do
+	//
+	// Runs the selection of the newest ended calls again, nested ones too, by the function that decides for calls, on what is kept of their methods: under the policy in force and under the patched one. changed lists the calls for which another thing would be done. Programs, pins and quarantine are those that the call found; the health and the approvals of programs are those of now. Calls whose recorded selection does not come out again that way, under the policy that was in force when they began, are counted in not_known and not guessed. Nothing is changed, and no model is asked. Needs the scope `read`; without `operate` it looks at one's own calls.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/policy/simulate (the `SimulatePolicy` operationId).
+	SimulatePolicyWithResponse(ctx context.Context, body SimulatePolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*SimulatePolicyResponse, error)
 
 	// PredictWithBodyWithResponse Answer by a signature
 	//
@@ -13886,6 +15097,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/recommendations/{id}/dismiss (the `DismissRecommendation` operationId).
 	DismissRecommendationWithResponse(ctx context.Context, id RecommendationID, body DismissRecommendationJSONRequestBody, reqEditors ...RequestEditorFn) (*DismissRecommendationResponse, error)
+
+	// ListReplicasWithResponse List the daemons that share the store
+	//
+	// Those whose heartbeat has not run out, by id; none where the daemon has its store to itself. The figures are those of the last heartbeat. Needs the scope `operate`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/replicas (the `ListReplicas` operationId).
+	ListReplicasWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListReplicasResponse, error)
 
 	// GetHistoryUsageWithResponse Report how much programs look at history
 	//
@@ -14085,9 +15305,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/signatures/{name}/predict (the `PredictNamed` operationId).
 	PredictNamedWithResponse(ctx context.Context, name SignatureName, params *PredictNamedParams, body PredictNamedJSONRequestBody, reqEditors ...RequestEditorFn) (*PredictNamedResponse, error)
 
+	// GetSystemWithResponse See what the daemon does now
+	//
+	// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Needs the scope `admin`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/system (the `GetSystem` operationId).
+	GetSystemWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSystemResponse, error)
+
 	// ListToolsWithResponse List the known tools
 	//
-	// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
+	// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14096,7 +15325,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteToolWithResponse Archive a tool
 	//
-	// Moves the tool and its artifacts out of the way; restore brings them back. Needs the scope `operate`.
+	// Moves the tool and its artifacts out of the way; restore brings them back. Where there is none nothing happens, and nothing is audited. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14141,7 +15370,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteArtifactWithResponse Archive an artifact
 	//
-	// Moves it out of the way; restore brings it back. Needs the scope `operate`.
+	// Moves it out of the way; restore brings it back. Where there is none nothing happens, and nothing is audited. Needs the scope `operate`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -16720,6 +17949,101 @@ func (r CallFunctionResponse) ContentType() string {
 	return ""
 }
 
+// ListInboxResponse200Headers the declared response headers of an HTTP 200 response for ListInbox
+type ListInboxResponse200Headers struct {
+	XRequestID string
+}
+
+// ListInboxResponse401Headers the declared response headers of an HTTP 401 response for ListInbox
+type ListInboxResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListInboxResponse403Headers the declared response headers of an HTTP 403 response for ListInbox
+type ListInboxResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListInboxResponseDefaultHeaders the declared response headers of an HTTP default response for ListInbox
+type ListInboxResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type ListInboxResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *InboxList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListInboxResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListInboxResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListInboxResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListInboxResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListInboxResponse) GetJSON200() *InboxList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListInboxResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListInboxResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListInboxResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListInboxResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListInboxResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListInboxResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListInboxResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListAuditResponse200Headers the declared response headers of an HTTP 200 response for ListAudit
 type ListAuditResponse200Headers struct {
 	RecurgentAuditHead *string
@@ -17278,6 +18602,101 @@ func (r ListStaleResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListStaleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetMeResponse200Headers the declared response headers of an HTTP 200 response for GetMe
+type GetMeResponse200Headers struct {
+	XRequestID string
+}
+
+// GetMeResponse401Headers the declared response headers of an HTTP 401 response for GetMe
+type GetMeResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetMeResponse403Headers the declared response headers of an HTTP 403 response for GetMe
+type GetMeResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetMeResponseDefaultHeaders the declared response headers of an HTTP default response for GetMe
+type GetMeResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type GetMeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Me
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetMeResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetMeResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetMeResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetMeResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetMeResponse) GetJSON200() *Me {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetMeResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetMeResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetMeResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetMeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetMeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetMeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetMeResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -17956,6 +19375,101 @@ func (r PatchPolicyResponse) ContentType() string {
 	return ""
 }
 
+// SimulatePolicyResponse200Headers the declared response headers of an HTTP 200 response for SimulatePolicy
+type SimulatePolicyResponse200Headers struct {
+	XRequestID string
+}
+
+// SimulatePolicyResponse401Headers the declared response headers of an HTTP 401 response for SimulatePolicy
+type SimulatePolicyResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// SimulatePolicyResponse403Headers the declared response headers of an HTTP 403 response for SimulatePolicy
+type SimulatePolicyResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// SimulatePolicyResponseDefaultHeaders the declared response headers of an HTTP default response for SimulatePolicy
+type SimulatePolicyResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type SimulatePolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PolicySimulation
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *SimulatePolicyResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *SimulatePolicyResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *SimulatePolicyResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *SimulatePolicyResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SimulatePolicyResponse) GetJSON200() *PolicySimulation {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r SimulatePolicyResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r SimulatePolicyResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SimulatePolicyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SimulatePolicyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SimulatePolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SimulatePolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SimulatePolicyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // PredictResponse200Headers the declared response headers of an HTTP 200 response for Predict
 type PredictResponse200Headers struct {
 	RecurgentSpend *string
@@ -18331,6 +19845,101 @@ func (r DismissRecommendationResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r DismissRecommendationResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListReplicasResponse200Headers the declared response headers of an HTTP 200 response for ListReplicas
+type ListReplicasResponse200Headers struct {
+	XRequestID string
+}
+
+// ListReplicasResponse401Headers the declared response headers of an HTTP 401 response for ListReplicas
+type ListReplicasResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListReplicasResponse403Headers the declared response headers of an HTTP 403 response for ListReplicas
+type ListReplicasResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// ListReplicasResponseDefaultHeaders the declared response headers of an HTTP default response for ListReplicas
+type ListReplicasResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type ListReplicasResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ReplicaList
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListReplicasResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListReplicasResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListReplicasResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListReplicasResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListReplicasResponse) GetJSON200() *ReplicaList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListReplicasResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListReplicasResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListReplicasResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListReplicasResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListReplicasResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListReplicasResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListReplicasResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -19873,6 +21482,101 @@ func (r PredictNamedResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r PredictNamedResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetSystemResponse200Headers the declared response headers of an HTTP 200 response for GetSystem
+type GetSystemResponse200Headers struct {
+	XRequestID string
+}
+
+// GetSystemResponse401Headers the declared response headers of an HTTP 401 response for GetSystem
+type GetSystemResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetSystemResponse403Headers the declared response headers of an HTTP 403 response for GetSystem
+type GetSystemResponse403Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
+// GetSystemResponseDefaultHeaders the declared response headers of an HTTP default response for GetSystem
+type GetSystemResponseDefaultHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+	RetryAfter      *string
+	XRequestID      string
+}
+
+type GetSystemResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *System
+	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationProblemJSON401 *Unauthenticated
+	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationProblemJSON403 *Forbidden
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetSystemResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetSystemResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *GetSystemResponse403Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetSystemResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSystemResponse) GetJSON200() *System {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r GetSystemResponse) GetApplicationProblemJSON401() *Unauthenticated {
+	return r.ApplicationProblemJSON401
+}
+
+// GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r GetSystemResponse) GetApplicationProblemJSON403() *Forbidden {
+	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSystemResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSystemResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSystemResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSystemResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSystemResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -23007,6 +24711,21 @@ func (c *ClientWithResponses) CallFunctionWithResponse(ctx context.Context, name
 	return ParseCallFunctionResponse(rsp)
 }
 
+// ListInboxWithResponse List what waits for a person's decision
+//
+// The newest first, each with its evidence and the requests that decide it, ready to be sent; the first one agrees. Kinds: approval, a current program that the policy approval_required keeps from answering; correction, an answer that was called wrong while no program that answers better was found, or none is looked for; proposal, an example or a verdict of someone who may not operate; recommendation, an open one; effects, a current program that reaches, or names, what nobody has approved: what an approved manifest lacks, without one the hosts that its parent neither reached nor names. An entry goes away by itself when it is decided. Needs the scope `read`; without `operate` it leaves out what is of others' calls.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/inbox (the `ListInbox` operationId).
+func (c *ClientWithResponses) ListInboxWithResponse(ctx context.Context, params *ListInboxParams, reqEditors ...RequestEditorFn) (*ListInboxResponse, error) {
+	rsp, err := c.ListInbox(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListInboxResponse(rsp)
+}
+
 // ListAuditWithResponse Read the audit trail
 //
 // Who did what, newest first, with how to undo it. after is the id of an entry. The entries of a namespace are a chain: each has the hash of the one before it, and head is the last one's. Who notes it elsewhere finds a trail that was cut off (recurgentd store verify --audit-head). With format jsonl, or Accept application/jsonl, the entries come as JSON lines as the trail's file has them, all from there on unless a limit is given. Needs the scope `operate`.
@@ -23054,7 +24773,7 @@ func (c *ClientWithResponses) UndoWithResponse(ctx context.Context, id AuditID, 
 
 // ExportStoreWithResponse Export everything
 //
-// An archive (tar, gzip, with checksums) of all that is stored, taken while calls go on. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
+// An archive (tar, gzip, with checksums) of all that is stored, in all namespaces, taken while calls go on. With `Recurgent-Namespace` of another namespace it is refused (400), since there is no archive of one. recurgentd store import fills an empty data directory from it. Needs the scope `admin`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23142,6 +24861,21 @@ func (c *ClientWithResponses) ListStaleWithResponse(ctx context.Context, params 
 	return ParseListStaleResponse(rsp)
 }
 
+// GetMeWithResponse See who asks, and what they may do
+//
+// The principal of the token, the scopes that it has and the namespace in which the request acts: an interface need not offer what would be refused. Without tokens it is local, with all scopes. Needs a token, and none of its scopes.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/me (the `GetMe` operationId).
+func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMeResponse, error) {
+	rsp, err := c.GetMe(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetMeResponse(rsp)
+}
+
 // ListNamespacesWithResponse List namespaces
 //
 // By name, those that were made or written to. Needs the scope `admin`.
@@ -23164,8 +24898,8 @@ func (c *ClientWithResponses) ListNamespacesWithResponse(ctx context.Context, pa
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /v1/namespaces/{name} (the `DeleteNamespace` operationId).
-func (c *ClientWithResponses) DeleteNamespaceWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*DeleteNamespaceResponse, error) {
-	rsp, err := c.DeleteNamespace(ctx, name, reqEditors...)
+func (c *ClientWithResponses) DeleteNamespaceWithResponse(ctx context.Context, name string, params *DeleteNamespaceParams, reqEditors ...RequestEditorFn) (*DeleteNamespaceResponse, error) {
+	rsp, err := c.DeleteNamespace(ctx, name, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -23194,8 +24928,8 @@ func (c *ClientWithResponses) GetNamespaceWithResponse(ctx context.Context, name
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/namespaces/{name} (the `PutNamespace` operationId).
-func (c *ClientWithResponses) PutNamespaceWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*PutNamespaceResponse, error) {
-	rsp, err := c.PutNamespace(ctx, name, reqEditors...)
+func (c *ClientWithResponses) PutNamespaceWithResponse(ctx context.Context, name string, params *PutNamespaceParams, reqEditors ...RequestEditorFn) (*PutNamespaceResponse, error) {
+	rsp, err := c.PutNamespace(ctx, name, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -23275,6 +25009,36 @@ func (c *ClientWithResponses) PatchPolicyWithApplicationMergePatchPlusJSONBodyWi
 		return nil, err
 	}
 	return ParsePatchPolicyResponse(rsp)
+}
+
+// SimulatePolicyWithBodyWithResponse See what a change of the policy would do
+//
+// Runs the selection of the newest ended calls again, nested ones too, by the function that decides for calls, on what is kept of their methods: under the policy in force and under the patched one. changed lists the calls for which another thing would be done. Programs, pins and quarantine are those that the call found; the health and the approvals of programs are those of now. Calls whose recorded selection does not come out again that way, under the policy that was in force when they began, are counted in not_known and not guessed. Nothing is changed, and no model is asked. Needs the scope `read`; without `operate` it looks at one's own calls.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/policy/simulate (the `SimulatePolicy` operationId).
+func (c *ClientWithResponses) SimulatePolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SimulatePolicyResponse, error) {
+	rsp, err := c.SimulatePolicyWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSimulatePolicyResponse(rsp)
+}
+
+// SimulatePolicyWithResponse See what a change of the policy would do
+//
+// Runs the selection of the newest ended calls again, nested ones too, by the function that decides for calls, on what is kept of their methods: under the policy in force and under the patched one. changed lists the calls for which another thing would be done. Programs, pins and quarantine are those that the call found; the health and the approvals of programs are those of now. Calls whose recorded selection does not come out again that way, under the policy that was in force when they began, are counted in not_known and not guessed. Nothing is changed, and no model is asked. Needs the scope `read`; without `operate` it looks at one's own calls.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/policy/simulate (the `SimulatePolicy` operationId).
+func (c *ClientWithResponses) SimulatePolicyWithResponse(ctx context.Context, body SimulatePolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*SimulatePolicyResponse, error) {
+	rsp, err := c.SimulatePolicy(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSimulatePolicyResponse(rsp)
 }
 
 // PredictWithBodyWithResponse Answer by a signature
@@ -23380,6 +25144,21 @@ func (c *ClientWithResponses) DismissRecommendationWithResponse(ctx context.Cont
 		return nil, err
 	}
 	return ParseDismissRecommendationResponse(rsp)
+}
+
+// ListReplicasWithResponse List the daemons that share the store
+//
+// Those whose heartbeat has not run out, by id; none where the daemon has its store to itself. The figures are those of the last heartbeat. Needs the scope `operate`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/replicas (the `ListReplicas` operationId).
+func (c *ClientWithResponses) ListReplicasWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListReplicasResponse, error) {
+	rsp, err := c.ListReplicas(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListReplicasResponse(rsp)
 }
 
 // GetHistoryUsageWithResponse Report how much programs look at history
@@ -23712,9 +25491,24 @@ func (c *ClientWithResponses) PredictNamedWithResponse(ctx context.Context, name
 	return ParsePredictNamedResponse(rsp)
 }
 
+// GetSystemWithResponse See what the daemon does now
+//
+// Calls, runners, compiled programs, questions to the model and the store: what /metrics counts, all namespaces together. Counts are since the daemon's start. Needs the scope `admin`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/system (the `GetSystem` operationId).
+func (c *ClientWithResponses) GetSystemWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSystemResponse, error) {
+	rsp, err := c.GetSystem(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSystemResponse(rsp)
+}
+
 // ListToolsWithResponse List the known tools
 //
-// By role. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
+// By name, or in the order that sort names, with the health of their programs; q searches. A cursor holds while things change: what keeps its place is on exactly one page. A page of a search looks at 20,000 tools at most, so that it may hold fewer than limit and still have a next_cursor. sort=cost, and the usage of the last 30 days in the entries, are for tokens with `operate`. With format, the methods that agents can call, by name, as model APIs (openai) or MCP's tools/list (mcp) take them: those whose stored program answers, as far as the policy mcp.expose shows them. after is then the name of a tool. Needs the scope `read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23729,7 +25523,7 @@ func (c *ClientWithResponses) ListToolsWithResponse(ctx context.Context, params 
 
 // DeleteToolWithResponse Archive a tool
 //
-// Moves the tool and its artifacts out of the way; restore brings them back. Needs the scope `operate`.
+// Moves the tool and its artifacts out of the way; restore brings them back. Where there is none nothing happens, and nothing is audited. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23804,7 +25598,7 @@ func (c *ClientWithResponses) ListArtifactsWithResponse(ctx context.Context, rol
 
 // DeleteArtifactWithResponse Archive an artifact
 //
-// Moves it out of the way; restore brings it back. Needs the scope `operate`.
+// Moves it out of the way; restore brings it back. Where there is none nothing happens, and nothing is audited. Needs the scope `operate`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -27384,6 +29178,131 @@ func ParseCallFunctionResponse(rsp *http.Response) (*CallFunctionResponse, error
 	return response, nil
 }
 
+// ParseListInboxResponse parses an HTTP response from a ListInboxWithResponse call
+func ParseListInboxResponse(rsp *http.Response) (*ListInboxResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListInboxResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest InboxList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListInboxResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListInboxResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListInboxResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers ListInboxResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParseListAuditResponse parses an HTTP response from a ListAuditWithResponse call
 func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -28103,6 +30022,131 @@ func ParseListStaleResponse(rsp *http.Response) (*ListStaleResponse, error) {
 		response.Headers403 = &headers
 	case true:
 		var headers ListStaleResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetMeResponse parses an HTTP response from a GetMeWithResponse call
+func ParseGetMeResponse(rsp *http.Response) (*GetMeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetMeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Me
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetMeResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetMeResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetMeResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers GetMeResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -29025,6 +31069,131 @@ func ParsePatchPolicyResponse(rsp *http.Response) (*PatchPolicyResponse, error) 
 	return response, nil
 }
 
+// ParseSimulatePolicyResponse parses an HTTP response from a SimulatePolicyWithResponse call
+func ParseSimulatePolicyResponse(rsp *http.Response) (*SimulatePolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SimulatePolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PolicySimulation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers SimulatePolicyResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers SimulatePolicyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers SimulatePolicyResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers SimulatePolicyResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParsePredictResponse parses an HTTP response from a PredictWithResponse call
 func ParsePredictResponse(rsp *http.Response) (*PredictResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -29498,6 +31667,131 @@ func ParseDismissRecommendationResponse(rsp *http.Response) (*DismissRecommendat
 		response.Headers403 = &headers
 	case true:
 		var headers DismissRecommendationResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListReplicasResponse parses an HTTP response from a ListReplicasWithResponse call
+func ParseListReplicasResponse(rsp *http.Response) (*ListReplicasResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListReplicasResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ReplicaList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListReplicasResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListReplicasResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListReplicasResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers ListReplicasResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -31583,6 +33877,131 @@ func ParsePredictNamedResponse(rsp *http.Response) (*PredictNamedResponse, error
 		response.Headers403 = &headers
 	case true:
 		var headers PredictNamedResponseDefaultHeaders
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetSystemResponse parses an HTTP response from a GetSystemWithResponse call
+func ParseGetSystemResponse(rsp *http.Response) (*GetSystemResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSystemResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest System
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetSystemResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetSystemResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers GetSystemResponse403Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case true:
+		var headers GetSystemResponseDefaultHeaders
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

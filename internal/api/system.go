@@ -1,0 +1,78 @@
+package api
+
+import (
+	"net/http"
+	"time"
+)
+
+// systemView is what the daemon does now, all namespaces together. Counts are since its start.
+type systemView struct {
+	StartedAt time.Time        `json:"started_at"`
+	Ready     bool             `json:"ready"` // it takes calls
+	Calls     systemCalls      `json:"calls"`
+	Runners   systemRunners    `json:"runners"`
+	Native    map[string]int   `json:"native"`   // programs that the native tier knows, by state
+	Provider  map[string]int64 `json:"provider"` // questions to the model, by how they ended; those that never happened are left out
+	Store     systemStore      `json:"store"`
+}
+
+type systemCalls struct {
+	Running int `json:"running"`
+	Waiting int `json:"waiting"` // for their turn
+}
+
+type systemRunners struct {
+	Busy           int64            `json:"busy"`
+	Warm           int64            `json:"warm"` // for a program
+	Idle           int64            `json:"idle"`
+	WarmBytes      int64            `json:"warm_bytes"`
+	Started        int64            `json:"started"`
+	EngineFailures int64            `json:"engine_failures"`
+	Ended          map[string]int64 `json:"ended"` // by the daemon or by their own death, by reason
+}
+
+type systemStore struct {
+	Sessions    int64          `json:"sessions"`
+	Tools       int64          `json:"tools"`
+	Programs    map[string]int `json:"programs"` // by lifecycle state
+	Commits     int64          `json:"commits"`
+	Fsyncs      int64          `json:"fsyncs"`
+	Bytes       int64          `json:"journal_bytes"`
+	Lag         int64          `json:"checkpoint_lag_entries"` // in the journal that the files do not hold yet
+	Quarantined int64          `json:"quarantined_files"`
+}
+
+// getSystem shows what /metrics counts, as it is now.
+func (s *server) getSystem(w *reply, r *http.Request) error {
+	if err := readQuery(r).err(); err != nil {
+		return err
+	}
+	from := s.o.Metrics.Sources()
+	v := systemView{StartedAt: s.started.UTC(), Ready: s.o.Namespaces.Ready() == nil, Native: map[string]int{}, Provider: s.o.Metrics.ProviderRequests(),
+		Runners: systemRunners{Ended: map[string]int64{}}, Store: systemStore{Programs: map[string]int{}}}
+	if from.Calls != nil {
+		v.Calls.Running, v.Calls.Waiting = from.Calls()
+	}
+	if from.Runners != nil {
+		n := from.Runners()
+		v.Runners = systemRunners{n.Busy, n.Warm, n.Idle, n.WarmBytes, n.Spawned, n.EngineFailures, notNil(n.Killed)}
+	}
+	if from.NativePrograms != nil {
+		v.Native = notNil(from.NativePrograms())
+	}
+	if from.Store != nil {
+		n := from.Store()
+		v.Store = systemStore{n.Sessions, n.Tools, v.Store.Programs, n.Commits, n.Fsyncs, n.JournalBytes, n.CheckpointLag, n.Quarantined}
+	}
+	if from.Artifacts != nil {
+		v.Store.Programs = notNil(from.Artifacts())
+	}
+	return s.sendNow(w, http.StatusOK, v)
+}
+
+func notNil[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
+	}
+	return m
+}
