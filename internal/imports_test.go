@@ -24,11 +24,13 @@ var allowed = map[string][]string{
 	"cmd":                               {"internal/cli", "internal/runtime/sandbox"},                 // see TestDaemonParsesNoProgram
 	"bench":                             {"internal/runtime"},                                         // and nothing imports it
 	"test":                              {"internal/cli", "internal/api/apitest", "internal/runtime"}, // and nothing imports it
-	"internal/app":                      {"api", "internal/api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
+	"internal/app":                      {"api", "internal/api", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
+	"internal/cluster":                  {"internal/store", "internal/agent"},
 	"internal/client":                   {"internal/runtime", "internal/agent"},
 	"internal/cli":                      {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
-	"internal/api":                      {"api", "internal/mcp", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
+	"internal/api":                      {"api", "internal/ui", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
 	"internal/api/strict":               {},
+	"internal/ui":                       {},
 	"internal/mcp":                      {"internal/access", "internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime":                  {"internal/store", "internal/contract", "internal/telemetry", "internal/fair", "internal/agent"},
 	"internal/runtime/prompt":           {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
@@ -60,9 +62,10 @@ var allowed = map[string][]string{
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/tier":     {"internal/runtime/sandbox", "internal/runtime/gate/report", "internal/runtime/history", "internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
 	"internal/runtime/why":      {"internal/runtime", "internal/store", "internal/agent"},
-	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/store", "internal/contract", "internal/agent"},
+	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/fair", "internal/store", "internal/contract", "internal/agent"},
+	"internal/runtime/overview": {"internal/runtime/spend", "internal/store", "internal/agent"},
 	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
-	"internal/store":            {"internal/agent"},
+	"internal/store":            {"internal/fair", "internal/agent"},
 	"internal/contract":         {"internal/agent"},
 	"internal/telemetry":        {"internal/agent"},
 	"internal/access":           {"internal/agent"},

@@ -26,10 +26,14 @@ type AccessOptions struct {
 	OIDCNameClaim      string `name:"oidc-name-claim" env:"RECURGENT_OIDC_NAME_CLAIM" value:"CLAIM" help:"claim that names the owner of a token"`
 	OIDCNamespaceClaim string `name:"oidc-namespace-claim" env:"RECURGENT_OIDC_NAMESPACE_CLAIM" value:"CLAIM" default:"none: tokens of the issuer may do nothing" help:"claim that names the namespace in which a token acts; a token without it may do nothing"`
 	OIDCScopeClaim     string `name:"oidc-scope-claim" env:"RECURGENT_OIDC_SCOPE_CLAIM" value:"CLAIM" help:"claim that lists the scopes: a text with spaces between them, or an array; others than read, call, operate and admin are ignored"`
+	// OIDCRate, such as 50/s, and OIDCConcurrency hold each owner of the issuer's tokens to so many requests and calls at once; "" and 0: no limit.
+	OIDCRate        string `name:"oidc-rate" env:"RECURGENT_OIDC_RATE" value:"RATE" default:"none" help:"requests that each owner of the issuer's tokens may send, such as 50/s, as rate= in the token file"`
+	OIDCConcurrency int    `name:"oidc-concurrency" env:"RECURGENT_OIDC_CONCURRENCY" value:"N" default:"none" help:"calls that each owner of the issuer's tokens may have under way at once, as concurrency= in the token file"`
 	// TLSCert and TLSKey are PEM files. They are read again when they change.
 	TLSCert string `name:"tls-cert" env:"RECURGENT_TLS_CERT" value:"FILE" default:"none: no TLS" help:"certificate chain (PEM) to speak HTTPS with; read again when it changes"`
 	TLSKey  string `name:"tls-key" env:"RECURGENT_TLS_KEY" value:"FILE" default:"none" help:"private key (PEM) of --tls-cert"`
 
+	oidcRate    float64              // of OIDCRate
 	tokens      *file[access.Tokens] // of AuthTokensFile; set by the first Resolve, so that a pipe is read once
 	certificate *file[certificate]
 }
@@ -40,22 +44,14 @@ func (o *Options) guarded() bool {
 }
 
 func (o *Options) checkAccess() (err error) {
+	if err := o.checkIssuer(); err != nil {
+		return err
+	}
 	switch {
-	case o.OIDCIssuer == "" && o.OIDCAudience != "":
-		return refuse("oidc-audience", "is set, but not --oidc-issuer")
-	case o.OIDCIssuer == "" && o.OIDCNamespaceClaim != "":
-		return refuse("oidc-namespace-claim", "is set, but not --oidc-issuer")
-	case o.OIDCIssuer != "" && o.OIDCAudience == "":
-		return refuse("oidc-audience", "is required with --oidc-issuer: without it tokens for others would work here")
 	case o.TLSCert == "" && o.TLSKey != "":
 		return refuse("tls-cert", "is required with --tls-key")
 	case o.TLSCert != "" && o.TLSKey == "":
 		return refuse("tls-key", "is required with --tls-cert")
-	}
-	if o.OIDCIssuer != "" {
-		if err := oidc.CheckURL(o.OIDCIssuer); err != nil {
-			return refuse("oidc-issuer", "%s", err)
-		}
 	}
 	if o.AuthTokensFile != "" && o.tokens == nil {
 		if o.tokens, err = openFile(readTokens, o.AuthTokensFile); err != nil {
@@ -70,7 +66,40 @@ func (o *Options) checkAccess() (err error) {
 	return nil
 }
 
-func readTokens(contents ...[]byte) (access.Tokens, error) { return access.ParseTokens(contents[0]) }
+// checkIssuer checks the settings for the issuer's tokens.
+func (o *Options) checkIssuer() (err error) {
+	if o.OIDCIssuer == "" {
+		for name, given := range map[string]bool{"oidc-audience": o.OIDCAudience != "", "oidc-namespace-claim": o.OIDCNamespaceClaim != "", "oidc-rate": o.OIDCRate != "", "oidc-concurrency": o.OIDCConcurrency != 0} {
+			if given {
+				return refuse(name, "is set, but not --oidc-issuer")
+			}
+		}
+		return nil
+	}
+	if o.OIDCAudience == "" {
+		return refuse("oidc-audience", "is required with --oidc-issuer: without it tokens for others would work here")
+	}
+	if o.OIDCConcurrency < 0 || o.OIDCConcurrency > access.MaxConcurrency {
+		return refuse("oidc-concurrency", "must be 1 to 1000000, or 0 for no limit, got %d", o.OIDCConcurrency)
+	}
+	if o.OIDCRate != "" {
+		if o.oidcRate, err = access.ParseRate(o.OIDCRate); err != nil {
+			return refuse("oidc-rate", "%q is not %s", o.OIDCRate, err)
+		}
+	}
+	if err := oidc.CheckURL(o.OIDCIssuer); err != nil {
+		return refuse("oidc-issuer", "%s", err)
+	}
+	return nil
+}
+
+func readTokens(contents ...[]byte) (t access.Tokens, err error) {
+	tokens, err := access.ParseTokens(contents[0])
+	if err != nil {
+		return t, err
+	}
+	return *tokens, nil
+}
 
 // tokenFile finds the tokens that the file holds now.
 type tokenFile struct {
@@ -93,7 +122,7 @@ func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
 	}
 	if o.OIDCIssuer != "" {
 		issuer, err := oidc.New(oidc.Options{Issuer: o.OIDCIssuer, Audience: o.OIDCAudience, NameClaim: o.OIDCNameClaim, NamespaceClaim: o.OIDCNamespaceClaim,
-			ScopeClaim: o.OIDCScopeClaim, Logger: a.log, Fetched: m.IssuerKeys, Now: o.Now})
+			ScopeClaim: o.OIDCScopeClaim, Rate: o.oidcRate, Concurrency: o.OIDCConcurrency, Logger: a.log, Fetched: m.IssuerKeys, Now: o.Now})
 		if err != nil {
 			return err
 		}
@@ -112,6 +141,7 @@ func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
 	} else if o.guarded() && !o.Local() {
 		a.log.Warn().Str("listen", o.Listen).Msg("tokens travel without TLS: use --tls-cert and --tls-key, or a proxy with TLS in front")
 	}
+	a.watchCluster(o, m)
 	a.onStop("watching files", a.files.start())
 	return nil
 }

@@ -47,7 +47,8 @@ type App struct {
 	server   *http.Server
 	spaces   *namespaces
 	facts    facts
-	scheme   string // http or https
+	scheme   string      // http or https
+	peers    *peerServer // nil without --advertise
 	files    *watched
 
 	failed chan error    // what Serve ended with, unless by Stop; holds one
@@ -113,13 +114,16 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if err := a.openFetch(o, &p); err != nil {
 		return err
 	}
-	if err := a.openStoreAndSandbox(o, &p); err != nil {
+	if err := a.openStoreAndSandbox(ctx, o, &p); err != nil {
 		return err
 	}
 	if err := a.openSpend(ctx, o, &p); err != nil {
 		return err
 	}
 	a.makeServer(o.H2C)
+	if err := a.openCluster(ctx, o, &p); err != nil {
+		return err
+	}
 	if err := a.openAccess(&o, metrics); err != nil {
 		return err
 	}
@@ -160,12 +164,7 @@ func (a *App) listen(address string) error {
 		return fmt.Errorf("cannot listen on %s: %w; %s", address, cause(err), hint)
 	}
 	a.listener = l
-	a.onStop("the listener", func(context.Context) error {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server closes its listener itself
-			return err
-		}
-		return nil
-	})
+	a.onStop("the listener", func(context.Context) error { return closeListener(l) })
 	return nil
 }
 
@@ -180,6 +179,7 @@ func cause(err error) error {
 
 // Start serves from now on. It is called once, and not after Stop.
 func (a *App) Start() {
+	a.servePeers()
 	a.served = make(chan struct{})
 	go func() {
 		defer close(a.served)

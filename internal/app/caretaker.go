@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -13,6 +14,7 @@ import (
 type caretaker struct {
 	*namespaces
 	tick  time.Duration
+	turn  turn
 	seen  map[agent.Namespace]time.Time // when maintenance was last done
 	sched map[agent.Namespace]time.Time // when its schedule is due next
 }
@@ -27,15 +29,18 @@ const (
 // begin has the caretaker look around every tick. The returned function ends it.
 func (n *namespaces) begin(tick time.Duration) (end func()) {
 	c := &caretaker{namespaces: n, tick: tick, seen: map[agent.Namespace]time.Time{}, sched: map[agent.Namespace]time.Time{}}
+	c.turn = turn{shared: n.parts.runtime.Shared, store: n.parts.memory}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer c.turn.End()
 		c.run(ctx)
-	}()
+	})
+	unfollow := n.follow(ctx, &running)
 	return func() {
+		unfollow()
 		cancel()
-		<-ended
+		running.Wait()
 	}
 }
 
@@ -48,14 +53,19 @@ func (c *caretaker) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		c.all(func(s *services) { c.maintain(ctx, s) })
-		if err := c.openDue(ctx); err != nil && ctx.Err() == nil {
-			c.log.Warn().Err(err).Msg("maintenance of a namespace was not done")
-		}
+		c.turn.Do(ctx, c.round)
 		if time.Since(idleSince) >= dropEvery {
 			idleSince = time.Now()
 			c.dropIdle(mostOpen, false)
 		}
+	}
+}
+
+// round does what is due.
+func (c *caretaker) round(ctx context.Context) {
+	c.all(func(s *services) { c.maintain(ctx, s) })
+	if err := c.openDue(ctx); err != nil && ctx.Err() == nil {
+		c.log.Warn().Err(err).Msg("maintenance of a namespace was not done")
 	}
 }
 

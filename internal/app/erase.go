@@ -25,18 +25,18 @@ func (n *namespaces) Namespace(ctx context.Context, name agent.Namespace) (store
 }
 
 // CreateNamespace is part of api.Namespaces.
-func (n *namespaces) CreateNamespace(ctx context.Context, name agent.Namespace, actor string) (store.NamespaceInfo, error) {
+func (n *namespaces) CreateNamespace(ctx context.Context, name agent.Namespace, reason, actor string) (store.NamespaceInfo, error) {
 	free, err := n.claim(ctx, name)
 	if err != nil {
 		return store.NamespaceInfo{}, err
 	}
 	defer free()
-	return n.parts.memory.CreateNamespace(ctx, name, n.audit(actor, opNamespaceCreate, name))
+	return n.parts.memory.CreateNamespace(ctx, name, n.audit(actor, opNamespaceCreate, name, reason))
 }
 
 // EraseNamespace is part of api.Namespaces. Calls and streams end first, then goes what the daemon keeps outside of the store, then what is
 // stored: a crash in between leaves a namespace whose caches are empty, or one of which nothing is left.
-func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, actor string) error {
+func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, reason, actor string) error {
 	if name == agent.DefaultNamespace {
 		return store.ErrDefault
 	}
@@ -48,6 +48,19 @@ func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, a
 	if _, err := n.parts.memory.NamespaceInfo(ctx, name); err != nil {
 		return err
 	}
+	n.letGo(name)
+	n.erasedHere.Add(name)
+	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name, n.audit(actor, opNamespaceDelete, name, reason)); err != nil {
+		n.erasedHere.Take(name)
+		return err
+	}
+	n.forget(name)
+	n.log.Info().Str("namespace", string(name)).Str("actor", actor).Msg("a namespace was deleted")
+	return nil
+}
+
+// letGo ends what is under way in a namespace, and drops what the daemon keeps of it outside of the store. The caller has claimed it.
+func (n *namespaces) letGo(name agent.Namespace) {
 	if s := n.get(name); s != nil {
 		s.users.Add(closed)
 		n.mu.Lock()
@@ -61,18 +74,17 @@ func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, a
 	n.parts.native.Erase(name)
 	n.parts.fetch.Forget(name)
 	n.parts.pool.Forget(name)
-	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name, n.audit(actor, opNamespaceDelete, name)); err != nil {
-		return err
-	}
+}
+
+// forget drops what is known of a namespace that is gone.
+func (n *namespaces) forget(name agent.Namespace) {
 	n.parts.spend.Forget(name)
 	n.parts.pool.Forget(name) // of what the native tier was comparing
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	delete(n.begun, name)
-	n.mu.Unlock()
-	n.log.Info().Str("namespace", string(name)).Str("actor", actor).Msg("a namespace was deleted")
-	return nil
 }
 
-func (n *namespaces) audit(actor, action string, name agent.Namespace) *agent.AuditEntry {
-	return &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(n.parts.runtime.Now()), Actor: actor, Action: action, Target: string(name)}
+func (n *namespaces) audit(actor, action string, name agent.Namespace, reason string) *agent.AuditEntry {
+	return &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(n.parts.runtime.Now()), Actor: actor, Action: action, Target: string(name), Reason: reason}
 }

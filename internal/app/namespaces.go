@@ -34,6 +34,8 @@ type namespaces struct {
 	begun    map[agent.Namespace]bool          // whose policy was set at the start; guarded by mu
 	stopping bool                              // guarded by mu
 	work     sync.WaitGroup                    // services that are being dropped
+
+	erasedHere erasures // by this replica
 }
 
 func newNamespaces(log zerolog.Logger) *namespaces {
@@ -208,6 +210,11 @@ func (n *namespaces) all(do func(*services)) {
 func (n *namespaces) Ready() error {
 	if n.draining() {
 		return runtime.ErrDraining
+	}
+	if c := n.parts.cluster; c != nil {
+		if err := c.Ready(); err != nil {
+			return err
+		}
 	}
 	return n.parts.memory.Ready()
 }

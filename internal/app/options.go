@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/tier"
+	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -40,6 +41,8 @@ type Options struct {
 	// H2C makes the server speak HTTP/2 without TLS as well as HTTP/1.1.
 	H2C bool `name:"h2c" env:"RECURGENT_H2C" help:"speak HTTP/2 without TLS too, for a proxy in front"`
 	AccessOptions
+	StoreOptions
+	ClusterOptions
 	SpendOptions
 
 	// Provider is auto, openai, replay or record. auto is openai with a key or a base URL, else replay.
@@ -100,6 +103,8 @@ type Options struct {
 	Traces        *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
 	Logger        zerolog.Logger                   // of the daemon
 	NativeBuilder tier.Builder                     // compiles programs instead of the toolchain, for tests; nil: the toolchain
+	Shared        store.Store                      // shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
+	ReplicaTTL    time.Duration                    // how long sessions stay with a replica that is dead; 0: 10 s
 	Env           func(name string) (string, bool) // where connections find RECURGENT_SECRET_*; nil: there are none
 	Now           func() time.Time                 // clock of records, windows and maintenance, for tests; nil: the machine's
 }
@@ -110,8 +115,8 @@ func DefaultOptions() Options {
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
 		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", Durability: durabilityAlways, Native: native.SettingAuto,
 		FileMax: 256 << 20, FilesMax: 10 << 30, AccessOptions: AccessOptions{OIDCNameClaim: "sub", OIDCScopeClaim: "scope"},
-		SpendOptions: SpendOptions{MaxCompletionTokens: provider.DefaultMaxCompletion},
-		Logger:       zerolog.Nop(),
+		StoreOptions: StoreOptions{StoreURL: storeDisk}, SpendOptions: SpendOptions{MaxCompletionTokens: provider.DefaultMaxCompletion},
+		Logger: zerolog.Nop(),
 	}
 }
 
@@ -132,7 +137,7 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkProvider, o.checkRecording, o.checkSpend, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets, o.checkMetrics} {
+	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkCluster, o.checkStore, o.checkProvider, o.checkRecording, o.checkSpend, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets, o.checkMetrics} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/api"
+	"github.com/recurgentd/recurgentd/internal/cluster"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
@@ -46,8 +46,10 @@ type parts struct {
 	fetch     *fetch.Client
 	room      *files.Room
 	spend     *spend.Ledger
-	runtime   runtime.Options // without a namespace
-	maxBody   int64           // of a message of MCP
+	shared    store.Store      // memory without what is the daemon's own, where replicas share it; else nil
+	cluster   *cluster.Cluster // nil: the daemon has its store to itself
+	runtime   runtime.Options  // without a namespace
+	maxBody   int64            // of a message of MCP
 	named     func(agent.Namespace) bool
 }
 
@@ -77,7 +79,7 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, v
 }
 
 // openStoreAndSandbox opens both at once: the one replays its journal, while the other starts processes and observes them.
-func (a *App) openStoreAndSandbox(o Options, p *parts) (err error) {
+func (a *App) openStoreAndSandbox(ctx context.Context, o Options, p *parts) (err error) {
 	so := o.SandboxOptions()
 	so.Fetch = p.fetch
 	tighten(o.DataDir, a.log)
@@ -85,7 +87,7 @@ func (a *App) openStoreAndSandbox(o Options, p *parts) (err error) {
 	var boxErr error
 	var opened sync.WaitGroup
 	opened.Go(func() { p.pool, boxErr = sandbox.New(so) })
-	p.memory, err = a.openStore(o)
+	p.memory, err = a.openStore(ctx, o, p)
 	opened.Wait()
 	if boxErr == nil {
 		a.onStop("the sandbox", func(context.Context) error { return p.pool.Close() })
@@ -93,7 +95,14 @@ func (a *App) openStoreAndSandbox(o Options, p *parts) (err error) {
 	return cmp.Or(err, boxErr)
 }
 
-func (a *App) openStore(o Options) (store.Store, error) {
+func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, error) {
+	if o.Shared != nil {
+		p.shared = o.Shared
+		return files.Inside(o.Shared), nil
+	}
+	if o.Database() {
+		return a.openDatabase(ctx, o, p)
+	}
 	so := disk.DefaultOptions()
 	if o.Now != nil {
 		so.Now = o.Now
@@ -144,6 +153,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
 	if o.Now != nil {
 		ro.Now, tick = o.Now, 20*time.Millisecond // only tests have a clock of their own
 	}
+	ro.Shared = p.shared != nil
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.pool, p.model, p.metrics, p.tracer, a.log
 	ro.Native = p.native
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
@@ -169,17 +179,20 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p parts) error {
 	defer s.release()
 	end := a.spaces.begin(tick)
 	a.onStop("maintenance", func(context.Context) error { end(); return nil })
+	if p.cluster != nil {
+		a.onStop("sessions", func(context.Context) error { p.cluster.Drain(); return nil })
+	}
 	return nil
 }
 
 // named returns whether a token of the file, as it is now, names the namespace.
 func named(o Options) func(agent.Namespace) bool {
 	return func(name agent.Namespace) bool {
-		tokens, _ := o.Auth.(access.Tokens)
+		tokens, _ := o.Auth.(*access.Tokens)
 		if o.tokens != nil {
-			tokens = *o.tokens.now.Load()
+			tokens = o.tokens.now.Load()
 		}
-		return slices.Contains(tokens.Namespaces(), name)
+		return tokens != nil && tokens.Names(name)
 	}
 }
 
@@ -188,13 +201,19 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	w.Namespaces, w.Metrics, w.Registry, w.Logger = a.spaces, m, registry, a.log
 	w.Auth, w.Hosts, w.OpenAPI = o.Auth, o.AllowedHosts, openapi.OpenAPI
 	w.MetricsPublic = o.MetricsPublic
+	w.Cluster = a.spaces.parts.cluster
 	return api.New(w)
 }
 
 // sources is what metrics read when they are scraped.
 func (a *App) sources(p parts) telemetry.Sources {
 	s, box, native := p.memory, p.pool, p.native
+	var others func() telemetry.Cluster
+	if p.cluster != nil {
+		others = func() telemetry.Cluster { return telemetry.Cluster(p.cluster.Stats()) }
+	}
 	return telemetry.Sources{
+		Cluster:         others,
 		Spend:           func() telemetry.Spend { return spendStats(p.spend) },
 		NativePrograms:  native.Counts,
 		Ready:           a.spaces.Ready,

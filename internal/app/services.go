@@ -87,6 +87,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 		return nil, err
 	}
 	secrets.Use(held)
+	ro.Owners = p.owners(name, held)
 	var run *runtime.Runtime
 	fo := files.DefaultOptions()
 	fo.Store, fo.Namespace, fo.Now, fo.Policy, fo.Room = ro.Store, name, ro.Now, func() *agent.Policy { return run.PolicyInForce() }, p.room
@@ -107,8 +108,8 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if run, err = runtime.New(ctx, ro); err != nil {
 		return nil, err
 	}
-	op, err := operator.New(operator.Options{Store: ro.Store, Namespace: name, Sandbox: ro.Sandbox, Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Cost: p.spend.Cost, Provider: ro.Provider.Name(),
-		Model: ro.Model, Engine: p.options.Engine, Durability: p.options.Durability, Version: b.Version, Revision: b.Revision})
+	op, err := operator.New(operator.Options{Store: ro.Store, Namespace: name, Sandbox: ro.Sandbox, Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Cost: p.spend.Cost, Usage: ro.Spend.Usage, Provider: ro.Provider.Name(),
+		Model: ro.Model, Engine: p.options.Engine, StoreName: p.options.storeName(), Durability: p.options.Durability, Version: b.Version, Revision: b.Revision})
 	if err != nil {
 		return nil, err
 	}
@@ -208,6 +209,7 @@ func (s *services) Stop(ctx context.Context) error {
 	s.end()
 	s.agents.Close()
 	s.tools.Close()
+	s.Operator.Close()
 	if s.resumed != nil {
 		<-s.resumed
 	}

@@ -22,7 +22,7 @@ type SpendOptions struct {
 // openSpend opens the account of what models are asked. With a cap of the whole daemon it reads that of every namespace; else each
 // is read when it is first used.
 func (a *App) openSpend(ctx context.Context, o Options, p *parts) (err error) {
-	so := spend.Options{Store: p.memory, Now: o.Now, Logger: a.log, DayTokens: int64(o.SpendDayTokens), Refused: p.metrics.SpendRefused}
+	so := spend.Options{Store: p.memory, Shared: p.shared != nil, Now: o.Now, Logger: a.log, DayTokens: int64(o.SpendDayTokens), Refused: p.metrics.SpendRefused}
 	if o.ModelPrices != "" {
 		if so.Prices, err = spend.OpenPrices(o.ModelPrices, a.log); err != nil {
 			return refuse("model-prices", "%s", err)

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
 // errStopping is why streams end and requests are canceled.
-var errStopping = errors.New("the daemon is shutting down")
+var errStopping = runtime.ErrDraining
 
 // Stop ends the App: new calls are refused at once, and calls under way may end by themselves for seven tenths of the time
 // that ctx leaves, or for as long as they take when ctx has no deadline; then they are canceled and recorded, replies leave,
@@ -74,6 +76,9 @@ func (a *App) drain(ctx context.Context) error {
 	ctx, cancel := most(ctx)
 	defer cancel()
 	err := a.spaces.Stop(ctx)
+	if c := a.spaces.parts.cluster; c != nil {
+		c.AwaitForwards(ctx)
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		a.log.Warn().Msg("calls under way were canceled")
 		return nil
@@ -92,17 +97,22 @@ func (a *App) makeServer(h2c bool) {
 	a.server.Protocols.SetUnencryptedHTTP2(h2c)
 	a.onStop("the server", func(ctx context.Context) error {
 		hangUp(errStopping) // streams end
-		ctx, cancel := most(ctx)
-		defer cancel()
-		err := a.server.Shutdown(ctx)
-		if err != nil {
-			err = a.server.Close() // replies that still wait for their readers are lost, which is theirs to bear
-		}
-		if a.served != nil {
-			<-a.served
-		}
-		return err
+		return shutDown(ctx, a.server, a.served)
 	})
+}
+
+// shutDown ends the server when its replies have left, or most of the time is over. served is nil when it was never started.
+func shutDown(ctx context.Context, s *http.Server, served <-chan struct{}) error {
+	ctx, cancel := most(ctx)
+	defer cancel()
+	err := s.Shutdown(ctx)
+	if err != nil {
+		err = s.Close() // replies that still wait for their readers are lost, which is theirs to bear
+	}
+	if served != nil {
+		<-served
+	}
+	return err
 }
 
 // debugWriter takes what net/http says of broken connections; nobody needs to act on it.

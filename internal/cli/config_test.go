@@ -94,6 +94,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 	t.Parallel()
 	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "alice 0123456789abcdef\n"), writeFile(t, "demo.jsonl", "")
 	cert, private := apptest.NewPair(t, 1, time.Now().Add(time.Hour)).Write(t, t.TempDir())
+	url := writeFile(t, "url", "postgres://u:secret@d/x\npostgres://u:secret@e/x\n")
 	// Three good values a setting: for the file, the environment and the flag.
 	values := map[string][3]string{
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data-dir": {"/a", "/b", "/c"}, "auth-tokens-file": {tokens, tokens, tokens},
@@ -103,12 +104,29 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		"runners": {"1", "2", "3"}, "runner-memory": {"64MiB", "1GiB", "2GB"}, "call-timeout": {"1s", "2s", "3s"}, "fetch-allow": {"a.example", "b.example:80", "public,*.c.example,10.0.0.1"}, "fetch-max": {"1KiB", "4MiB", "64MiB"}, "file-max": {"1MiB", "2MiB", "3MiB"}, "files-max": {"1GiB", "2GiB", "3GiB"}, "max-completion-tokens": {"1024", "2048", "4096"}, "spend-day-tokens": {"1", "2", "3"}, "model-prices": {"/p/a", "/p/b", "/p/c"}, "secrets-key-file": {"/k/a", "/k/b", "/k/c"}, "secrets-dir": {t.TempDir(), t.TempDir(), t.TempDir()},
 		"sandbox-require": {"full", "reduced", "process"}, "isolation": {"call", "program", "call"}, "engine": {"ssa", "yaegi", "auto"}, "native": {"off", "/usr/local/go", "auto"}, "durability": {"interval:5ms", "always", "interval:1s"}, "policy": {"repair_enabled=false", `{"repair_enabled": false}`, "degraded.rate=0.5 repair_enabled=true"}, "log-level": {"debug", "warn", "error"},
 		"log-format": {"json", "text", "auto"}, "otlp-endpoint": {"http://a:4318", "http://b:4318", "https://c"}, "otlp-protocol": {"http/protobuf", "grpc", "http/protobuf"}, "url": {"http://a", "http://b", "https://c"}, "token": {"a", "b", ""}, "token-file": {key, key, key},
-		"oidc-issuer": {"https://a", "http://127.0.0.1:1/b", "https://c/d"}, "oidc-audience": {"a", "b", "c"}, "oidc-name-claim": {"email", "b", "c"}, "oidc-namespace-claim": {"a", "https://b/c", "d"}, "oidc-scope-claim": {"a", "b", "c"},
+		"oidc-issuer": {"https://a", "http://127.0.0.1:1/b", "https://c/d"}, "oidc-audience": {"a", "b", "c"}, "oidc-name-claim": {"email", "b", "c"}, "oidc-namespace-claim": {"a", "https://b/c", "d"}, "oidc-scope-claim": {"a", "b", "c"}, "oidc-rate": {"1/s", "0.5/s", "50/s"}, "oidc-concurrency": {"1", "2", "3"},
 		"tls-cert": {cert, cert, cert}, "tls-key": {private, private, private}, "ca-file": {cert, cert, cert}, "namespace": {"a", "b", "c"}, "metrics-namespaces": {"acme", "b,c", "default"}, "metrics-public": {"true", "true", "true"},
+		"store": {"postgres://a/x", "postgresql://u@b:1/y", "postgres://c/z"}, "store-file": {url, url, url}, "store-direct": {"postgres://a/x", "postgresql://u@b:1/y", "postgres://c/z"},
+		"advertise": {"10.0.0.1:1", "b:2", "127.0.0.1:3"}, "cluster-listen": {"127.0.0.1:1", ":2", "127.0.0.1:3"}, "cluster-ca": {cert, cert, cert}, "cluster-cert": {cert, cert, cert}, "cluster-key": {private, private, private},
+	}
+	cluster := func(but string) map[string]string {
+		all := map[string]string{"advertise": "127.0.0.1:1", "cluster-ca": cert, "cluster-cert": cert, "cluster-key": private}
+		out := map[string]string{}
+		for name, v := range all {
+			if name != but {
+				out["RECURGENT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = v
+			}
+		}
+		return out
 	}
 	// What some settings cannot be without.
 	others := map[string]map[string]string{"oidc-issuer": {"RECURGENT_OIDC_AUDIENCE": "x"}, "oidc-audience": {"RECURGENT_OIDC_ISSUER": "https://x"}, "oidc-namespace-claim": {"RECURGENT_OIDC_ISSUER": "https://x", "RECURGENT_OIDC_AUDIENCE": "x"},
+		"oidc-rate": {"RECURGENT_OIDC_ISSUER": "https://x", "RECURGENT_OIDC_AUDIENCE": "x"}, "oidc-concurrency": {"RECURGENT_OIDC_ISSUER": "https://x", "RECURGENT_OIDC_AUDIENCE": "x"},
 		"tls-cert": {"RECURGENT_TLS_KEY": private}, "tls-key": {"RECURGENT_TLS_CERT": cert}}
+	others["store-direct"] = map[string]string{"RECURGENT_STORE": "postgres://a/x"}
+	for _, name := range []string{"advertise", "cluster-listen", "cluster-ca", "cluster-cert", "cluster-key"} {
+		others[name] = cluster(name)
+	}
 	for _, s := range Settings() {
 		v, ok := values[s.Name]
 		if !ok {
@@ -206,6 +224,10 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--oidc-issuer", "https://id.example"}, nil, []string{"oidc-audience", "required"}},
 		{ServeScope, []string{"--oidc-audience", "a"}, nil, []string{"oidc-audience", "--oidc-issuer"}},
 		{ServeScope, []string{"--oidc-namespace-claim", "a"}, nil, []string{"oidc-namespace-claim", "--oidc-issuer"}},
+		{ServeScope, []string{"--oidc-rate", "5/s"}, nil, []string{"oidc-rate", "--oidc-issuer"}},
+		{ServeScope, []string{"--oidc-concurrency", "5"}, nil, []string{"oidc-concurrency", "--oidc-issuer"}},
+		{ServeScope, []string{"--oidc-issuer", "https://id.example", "--oidc-audience", "a", "--oidc-rate", "5"}, nil, []string{"oidc-rate", "50/s"}},
+		{ServeScope, []string{"--oidc-issuer", "https://id.example", "--oidc-audience", "a", "--oidc-concurrency", "-1"}, nil, []string{"oidc-concurrency", "1 to 1000000"}},
 		{ServeScope, []string{"--tls-cert", cert}, nil, []string{"tls-key", "required"}},
 		{ServeScope, []string{"--tls-key", private}, nil, []string{"tls-cert", "required"}},
 		{ServeScope, []string{"--tls-cert", cert, "--tls-key", other}, nil, []string{"tls-cert", "does not match"}},
@@ -255,6 +277,14 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--config", writeFile(t, "c.yaml", "runners: -1\n")}, nil, []string{"runners", "c.yaml"}},
 		{ClientScope, []string{"--url", "127.0.0.1:8420"}, nil, []string{"url"}},
 		{ClientScope, nil, map[string]string{"RECURGENT_TOKEN": "a b"}, []string{"token", "RECURGENT_TOKEN"}},
+		{ServeScope, []string{"--store", "mysql://a/b"}, nil, []string{"store", "postgres://"}},
+		{ServeScope, []string{"--store", "postgres://u:geheim@a/b"}, nil, []string{"store", "password", "--store-file"}},
+		{ServeScope, []string{"--store", "postgres://u@a/b?password=geheim"}, nil, []string{"store", "password"}},
+		{ServeScope, []string{"--store", "postgres://u@a/b", "--durability", "interval:5ms"}, nil, []string{"durability"}},
+		{ServeScope, []string{"--store-direct", "postgres://u@a/b"}, nil, []string{"store-direct"}},
+		{ServeScope, []string{"--store-file", writeFile(t, "empty", "\n")}, nil, []string{"store-file", "0 URLs"}},
+		{ServeScope, []string{"--store-file", writeFile(t, "one", "host=a password=geheim\n")}, nil, []string{"store-file"}},
+		{ServeScope, []string{"--store", "postgres://u@a/b", "--store-file", writeFile(t, "two", "postgres://a/b\n")}, nil, []string{"store-file", "beside"}},
 		{ServeScope, []string{"--metrics-namespaces", "acme,Not/One"}, nil, []string{"metrics-namespaces", "Not/One"}},
 		{ServeScope, []string{"--metrics-namespaces", "acme,other"}, nil, []string{"metrics-namespaces", "other"}},
 		{ServeScope, []string{"--metrics-namespaces", strings.Repeat("acme,", 51)}, nil, []string{"metrics-namespaces", "51"}},
@@ -270,6 +300,9 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q %v: got %q, want it to name %q", c.args, c.env, err, part)
 			}
+		}
+		if strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%q: the error shows the password: %v", c.args, err)
 		}
 		if strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: more than one line: %q", c.args, err)

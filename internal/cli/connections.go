@@ -225,11 +225,7 @@ func (t *errand) listConnections() error {
 }
 
 func (t *errand) removeConnection() error {
-	path := connectionPath(t.args[0])
-	if t.reason != "" {
-		path += "?reason=" + url.QueryEscape(t.reason)
-	}
-	if _, err := t.c.Do(t.ctx, http.MethodDelete, path, nil); err != nil {
+	if _, err := t.c.Do(t.ctx, http.MethodDelete, t.queryReason(connectionPath(t.args[0])), nil); err != nil {
 		return err
 	}
 	if !t.out.human() {

@@ -39,7 +39,7 @@ commands need one with the scope admin; every other client command acts in the n
 	}
 	const parent = "recurgentd namespaces"
 	root.AddCommand(
-		operatorCommand(sh, parent, operation{use: "create NAME", short: "Make an empty namespace; one that exists stays as it is", example: "acme", least: 1, most: 1, everywhere: true,
+		operatorCommand(sh, parent, operation{use: "create NAME", short: "Make an empty namespace; one that exists stays as it is", example: "acme", least: 1, most: 1, everywhere: true, audited: true,
 			long: `Make an empty namespace; one that exists stays as it is. A name has 1 to 63 characters of a-z, 0-9 and -, and no - at
 either end. The namespace of a token line exists without this command.`,
 			run: (*errand).createNamespace}),
@@ -51,8 +51,7 @@ either end. The namespace of a token line exists without this command.`,
 func namespacePath(name string) string { return "/v1/namespaces/" + url.PathEscape(name) }
 
 func (t *errand) createNamespace() error {
-	path := namespacePath(t.args[0])
-	data, err := t.c.Do(t.ctx, http.MethodPut, path, nil)
+	data, err := t.c.Do(t.ctx, http.MethodPut, t.queryReason(namespacePath(t.args[0])), nil)
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (t *errand) listNamespaces() error {
 
 func namespacesRemove(sh Shell, parent string) *cobra.Command {
 	var given func() bool
-	c := operatorCommand(sh, parent, operation{use: "rm NAME", short: "Erase a namespace and everything in it, for good (a dry run without --yes)", example: "acme --yes", least: 1, most: 1, everywhere: true,
+	c := operatorCommand(sh, parent, operation{use: "rm NAME", short: "Erase a namespace and everything in it, for good (a dry run without --yes)", example: "acme --yes", least: 1, most: 1, everywhere: true, audited: true,
 		long: `Erase a namespace and everything in it: calls and streams end, and its bytes are gone from the disk when the command
 returns. No undo brings them back. Without --yes it only says what the namespace holds. The namespace default cannot be
 erased.`,
@@ -97,7 +96,7 @@ func (t *errand) removeNamespace(really bool) error {
 	}
 	done := "would be erased; nothing has changed, --yes does it"
 	if really {
-		if _, err := t.c.Do(t.ctx, http.MethodDelete, path, nil); err != nil {
+		if _, err := t.c.Do(t.ctx, http.MethodDelete, t.queryReason(path), nil); err != nil {
 			return err
 		}
 		done = "erased"

@@ -163,6 +163,10 @@ Try, in another terminal:
   %[1]s call%[2]s text_tools slugify "Crème Brûlée: 10 Tips"
   curl %[3]s/v1/tools/calculator/methods/add
 
+and in a browser the console, which shows what happens:
+
+  %[3]s/ui/
+
 For any method at all, give it a model:
 
   OPENAI_API_KEY=sk-... %[1]s serve

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -106,7 +107,7 @@ func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)
 	}
 	if in == ClientScope {
 		err = o.resolveClient()
-	} else {
+	} else if err = checkPasswords(o, sources); err == nil {
 		err = o.resolveServe(env)
 	}
 	var bad *settingError
@@ -114,6 +115,21 @@ func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)
 		bad.Source = sources[bad.Name]
 	}
 	return o, err
+}
+
+// checkPasswords refuses a password on the command line, which other users of the machine can read.
+func checkPasswords(o Options, sources map[string]string) error {
+	for name, text := range map[string]string{"store": o.StoreURL, "store-direct": o.StoreDirect} {
+		u, err := url.Parse(text)
+		if err != nil || sources[name] != "--"+name {
+			continue
+		}
+		_, has := u.User.Password()
+		if has || u.Query().Has("password") {
+			return &settingError{Name: name, Reason: "holds a password, and other users can read command lines; use the environment or --store-file"}
+		}
+	}
+	return nil
 }
 
 // lookup returns the setting's text from the layer of the highest precedence that has it, and where it stands.

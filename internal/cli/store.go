@@ -19,6 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk"
+	"github.com/recurgentd/recurgentd/internal/store/postgres"
 )
 
 // exportPath is the route of the export.
@@ -29,10 +30,10 @@ const exitsOfStore = "Exit status: 0 when it was done, 1 when it failed or probl
 
 // storeCommand works on the data directory of a stopped daemon; export also asks a running one.
 func storeCommand(sh Shell) *cobra.Command {
-	root := &cobra.Command{Use: "store", Short: "Export, import, verify and repair the data directory",
-		Long:    "Export, import, verify and repair the data directory of a stopped daemon. Export also works with a running one.\n\n" + exitsOfStore,
+	root := &cobra.Command{Use: "store", Short: "Export, import, copy, verify and repair a store",
+		Long:    "Export, import, verify and repair the data directory of a stopped daemon, or a database, and copy one into the other.\nExport also works with a running daemon.\n\n" + exitsOfStore,
 		Example: "  recurgentd store export backup.tar.gz\n  recurgentd store verify", Args: cobra.NoArgs}
-	root.AddCommand(storeExportCommand(sh), storeImportCommand(sh), storeVerifyCommand(sh), storeRepairCommand(sh))
+	root.AddCommand(storeExportCommand(sh), storeImportCommand(sh), storeVerifyCommand(sh), storeRepairCommand(sh), storeCopyCommand(sh))
 	return root
 }
 
@@ -79,14 +80,25 @@ func storeExportCommand(sh Shell) *cobra.Command {
 		Long: `Write an archive (tar, gzip, with checksums) of everything to FILE, or to standard output when
 there is none. With --url, and no data directory named, a running daemon, here or elsewhere, is asked
 for it; so is the daemon of RECURGENT_URL where this machine has no data directory, and a daemon that
-holds the data directory. It goes on answering calls meanwhile.
+holds the data directory. It goes on answering calls meanwhile. With --store the database is read, at one
+moment, by way of a temporary directory.
 
 ` + exitsOfStore, Example: "  recurgentd store export backup.tar.gz\n  recurgentd store export --url http://127.0.0.1:8420 backup.tar.gz\n  recurgentd store export | ssh elsewhere recurgentd store import -"}
-	dir := dataDirFlag(c)
+	dir, database := dataDirFlag(c), addDatabaseFlags(c)
 	addFlags(ClientScope, c.Flags())
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		write := func(w io.Writer) error { return exportDaemon(cmd, sh, w) }
-		if !asksDaemon(cmd, sh, *dir) {
+		address, _, err := database.named(sh, *dir)
+		if err != nil {
+			return err
+		}
+		if address != "" && !cmd.Flags().Changed("url") {
+			write = func(w io.Writer) error {
+				return withDatabase(cmd.Context(), sh, address, func(s *postgres.Store) error {
+					return errors.Join(noteOffline(cmd.Context(), s, "store.export"), s.Export(cmd.Context(), w))
+				})
+			}
+		} else if !asksDaemon(cmd, sh, *dir) {
 			where, err := existing(sh, *dir)
 			if err != nil {
 				return exitWith(ExitUsage, fmt.Errorf("%w; --url asks a running daemon", err))
@@ -174,12 +186,16 @@ func writeWhole(name string, write func(io.Writer) error) error {
 }
 
 func storeImportCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory from an export (- for standard input)",
-		Long:    "Fill an empty data directory from an export, and verify what came. An archive that is damaged changes nothing.\n\n" + exitsOfStore,
+	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory or database from an export (- for standard input)",
+		Long:    "Fill an empty data directory, or with --store an empty database, from an export, and verify what came.\nAn archive that is damaged changes nothing.\n\n" + exitsOfStore,
 		Example: "  recurgentd store import backup.tar.gz --data-dir /var/lib/recurgent\n  recurgentd store import - < backup.tar.gz"}
-	dir, out := dataDirFlag(c), addOutput(c, sh)
+	dir, database, out := dataDirFlag(c), addDatabaseFlags(c), addOutput(c, sh)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		where, err := dataDir(sh, *dir)
+		if err != nil {
+			return err
+		}
+		address, shown, err := database.named(sh, *dir)
 		if err != nil {
 			return err
 		}
@@ -191,6 +207,10 @@ func storeImportCommand(sh Shell) *cobra.Command {
 			}
 			defer f.Close()
 			from = f
+		}
+		if address != "" {
+			r, err := importDatabase(cmd.Context(), sh, address, from)
+			return exitWith(ExitFailed, printReport(out, shown, r, err))
 		}
 		if err := disk.Import(cmd.Context(), where, from, diskOptions(sh), offline("store.import")); err != nil {
 			return exitWith(ExitFailed, err)

@@ -12,17 +12,25 @@ import (
 )
 
 func storeVerifyCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs, Short: "Check a stopped store against all of its promises; changes nothing",
+	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs, Short: "Check a store against all of its promises; changes nothing",
 		Long: `Check a stopped store against all of its promises: every file, record, counter and checksum, in all namespaces.
-Nothing is changed. The chain of each namespace's audit trail is checked too, and its head is printed: the number and
+With --store a database is checked, at one moment, while daemons may work. Nothing is changed. The chain of each namespace's audit trail is checked too, and its head is printed: the number and
 the hash of its last entry. Note it elsewhere: a trail that was cut off together with its checkpoint shows only against
 a noted head.
 
 ` + exitsOfStore,
 		Example: "  recurgentd store verify\n  recurgentd store verify --data-dir /var/lib/recurgent --output json"}
-	dir, out := dataDirFlag(c), addOutput(c, sh)
+	dir, database, out := dataDirFlag(c), addDatabaseFlags(c), addOutput(c, sh)
 	heads := c.Flags().StringArray("audit-head", nil, "a hash that was noted of the audit trail, which must have it; NAMESPACE=HASH for another namespace than default")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		address, shown, err := database.named(sh, *dir)
+		if err != nil {
+			return err
+		}
+		if address != "" {
+			r, err := verifyDatabase(cmd.Context(), sh, address, notedHeads(*heads))
+			return exitWith(ExitFailed, printReport(out, shown, r, err))
+		}
 		where, err := existing(sh, *dir)
 		if err != nil {
 			return err
@@ -58,7 +66,9 @@ func printReport(out *output, dir string, r disk.Report, err error) error {
 	if err != nil {
 		return err
 	}
-	if n := len(r.Problems); n > 0 {
+	if n := len(r.Problems); n > 0 && isDatabase(dir) {
+		return fmt.Errorf("%d problems; restore a backup of the database, or copy what is sound with recurgentd store copy", n)
+	} else if n > 0 {
 		return fmt.Errorf("%d problems; recurgentd store repair fixes what can be fixed", n)
 	}
 	return nil

@@ -96,6 +96,14 @@ func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 }
 
 // withReason adds the reason to the body, if one was given.
+// queryReason adds the reason to a path, for requests without a body.
+func (t *errand) queryReason(path string) string {
+	if t.reason == "" {
+		return path
+	}
+	return path + "?reason=" + url.QueryEscape(t.reason)
+}
+
 func (t *errand) withReason(body map[string]any) {
 	if t.reason != "" {
 		body["reason"] = t.reason

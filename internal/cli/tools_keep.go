@@ -104,10 +104,7 @@ func archiveCommand(sh Shell) *cobra.Command {
 			}
 			done := "would be archived; nothing has changed, --yes does it"
 			if given() {
-				if t.reason != "" {
-					path += "?reason=" + url.QueryEscape(t.reason)
-				}
-				if _, err := t.c.Do(t.ctx, http.MethodDelete, path, nil); err != nil {
+				if _, err := t.c.Do(t.ctx, http.MethodDelete, t.queryReason(path), nil); err != nil {
 					return err
 				}
 				done = "archived; tools restore brings it back"
@@ -166,12 +163,13 @@ func policyCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{Use: "policy", Short: "Show and change switches and thresholds, effective on the next call",
 		Long: "Show and change switches and thresholds: budgets, retention, promotion, what a weak success is. A change is\neffective on the next call, survives a restart and is in the audit trail.\n\n" + exitsOfClients,
 		Example: `  recurgentd policy get
+  recurgentd policy simulate approval_required=true
   recurgentd policy set repair_enabled=false`, Args: cobra.NoArgs}
 	get := operatorCommand(sh, "recurgentd policy", operation{use: "get [NAME]", short: "Show the policy, or one part of it", example: "degraded", most: 1, run: (*errand).policy})
 	set := operatorCommand(sh, "recurgentd policy", operation{use: "set NAME=VALUE... | JSON", short: "Change the policy; values are JSON where they parse, names may have dots",
 		example: "artifact_read_enabled=false", least: 1, most: 64, run: (*errand).setPolicy})
 	set.Example += "\n  recurgentd policy set maintenance.interval_hours=24 'artifact_read_roles=[\"calculator\"]'"
-	root.AddCommand(get, set)
+	root.AddCommand(get, set, simulateCommand(sh))
 	return root
 }
 

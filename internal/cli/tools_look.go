@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
 func day(t time.Time) string {
@@ -30,8 +31,9 @@ func lookCommands(sh Shell) []*cobra.Command {
 	var days int
 	var bare bool
 	var principal, format string
+	var find search
 	list := []operation{
-		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1, run: (*errand).list},
+		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1, run: func(t *errand) error { return t.list(find) }},
 		{use: "show ROLE [METHOD]", short: "Show a tool, or a program with its source", example: "calculator add", least: 1, most: 2, run: func(t *errand) error {
 			if bare {
 				return t.source()
@@ -51,6 +53,9 @@ func lookCommands(sh Shell) []*cobra.Command {
 	for i, op := range list {
 		all[i] = operatorCommand(sh, "recurgentd tools", op)
 	}
+	all[0].Flags().StringVarP(&find.words, "query", "q", "", "only tools that have these words in their role, in the name of a method or in what they are for")
+	all[0].Flags().StringVar(&find.sort, "sort", "", "name, used (the most used first), failed (those that fail most first) or cost (the most expensive first)")
+	all[0].Example += "\n  recurgentd tools list --sort failed --query movie"
 	all[1].Flags().BoolVar(&bare, "code", false, "print the source alone, as tools put takes it")
 	all[1].Example += "\n  recurgentd tools show calculator add --code > add.go"
 	all[len(all)-2].Flags().StringVar(&principal, "principal", "", "operations of this principal only")
@@ -59,22 +64,38 @@ func lookCommands(sh Shell) []*cobra.Command {
 	return all
 }
 
-func (t *errand) list() error {
+// A search says which tools are listed, in which order.
+type search struct{ words, sort string }
+
+func (t *errand) list(find search) error {
 	if len(t.args) == 1 {
+		if find != (search{}) {
+			return exitWith(ExitUsage, errors.New("--query and --sort are for the list of tools, without a role"))
+		}
 		return t.programs(t.args[0])
 	}
-	tools, err := pages[struct {
-		agent.Tool
-		Score float64 `json:"score"`
-	}](t, "/v1/tools")
+	v := url.Values{}
+	for name, given := range map[string]string{"q": find.words, "sort": find.sort} {
+		if given != "" {
+			v.Set(name, given)
+		}
+	}
+	tools, err := pages[operator.KnownTool](t, strings.TrimSuffix("/v1/tools?"+v.Encode(), "?"))
 	if err != nil {
 		return err
 	}
 	var rows [][]string
 	for _, tool := range tools {
-		rows = append(rows, []string{tool.Role, number(tool.UsageCount), fmt.Sprintf("%.2f", tool.Score), day(tool.LastUsedAt), tool.Purpose})
+		failed, tokens := "-", "-"
+		if h := tool.Health; h != nil {
+			failed = fmt.Sprintf("%d (%.0f%%)", h.FailureCount, 100*h.RecentFailureRate)
+		}
+		if u := tool.Usage; u != nil {
+			tokens = number(u.PromptTokens + u.CompletionTokens)
+		}
+		rows = append(rows, []string{tool.Role, number(tool.UsageCount), failed, tokens, fmt.Sprintf("%.2f", tool.Score), day(tool.LastUsedAt), tool.Purpose})
 	}
-	return t.table("ROLE USED SCORE LAST PURPOSE", rows)
+	return t.table("ROLE USED FAILED TOKENS SCORE LAST PURPOSE", rows)
 }
 
 func (t *errand) programs(role string) error {

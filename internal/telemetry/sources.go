@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Sources are asked at every scrape. Each function may be nil, may be called concurrently, and must be cheap.
@@ -18,6 +19,7 @@ type Sources struct {
 	Ready           func() error          // nil: the daemon takes calls
 	NativePrograms  func() map[string]int // programs that the native tier knows, by state
 	Spend           func() Spend
+	Cluster         func() Cluster // nil: the daemon has its store to itself
 }
 
 // Store are figures of a store since it was opened, except for the last three, which are of now.
@@ -39,6 +41,21 @@ type Runners struct {
 // Watch has the gauges read from s from now on. Until then they are 0.
 func (m *Metrics) Watch(s Sources) { m.sources.from.Store(&s) }
 
+// Sources returns what was given to Watch last, or nothing.
+func (m *Metrics) Sources() *Sources { return m.sources.from.Load() }
+
+// ProviderRequests counts the questions to the model since the start by how they ended, except for what never happened.
+func (m *Metrics) ProviderRequests() map[string]int64 {
+	counts := map[string]int64{}
+	for i, c := range m.provider.counters {
+		var got dto.Metric
+		if err := c.Write(&got); err == nil && got.GetCounter().GetValue() > 0 {
+			counts[m.provider.values[i]] = int64(got.GetCounter().GetValue())
+		}
+	}
+	return counts
+}
+
 // sources is the collector of what others count.
 type sources struct {
 	from atomic.Pointer[Sources]
@@ -48,6 +65,7 @@ type sources struct {
 	runners, warmBytes, spawned, killed, faults *prometheus.Desc
 	commits, fsyncs, journal, quarantined       *prometheus.Desc
 	lag, programs, spendRatio, reserved         *prometheus.Desc
+	cluster                                     clusterFigures
 }
 
 func newSources() *sources {
@@ -76,6 +94,7 @@ func newSources() *sources {
 	s.programs = desc("recurgent_native_programs", "Programs that the native tier knows, by state.", "state")
 	s.spendRatio = desc("recurgent_spend_used_ratio", "The largest share that is used of a cap of tokens, 1 for all of it, by kind of window; 0 without a cap.", "window")
 	s.reserved = desc("recurgent_spend_reserved_tokens", "Tokens that requests under way reserve of the caps.")
+	s.cluster = newClusterFigures()
 	s.from.Store(&Sources{})
 	return s
 }
@@ -86,6 +105,7 @@ func (s *sources) Describe(ch chan<- *prometheus.Desc) {
 		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved} {
 		ch <- d
 	}
+	s.cluster.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -130,6 +150,7 @@ func (s *sources) Collect(ch chan<- prometheus.Metric) {
 	counter(s.quarantined, st.Quarantined)
 
 	s.collectSpend(ch, from.Spend)
+	s.cluster.collect(ch, from.Cluster)
 
 	var ru Runners
 	if from.Runners != nil {

@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/cluster"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/telemetry"
+)
+
+// ClusterOptions say how replicas, daemons that share a store, reach each other.
+type ClusterOptions struct {
+	// Advertise is HOST:PORT at which other replicas reach this one. Port 0 takes a free one.
+	Advertise string `name:"advertise" env:"RECURGENT_ADVERTISE" value:"HOST:PORT" default:"none: others forward nothing here" help:"address at which the other replicas reach this one; requests for its sessions are forwarded there"`
+	// ClusterListen is where requests of other replicas are taken; "" is Advertise.
+	ClusterListen string `name:"cluster-listen" env:"RECURGENT_CLUSTER_LISTEN" value:"HOST:PORT" default:"that of --advertise" help:"address on which requests of the other replicas are taken, where it is another than they use"`
+	// ClusterCA, ClusterCert and ClusterKey are PEM files. They are read again when they change.
+	ClusterCA   string `name:"cluster-ca" env:"RECURGENT_CLUSTER_CA" value:"FILE" default:"none" help:"authority (PEM) of the replicas' certificates, which signs nothing else: whoever has one of it may do everything; required with --advertise"`
+	ClusterCert string `name:"cluster-cert" env:"RECURGENT_CLUSTER_CERT" value:"FILE" default:"none" help:"certificate (PEM) of this replica, for servers and clients, whatever it names; read again when it changes"`
+	ClusterKey  string `name:"cluster-key" env:"RECURGENT_CLUSTER_KEY" value:"FILE" default:"none" help:"private key (PEM) of --cluster-cert"`
+
+	identity    *file[certificate] // set by the first Resolve, so that a pipe is read once
+	authorities *file[*x509.CertPool]
+}
+
+func (o *Options) checkCluster() (err error) {
+	for name, value := range map[string]string{"cluster-listen": o.ClusterListen, "cluster-ca": o.ClusterCA, "cluster-cert": o.ClusterCert, "cluster-key": o.ClusterKey} {
+		if o.Advertise == "" && value != "" {
+			return refuse(name, "is set, but not --advertise")
+		}
+		if o.Advertise != "" && value == "" && name != "cluster-listen" {
+			return refuse(name, "is required with --advertise")
+		}
+	}
+	if o.Advertise == "" {
+		return nil
+	}
+	for name, value := range map[string]string{"advertise": o.Advertise, "cluster-listen": o.clusterListen()} {
+		if host, port, err := net.SplitHostPort(value); err != nil || port == "" || name == "advertise" && host == "" {
+			return refuse(name, "%q is not HOST:PORT", value)
+		}
+	}
+	if o.identity != nil {
+		return nil
+	}
+	if o.identity, err = openFile(readCertificate, o.ClusterCert, o.ClusterKey); err != nil {
+		return refuse("cluster-cert", "%s", err)
+	}
+	if o.authorities, err = openFile(readAuthorities, o.ClusterCA); err != nil {
+		return refuse("cluster-ca", "%s", err)
+	}
+	return nil
+}
+
+func (o *Options) clusterListen() string {
+	if o.ClusterListen != "" {
+		return o.ClusterListen
+	}
+	return o.Advertise
+}
+
+func readAuthorities(contents ...[]byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(contents[0]) {
+		return nil, errors.New("holds no certificate (PEM)")
+	}
+	return pool, nil
+}
+
+// openCluster joins the other replicas of a store that can be shared, and makes the server for their requests.
+func (a *App) openCluster(ctx context.Context, o Options, p *parts) error {
+	if p.shared == nil {
+		if o.Advertise != "" {
+			return refuse("advertise", "needs --store postgres://...: a data directory has one daemon")
+		}
+		return nil
+	}
+	co := cluster.DefaultOptions()
+	co.Store, co.Version, co.Logger = p.shared, p.build.Version, a.log
+	co.Calls = func() int64 { running, waiting := a.spaces.calls(); return int64(running + waiting) }
+	if o.ReplicaTTL > 0 {
+		co.TTL = o.ReplicaTTL
+	}
+	if o.Advertise != "" {
+		l, err := net.Listen("tcp", o.clusterListen())
+		if err != nil {
+			return fmt.Errorf("cannot listen on %s for other replicas: %w; name another --cluster-listen", o.clusterListen(), cause(err))
+		}
+		a.onStop("the replicas' listener", func(context.Context) error { return closeListener(l) })
+		a.peers = &peerServer{listener: l}
+		co.Address = advertised(o.Advertise, l.Addr())
+		co.TLS = &cluster.TLS{Certificate: o.identity.now.Load, Authorities: func() *x509.CertPool { return *o.authorities.now.Load() }}
+	} else {
+		a.log.Warn().Msg("no --advertise: other replicas cannot forward requests for the sessions of this one")
+	}
+	c, err := cluster.Join(ctx, co)
+	if err != nil {
+		return err
+	}
+	p.cluster = c
+	a.onStop("the replica", c.Leave)
+	if a.peers != nil {
+		a.makePeerServer(c)
+	}
+	return nil
+}
+
+// advertised is the address with the port that was taken, where it says 0.
+func advertised(address string, taken net.Addr) string {
+	host, port, _ := net.SplitHostPort(address)
+	if port != "0" {
+		return address
+	}
+	_, port, _ = net.SplitHostPort(taken.String())
+	return net.JoinHostPort(host, port)
+}
+
+func closeListener(l net.Listener) error {
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server closes its listener itself
+		return err
+	}
+	return nil
+}
+
+// A peerServer answers the requests of other replicas.
+type peerServer struct {
+	listener net.Listener
+	server   *http.Server
+	served   chan struct{} // closed when it has ended; nil until Start
+}
+
+func (a *App) makePeerServer(c *cluster.Cluster) {
+	base, hangUp := context.WithCancelCause(context.Background())
+	s := a.peers
+	s.server = c.Listen(base, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.server.Handler.ServeHTTP(w, r) }))
+	s.server.MaxHeaderBytes = MaxHeaderBytes + 8<<10 // what a client may send, and what the replica adds
+	s.server.ErrorLog = a.server.ErrorLog
+	a.onStop("the replicas' server", func(ctx context.Context) error {
+		hangUp(errStopping) // streams end
+		return shutDown(ctx, s.server, s.served)
+	})
+}
+
+// servePeers answers other replicas until the server is shut down.
+func (a *App) servePeers() {
+	s := a.peers
+	if s == nil {
+		return
+	}
+	s.served = make(chan struct{})
+	go func() {
+		defer close(s.served)
+		if err := s.server.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			select {
+			case a.failed <- fmt.Errorf("the server for other replicas ended: %w", err):
+			default: // the other server has ended, too
+			}
+		}
+	}()
+}
+
+// watchCluster has the certificates of the replicas read again when they change.
+func (a *App) watchCluster(o *Options, m *telemetry.Metrics) {
+	if o.identity == nil {
+		return
+	}
+	watch(a.files, o.identity, func(err error) { m.Reloaded(telemetry.ReloadCertificate, err) })
+	watch(a.files, o.authorities, func(err error) { m.Reloaded(telemetry.ReloadCertificate, err) })
+}
+
+// owners has the replica own sessions of the namespace; nil without a cluster.
+func (p *parts) owners(name agent.Namespace, held store.Owners) runtime.Owners {
+	if p.cluster == nil {
+		return nil
+	}
+	return p.cluster.Sessions(name, held)
+}

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/files"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/postgres"
+)
+
+// Stores, as version reports name them.
+const (
+	storeDisk     = "disk"
+	storePostgres = "postgres"
+)
+
+// StoreOptions say where everything is stored.
+type StoreOptions struct {
+	// StoreURL is disk, which is DataDir, or the URL of a PostgreSQL database that replicas share.
+	StoreURL string `name:"store" env:"RECURGENT_STORE" value:"disk|URL" help:"where everything is stored: disk is --data-dir; postgres://USER@HOST/NAME is a database that replicas share. A URL with a password goes into the environment or --store-file"`
+	// StoreFile holds the URL, instead of StoreURL.
+	StoreFile string `name:"store-file" env:"RECURGENT_STORE_FILE" value:"FILE" default:"none" help:"file that holds the URL, instead of --store; its second line, if there is one, is that of --store-direct"`
+	// StoreDirect is the URL of the same database without a pooler; "" is StoreURL.
+	StoreDirect string `name:"store-direct" env:"RECURGENT_STORE_DIRECT" value:"URL" default:"that of --store" help:"URL of the same database past a pooler such as pgbouncer, for migrations and notifications"`
+
+	url, direct string // of the database; set by the first Resolve, so that a pipe is read once
+}
+
+// Database reports whether everything is stored in a database, which replicas share.
+func (o *StoreOptions) Database() bool { return o.StoreURL != storeDisk || o.StoreFile != "" }
+
+func (o *Options) checkStore() error {
+	switch {
+	case o.url != "":
+		return nil
+	case !o.Database() && o.StoreDirect != "":
+		return refuse("store-direct", "is set, but --store is no database")
+	case !o.Database():
+		return nil
+	case o.Durability != durabilityAlways:
+		return refuse("durability", "is for --store disk; a database has its own")
+	}
+	name, url, direct := "store", o.StoreURL, o.StoreDirect
+	if o.StoreFile != "" {
+		if url != storeDisk || direct != "" {
+			return refuse("store-file", "is set beside --store or --store-direct")
+		}
+		data, err := readBounded(o.StoreFile)
+		if err != nil {
+			return refuse("store-file", "%s", err)
+		}
+		lines := append(strings.Fields(string(data)), "")
+		if len(lines) < 2 || len(lines) > 3 {
+			return refuse("store-file", "holds %d URLs; one is that of a database, a second one that past its pooler", len(lines)-1)
+		}
+		name, url, direct = "store-file", lines[0], lines[1]
+	}
+	if !postgresURL(url) {
+		return refuse(name, "is no URL such as postgres://USER@HOST/NAME") // the text may hold a password
+	}
+	if direct != "" && !postgresURL(direct) {
+		return refuse("store-direct", "is no URL such as postgres://USER@HOST/NAME")
+	}
+	o.url, o.direct = url, direct
+	return nil
+}
+
+func postgresURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql")
+}
+
+// openDatabase opens the database that replicas share.
+func (a *App) openDatabase(ctx context.Context, o Options, p *parts) (store.Store, error) {
+	po := postgres.DefaultOptions(o.url)
+	po.Direct, po.Logger = o.direct, a.log
+	if o.Now != nil {
+		po.Now = o.Now
+	}
+	s, err := postgres.Open(ctx, po)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the database: %w", err)
+	}
+	a.onStop("the store", s.Close)
+	p.shared = s
+	return files.Inside(s), nil
+}
+
+// storeName is what the options' store is called in version reports.
+func (o *Options) storeName() string {
+	if o.Database() {
+		return storePostgres
+	}
+	return storeDisk
+}

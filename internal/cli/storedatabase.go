@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk"
+	"github.com/recurgentd/recurgentd/internal/store/postgres"
+)
+
+// storeDatabase stands in the arguments of store copy for the database that RECURGENT_STORE or --store-file names.
+const storeDatabase = "database"
+
+// databaseFlags name the database that a store command works on, instead of a data directory.
+type databaseFlags struct{ url, file *string }
+
+func addDatabaseFlags(c *cobra.Command) databaseFlags {
+	return databaseFlags{
+		c.Flags().String("store", "", "work on a database, postgres://USER@HOST/NAME, instead of a data directory [RECURGENT_STORE]"),
+		c.Flags().String("store-file", "", "file that holds the URL of the database [RECURGENT_STORE_FILE]"),
+	}
+}
+
+// named returns the URL of the database, and how a report calls it; "" where a data directory is meant, which dir names.
+func (f databaseFlags) named(sh Shell, dir string) (address, shown string, err error) {
+	text, file := *f.url, *f.file
+	if text == "" && file == "" {
+		if dir != "" {
+			return "", "", nil
+		}
+		text, _ = sh.Env("RECURGENT_STORE")
+		file, _ = sh.Env("RECURGENT_STORE_FILE")
+	} else if err := refusePassword(text); err != nil {
+		return "", "", err
+	}
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			var of *fs.PathError
+			if errors.As(err, &of) {
+				err = of.Err // its path may be a URL by mistake
+			}
+			return "", "", exitWith(ExitUsage, fmt.Errorf("store-file: %w", err))
+		}
+		lines := strings.Fields(string(data))
+		if len(lines) == 0 {
+			return "", "", exitWith(ExitUsage, errors.New("store-file: it holds no URL"))
+		}
+		text = lines[len(lines)-1] // the second one goes past a pooler
+	}
+	if text == "" || text == "disk" {
+		return "", "", nil
+	}
+	shown, err = shownDatabase(text)
+	return text, shown, err
+}
+
+// refusePassword refuses a URL with a password on the command line, which every user of the machine can read.
+func refusePassword(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || !isDatabase(text) {
+		return nil
+	}
+	_, inUser := u.User.Password()
+	if inUser || u.Query().Has("password") {
+		return exitWith(ExitUsage, errors.New("the URL has a password, and other users of this machine can read command lines: put it into RECURGENT_STORE or a file that --store-file names, or leave the password to PGPASSWORD or ~/.pgpass"))
+	}
+	return nil
+}
+
+func isDatabase(text string) bool {
+	return strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://")
+}
+
+// shownDatabase returns the URL without what may be secret: host and name only.
+func shownDatabase(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || !isDatabase(text) {
+		return "", exitWith(ExitUsage, errors.New("store: no URL such as postgres://USER@HOST/NAME")) // the text may hold a password
+	}
+	return "postgres://" + u.Host + u.Path, nil
+}
+
+// withDatabase opens the database for a command.
+func withDatabase(ctx context.Context, sh Shell, address string, do func(*postgres.Store) error) error {
+	o := postgres.DefaultOptions(address)
+	o.Logger = diskOptions(sh).Logger
+	s, err := postgres.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close(context.WithoutCancel(ctx)))
+}
+
+// verifyDatabase checks a database and reports as for a data directory.
+func verifyDatabase(ctx context.Context, sh Shell, address string, noted []disk.NotedHead) (r disk.Report, err error) {
+	err = withDatabase(ctx, sh, address, func(s *postgres.Store) error {
+		heads := make([]postgres.NotedHead, len(noted))
+		for i, n := range noted {
+			heads[i] = postgres.NotedHead{Namespace: n.Namespace, Hash: n.Hash}
+		}
+		found, err := s.Verify(ctx, heads...)
+		r = disk.Report{Sessions: found.Sessions, Records: found.Records, Artifacts: found.Artifacts, Programs: found.Programs, Tools: found.Tools, Calls: found.Calls, Problems: found.Problems}
+		for _, a := range found.Audit {
+			r.Audit = append(r.Audit, disk.AuditReport(a))
+		}
+		return err
+	})
+	return r, err
+}
+
+// importDatabase fills an empty database from an archive, and verifies it.
+func importDatabase(ctx context.Context, sh Shell, address string, from io.Reader) (disk.Report, error) {
+	if err := withDatabase(ctx, sh, address, func(s *postgres.Store) error { return s.Import(ctx, from, offline("store.import")) }); err != nil {
+		return disk.Report{}, err
+	}
+	return verifyDatabase(ctx, sh, address, nil)
+}
+
+func storeCopyCommand(sh Shell) *cobra.Command {
+	c := &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2), Short: "Copy everything between a data directory and a database, both ways",
+		Long: `Copy everything from one store into an empty one, and verify the copy. FROM and TO are each a data directory of a
+stopped daemon, the URL of a PostgreSQL database, or the word database for the one that RECURGENT_STORE or --store-file
+names. The copy is whole, or there is none. Files that open secrets (secrets.key) are not copied: keep the same file.
+
+` + exitsOfStore,
+		Example: "  recurgentd store copy /var/lib/recurgent postgres://recurgent@db.example.org/recurgent\n  recurgentd store copy --store-file /run/secrets/store database ./copy"}
+	flags, out := addDatabaseFlags(c), addOutput(c, sh)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		var places [2]copyPlace
+		for i, arg := range args {
+			var err error
+			if places[i], err = placeOf(sh, flags, arg); err != nil {
+				return err
+			}
+		}
+		r, err := copyStore(cmd.Context(), sh, places[0], places[1])
+		return exitWith(ExitFailed, printReport(out, places[1].shown, r, err))
+	}
+	return c
+}
+
+// copyPlace is one side of a copy: a directory, or a database where address is set.
+type copyPlace struct{ dir, address, shown string }
+
+func placeOf(sh Shell, flags databaseFlags, arg string) (p copyPlace, err error) {
+	switch {
+	case arg == storeDatabase:
+		if p.address, p.shown, err = flags.named(sh, ""); err == nil && p.address == "" {
+			err = exitWith(ExitUsage, errors.New("neither RECURGENT_STORE nor --store-file names a database"))
+		}
+		return p, err
+	case isDatabase(arg):
+		if err := refusePassword(arg); err != nil {
+			return p, err
+		}
+		p.address = arg
+		p.shown, err = shownDatabase(arg)
+		return p, err
+	}
+	p.dir, err = dataDir(sh, arg)
+	p.shown = p.dir
+	return p, err
+}
+
+// copyStore copies from one place to the other and verifies the copy.
+func copyStore(ctx context.Context, sh Shell, from, to copyPlace) (r disk.Report, err error) {
+	items := func(give func(*store.Item) error) error {
+		if from.address == "" {
+			return disk.Items(ctx, from.dir, diskOptions(sh), give)
+		}
+		return withDatabase(ctx, sh, from.address, func(s *postgres.Store) error { return s.Items(ctx, give) })
+	}
+	if to.address == "" {
+		if err := disk.Fill(ctx, to.dir, diskOptions(sh), items); err != nil {
+			return r, err
+		}
+		return disk.Verify(ctx, to.dir, diskOptions(sh))
+	}
+	if err := withDatabase(ctx, sh, to.address, func(s *postgres.Store) error { return s.Fill(ctx, items) }); err != nil {
+		return r, err
+	}
+	return verifyDatabase(ctx, sh, to.address, nil)
+}
+
+// noteOffline adds the entry of an operation to the trail of the database.
+func noteOffline(ctx context.Context, s *postgres.Store, action string) error {
+	n, err := s.Namespace(agent.DefaultNamespace)
+	if err != nil {
+		return err
+	}
+	return n.AppendAudit(ctx, *offline(action))
+}

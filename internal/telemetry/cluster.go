@@ -1,0 +1,46 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Cluster are figures of a daemon that shares its store with others: the first two are of now, the others since the start.
+type Cluster struct {
+	Replicas, Sessions int64 // replicas that are alive, this one included; sessions that it owns
+	Here               int64 // requests for a session that it owned already
+	In, Out            int64 // requests that others forwarded to it, and that it forwarded
+}
+
+// clusterFigures describe them.
+type clusterFigures struct {
+	replicas, sessions, here, forwarded *prometheus.Desc
+}
+
+func newClusterFigures() clusterFigures {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return clusterFigures{
+		replicas:  desc("recurgent_cluster_replicas", "Replicas that share the store and are alive, this one included; 0 without others to share it with."),
+		sessions:  desc("recurgent_cluster_sessions_owned", "Sessions that this replica owns."),
+		here:      desc("recurgent_cluster_sessions_used_total", "Times that a session was used which this replica owned already."),
+		forwarded: desc("recurgent_cluster_forwarded_total", "Requests that other replicas forwarded to this one (in), and that it forwarded to the owners of their sessions (out).", "direction"),
+	}
+}
+
+func (c clusterFigures) describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.replicas, c.sessions, c.here, c.forwarded} {
+		ch <- d
+	}
+}
+
+// collect sends the figures. read may be nil.
+func (c clusterFigures) collect(ch chan<- prometheus.Metric, read func() Cluster) {
+	var now Cluster
+	if read != nil {
+		now = read()
+	}
+	ch <- prometheus.MustNewConstMetric(c.replicas, prometheus.GaugeValue, float64(now.Replicas))
+	ch <- prometheus.MustNewConstMetric(c.sessions, prometheus.GaugeValue, float64(now.Sessions))
+	ch <- prometheus.MustNewConstMetric(c.here, prometheus.CounterValue, float64(now.Here))
+	ch <- prometheus.MustNewConstMetric(c.forwarded, prometheus.CounterValue, float64(now.In), "in")
+	ch <- prometheus.MustNewConstMetric(c.forwarded, prometheus.CounterValue, float64(now.Out), "out")
+}
