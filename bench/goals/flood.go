@@ -33,6 +33,9 @@ var floods = []flood{
 	{"bodies", "200 clients with bodies of 4 MB", 200, false},
 	{"replies", "200 clients that read 4 MB slowly", 200, false},
 	{"forging", "1,000 clients with methods nobody wrote, a model of 1 s", 1000, false},
+	{"chains", "1,000 clients with calls that nest six deep", 1000, false},
+	{"trickle", "500 clients that send bodies of 4 MB slowly", 500, false},
+	{"streams", "1,000 event streams that nobody reads, and 8 clients whose calls they show", 1008, false},
 }
 
 const (
@@ -157,10 +160,17 @@ func floodClients(args []string) error {
 	targets := make([]target, min(*clients, 500))
 	method, body := "leaf", ""
 	switch *kind {
-	case "bodies":
+	case "bodies", "trickle":
 		method, body = "same", `{"method":"same","args":["`+strings.Repeat("x", 4<<20-100)+`"]}`
 	case "replies":
 		method = "big"
+	case "chains":
+		for n := range 6 { // each is forged alone, and needs the one before it
+			if _, err := d.target(attacker, "theirs2", fmt.Sprintf("deep%d", n+1)); err != nil {
+				return err
+			}
+		}
+		method = "deep6"
 	}
 	err := each(len(targets), func(i int) (err error) {
 		targets[i], err = d.target(attacker, "theirs2", method)
@@ -207,7 +217,7 @@ func (w *wave) client(number int, t target) {
 		if w.kind == "forging" {
 			t.body = fmt.Appendf(nil, `{"method":"new%d_%d_%d","args":[1]}`, os.Getpid(), number, n)
 		}
-		req, err := http.NewRequestWithContext(w.ctx, http.MethodPost, w.d.url+t.path, bytes.NewReader(t.body))
+		req, err := w.request(number, t)
 		if err != nil {
 			return
 		}
@@ -222,12 +232,43 @@ func (w *wave) client(number int, t target) {
 			continue
 		}
 		w.status[resp.StatusCode/100].Add(1)
+		if w.kind == "streams" && number >= callers && resp.StatusCode == http.StatusOK {
+			<-w.ctx.Done() // nobody reads it
+		}
 		w.read(resp.Body)
 		_ = resp.Body.Close() // it was only read
 		if resp.StatusCode/100 != 2 && !w.rude {
 			w.pause(resp.Header.Get("Retry-After"))
 		}
 	}
+}
+
+// callers is how many clients of streams make calls, which the streams show.
+const callers = 8
+
+// request is what the client sends.
+func (w *wave) request(number int, t target) (*http.Request, error) {
+	switch {
+	case w.kind == "streams" && number >= callers:
+		return http.NewRequestWithContext(w.ctx, http.MethodGet, w.d.url+"/v1/events", nil)
+	case w.kind == "trickle":
+		return http.NewRequestWithContext(w.ctx, http.MethodPost, w.d.url+t.path, &trickle{w, bytes.NewReader(t.body)})
+	}
+	return http.NewRequestWithContext(w.ctx, http.MethodPost, w.d.url+t.path, bytes.NewReader(t.body))
+}
+
+// A trickle is a body of which 64 KiB a second are sent.
+type trickle struct {
+	w    *wave
+	left *bytes.Reader
+}
+
+func (t *trickle) Read(p []byte) (int, error) {
+	t.w.pause("1")
+	if err := t.w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return t.left.Read(p[:min(len(p), 64<<10)])
 }
 
 // read reads a reply: as fast as it comes, or as slowly as a client may without being cut off.

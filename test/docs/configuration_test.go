@@ -103,7 +103,8 @@ recurgentd serve --listen 0.0.0.0:8420 --tls-cert cert.pem --tls-key key.pem \
 The daemon finds the issuer's keys by OpenID Connect discovery. A token must be signed with one of them (RS, PS, ES or EdDSA), name the audience in ` + "`aud`" + `
 and have an ` + "`exp`" + `; ` + "`nbf`" + ` and ` + "`iat`" + ` may be a minute ahead, and a token works up to a minute longer than it says. It acts in the namespace that
 ` + "`--oidc-namespace-claim`" + ` names, and without one it gets 403. Its scopes are those of ` + "`--oidc-scope-claim`" + ` that the daemon knows. Its owner is the issuer and
-the name together: the ` + "`alice`" + ` of the issuer is not the ` + "`alice`" + ` of the file. The keys are fetched again every ten minutes while tokens come, and
+the name together: the ` + "`alice`" + ` of the issuer is not the ` + "`alice`" + ` of the file. ` + "`--oidc-rate 50/s`" + ` and ` + "`--oidc-concurrency 8`" + ` hold each
+owner of its tokens to what ` + "`rate=`" + ` and ` + "`concurrency=`" + ` of a line do. The keys are fetched again every ten minutes while tokens come, and
 when a token names one that is not known, at most every five seconds. While the issuer cannot be reached the daemon starts and runs; tokens whose key is known work, others get
 503 ` + "`issuer_unavailable`" + ` with Retry-After.
 

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,23 +23,19 @@ type object = map[string]any
 // An agent is a client of MCP.
 type agent struct {
 	*mcp.ClientSession
-	t       *testing.T
-	changed chan struct{} // receives when the server says that the list changed
-
-	mu       sync.Mutex
-	progress []string // messages; guarded by mu
+	t        *testing.T
+	changed  chan struct{} // receives when the server says that the list changed
+	progress chan string   // messages
 }
 
 // connect speaks the protocol version to the server behind the transport; "" is the newest.
 func connect(t *testing.T, transport mcp.Transport, version string) *agent {
 	t.Helper()
-	a := &agent{t: t, changed: make(chan struct{}, 64)}
+	a := &agent{t: t, changed: make(chan struct{}, 64), progress: make(chan string, 64)}
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { a.changed <- struct{}{} },
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			a.progress = append(a.progress, fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Progress, " ", r.Params.Message))
+			a.progress <- fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Progress, " ", r.Params.Message)
 		}})
 	var err error
 	if a.ClientSession, err = c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
@@ -100,6 +96,20 @@ func (a *agent) refused(name string, arguments any, meta mcp.Meta, code int64, w
 	}
 }
 
+// reports waits for the report with the words, which the client may hear of after the result, and returns all up to it.
+func (a *agent) reports(words string) (said string) {
+	a.t.Helper()
+	for !strings.Contains(said, words) {
+		select {
+		case one := <-a.progress:
+			said += one + "; "
+		case <-time.After(rig.Patience):
+			a.t.Fatalf("progress: %s, want %q too", said, words)
+		}
+	}
+	return said
+}
+
 func (a *agent) tools() map[string]*mcp.Tool {
 	a.t.Helper()
 	all := map[string]*mcp.Tool{}
@@ -156,11 +166,9 @@ func story(t *testing.T, d *rig.Daemon, a *agent) {
 	}
 	first := a.call("call_method", object{"role": "calculator", "method": "add", "args": []any{2, 3}}, mcp.Meta{"progressToken": "p1"})
 	a.value(first, 5)
-	a.mu.Lock()
-	if said := strings.Join(a.progress, "; "); !strings.HasPrefix(said, "p1 1 ") || !strings.Contains(said, "a model writes the program") || !strings.Contains(said, "the program runs") {
+	if said := a.reports("the program runs"); !strings.HasPrefix(said, "p1 1 ") || !strings.Contains(said, "a model writes the program") {
 		t.Errorf("progress: %s", said)
 	}
-	a.mu.Unlock()
 	callID, _ := first.Meta["recurgent/call_id"].(string)
 	if !strings.Contains(first.text, "call_id: "+callID) || first.Meta["recurgent/program"] != "generated" {
 		t.Errorf("the result: %q, %v", first.text, first.Meta)

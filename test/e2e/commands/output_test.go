@@ -39,7 +39,7 @@ func TestOutputEverywhere(t *testing.T) {
 		{[]string{"tools", "stale"}, "data", 0}, {[]string{"tools", "pin", "calculator", "add"}, "pinned", 0}, {[]string{"tools", "audit"}, "data", 0},
 		{[]string{"tools", "archive", "calculator"}, "target", 0}, {[]string{"tools", "prune"}, "targets", 0},
 		{[]string{"policy", "get"}, "degraded", 0}, {[]string{"policy", "get", "degraded"}, "min_failures", 0}, {[]string{"policy", "set", "repair_enabled=true"}, "degraded", 0},
-		{[]string{"history", s, "--last", "1"}, "seq", 0}, {[]string{"recommend"}, "data", 0}, {[]string{"usage"}, "data", 0},
+		{[]string{"history", s, "--last", "1"}, "seq", 0}, {[]string{"recommend"}, "data", 0}, {[]string{"usage"}, "data", 0}, {[]string{"replicas"}, "data", 0},
 		{[]string{"namespaces", "list"}, "data", 0}, {[]string{"namespaces", "create", "acme"}, "name", 0}, {[]string{"namespaces", "rm", "acme"}, "holds", 0},
 		{[]string{"replay", id}, "equal", 0}, {[]string{"version"}, "go", 0},
 		{[]string{"doctor", "--data-dir", t.TempDir()}, "", 0},

@@ -80,7 +80,8 @@ func actAsCompiled() int {
 // compiledEngine is the engine, except for what its mode does.
 type compiledEngine struct {
 	worker.Engine
-	mode string
+	mode  string
+	given []string // first arguments of all calls of this process
 }
 
 func (e *compiledEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any, error, *rt.Panic) {
@@ -90,8 +91,13 @@ func (e *compiledEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (
 		raw, _ := json.Marshal(call.Args[0]) // it came as JSON
 		first = string(raw)
 	}
+	if first != "" {
+		e.given = append(e.given, first)
+	}
 	value, err, panicked := e.Engine.Run(call, now, seed)
 	switch {
+	case e.mode == "reports at 99" && first == "99": // what this process was given
+		return strings.Join(e.given, " "), nil, nil
 	case e.mode == "differs", e.mode == "differs at 13" && first == "13":
 		return "not what the engine says", nil, nil
 	case e.mode == "dies at 99" && first == "99": // after its host calls, if it makes any

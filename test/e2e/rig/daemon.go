@@ -67,6 +67,12 @@ func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 // StartAhead is Start with a clock that set puts ahead by a duration, such as "720h".
 func StartAhead(t *testing.T, m *Model, args ...string) (d *Daemon, set func(by string)) {
 	t.Helper()
+	return StartAheadIn(t, m, nil, args...)
+}
+
+// StartAheadIn is StartAhead with more in the daemon's environment.
+func StartAheadIn(t *testing.T, m *Model, env []string, args ...string) (d *Daemon, set func(by string)) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "clock")
 	set = func(by string) {
 		t.Helper()
@@ -78,7 +84,7 @@ func StartAhead(t *testing.T, m *Model, args ...string) (d *Daemon, set func(by 
 		}
 	}
 	set("0s")
-	return StartIn(t, m, []string{ClockFile + "=" + file}, args...), set
+	return StartIn(t, m, append(env, ClockFile+"="+file), args...), set
 }
 
 // Environment is one in which nothing of the tester's counts: state, home and configuration are below dir.

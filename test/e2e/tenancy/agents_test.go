@@ -1,6 +1,8 @@
 package tenancy
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,13 +18,15 @@ import (
 // A toolUser is a client of MCP in one namespace.
 type toolUser struct {
 	*mcp.ClientSession
-	t *testing.T
+	t       *testing.T
+	changed chan struct{} // receives when the server says that the list changed
 }
 
 func connect(t *testing.T, transport mcp.Transport, version string) *toolUser {
 	t.Helper()
-	a := &toolUser{t: t}
-	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	a := &toolUser{t: t, changed: make(chan struct{}, 64)}
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { a.changed <- struct{}{} }})
 	var err error
 	if a.ClientSession, err = c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatal(err)
@@ -103,6 +107,30 @@ func TestAgentsInNamespaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who listens in one namespace hears of its new tools, and of none of another's.
+func TestNoticesOfTheirNamespace(t *testing.T) {
+	t.Parallel()
+	d := guarded(t, rig.NewModel(t, rig.Script{".": {rig.ProgGiven}}))
+	over := func(token string) *toolUser {
+		return connect(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: &http.Client{Transport: as{http.DefaultTransport, token, ""}}}, "2026-07-28")
+	}
+	a, b, root := over(tokenA), over(tokenB), over(tokenRoot)
+	inA, inB := person(d, tokenA, ""), person(d, tokenB, "")
+	for i := range 5 {
+		inB.Call(inB.Session("clerk"), fmt.Sprint("of_b_", i), "x")
+		<-b.changed
+	}
+	if n, m := len(a.changed), len(root.changed); n != 0 || m != 0 {
+		t.Errorf("of five tools of b a got %d notices, and who listens in default %d", n, m)
+	}
+	inA.Call(inA.Session("clerk"), "of_a", "x")
+	<-a.changed
+	if n := len(root.changed); n != 0 {
+		t.Errorf("who listens in default got %d notices of a and b", n)
+	}
+	rig.Until(t, "a lists its own", func() bool { return slices.Equal(a.tools(), []string{"clerk__of_a"}) })
 }
 
 // recurgentd mcp acts in the namespace of --namespace, over a daemon and with one of its own.

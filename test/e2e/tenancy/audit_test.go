@@ -20,16 +20,17 @@ import (
 
 // unaudited are the operations that change something, or may, and leave no audit entry, with the reason.
 var unaudited = map[string]string{
-	"createSession": "the session says whose it is and since when, and the entry of its deletion keeps that",
-	"createCall":    "the call log has every call",
-	"callFunction":  "the call log has every call",
-	"mcp":           "calls are in the call log; what its other messages do goes the way of the operations here",
-	"replayCall":    "stores nothing: it compares",
-	"predict":       "the call log has every prediction",
-	"predictNamed":  "the call log has every prediction",
-	"runExamples":   "stores nothing: it compares",
-	"tryProgram":    "stores nothing: it compares",
-	"uploadFile":    "the file says whose it is and since when, and the entry of its deletion keeps that",
+	"createSession":  "the session says whose it is and since when, and the entry of its deletion keeps that",
+	"createCall":     "the call log has every call",
+	"callFunction":   "the call log has every call",
+	"mcp":            "calls are in the call log; what its other messages do goes the way of the operations here",
+	"replayCall":     "stores nothing: it compares",
+	"predict":        "the call log has every prediction",
+	"predictNamed":   "the call log has every prediction",
+	"runExamples":    "stores nothing: it compares",
+	"tryProgram":     "stores nothing: it compares",
+	"simulatePolicy": "stores nothing: it compares",
+	"uploadFile":     "the file says whose it is and since when, and the entry of its deletion keeps that",
 }
 
 // An audited operation: what makes it, the action of its newest entry, and whether that has what was before and after.
@@ -211,5 +212,40 @@ func checkTrail(eve, cal *rig.Daemon) {
 		if got := strings.Count(string(mine), "\n"); got != count[name] {
 			t.Errorf("got %d entries of %s, want %d", got, name, count[name])
 		}
+	}
+}
+
+// Archiving what is not there changes nothing, and leaves no entry that nobody could undo. Namespaces are made and deleted with a reason, which the trail of the
+// default one has.
+func TestEntriesOfNothingAndReasons(t *testing.T) {
+	t.Parallel()
+	d := rig.Start(t, nil)
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/clerk", map[string]any{"purpose": "greets"})
+	for _, path := range []string{"/v1/tools/none?reason=why", "/v1/tools/none/methods/m", "/v1/tools/clerk/methods/m"} {
+		d.Do(http.StatusNoContent, http.MethodDelete, path, nil)
+		if trail := d.List("/v1/maintenance/audit"); len(trail) != 1 {
+			t.Errorf("DELETE %s left %v", path, trail[0])
+		}
+	}
+	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/tools/clerk", nil)
+	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/tools/clerk", nil) // once more
+	if trail := d.List("/v1/maintenance/audit"); len(trail) != 2 {
+		t.Errorf("the tool was archived twice: %v", trail)
+	}
+	for _, args := range [][]string{{"namespaces", "create", "acme", "--reason", "a new customer"}, {"namespaces", "rm", "acme", "--yes", "--reason", "who left & said so"}} {
+		if out, errs, code := d.Client(args...); code != 0 {
+			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
+		}
+	}
+	trail := d.List("/v1/maintenance/audit")
+	for i, want := range []string{"who left & said so", "a new customer"} {
+		if trail[i]["reason"] != want || trail[i]["target"] != "acme" {
+			t.Errorf("entry %d is %v, want the reason %q", i, trail[i], want)
+		}
+	}
+	long := d.Send(http.MethodPut, "/v1/namespaces/long?reason="+strings.Repeat("x", 3000), nil, nil)
+	rig.CheckProblem(t, "a reason that is too long", long)
+	if long.Status != http.StatusBadRequest || len(d.List("/v1/namespaces")) != 1 {
+		t.Errorf("a reason that is too long: %d %s", long.Status, long.Body)
 	}
 }

@@ -49,11 +49,17 @@ func person(d *rig.Daemon, token, namespace string) *rig.Daemon {
 // guarded starts a daemon with the tokens.
 func guarded(t *testing.T, m *rig.Model, args ...string) *rig.Daemon {
 	t.Helper()
+	return guardedIn(t, m, nil, args...)
+}
+
+// guardedIn is guarded with more in the daemon's environment.
+func guardedIn(t *testing.T, m *rig.Model, env []string, args ...string) *rig.Daemon {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return rig.Start(t, m, append(args, "--auth-tokens-file", file)...)
+	return rig.StartIn(t, m, env, append(args, "--auth-tokens-file", file)...)
 }
 
 // A tenant is what one namespace holds after visit: the same names as in the other one, with a canary of its own in everything.

@@ -9,7 +9,7 @@ import (
 // A row says how the matrix asks for an operation. What stands in braces is filled in from a side.
 type row struct {
 	query, body, media, accept string
-	status                     int         // where its principal may; 0: the least 2xx of the document
+	status                     int         // where its principal may; 0: the least 2xx or 3xx of the document
 	elsewhere                  int         // where what it names is in another namespace; 0: 404, or status where it names nothing
 	fresh                      func(*side) // makes what it uses up
 }
@@ -45,6 +45,7 @@ func plan() map[string]row {
 		"prune":            {body: `{"stale_days": 1}`},
 		"restore":          {body: `{"role": "{old}"}`, fresh: archived},
 		"undo":             {fresh: (*side).entry},
+		"simulatePolicy":   {body: `{"patch": {"approval_required": true}}`},
 		"patchPolicy":      {body: `{"repair_enabled": false}`, media: "application/merge-patch+json"},
 		"putConnection":    {body: `{"hosts": ["a.example.org"], "methods": ["GET"], "roles": ["*"], "auth": {"type": "bearer", "secret": "swordfish"}}`, elsewhere: 201},
 		"deleteConnection": {fresh: (*side).connection},
@@ -54,6 +55,8 @@ func plan() map[string]row {
 		"predictNamed":     {body: `{"inputs": {"q": "x"}}`},
 		"uploadFile":       {body: "bytes", media: "text/plain"},
 		"deleteFile":       {fresh: (*side).file},
+		"home":             {accept: "text/html"},
+		"getConsoleFile":   {status: 404}, // of another version
 		"putNamespace":     {status: 200, fresh: (*side).spare},
 		"deleteNamespace":  {fresh: (*side).spare},
 		"getNamespace":     {fresh: (*side).spare},

@@ -50,6 +50,7 @@ type side struct {
 	canary        string // in what is the person's own
 	shared        string // in what everybody in the namespace shares
 	ids           map[string]string
+	private       []string // ids of sessions and calls of the person, which no path of the matrix names
 }
 
 type answer struct {
@@ -65,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	o := app.DefaultOptions()
 	o.Listen, o.DataDir, o.Provider, o.OpenAIBaseURL, o.OpenAIKey, o.Model = "127.0.0.1:0", t.TempDir(), "openai", m.URL, rig.SecretKey, "scripted"
 	o.Auth, o.Runners, o.Native = anybody{}, 2, "off"
-	w := &world{dir: o.DataDir, http: &http.Client{Timeout: rig.Patience}}
+	w := &world{dir: o.DataDir, http: &http.Client{Timeout: rig.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	stop := w.start(t, o)
 	w.own, w.other, w.away = w.newSide(t, "ann", "a"), w.newSide(t, "ben", "a"), w.newSide(t, "ann", "b")
 	w.own.share()
@@ -165,6 +166,14 @@ func (s *side) seed() {
 	s.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "greet", "args": []any{s.canary}})
 	got := s.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "greet", "args": []any{s.token}}) // examples are shared
 	s.ids["call"] = got["call_id"].(string)
+	for _, role := range []string{"{shelf}", "{low}"} { // what reports and programs keep of calls
+		id := s.do("POST", "/v1/sessions", map[string]any{"role": role})["id"].(string)
+		for i := range 4 {
+			got := s.do("POST", "/v1/sessions/"+id+"/calls", map[string]any{"method": "m", "args": []any{i, s.canary}})
+			s.private = append(s.private, got["call_id"].(string))
+		}
+		s.private = append(s.private, id)
+	}
 	s.file()
 	s.proposal()
 	s.entry()
@@ -247,7 +256,7 @@ func (s *side) fill(text string) string {
 	x := s.ids
 	return strings.NewReplacer("/sessions/{id}", "/sessions/"+x["session"], "/files/{id}", "/files/"+x["file"], "/audit/{id}", "/audit/"+x["entry"],
 		"{role}/methods/{method}/examples/{id}", x["clerk"]+"/methods/greet/examples/"+x["example"], "/recommendations/{id}", "/recommendations/"+x["recommendation"],
-		"/namespaces/{name}", "/namespaces/spare", "/signatures/{name}", "/signatures/"+x["qa"], "/connections/{name}", "/connections/"+x["weather"], "/functions/{name}", "/functions/"+x["clerk"]+"__greet",
+		"/patterns/{role}", "/patterns/"+x["low"], "/namespaces/{name}", "/namespaces/spare", "/signatures/{name}", "/signatures/"+x["qa"], "/connections/{name}", "/connections/"+x["weather"], "/functions/{name}", "/functions/"+x["clerk"]+"__greet",
 		"{call_id}", x["call"], "{role}", x["shelf"], "/methods/{method}", "/methods/m", "{code}", "not_found",
 		"{session}", x["session"], "{clerk}", x["clerk"], "{shelf}", x["shelf"], "{old}", x["old"], "{low}", x["low"], "{qa}", x["qa"], "{weather}", x["weather"], "{call}", x["call"]).Replace(text)
 }

@@ -1,0 +1,96 @@
+//go:build postgres
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+// Calls of a session that are sent to all replicas at once run one after another, at one of them.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	all, _ := replicas(t, 2)
+	id := all[0].Session("counter")
+	const n = 30
+	var sent sync.WaitGroup
+	var mu sync.Mutex
+	seen, by := map[string]bool{}, map[string]bool{}
+	for i := range n {
+		sent.Go(func() {
+			r := next(all[i%2], id)
+			mu.Lock()
+			defer mu.Unlock()
+			seen[fmt.Sprint(r.Object(t)["outcome"].(map[string]any)["value"])], by[r.Header.Get("Recurgent-Replica")] = true, true
+		})
+	}
+	sent.Wait()
+	if len(seen) != n || len(by) != 1 {
+		t.Errorf("%d different values by %d replicas, want %d by one", len(seen), len(by), n)
+	}
+	for _, d := range all {
+		if records := d.History(id); len(records) != n {
+			t.Errorf("%d records, want %d", len(records), n)
+		}
+	}
+	if list := all[1].Get("/v1/replicas")["data"].([]any); len(list) != 2 {
+		t.Errorf("replicas: %v", list)
+	}
+	if forwarded := all[0].Metric(`recurgent_cluster_forwarded_total{direction="out"}`) + all[1].Metric(`recurgent_cluster_forwarded_total{direction="out"}`); forwarded < 1 {
+		t.Error("no request was forwarded")
+	}
+}
+
+// The sessions of a replica that is stopped for a while move. What it had begun is refused when it goes on, and it takes back nothing.
+func TestStoppedForAWhile(t *testing.T) {
+	t.Parallel()
+	all, gate := replicas(t, 2)
+	a, b := all[0], all[1]
+	id := a.Session("counter")
+	want(t, next(a, id), 1)
+	under := make(chan rig.Response, 1)
+	go func() {
+		under <- a.Send("POST", "/v1/sessions/"+id+"/calls", []byte(`{"method":"wait"}`), map[string]string{"Content-Type": "application/json"})
+	}()
+	<-gate.Entered
+	signal(a, syscall.SIGSTOP)
+	want(t, next(b, id), 2)
+	signal(a, syscall.SIGCONT)
+	gate.Open()
+	if r := <-under; r.Status != 503 || !strings.Contains(string(r.Body), "session_moved") {
+		t.Errorf("the call that was under way: %d %s, want that the session has moved", r.Status, r.Body)
+	}
+	want(t, next(a, id), 3)
+	if records := b.History(id); len(records) != 3 {
+		t.Errorf("%d records, want 3", len(records))
+	}
+}
+
+// The sessions of a replica that is killed move; those of one that is stopped are handed over, and no request fails.
+func TestKilledAndStopped(t *testing.T) {
+	t.Parallel()
+	all, gate := replicas(t, 3)
+	a, b, c := all[0], all[1], all[2]
+	id := a.Session("counter")
+	want(t, next(a, id), 1)
+	a.Stop(syscall.SIGKILL)
+	want(t, next(b, id), 2)
+
+	under := make(chan rig.Response, 1)
+	go func() {
+		under <- c.Send("POST", "/v1/sessions/"+id+"/calls", []byte(`{"method":"wait"}`), map[string]string{"Content-Type": "application/json"})
+	}()
+	<-gate.Entered
+	signal(b, syscall.SIGTERM)
+	gate.Open()
+	want(t, <-under, 3)
+	if code := b.Wait(); code != 0 {
+		t.Errorf("exit code %d after SIGTERM", code)
+	}
+	want(t, next(c, id), 4)
+}

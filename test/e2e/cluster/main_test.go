@@ -1,0 +1,68 @@
+//go:build postgres
+
+// Package cluster holds replicas, real daemons that share a PostgreSQL database, to their promises over HTTP.
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/app/apptest"
+	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
+	"github.com/recurgentd/recurgentd/test/e2e/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }
+
+// Programs: one counts in the context, one waits for the gate first.
+const (
+	count = "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tn, _ := call.Context[\"n\"].(float64)\n\tcall.Context[\"n\"] = n + 1\n\treturn n + 1, nil\n}\n"
+	wait  = "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tif _, err := call.Fetch(\"http://GATE/\"); err != nil {\n\t\treturn nil, err\n\t}\n\tn, _ := call.Context[\"n\"].(float64)\n\tcall.Context[\"n\"] = n + 1\n\treturn n + 1, nil\n}\n"
+)
+
+// replicas starts n daemons on one database, with the methods counter.next and counter.wait, which waits for the gate.
+func replicas(t *testing.T, n int) (all []*rig.Daemon, gate *apptest.Gate) {
+	t.Helper()
+	database, ca := pgtest.NewDatabase(t), apptest.NewAuthority(t)
+	gate = apptest.NewGate(t)
+	for i := range n {
+		dir := t.TempDir()
+		cert, key := ca.Pair(t, int64(i+2)).Write(t, dir)
+		all = append(all, rig.StartIn(t, nil, []string{"RECURGENT_STORE=" + database}, "--provider", "replay", "--advertise", "127.0.0.1:0", "--cluster-ca", ca.Write(t, dir),
+			"--cluster-cert", cert, "--cluster-key", key, "--fetch-allow", gate.Host, "--runners", "1"))
+	}
+	for method, code := range map[string]string{"next": count, "wait": strings.ReplaceAll(wait, "GATE", gate.Host)} {
+		all[0].Do(http.StatusOK, "PUT", rig.MethodPath("counter", method), map[string]any{"code": code})
+	}
+	return all, gate
+}
+
+// next makes the counting call at the replica, again while it is answered 503 with Retry-After.
+func next(d *rig.Daemon, session string) rig.Response {
+	d.T.Helper()
+	for {
+		r := d.Send("POST", "/v1/sessions/"+session+"/calls", []byte(`{"method":"next"}`), map[string]string{"Content-Type": "application/json"})
+		if r.Status != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+			return r
+		}
+	}
+}
+
+// want demands that the response is the value of an ok call.
+func want(t *testing.T, r rig.Response, value int) {
+	t.Helper()
+	if r.Status != http.StatusOK || !strings.Contains(string(r.Body), fmt.Sprintf(`"value":%d`, value)) {
+		t.Errorf("%d %s, want the value %d", r.Status, r.Body, value)
+	}
+}
+
+// signal sends the signal to the daemon's process.
+func signal(d *rig.Daemon, s syscall.Signal) {
+	d.T.Helper()
+	if err := d.Cmd.Process.Signal(s); err != nil {
+		d.T.Fatal(err)
+	}
+}

@@ -1,0 +1,63 @@
+// Drives a browser for the tests in Go: each line on stdin is {page, call, args}, each on stdout its {value} or {error}.
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+const require = createRequire(process.argv[2] + '/');
+const { chromium } = require('playwright-core');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+const browser = await chromium.launch({
+  executablePath: process.argv[3],
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
+});
+const pages = {};
+
+/** What must never happen on a page: a refused load or script, an exception, a script of somebody else. */
+const watch = () => {
+  window.violations = [];
+  window.canary = () => window.violations.push('the canary sang');
+  addEventListener('securitypolicyviolation', (e) => window.violations.push(`${e.violatedDirective}: ${e.blockedURI} ${e.sample}`));
+};
+
+const own = {
+  async open(name, options) {
+    const context = await browser.newContext(options);
+    await context.addInitScript(watch);
+    const page = await context.newPage();
+    page.setDefaultTimeout(45000);
+    page.faults = [];
+    page.hosts = [];
+    page.on('pageerror', (e) => page.faults.push(e.stack || e.message));
+    page.on('request', (r) => page.hosts.push(new URL(r.url()).host));
+    pages[name] = page;
+  },
+  async axe(name) {
+    await pages[name].evaluate(axe);
+    const found = await pages[name].evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+    return found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target.join(' ')} ${n.any[0]?.message || n.failureSummary}`).join('; ')}`);
+  },
+  async faults(name) {
+    const list = [...pages[name].faults, ...(await pages[name].evaluate(() => window.violations))];
+    return list;
+  },
+  async hosts(name) {
+    return [...new Set(pages[name].hosts)];
+  },
+  async close(name) {
+    await pages[name].context().close();
+    delete pages[name];
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { page, call, args } = JSON.parse(line);
+  let reply;
+  try {
+    const value = own[call] ? await own[call](page, ...args) : await pages[page][call](...args);
+    reply = { value: ['string', 'number', 'boolean'].includes(typeof value) || Array.isArray(value) ? value : null };
+  } catch (e) {
+    reply = { error: `${e.message}`.split('\n').slice(0, 12).join('\n') };
+  }
+  process.stdout.write(JSON.stringify(reply) + '\n');
+}
+await browser.close();
