@@ -212,7 +212,7 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"Answer quality", "Warm share and tokens saved", "Forging", "Tool health", "History and weak success", "Runtime", "Store", "Engines and people", "Caps of tokens"}
+	want := []string{"Answer quality", "Warm share and tokens saved", "Forging", "Tool health", "History and weak success", "Runtime", "Store", "Engines and people", "Caps of tokens", "Replicas"}
 	if !slices.Equal(rows, want) {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
