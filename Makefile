@@ -20,10 +20,10 @@ PACKAGES := ./...
 TIMEOUT  := 25m
 
 # What make race-ci runs. The gate's packages are too slow for it, and have no goroutines.
-RACED := $(addprefix ./internal/,runtime runtime/catalog mcp store/... api/... app/... telemetry/... agent/... client/...)
+RACED := $(addprefix ./internal/,runtime runtime/catalog mcp cluster store/... api/... app/... telemetry/... agent/... client/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-known test-ops test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals diff diff-native truth crash dist generate docs image clients clean
+.PHONY: help run build test test-known test-ops test-postgres test-ops-long test-image lint vulncheck cover mutate mutate-check fuzz race race-ci bench bench-kernels bench-goals bench-scale diff diff-native truth crash chaos dist generate docs image clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -47,16 +47,24 @@ test-known: ## the gate's packages, with every Go version that the engine knows;
 		env $$programs GOTOOLCHAIN=$$version $(GO) test -timeout $(TIMEOUT) ./internal/runtime/gate/... || exit 1; done
 
 test-ops: ## suites that need Debian or npm packages, which it installs
-	@scripts/ops-install promtool redocly systemd-analyze groff chromium mcp-clients typescript python3 mypy curl
+	@scripts/ops-install promtool redocly systemd-analyze groff chromium mcp-clients typescript console python3 mypy curl nginx
 	PATH="$(CURDIR)/$(CACHE)/npm/node_modules/.bin:$$PATH" $(GO) test -tags ops -count 1 -timeout $(TIMEOUT) -run '^TestOps' ./test/... ./deploy
 	cd deploy/check && $(GO) vet ./... && $(GO) test -count 1 -timeout $(TIMEOUT) ./...
+	$(MAKE) test-postgres
 
-test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated programs, crash rounds, everything under the race detector. make test and make test-ops run a sample of each
+test-postgres: ## what needs PostgreSQL and pgbouncer, which it installs
+	@scripts/ops-install postgres
+	$(GO) vet -tags postgres ./internal/store/postgres/... ./test/e2e/cluster ./test/e2e/chaos ./bench/scale
+	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) ./internal/store/postgres/... ./test/e2e/cluster
+	$(GO) test -tags postgres -count 1 -timeout $(TIMEOUT) -run '^TestChaosReplicas$$' ./test/e2e/chaos
+
+test-ops-long: ## what takes hours: mutants, fuzzing (FUZZTIME each), generated programs, crash rounds, chaos, everything under the race detector. make test and make test-ops run a sample of each
 	$(MAKE) mutate
 	$(MAKE) fuzz
 	$(MAKE) diff
 	$(MAKE) truth
 	$(MAKE) crash
+	$(MAKE) chaos
 	$(MAKE) race
 
 test-image: ## build both images of the Dockerfile and run them, by buildah, which it installs
@@ -91,7 +99,7 @@ race: ## all tests under the race detector; needs a C compiler
 
 race-ci: ## the packages with concurrency of their own under the race detector; installs a C compiler
 	@scripts/ops-install gcc
-	CGO_ENABLED=1 $(GO) test -race -tags scripted -skip '^(TestCrashPowerCut|TestCrashFaults)$$' -timeout $(TIMEOUT) $(RACED)
+	CGO_ENABLED=1 $(GO) test -race -tags scripted -skip '^(TestCrash|TestInterval)(PowerCut|Faults)$$' -timeout $(TIMEOUT) $(RACED)
 
 bench: ## all benchmarks, one second each, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
@@ -101,6 +109,9 @@ bench-kernels: ## programs in the engine, compiled, in yaegi and in CPython: rat
 
 bench-goals: ## many tools, many owners, nested, cold and large calls, floods, many namespaces: ratios in one run; GOALS="-only floods" chooses
 	$(GO) run ./bench/goals $(GOALS)
+
+bench-scale: ## simulate 10 and 100 replicas on one or several databases from figures that bench/scale measured
+	$(GO) run ./bench/scale
 
 diff: ## run every recorded and corpus program natively and by the engines, and compare; then 10,000 generated ones of each kind, and 500 over HTTP, from a new seed
 	@seed=$${DIFF_SEED:-$$(date +%s)}; echo "DIFF_SEED=$$seed"; DIFF_SEED=$$seed DIFF_PROGRAMS=$${DIFF_PROGRAMS:-10000} YAEGI_PROGRAMS=$${YAEGI_PROGRAMS:-10000} \
@@ -117,6 +128,10 @@ truth: ## sequences of verdicts, examples, failing candidates, drifts and restar
 
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./test/...
+
+chaos: ## daemons under load, one on disk and three on PostgreSQL, which it installs, that are killed, stopped and cut off: CHAOS_CALLS (50,000) calls and CHAOS_FAULTS (36) faults each
+	@scripts/ops-install postgres
+	CHAOS_CALLS=$${CHAOS_CALLS:-50000} CHAOS_FAULTS=$${CHAOS_FAULTS:-36} $(GO) test -tags postgres -count 1 -timeout 3h -v -run 'TestChaos' ./test/e2e/chaos
 
 generate: ## what the gate embeds, with every Go version that the engine knows
 	@for version in $(KNOWN); do echo "go generate with $$version"; GOTOOLCHAIN=$$version $(GO) generate ./internal/runtime/gate || exit 1; done
