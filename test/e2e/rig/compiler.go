@@ -66,15 +66,32 @@ func (c compiler) Build(ctx context.Context, source string) (string, error) {
 
 // actAsCompiled runs the process as an executable of the compiler.
 func actAsCompiled() int {
-	mode := "same"
-	if data, err := os.ReadFile("/proc/self/exe"); err == nil {
-		tail := string(data[max(0, len(data)-64):])
-		_, mode, _ = strings.Cut(tail, modeMark)
-	}
+	mode := ownMode()
 	return worker.Serve(func(string) (worker.Engine, error) {
 		e, err := worker.NewEngine(report.EngineSSA)
 		return &compiledEngine{Engine: e, mode: mode}, err
 	})
+}
+
+// ownMode returns the mode at the end of the process's own executable. It reads no more than that end: a process that held all of it would be too large to be kept
+// between calls.
+func ownMode() string {
+	const longest = 64
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return "same"
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() < longest {
+		return "same"
+	}
+	tail := make([]byte, longest)
+	if _, err := f.ReadAt(tail, info.Size()-longest); err != nil {
+		return "same"
+	}
+	_, mode, _ := strings.Cut(string(tail), modeMark)
+	return mode
 }
 
 // compiledEngine is the engine, except for what its mode does.
