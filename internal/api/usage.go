@@ -7,12 +7,14 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // getUsage reports what models were asked. Without the scope operate one sees one's own.
 func (s *server) getUsage(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	u := spend.UsageQuery{By: q.oneOf("by", spend.ByRole, spend.ByMethod, spend.ByOwner, spend.ByDay), Since: q.time("since"), Until: q.time("until")}
+	u := spend.UsageQuery{By: q.oneOf("by", spend.ByRole, spend.ByMethod, spend.ByOwner, spend.ByDay), Since: q.time("since"), Until: q.time("until"),
+		After: q.integer("after", 0, 0, store.MaxSpendRows), Limit: q.integer("limit", 0, 1, maxLimit)}
 	if u.By == "" {
 		u.By = spend.ByDay
 	}

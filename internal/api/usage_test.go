@@ -30,13 +30,15 @@ func TestUsageRoute(t *testing.T) {
 		{"/v1/usage?by=model", 400},
 		{"/v1/usage?since=yesterday", 400},
 		{"/v1/usage?since=2026-11-02T00:00:00Z&until=2026-11-01T00:00:00Z", 400},
-		{"/v1/usage?limit=3", 400},
+		{"/v1/usage?limit=3&after=6", 200},
+		{"/v1/usage?limit=0", 400},
+		{"/v1/usage?after=add", 400},
 	} {
 		if got := g.ask("GET", c.path, ""); got.status != c.status {
 			t.Errorf("%s: %d %s", c.path, got.status, got.body)
 		}
 	}
-	if g.ask("GET", "/v1/usage?by=method", ""); g.fake.usage.By != "method" || g.fake.usage.Owner != nil || !g.fake.usage.Daemon {
+	if g.ask("GET", "/v1/usage?by=method&limit=3&after=6", ""); g.fake.usage.By != "method" || g.fake.usage.Limit != 3 || g.fake.usage.After != 6 || g.fake.usage.Owner != nil || !g.fake.usage.Daemon {
 		t.Errorf("without tokens: %+v", g.fake.usage)
 	}
 	for scopes, all := range map[string]bool{"read": false, "read,call": false, "read,operate": true, "read,admin": false} {

@@ -5007,6 +5007,9 @@ type UsageReport struct {
 
 	// Limits The caps in force; of methods and owners the 20 that used most.
 	Limits []SpendLimit `json:"limits"`
+
+	// NextCursor The after of the next page; null when this is the last.
+	NextCursor *string `json:"next_cursor"`
 }
 
 // UsageRow defines model for UsageRow.
@@ -5776,6 +5779,12 @@ type GetUsageParams struct {
 
 	// Until The day (UTC) of this time is the last. By default today.
 	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Limit How many rows a page has at most. By default the report has all of them.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// After The next_cursor of the page before. Rows may change places between pages, as their figures do.
+	After *int `form:"after,omitempty" json:"after,omitempty"`
 }
 
 // GetUsageParamsBy defines parameters for GetUsage.
@@ -14471,6 +14480,30 @@ func NewGetUsageRequest(server string, params *GetUsageParams) (*http.Request, e
 		if params.Until != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

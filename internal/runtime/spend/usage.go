@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -26,6 +27,8 @@ type UsageQuery struct {
 	Since, Until time.Time // both days are included; zero: the last 30 days, and today
 	Owner        *string   // only what is this owner's; nil: everybody's
 	Daemon       bool      // the daemon's cap is listed, too
+	After        int       // rows that a page before had
+	Limit        int       // rows at most; 0: all
 }
 
 // UsageRow is one line of a report. Cost and what was saved are nil where nothing says how much.
@@ -46,9 +49,10 @@ type UsageRow struct {
 
 // UsageReport is what was asked of models, and what stored programs saved.
 type UsageReport struct {
-	Currency string     `json:"currency,omitempty"` // of all costs
-	Data     []UsageRow `json:"data"`               // by day; else the most tokens first
-	Limits   []Limit    `json:"limits"`
+	Currency   string     `json:"currency,omitempty"` // of all costs
+	Data       []UsageRow `json:"data"`               // by day; else the most tokens first
+	NextCursor *string    `json:"next_cursor"`        // the After of the next page; nil when this is the last
+	Limits     []Limit    `json:"limits"`
 }
 
 const usageDays = 30
@@ -69,10 +73,20 @@ func (a *Account) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) 
 	}
 	prices := a.ledger.o.Prices.Now()
 	r := UsageReport{Data: usageRows(spent, q, prices), Limits: a.limits(q)}
+	r.cut(q)
 	if prices != nil {
 		r.Currency = prices.Currency
 	}
 	return r, nil
+}
+
+// cut leaves the page that the query asks for.
+func (r *UsageReport) cut(q UsageQuery) {
+	r.Data = r.Data[min(q.After, len(r.Data)):]
+	if q.Limit > 0 && len(r.Data) > q.Limit {
+		next := strconv.Itoa(q.After + q.Limit)
+		r.Data, r.NextCursor = r.Data[:q.Limit], &next
+	}
 }
 
 type methodName struct{ role, method string }

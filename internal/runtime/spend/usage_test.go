@@ -106,6 +106,17 @@ func TestUsage(t *testing.T) {
 	if err != nil || len(report.Limits) != 1 || report.Limits[0].Name != "bob" || report.Limits[0].Used != 7 || report.Currency != "EUR" {
 		t.Errorf("bob sees %+v, %v", report, err)
 	}
+	first, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "method", Limit: 2})
+	if err != nil || len(first.Data) != 2 || first.NextCursor == nil || *first.NextCursor != "2" {
+		t.Errorf("the first page: %+v, %v", first, err)
+	}
+	rest, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "method", Limit: 2, After: 2})
+	if err != nil || len(rest.Data) != 1 || rest.NextCursor != nil || rest.Data[0].Key != "calculator.sub" {
+		t.Errorf("the last page: %+v, %v", rest, err)
+	}
+	if none, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "method", After: 9}); err != nil || len(none.Data) != 0 {
+		t.Errorf("behind the last page: %+v, %v", none, err)
+	}
 	yesterday := r.clock().Add(-24 * time.Hour)
 	if report, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "day", Until: yesterday}); err != nil || len(report.Data) != 0 {
 		t.Errorf("until yesterday: %+v, %v", report.Data, err)

@@ -7,7 +7,7 @@ import { isDark, theme } from '../core/theme.js';
 import { ago, count, money, percent, words } from '../core/format.js';
 import { Page, Section } from '../parts/page.js';
 import { Shown, useLoad, Empty } from '../parts/load.js';
-import { Table } from '../parts/table.js';
+import { Listing, Table, usePage } from '../parts/table.js';
 import uPlot from '../vendor/uplot.js';
 
 // Its own stylesheet is needed here alone.
@@ -22,7 +22,7 @@ const since = (days) => new Date(Math.floor(Date.now() / 86400e3 - Number(days) 
 export default function Usage({ query }) {
   const by = query.by || 'role';
   const days = query.days || '30';
-  const table = useLoad((signal) => get('/v1/usage', { by, since: since(days) }, signal), [by, days]);
+  const table = usePage('/v1/usage', { by, since: since(days) });
   const daily = useLoad((signal) => get('/v1/usage', { by: 'day', since: since(days) }, signal), [days]);
   return html`<${Page} title="Usage" note=${can('operate') ? undefined : 'What is yours. The whole is for tokens with the scope operate.'}>
     <form class="filters" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
@@ -30,7 +30,8 @@ export default function Usage({ query }) {
       <label>Over<select onChange=${(/** @type {any} */ e) => setQuery({ days: e.target.value })}>${Object.entries(spans).map(([v, text]) => html`<option value=${v} selected=${v === days}>${text}</option>`)}</select></label>
     </form>
     <${Shown} of=${daily}>${(/** @type {any} */ d) => html`<${Totals} of=${d} />${d.data.length > 0 ? html`<${Plots} rows=${d.data} currency=${d.currency} days=${days} />` : null}`}</${Shown}>
-    <${Shown} of=${table}>${(/** @type {any} */ d) => html`${d.limits.length > 0 && html`<${Caps} of=${d.limits} />`}${d.data.length ? html`<${Rows} of=${d} by=${by} />` : html`<${Empty} title="Nothing was used in this time."><p>Calls count here as they end.</p></${Empty}>`}`}</${Shown}>
+    ${table.data?.limits.length > 0 && html`<${Caps} of=${table.data.limits} />`}
+    <${Rows} of=${table} by=${by} />
   </${Page}>`;
 }
 
@@ -48,15 +49,15 @@ function Totals({ of }) {
   return html`<div class="figures">${figures.map(([name, value]) => html`<div class="figure"><strong>${value}</strong><span class="quiet">${name}</span></div>`)}</div>`;
 }
 
-/** @param {{of: any, by: string}} p */
-const Rows = ({ of, by }) => html`<${Table} label="Usage by ${by}" rows=${of.data} id=${(/** @type {any} */ r) => r.key} columns=${[
+/** @param {{of: ReturnType<typeof usePage>, by: string}} p */
+const Rows = ({ of, by }) => html`<${Listing} of=${of} label="Usage by ${by}" id=${(/** @type {any} */ r) => r.key} empty=${html`<${Empty} title="Nothing was used in this time."><p>Calls count here as they end.</p></${Empty}>`} columns=${[
   { title: by[0].toUpperCase() + by.slice(1), wide: true, cell: (/** @type {any} */ r) => r.key ? (by === 'role' ? html`<a href="#/tools/${encodeURIComponent(r.key)}">${r.key}</a>` : r.key) : html`<span class="quiet">the rest</span>` },
   { title: 'Calls', num: true, cell: (/** @type {any} */ r) => count(r.calls) },
   { title: 'Stored', num: true, minor: true, cell: (/** @type {any} */ r) => (r.calls ? percent(r.warm_calls / r.calls) : '–') },
   { title: 'Requests', num: true, cell: (/** @type {any} */ r) => count(r.model_requests) },
   { title: 'Tokens in', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.prompt_tokens) },
   { title: 'Tokens out', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.completion_tokens) },
-  { title: 'Cost', num: true, cell: (/** @type {any} */ r) => money(r.cost, of.currency) },
+  { title: 'Cost', num: true, cell: (/** @type {any} */ r) => money(r.cost, of.data.currency) },
   { title: 'Saved requests', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.saved_requests) },
   { title: 'Saved tokens', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.saved_tokens) },
 ]} />`;
