@@ -151,36 +151,36 @@ func (f *flights) join(life context.Context, key string, forge func(context.Cont
 }
 
 func (f *flights) leave(key string, fl *flight) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if fl.users--; fl.users == 0 {
-		fl.cancel(interrupt.ErrCanceled)
-		fl.withdraw(&f.under)
-		if f.all[key] == fl {
-			delete(f.all, key)
-		}
+	if f.left(key, fl) {
+		fl.withdraw()
 	}
 }
 
-// withdraw stops showing a candidate to other replicas that nobody here has adopted.
-func (fl *flight) withdraw(under *sync.WaitGroup) {
+// left counts a user of the flight less, and reports whether it was the last.
+func (f *flights) left(key string, fl *flight) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fl.users--; fl.users > 0 {
+		return false
+	}
+	fl.cancel(interrupt.ErrCanceled)
+	if f.all[key] == fl {
+		delete(f.all, key)
+	}
+	return true
+}
+
+// withdraw stops showing the flight's candidate to other replicas. It is stored by now, or will not be: who asks for a program from now on
+// wants another one.
+func (fl *flight) withdraw() {
 	select {
 	case <-fl.done:
 	default:
 		return // it has none yet
 	}
-	c := fl.result.candidate
-	if c == nil || c.withdraw == nil {
-		return
+	if c := fl.result.candidate; c != nil && c.withdraw != nil {
+		c.withdraw()
 	}
-	under.Go(func() {
-		c.mu.Lock()
-		adopted := c.adopted != ""
-		c.mu.Unlock()
-		if !adopted {
-			c.withdraw()
-		}
-	})
 }
 
 // wait returns the flight's result, or false when ctx ends first.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -253,6 +254,38 @@ func TestCandidateWithdrawn(t *testing.T) {
 		g.all = both[1:]
 		wantOK(t, g.cold(1)(), "1")
 	})
+}
+
+// A program that was stored is not what the next forge brings: somebody wants another one, at this replica or at another.
+func TestReplicasForgeAgain(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, r *Runtime){
+		"asked for": func(t *testing.T, r *Runtime) {
+			why := "suspect"
+			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &why})
+		},
+		"archived": func(t *testing.T, r *Runtime) {
+			if err := r.store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}}, agent.AuditEntry{ID: ids.New("aud")}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for replica := range 2 {
+			t.Run(fmt.Sprint(name, ", replica ", replica), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"), "two": runtimetest.Returns("2")}}
+					g := newSharedRig(t, 2, box, nil)
+					g.models[0].Programs = map[string][]string{"r.m": {"one", "two"}}
+					g.models[1].Programs = map[string][]string{"r.m": {"two"}}
+					both := g.all
+					g.all = both[:1]
+					wantOK(t, g.cold(1)(), "1")
+					change(t, both[replica])
+					g.all = both[replica : replica+1]
+					wantOK(t, g.cold(1)(), "2")
+				})
+			})
+		}
+	}
 }
 
 // Replicas that adopt programs of one method at the same time give no name twice.

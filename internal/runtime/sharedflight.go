@@ -114,6 +114,9 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 	}
 	shared.Reply.Usage = agent.Usage{}
 	checksum := agent.Checksum(shared.Reply.Code)
+	if generationOf(w.artifact, checksum, shared.CreatedAt) != nil {
+		return nil // this call looked at it, and needs another one
+	}
 	facts, refused := w.load(ctx, q, shared.Reply.Code, checksum)
 	var takes *agent.Interface
 	if refused == nil {
@@ -134,8 +137,16 @@ func (c *candidate) adoptedElsewhere(now *agent.Artifact) *agent.Generation {
 	if !c.shared {
 		return nil
 	}
-	for _, g := range now.Generations {
-		if g.CodeChecksum == c.generation.CodeChecksum && g.CreatedAt.Equal(c.generation.CreatedAt) {
+	return generationOf(now, c.generation.CodeChecksum, c.generation.CreatedAt)
+}
+
+// generationOf returns the generation that was made of a program which a model wrote at that time, or nil.
+func generationOf(a *agent.Artifact, checksum string, created time.Time) *agent.Generation {
+	if a == nil {
+		return nil
+	}
+	for _, g := range a.Generations {
+		if g.CodeChecksum == checksum && g.CreatedAt.Equal(created) {
 			return g
 		}
 	}
