@@ -59,6 +59,7 @@ export function folded(rows, around = 3) {
   rows.forEach((r, i) => {
     if (!r.same) for (let d = -around; d <= around; d++) near.add(i + d);
   });
+  for (let i = 0; i < rows.length; i++) if (!near.has(i) && (i === 0 || near.has(i - 1)) && (i + 1 === rows.length || near.has(i + 1))) near.add(i); // a line takes no more room than its mention
   const out = /** @type {Row[]} */ ([]);
   rows.forEach((r, i) => {
     if (near.has(i)) return out.push(r);

@@ -28,7 +28,8 @@ export function ago(at, now = new Date()) {
 /** duration of milliseconds. @param {number | undefined | null} ms */
 export function duration(ms) {
   if (ms === undefined || ms === null) return '–';
-  if (ms < 1) return `${ms.toFixed(1)} ms`;
+  if (ms < 0.1) return '< 0.1 ms';
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`;
   return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
@@ -44,8 +45,9 @@ export function bytes(n) {
   return `${n} B`;
 }
 
-/** @param {number | undefined | null} amount @param {string} [currency] */
-export const money = (amount, currency) => (amount === undefined || amount === null ? '–' : `${amount.toFixed(amount && Math.abs(amount) < 1 ? 4 : 2)}${currency ? ' ' + currency : ''}`);
+/** money has four digits after the point, so that those of a column stand below each other; a sum is read with two.
+ * @param {number | undefined | null} amount @param {string} [currency] @param {number} [digits] */
+export const money = (amount, currency, digits = 4) => (amount === undefined || amount === null ? '–' : `${amount.toFixed(amount && Math.abs(amount) < 0.1 ? 4 : digits)}${currency ? ' ' + currency : ''}`);
 
 /** @param {number | undefined | null} part from 0 to 1 */
 export const percent = (part) => (part === undefined || part === null ? '–' : `${(part * 100).toFixed(part && part < 0.1 ? 1 : 0)} %`);
@@ -63,7 +65,10 @@ export function args(list, named, most = 120) {
 }
 
 /** words makes a stored name readable. @param {string | undefined | null} name */
-export const words = (name) => (name || '').replaceAll('_', ' ');
+export const words = (name) => (name || '').replaceAll('_', ' ').replace(/:(?=[a-z])/g, ': ');
+
+/** source says in a word where a program came from. @param {string | undefined | null} name as the log has it */
+export const source = (name) => (name === 'persisted' ? 'stored' : name === 'generated' ? 'forged' : words(name));
 
 /** plural is a number with its noun. @param {number} n @param {string} noun @param {string} [many] */
 export const plural = (n, noun, many) => `${count(n)} ${n === 1 ? noun : many || noun + 's'}`;

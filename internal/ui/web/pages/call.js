@@ -3,7 +3,7 @@ import { html, useEffect, useState } from '../core/html.js';
 import { get, path } from '../core/api.js';
 import { href } from '../core/route.js';
 import { forest } from '../core/tree.js';
-import { args, duration, fullTime, money, plural, words } from '../core/format.js';
+import { args, duration, fullTime, plural, source, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { Shown, useLoad, Failure } from '../parts/load.js';
 import { Action, Curl } from '../parts/action.js';
@@ -48,11 +48,11 @@ function Whole({ call, running, stages, reload }) {
 
 /** @param {{call: any, running: boolean}} p */
 function Outcome({ call, running }) {
-  if (running) return html`<p role="status">The call runs. This page follows it.</p>`;
+  if (running) return html`<p role="status">The call is running. This page follows it.</p>`;
   if (call.outcome_status === 'error')
-    return html`<p><strong>${words(call.outcome_error_type)}</strong> ${call.outcome_authored && html`<span class="quiet">the program says so</span>`}</p><pre>${call.outcome_error_message}</pre>
+    return html`<pre tabindex="0" aria-label="Error message">${call.outcome_error_message}</pre>${call.outcome_authored && html`<p class="quiet">The program returned this error.</p>`}
       ${call.outcome_error_metadata && Object.keys(call.outcome_error_metadata).length > 0 && html`<${Json} value=${call.outcome_error_metadata} />`}`;
-  if (!call.outcome || !('value' in call.outcome)) return html`<p class="quiet">The value is kept no longer. It was of the kind ${call.outcome_value_class}.</p>`;
+  if (!call.outcome || !('value' in call.outcome)) return html`<p class="quiet">The value is no longer kept. It was of type ${call.outcome_value_class}.</p>`;
   return html`<${Json} value=${call.outcome.value} />`;
 }
 
@@ -64,7 +64,7 @@ const About = ({ call }) => html`<${Facts} of=${[
   ['Session', html`<a href=${href(['sessions', call.session_id])}>${call.session_id}</a>`],
   ['Owner', call.owner],
   ['Called by', call.parent_call_id && html`<a href=${toCall(call.parent_call_id)}>${call.parent_call_id}</a>`],
-  ['Program', call.program_source && html`${words(call.program_source)} ${call.generation && html`<a href=${toMethod(call.role, call.method, { tab: 'generations', generation: call.generation })}>${call.generation}</a>`} ${call.program_doubted && html`<${Badge} text="doubted" />`}`],
+  ['Program', call.program_source && html`${source(call.program_source)} ${call.generation && html`<a href=${toMethod(call.role, call.method, { tab: 'generations', generation: call.generation })}>${call.generation}</a>`} ${call.program_doubted && html`<${Badge} text="doubted" />`}`],
   ['Runs on', call.program_engine && `${call.program_engine}, ${call.program_tier}`],
   ['Model', call.usage?.model_requests ? `${call.model}, ${plural(call.usage.model_requests, 'request')}, ${plural(call.usage.prompt_tokens + call.usage.completion_tokens, 'token')}` : ''],
   ['Contract', call.contract_source !== 'none' && `${words(call.contract_source)}${call.contract_validation_applied ? (call.contract_validation_passed ? ', held' : `, broken: ${call.contract_validation_mismatch}`) : ''}`],
@@ -79,8 +79,7 @@ function Why({ why, onDone }) {
     ${why.effects.length > 0 && html`<h3>Effects</h3><ul>${why.effects.map((/** @type {any} */ e) => html`<li>${words(e.kind)} <code>${e.target}</code> ${e.status ? html`<span class="quiet">${e.status}</span>` : null}${e.error_type && html` <span class="quiet">${words(e.error_type)}</span>`}</li>`)}</ul>`}
     <h3>Checks</h3><ul class="checks">${why.checks.map((/** @type {any} */ c) => html`<li><${Badge} text=${c.result === 'none' ? 'not done' : c.result} /> <strong>${words(c.name)}</strong> <span class="quiet">${c.detail}</span></li>`)}</ul>
     ${why.alternatives.length > 0 && html`<h3>Not chosen</h3><ul>${why.alternatives.map((/** @type {any} */ a) => html`<li><code>${a.generation}</code> <span class="quiet">${a.why_not}</span></li>`)}</ul>`}
-    ${flips.length > 0 && html`<h3>Would have changed it</h3><ul>${flips.map((/** @type {any} */ c) => html`<li><a href=${href(['policy'])}><code>${c.switch}: ${JSON.stringify(c.value)}</code></a> <span class="quiet">${words(c.decision)}, ${words(c.reason)}</span></li>`)}</ul>`}
-    ${why.cost.money && html`<p class="quiet">Cost ${money(why.cost.money.amount ?? why.cost.money, why.cost.money.currency)}</p>`}
+    ${flips.length > 0 && html`<h3>What would have changed it</h3><ul>${flips.map((/** @type {any} */ c) => html`<li><a href=${href(['policy'])}><code>${c.switch}: ${JSON.stringify(c.value)}</code></a> <span class="quiet">${words(c.decision)}, ${words(c.reason)}</span></li>`)}</ul>`}
     ${why.not_recorded.length > 0 && html`<p class="quiet">Not recorded: ${why.not_recorded.join(', ')}.</p>`}
     ${html`<${Next} next=${why.next} onDone=${onDone} />`}`;
 }
@@ -98,9 +97,9 @@ function Replay({ call }) {
   const [report, setReport] = useState(/** @type {any} */ (null));
   useEffect(() => setReport(null), [call.call_id]);
   if (!call.code) return null;
-  return html`<${Section} title="Replay" actions=${call.replayable && html`<${Action} label="Run again on the record" path=${path`/v1/calls/${call.call_id}/replay`} body=${{}} scope="call" onDone=${setReport} done="Replayed." />`}>
-    ${!call.replayable && html`<p class="quiet">It cannot be replayed${call.replayable_reason ? `: ${call.replayable_reason}` : ''}.</p>`}
-    ${call.replayable && !report && html`<p class="quiet">The same program on the same input and recorded effects; nothing external is reached.</p>`}
+  return html`<${Section} title="Replay" actions=${call.replayable && html`<${Action} label="Replay" path=${path`/v1/calls/${call.call_id}/replay`} body=${{}} scope="call" onDone=${setReport} done="Replayed." />`}>
+    ${!call.replayable && html`<p class="quiet">This call cannot be replayed${call.replayable_reason ? `: ${call.replayable_reason}` : ''}.</p>`}
+    ${call.replayable && !report && html`<p class="quiet">Runs the same program on the recorded input and effects. It reaches nothing external and changes nothing.</p>`}
     ${report && (report.replayable ? html`<p role="status"><${Badge} text=${report.equal ? 'equal' : 'different'} kind=${report.equal ? 'good' : 'bad'} /></p>${!report.equal && html`<p class="quiet">Recorded</p><pre>${report.recorded}</pre><p class="quiet">Replayed</p><pre>${report.replayed}</pre>`}` : html`<p class="quiet">${report.reason}</p>`)}
   </${Section}>`;
 }

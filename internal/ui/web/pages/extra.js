@@ -35,6 +35,6 @@ const keys = [
 
 export const Help = () => html`<${Dialog} title="Keyboard" onClose=${() => (helping.value = false)}>
   <dl class="facts keys">${keys.map(([k, what]) => html`<div><dt><kbd>${k}</kbd></dt><dd>${what}</dd></div>`)}</dl>
-  <p class="quiet">Every address can be bookmarked. Every operation has a button that copies it as a curl command. The REST interface is described at <a href="/docs">/docs</a>.</p>
+  <p class="quiet">Every address can be bookmarked. The button <kbd>${'>_'}</kbd> beside an operation copies it as a curl command. The REST interface is described at <a href="/docs">/docs</a>.</p>
   <form method="dialog" class="buttons"><button type="submit" class="main">Close</button></form>
 </${Dialog}>`;

@@ -31,7 +31,7 @@ const Entry = ({ of, onDone }) => html`<li class="card" data-row tabindex="0">
   <div class="headline"><h2><${Badge} text=${of.kind} kind="info" /> <a href=${of.method ? toMethod(of.role, of.method) : href(['tools', of.role])}>${of.role}${of.method ? `.${of.method}` : ''}</a></h2><span class="quiet" title=${fullTime(of.since)}>${ago(of.since)}</span></div>
   <p class="prose">${of.summary.charAt(0).toUpperCase() + of.summary.slice(1)}.</p>
   <${Evidence} of=${of} />
-  <div class="buttons">${of.operations.map((/** @type {any} */ o, /** @type {number} */ i) => html`<${Action} label=${o.name[0].toUpperCase() + o.name.slice(1)} method=${o.method} path=${o.path} body=${o.body ?? undefined} scope=${o.scope} main=${!i} undo="inbox"
+  <div class="buttons">${of.operations.map((/** @type {any} */ o, /** @type {number} */ i) => html`<${Action} label=${o.name[0].toUpperCase() + o.name.slice(1)} method=${o.method} path=${o.path} body=${o.body ?? undefined} scope=${o.scope} main=${!i} danger=${i > 0 && /quarantine|archive|reject/.test(`${o.path} ${o.name}`)} undo="inbox"
       confirm=${html`This sends <code>${o.method} ${o.path}</code>.`} onDone=${onDone} />`)}
     ${!can('operate') && html`<span class="quiet">Deciding needs the scope operate.</span>`}</div>
 </li>`;
@@ -47,7 +47,7 @@ function Evidence({ of }) {
       ['Changed', e.changed_answers > 0 && `${e.changed_answers} earlier answers`],
       ['New hosts', e.new_hosts?.join(', ')],
       ['Not approved', beyond],
-      ['Correction', e.correction && html`<${Badge} text=${e.correction.state} /> ${e.correction.last_error || ''}`],
+      ['Correction', e.correction && e.correction.state !== 'none' && html`<${Badge} text=${e.correction.state} /> ${e.correction.last_error || ''}`],
       ['Example', e.example && html`<code>(${args(e.example.args, e.example.kwargs, 80)})</code> expects <code>${json(e.example.expect, 80)}</code>${e.example.by ? ` by ${e.example.by}` : ''}`],
       ['Reason', of.kind === 'recommendation' && e.reason],
       ['Proposal', e.proposal && html`${words(e.proposal.action || e.proposal.constraint)} <code>${json(e.proposal.value ?? e.proposal.deliverable, 120)}</code>`],
@@ -55,5 +55,5 @@ function Evidence({ of }) {
       ['Score', e.score !== undefined && percent(e.score)],
       ['Calls', Array.isArray(e.evidence) && e.evidence.length > 0 && e.evidence.slice(0, 5).map((/** @type {string} */ id) => html`<a href=${toCall(id)}>${id}</a> `)],
     ]} />
-    ${verdicts.length > 0 && html`<ul>${verdicts.slice(0, 5).map((/** @type {any} */ v) => html`<li><a href=${toCall(v.call_id)}>(${args(v.args, v.kwargs, 60)})</a> answered <code>${v.got_error_type || json(v.got, 60)}</code>${'expected' in v ? html`, expected <code>${json(v.expected, 60)}</code>` : null}${v.note ? html` <span class="quiet">“${v.note}”</span>` : null}</li>`)}</ul>`}`;
+    ${verdicts.length > 0 && html`<ul>${verdicts.slice(0, 5).map((/** @type {any} */ v) => html`<li><a href=${toCall(v.call_id)}>${of.method}(${args(v.args, v.kwargs, 60)})</a> answered <code>${v.got_error_type || json(v.got, 60)}</code>${'expected' in v ? html`, expected <code>${json(v.expected, 60)}</code>` : null}${v.note ? html` <span class="quiet">“${v.note}”</span>` : null}</li>`)}</ul>`}`;
 }

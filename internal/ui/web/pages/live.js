@@ -108,7 +108,7 @@ function Now({ query }) {
   const ended = new Set((calls || []).map((c) => c.call_id));
   const rows = calls && forest([...running.filter((c) => !ended.has(c.call_id)), ...calls]);
   const state = paused ? `Paused${missed ? `, ${plural(missed, 'new call')}` : ''}` : lost ? 'Connection lost, connecting again …' : 'Following';
-  return html`<${Page} title="Live" actions=${html`<span class="follow ${paused ? 'paused' : lost ? 'lost' : ''}" role="status">${state}</span>
+  return html`<${Page} title="Live" note="Calls of all clients as they happen, newest first. Open one to see why it ended as it did, and to judge it." actions=${html`<span class="follow ${paused ? 'paused' : lost ? 'lost' : ''}" role="status">${state}</span>
       <button type="button" onClick=${() => setPaused(!paused)}>${paused ? 'Resume' : 'Pause'}</button>`}>
     <${Filters} query=${query} />
     ${error && html`<${Failure} error=${error} retry=${() => location.reload()} />`}
@@ -120,7 +120,7 @@ function Now({ query }) {
 /** Log is the same, page by page and standing still. @param {{query: Record<string, string>}} p */
 function Log({ query }) {
   const of = usePage('/v1/calls', filter(query));
-  return html`<${Page} title="Call log" actions=${html`<a class="button" href="#/live">Follow live</a>`}>
+  return html`<${Page} title="Call log" note="Older calls, page by page." actions=${html`<a class="button" href="#/live">Follow live</a>`}>
     <${Filters} query=${query} />
     <${Listing} of=${of} columns=${columns} label="Calls" id=${(/** @type {any} */ c) => c.call_id} empty=${html`<${Nothing} />`} filtered=${Object.keys(query).some((k) => k !== 'log' && k !== 'after')} />
   </${Page}>`;

@@ -4,7 +4,7 @@ import { get, path } from '../core/api.js';
 import { href } from '../core/route.js';
 import { ago, count, fullTime, percent, plural, words } from '../core/format.js';
 import { Page, Section, Facts, Badge, Tabs } from '../parts/page.js';
-import { Shown, useLoad, Empty } from '../parts/load.js';
+import { absent, Shown, useLoad, Empty } from '../parts/load.js';
 import { Action } from '../parts/action.js';
 import { Code, Json } from '../parts/value.js';
 import { Table, Listing, usePage } from '../parts/table.js';
@@ -21,6 +21,8 @@ export default function Method({ role, method, query }) {
   const tabs = [['program', 'Program'], ['generations', 'Generations'], ['examples', 'Examples'], ['try', 'Try'], ['effects', 'Effects'], ['calls', 'Calls']]
     .map(([id, text]) => ({ id, text, href: toMethod(role, method, { tab: id === 'program' ? '' : id }) }));
   const m = of.data;
+  if (absent(of.error)) return html`<${Page} title="${role}.${method}" crumbs=${[{ href: href(['tools']), text: 'Tools' }, { href: toTool(role), text: role }]}>
+    <${Empty} title="This method has no program."><p>Either nobody called it, or no program for it has passed yet.</p><p><a href=${href(['live'], { log: 1, q: `${role}.${method}` })}>Its calls</a></p></${Empty}></${Page}>`;
   return html`<${Page} title="${role}.${method}" crumbs=${[{ href: href(['tools']), text: 'Tools' }, { href: toTool(role), text: role }]}
       actions=${m && html`<${Operations} of=${m} url=${url} onDone=${of.reload} />`}>
     <${Tabs} of=${tabs} at=${tab} label="Parts of the method" />
@@ -38,10 +40,11 @@ export default function Method({ role, method, query }) {
 function Operations({ of, url, onDone }) {
   const act = (/** @type {string} */ label, /** @type {string} */ name, /** @type {any} */ more = {}) => html`<${Action} label=${label} path="${url}/${name}" body=${{}} scope="operate" reason undo="method" onDone=${onDone} ...${more} />`;
   return html`${of.approved === false && act('Approve', 'approve', { main: true })}
-    ${of.quarantined ? act('Release', 'release', { main: true }) : act('Quarantine', 'quarantine', { danger: true, confirm: 'Its program answers no more until it is released.' })}
-    ${act('Regenerate', 'regenerate', { confirm: 'The next call has a new program written.' })}
+    ${of.quarantined && act('Release', 'release', { main: true })}
     ${of.pinned ? act('Unpin', 'unpin') : act('Pin', 'pin', { confirm: 'The current program stays, whatever fails, until it is unpinned.' })}
-    <${Action} label="Archive" method="DELETE" path=${url} scope="operate" reason undo="method" confirm="The method and its programs are archived. It can be undone." onDone=${() => { location.hash = toTool(of.role); }} />`;
+    ${act('Regenerate', 'regenerate', { confirm: 'At the next call the model writes a new program.' })}
+    ${!of.quarantined && act('Quarantine', 'quarantine', { danger: true, confirm: 'Its program answers no calls until it is released.' })}
+    <${Action} label="Archive" method="DELETE" path=${url} scope="operate" reason danger undo="method" confirm="The method and its programs are archived. It can be undone." onDone=${() => { location.hash = toTool(of.role); }} />`;
 }
 
 /** @param {{of: any}} p */
@@ -49,7 +52,7 @@ function Program({ of }) {
   const c = of.correction;
   return html`<div class="columns"><div>
       <${Section} title="Program" actions=${html`${of.current_generation && html`<a href=${toMethod(of.role, of.method_name, { tab: 'generations', generation: of.current_generation })}>${of.current_generation}</a>`}`}>
-        ${of.code ? html`<${Code} code=${of.code} />` : html`<${Empty} title="There is no program yet."><p>The first call has one written; examples that are put before are held to.</p></${Empty}>`}</${Section}>
+        ${of.code ? html`<${Code} code=${of.code} />` : html`<${Empty} title="There is no program yet."><p>The model writes one at the first call. Examples that you add before that have to pass.</p></${Empty}>`}</${Section}>
     </div><div>
       <${Section} title="State"><${Facts} of=${[
         ['State', html`<${Badge} text=${of.quarantined ? 'quarantined' : of.lifecycle_state} />${of.pinned ? html` <${Badge} text="pinned" />` : null}${of.doubted ? html` <${Badge} text="doubted" />` : null}${of.approved ? html` <${Badge} text="approved" />` : null}`],
@@ -57,16 +60,19 @@ function Program({ of }) {
         ['Correction', c && c.state !== 'none' && html`<${Badge} text=${c.state} /> ${c.last_error || ''} ${c.next_try_at ? `next ${ago(c.next_try_at)}` : ''}`],
         ['Calls', `${count(of.success_count)} ok, ${count(of.failure_count)} failed, ${percent(of.recent_failure_rate)} of the recent ones`],
         ['Last failure', of.last_failure_reason && html`${of.last_failure_class && html`<span class="quiet">${of.last_failure_class}: </span>`}${of.last_failure_reason}`],
-        ['Reused', of.cacheable ? 'for every input' : `no: ${words(of.cacheability_reason)}`],
+        ['Reuse', of.cacheable ? 'answers later calls without the model' : `no: ${words(of.cacheability_reason)}`],
         ['Compiled', of.native && of.native.state !== 'idle' && html`${of.native.state}${of.native.checks ? `, ${of.native.checked} of ${of.native.checks} calls reproduced` : ''}${of.native.why ? `: ${of.native.why}` : ''}`],
         ['Made', html`<time datetime=${of.created_at} title=${fullTime(of.created_at)}>${ago(of.created_at)}</time>, by ${of.model || 'a person'}`],
         ['Last used', ago(of.last_used_at)],
-        ['Repairs', of.repair_count_since_regen > 0 && plural(of.repair_count_since_regen, 'repair') + ' since it was last written anew'],
+        ['Repairs', of.repair_count_since_regen > 0 && plural(of.repair_count_since_regen, 'repair') + ' since it was last written from scratch'],
       ]} /></${Section}>
       <${Section} title="Interface">${of.interface ? html`<${Interface} of=${of.interface} />` : html`<p class="quiet">Its parameters are not known.</p>`}</${Section}>
       ${of.rejections?.length > 0 && html`<${Section} title="Discarded candidates" note="Programs that were written and did not pass."><ul>${of.rejections.slice(-5).reverse().map((/** @type {any} */ r) => html`<li><strong>${words(r.stage)}</strong> <span class="quiet">${ago(r.at)}, ${r.trigger}</span><br />${r.reason}</li>`)}</ul></${Section}>`}
     </div></div>`;
 }
+
+/** plainly says whether a schema is no more than a type. @param {any} schema */
+const plainly = (schema) => typeof schema.type === 'string' && Object.keys(schema).every((k) => k === 'type' || k === 'description');
 
 /** @param {{of: any}} p */
 const Interface = ({ of }) => html`${of.summary && html`<p>${of.summary}</p>`}
@@ -75,8 +81,8 @@ const Interface = ({ of }) => html`${of.summary && html`<p>${of.summary}</p>`}
     { title: 'Type', cell: (/** @type {any} */ p) => p.type || 'any' },
     { title: 'Needed', cell: (/** @type {any} */ p) => (p.required ? 'required' : html`<span class="quiet">${'default' in p ? JSON.stringify(p.default) : 'optional'}</span>`) },
     { title: 'Meaning', wide: true, cell: (/** @type {any} */ p) => p.description || '' }]} />` : html`<p class="quiet">It takes no parameters.</p>`}
-  ${of.returns && html`<h3>Returns</h3><${Json} value=${of.returns} lines=${12} />`}
-  <p class="quiet">${of.origin === 'declared' ? 'The model declared it.' : 'It is inferred from the program.'}</p>`;
+  ${of.returns && (plainly(of.returns) ? html`<p>Returns <code>${of.returns.type}</code>${of.returns.description ? `: ${of.returns.description}` : ''}</p>` : html`<h3>Returns</h3><${Json} value=${of.returns} lines=${12} />`)}
+  <p class="quiet">${of.origin === 'declared' ? 'The model declared this interface.' : 'This interface is inferred from the program.'}</p>`;
 
 /** @param {{url: string, onDone: () => void}} p */
 function Effects({ url, onDone }) {

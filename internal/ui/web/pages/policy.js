@@ -15,20 +15,20 @@ const LOOKED = 500; // calls that the dry run looks at
 /** What each switch does, in groups. Members that are not named here show under Others. @type {[string, Record<string, string>][]} */
 const groups = [
   ['Which program answers', {
-    artifact_read_enabled: 'Stored programs answer.', artifact_read_roles: 'Only of these roles; none means all.', force_generation: 'Every call has a program written.',
+    artifact_read_enabled: 'Stored programs answer.', artifact_read_roles: 'Roles whose stored programs answer; empty means all.', force_generation: 'The model writes a program at every call.',
     approval_required: 'A new program waits for a person before its first run.', fixtures_enabled: 'A successor must reproduce earlier answers before it serves.',
   }],
   ['Repair and correction', {
-    repair_enabled: 'Failing programs are repaired.', correction: 'When a wrong verdict has a correction written.', drift_after: 'Failures in a row after good fetches that count as drift.',
-    max_repairs_before_regen: 'Repairs before a program is written anew.', backoff: 'How long failed forging waits.', degraded: 'When a program counts as degraded.',
+    repair_enabled: 'Failing programs are repaired.', correction: 'When the model corrects a program whose answer was judged wrong.', drift_after: 'Failures in a row after good fetches that count as drift.',
+    max_repairs_before_regen: 'Repairs before a program is written from scratch.', backoff: 'How long failed forging waits.', degraded: 'When a program counts as degraded.',
   }],
   ['What a call may use', {
-    max_generation_attempts: 'Programs that one call may have written.', guardrail_recovery_budget: 'Retries after a program that is not allowed.', execution_repair_budget: 'Retries after a failing run.', outcome_repair_budget: 'Retries after a broken contract.',
+    max_generation_attempts: 'Programs that the model may write for one call.', guardrail_recovery_budget: 'Retries after a program that is not allowed.', execution_repair_budget: 'Retries after a failing run.', outcome_repair_budget: 'Retries after a broken contract.',
     delegation_depth: 'How deep calls nest.', nested_call_budget: 'Calls that a program may make.', predict_budget: 'Questions to the model that a program may ask.', effects: 'What is not in a manifest is counted, or denied.',
   }],
 ];
 const rest = /** @type {Record<string, string>} */ ({
-  known_tools_prompt_limit: 'Tools that a prompt shows.', history_preview_limit: 'Turns of the history that a prompt shows.', dispatch_methods: 'Methods that are written anew for each question.', weak_success: 'Values that count as a weak success.',
+  known_tools_prompt_limit: 'Tools that a prompt shows.', history_preview_limit: 'Turns of the history that a prompt shows.', dispatch_methods: 'Methods whose program is written for each question.', weak_success: 'Values that count as a weak success.',
   user_correction: 'When the same question again counts as a correction.', promotion: 'When a program becomes durable.', redact_keys: 'Names whose values are masked.', retention: 'How long things are kept.',
   recommendations: 'How much evidence advice needs.', maintenance: 'What is archived by itself.', mcp: 'What agents see.', native: 'When programs are compiled.', spend: 'Caps of tokens; 0 is none. Changing them needs the scope admin.',
 });
@@ -36,7 +36,7 @@ const choices = /** @type {Record<string, string[]>} */ ({ correction: ['backgro
 
 export default function Policy() {
   const of = useLoad((signal) => get('/v1/policy', {}, signal), []);
-  return html`<${Page} title="Policy" note="Effective at once. Each change is in the audit trail and can be undone."><${Shown} of=${of}>${(/** @type {any} */ p) => html`<${Switches} policy=${p} reload=${of.reload} />`}</${Shown}></${Page}>`;
+  return html`<${Page} title="Policy" note="Change a switch to see which of the last calls it would have decided differently. Nothing takes effect until you confirm. Every change is in the audit trail and can be undone."><${Shown} of=${of}>${(/** @type {any} */ p) => html`<${Switches} policy=${p} reload=${of.reload} />`}</${Shown}></${Page}>`;
 }
 
 /** @param {{policy: any, reload: () => void}} p */
@@ -49,13 +49,24 @@ function Switches({ policy, reload }) {
     return JSON.stringify(v) === JSON.stringify(policy[k]) ? others : { ...others, [k]: v };
   });
   const changed = Object.keys(patch).length;
-  return html`${changed > 0 && html`<${Section} title=${`${plural(changed, 'change')} not made yet`} actions=${html`<button type="button" onClick=${() => setPatch({})}>Discard</button>
+  return html`${changed > 0 && html`<${Section} title=${`${plural(changed, 'change')} not saved yet`} actions=${html`<button type="button" onClick=${() => setPatch({})}>Discard</button>
       <${Action} label="Change the policy" method="PATCH" path="/v1/policy" body=${patch} headers=${PATCH} scope="operate" main undo="policy" confirm=${html`It takes effect at once: <code>${json(patch, 300)}</code>`} onDone=${() => (setPatch({}), reload())} />`}>
       <${DryRun} patch=${patch} /></${Section}>`}
     ${[...groups, /** @type {[string, Record<string, string>]} */ (['Others', others])].map(([title, members]) => html`<${Section} title=${title}><div class="switches">
-      ${Object.entries(members).filter(([k]) => k in policy).map(([k, what]) => html`<${Switch} key=${k} name=${k} what=${what} value=${k in patch ? patch[k] : policy[k]} was=${policy[k]} onChange=${(/** @type {any} */ v) => set(k, v)} />`)}
+      ${Object.entries(members).filter(([k]) => k in policy).sort(([a], [b]) => broad(policy[a]) - broad(policy[b])).map(([k, what]) => html`<${Switch} key=${k} name=${k} what=${what} value=${k in patch ? patch[k] : policy[k]} was=${policy[k]} onChange=${(/** @type {any} */ v) => set(k, v)} />`)}
     </div></${Section}>`)}`;
 }
+
+/** flat says whether a value is an object of numbers, texts and switches, which have a field each. @param {any} v */
+const flat = (v) => v && typeof v === 'object' && !Array.isArray(v) && Object.values(v).every((m) => typeof m !== 'object');
+
+/** Scalar is the field of a switch, a number or a text. @param {{value: any, off: boolean, onChange: (v: any) => void}} p */
+const Scalar = ({ value, off, onChange }) => typeof value === 'boolean' ? html`<input type="checkbox" role="switch" checked=${value} disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.checked)} />`
+  : typeof value === 'number' ? html`<input type="number" step="any" value=${value} disabled=${off} onInput=${(/** @type {any} */ e) => e.target.value !== '' && onChange(Number(e.target.value))} />`
+  : html`<input value=${value} disabled=${off} spellcheck=${false} onInput=${(/** @type {any} */ e) => onChange(e.target.value)} />`;
+
+/** broad ones stand below the others, so that these leave no gaps. @param {any} v */
+const broad = (v) => Number(!!v && typeof v === 'object');
 
 /** @param {{name: string, what: string, value: any, was: any, onChange: (v: any) => void}} p */
 function Switch({ name, what, value, was, onChange }) {
@@ -74,11 +85,12 @@ function Switch({ name, what, value, was, onChange }) {
       setBad(true);
     }
   };
-  const input = typeof was === 'boolean' ? html`<input type="checkbox" role="switch" checked=${value} disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.checked)} />`
-    : choices[name] ? html`<select disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.value)}>${choices[name].map((v) => html`<option value=${v} selected=${v === value}>${words(v)}</option>`)}</select>`
-    : typeof was === 'number' ? html`<input type="number" value=${value} disabled=${off} onInput=${(/** @type {any} */ e) => e.target.value !== '' && onChange(Number(e.target.value))} />`
+  const look = ['switch', differs && 'differs', was && typeof was === 'object' && 'broad'].filter(Boolean).join(' ');
+  if (flat(was)) return html`<div class=${look} role="group" aria-label=${name}>${label}<span class="value members">${Object.keys(was).map((k) => html`<label key=${k}>${words(k)}<${Scalar} value=${value[k]} off=${off} onChange=${(/** @type {any} */ v) => onChange({ ...value, [k]: v })} /></label>`)}</span></div>`;
+  const input = choices[name] ? html`<select disabled=${off} onChange=${(/** @type {any} */ e) => onChange(e.target.value)}>${choices[name].map((v) => html`<option value=${v} selected=${v === value}>${words(v)}</option>`)}</select>`
+    : typeof was !== 'object' ? html`<${Scalar} value=${value} off=${off} onChange=${onChange} />`
     : html`<textarea rows=${JSON.stringify(value).length > 110 ? 2 : 1} spellcheck=${false} disabled=${off} value=${text !== null && (bad || differs) ? text : JSON.stringify(value)} onInput=${read} aria-invalid=${bad ? 'true' : undefined}></textarea>`;
-  return html`<label class=${['switch', differs && 'differs', was && typeof was === 'object' && 'broad'].filter(Boolean).join(' ')}>${label}<span class="value">${input}${bad && html`<span class="wrong" role="alert">It is no JSON of the same kind.</span>`}</span></label>`;
+  return html`<label class=${look}>${label}<span class="value">${input}${bad && html`<span class="wrong" role="alert">This is not JSON of the same type.</span>`}</span></label>`;
 }
 
 /** DryRun runs the selection of the last calls again under the patch. @param {{patch: Record<string, any>}} p */
@@ -86,9 +98,9 @@ function DryRun({ patch }) {
   const of = useLoad((signal) => can('operate') ? send('POST', '/v1/policy/simulate', { body: { patch, calls: LOOKED }, signal }) : Promise.resolve(null), [JSON.stringify(patch)]);
   if (of.error) return html`<${Failure} error=${of.error} />`;
   const d = of.data;
-  if (!d) return html`<p class="quiet" role="status">Looking at the last calls …</p>`;
+  if (!d) return html`<p class="quiet" role="status">Simulating on the last calls …</p>`;
   return html`<p role="status">${d.changed.length ? html`Of the last ${plural(d.looked_at, 'call')}, <strong>${d.changed.length}</strong> would have been decided differently.` : `None of the last ${plural(d.looked_at, 'call')} would have been decided differently.`}
-      ${d.not_known > 0 && html` <span class="quiet">Of ${d.not_known} too little is kept to say.</span>`}</p>
+      ${d.not_known > 0 && html` <span class="quiet">For ${d.not_known} too little is kept to decide.</span>`}</p>
     ${d.changed.length > 0 && html`<${Table} label="Calls that would change" rows=${d.changed.slice(0, 20)} id=${(/** @type {any} */ c) => c.call_id} columns=${[
       { title: 'Call', wide: true, cell: (/** @type {any} */ c) => html`<a href=${toCall(c.call_id)}>${c.role}.${c.method}</a>` },
       { title: 'Was', cell: (/** @type {any} */ c) => decision(c.was) }, { title: 'Would be', cell: (/** @type {any} */ c) => decision(c.would_be) }]} />`}`;

@@ -22,7 +22,7 @@ const start = () => can('call') && html`<a class="button" href="#/sessions/new">
 
 function All() {
   const of = usePage('/v1/sessions', {});
-  return html`<${Page} title="Sessions" actions=${start()}>
+  return html`<${Page} title="Sessions" note="A session is a conversation with a role: it keeps a context and the history of its calls." actions=${start()}>
     <${Listing} of=${of} label="Sessions" id=${(/** @type {any} */ s) => s.id} columns=${[
       { title: 'Role', wide: true, cell: (/** @type {any} */ s) => html`<a href=${toSession(s.id)}>${s.role || s.id}</a> ${s.ephemeral ? html`<${Badge} text="ephemeral" />` : null}` },
       { title: 'Session', minor: true, cell: (/** @type {any} */ s) => html`<code class="quiet">${s.id}</code>` },
@@ -48,7 +48,7 @@ function New() {
   };
   return html`<${Page} title="New session" crumbs=${[{ href: href(['sessions']), text: 'Sessions' }]}>
     <form class="fields card" onSubmit=${submit}>
-      <label><span>Role <span class="quiet">whom calls ask that name no other</span></span><input value=${role} required maxlength="200" onInput=${(/** @type {any} */ e) => setRole(e.target.value)} autofocus /></label>
+      <label><span>Role <span class="quiet">the tool whose methods you call, any name</span></span><input value=${role} required maxlength="200" onInput=${(/** @type {any} */ e) => setRole(e.target.value)} autofocus /></label>
       ${state.error && html`<${Failure} error=${state.error} />`}
       <div class="buttons"><span class="action"><button type="submit" class="main" disabled=${state.busy}>Start</button><${Curl} method="POST" path="/v1/sessions" body=${{ role }} of="Start" /></span></div>
     </form></${Page}>`;
@@ -65,7 +65,7 @@ function Session({ id }) {
     <${Shown} of=${of}>${(/** @type {any} */ s) => html`<div class="columns"><div>
         ${can('call') && html`<${Talk} session=${s} onDone=${again} />`}
         <${Section} title="History"><${Listing} of=${history} label="History" id=${(/** @type {any} */ r) => String(r.seq)} columns=${[
-          { title: 'Call', wide: true, cell: (/** @type {any} */ r) => html`<span style=${{ paddingLeft: `${(r.depth || 0) * 14}px` }}><a class="inline" href=${toCall(r.call_id)}>${r.role === s.role ? '' : `${r.role}.`}${r.method_name}</a><span class="args">(${args(r.args, r.kwargs, 50)})</span></span>` },
+          { title: 'Call', wide: true, cell: (/** @type {any} */ r) => html`<span style=${{ paddingLeft: `${(r.depth || 0) * 14}px` }}><a href=${toCall(r.call_id)}>${r.role === s.role ? '' : `${r.role}.`}${r.method_name}</a><span class="args">(${args(r.args, r.kwargs, 50)})</span></span>` },
           { title: 'Outcome', cell: (/** @type {any} */ r) => html`<${Badge} text=${r.outcome_summary.status} /> <span class="quiet">${words(r.outcome_summary.error_type || r.outcome_summary.value_class)}</span>` },
           { title: 'Took', num: true, minor: true, cell: (/** @type {any} */ r) => duration(r.duration_ms) },
           { title: 'When', num: true, minor: true, cell: (/** @type {any} */ r) => html`<time datetime=${r.timestamp} title=${fullTime(r.timestamp)}>${time(r.timestamp)}</time>` },
@@ -115,11 +115,11 @@ function Talk({ session, onDone }) {
     <form class="talk" onSubmit=${submit}>
       <label>Method<input value=${method} required placeholder="add" spellcheck=${false} onInput=${set(setMethod)} data-search /></label>
       <label class="grow">Arguments<input value=${input} placeholder="2, 3" spellcheck=${false} onInput=${set(setInput)} aria-invalid=${bad ? 'true' : undefined} /></label>
-      <label><span>Role <span class="quiet">else ${session.role}</span></span><input value=${role} spellcheck=${false} onInput=${set(setRole)} /></label>
+      <label>Role<input value=${role} placeholder=${session.role} spellcheck=${false} onInput=${set(setRole)} /></label>
       <span class="action"><button type="submit" class="main" disabled=${state.busy} aria-busy=${state.busy ? 'true' : undefined}>Call</button><${Curl} method="POST" path=${url} body=${body} of="Call" /></span>
     </form>
     ${bad && html`<p class="wrong" role="alert">${bad}</p>`}
-    ${state.busy && html`<p class="quiet" role="status">It runs. A call that takes longer opens a page of its own.</p>`}
+    ${state.busy && html`<p class="quiet" role="status">Running. After two seconds the page of the call opens.</p>`}
     ${state.error && html`<${Failure} error=${state.error} />`}
     ${state.reply && html`<div role="status"><p><${Badge} text=${o.status} /> <a href=${toCall(state.reply.call_id)}>${state.reply.role}.${state.reply.method}</a> <span class="quiet">${words(state.reply.program?.source || '')} ${duration(state.reply.duration_ms)}</span></p>
       ${o.ok ? html`<${Json} value=${o.value} lines=${10} />` : html`<p><strong>${words(o.error_type)}</strong> ${o.error_message}</p>`}</div>`}

@@ -2,7 +2,7 @@
 import { html } from '../core/html.js';
 import { get, Problem } from '../core/api.js';
 import { can, who } from '../core/session.js';
-import { ago, bytes, count, plural, words } from '../core/format.js';
+import { ago, bytes, count, plural, source, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
 import { Shown, useLoad } from '../parts/load.js';
 import { Table } from '../parts/table.js';
@@ -26,18 +26,18 @@ export default function System() {
           ['Compiled', v.native && `${v.native.state}${v.native.toolchain ? `, by ${v.native.toolchain}` : ''}${v.native.why ? `: ${v.native.why}` : ''}`],
           ['You', who.value && `${who.value.name} in ${who.value.namespace}: ${who.value.scopes.join(', ')}`],
         ]} /></${Section}>
-        <${Section} title="Model"><${Facts} of=${[['Provider', v.provider], ['Model', v.model], ['Prompt', v.prompt_version], ['Tools in a prompt', count(v.known_tools_prompt_limit)]]} /></${Section}>
-        <${Section} title="Store"><${Facts} of=${[['Kind', v.store], ['Durability', v.durability], ['Schema', count(v.toolstore_schema_version)]]} /></${Section}>
         ${now.data && html`<${Now} of=${now.data} />`}
-        ${replicas.data && html`<${Section} title="Replicas"><${Table} label="Replicas" rows=${replicas.data.data} columns=${[
+        ${replicas.data?.data.length > 0 && html`<${Section} title="Replicas"><${Table} label="Replicas" rows=${replicas.data.data} columns=${[
           { title: 'Replica', wide: true, cell: (/** @type {any} */ r) => html`${r.id} <span class="quiet">${r.address}</span>` }, { title: 'Version', minor: true, cell: (/** @type {any} */ r) => r.version },
           { title: 'Started', num: true, minor: true, cell: (/** @type {any} */ r) => ago(r.started_at) }, { title: 'Sessions', num: true, cell: (/** @type {any} */ r) => count(r.sessions_owned) }, { title: 'Calls', num: true, cell: (/** @type {any} */ r) => count(r.calls_in_flight) }]} /></${Section}>`}
         <${Section} title="Last 24 hours"><${Shown} of=${trends}>${(/** @type {any} */ t) => html`<${Facts} of=${[
           ['Calls', count(t.total.calls)], ['Errors', count(t.total.errors)], ['Weak successes', count(t.total.weak_successes)], ['Corrections', count(t.total.corrections)],
-          ['Programs', tally(t.total.program_source)], ['Error types', tally(t.total.error_type)], ['Tools', `${count(t.known_tools.tools)}, ${plural(t.known_tools.new, 'new one')}`]]} />`}</${Shown}></${Section}>
+          ['Programs', tally(t.total.program_source, source)], ['Error types', tally(t.total.error_type)], ['Tools', `${count(t.known_tools.tools)}, ${plural(t.known_tools.new, 'new one')}`]]} />`}</${Shown}></${Section}>
       </div><div>
-        <${Section} title="Sandbox" actions=${html`<${Badge} text=${v.sandbox.level} kind=${v.sandbox.level === 'full' ? 'good' : 'warn'} />`} note="What confines the programs, tested at every start.">
-          <${Table} label="Layers" rows=${Object.entries(v.sandbox.layers || {})} columns=${[{ title: 'Layer', wide: true, cell: (/** @type {any} */ l) => words(l[0]) }, { title: 'State', cell: (/** @type {any} */ l) => html`<${Badge} text=${l[1].split(' ')[0]} /> <span class="quiet">${l[1].split(' ').slice(1).join(' ')}</span>` }]} />
+        <${Section} title="Model"><${Facts} of=${[['Provider', v.provider], ['Model', v.model], ['Prompt', v.prompt_version], ['Tools in a prompt', count(v.known_tools_prompt_limit)]]} /></${Section}>
+        <${Section} title="Store"><${Facts} of=${[['Kind', v.store], ['Durability', v.durability], ['Schema', count(v.toolstore_schema_version)]]} /></${Section}>
+        <${Section} title="Sandbox" actions=${html`<${Badge} text=${v.sandbox.level} kind=${v.sandbox.level === 'full' ? 'good' : 'warn'} />`} note="What confines programs. Tested at every start.">
+          <${Table} label="Layers" rows=${Object.entries(v.sandbox.layers || {})} columns=${[{ title: 'Layer', wide: true, cell: (/** @type {any} */ l) => words(l[0]) }, { title: 'State', cell: (/** @type {any} */ l) => html`<${Badge} text=${l[1].split(' ')[0]} kind=${v.sandbox.level === 'full' && l[1].startsWith('off') ? 'plain' : undefined} /> <span class="quiet">${l[1].split(' ').slice(1).join(' ')}</span>` }]} />
           <details><summary>${plural(Object.keys(v.sandbox.probes || {}).length, 'probe')}, ${plural(Object.values(v.sandbox.probes || {}).filter((p) => String(p).startsWith('denied')).length, 'denial')}</summary>
             <${Table} label="Probes" rows=${Object.entries(v.sandbox.probes || {})} columns=${[{ title: 'Probe', wide: true, cell: (/** @type {any} */ p) => p[0] }, { title: 'Result', cell: (/** @type {any} */ p) => p[1] }]} /></details>
         </${Section}>
@@ -59,4 +59,4 @@ const Now = ({ of }) => html`<${Section} title="Now" note="Counts are since the 
 ]} /></${Section}>`;
 
 /** @param {Record<string, number>} counts */
-const tally = (counts) => Object.entries(counts || {}).map(([k, n]) => `${words(k)} ${count(n)}`).join(', ');
+const tally = (counts, name = words) => Object.entries(counts || {}).map(([k, n]) => `${count(n)} ${name(k)}`).join(', ');

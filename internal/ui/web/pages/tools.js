@@ -5,7 +5,7 @@ import { href, setQuery } from '../core/route.js';
 import { ago, count, money, percent, plural, words } from '../core/format.js';
 import { can } from '../core/session.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
-import { Shown, useLoad, Empty } from '../parts/load.js';
+import { absent, Shown, useLoad, Empty } from '../parts/load.js';
 import { Listing, usePage, Table } from '../parts/table.js';
 import { Action } from '../parts/action.js';
 import { Json } from '../parts/value.js';
@@ -28,11 +28,11 @@ const used = (at) => (at && !at.startsWith('0001') ? ago(at) : 'never');
 const columns = () => [
   { title: 'Tool', wide: true, sort: 'name', cell: (/** @type {any} */ t) => html`<a href=${toTool(t.role)}>${t.role}</a>${t.purpose && html` <span class="quiet">${t.purpose}</span>`}` },
   { title: 'Health', cell: (/** @type {any} */ t) => health(t.health) },
-  { title: 'Failing', num: true, sort: 'failed', cell: (/** @type {any} */ t) => (t.health ? percent(t.health.recent_failure_rate) : '–') },
+  { title: 'Recent failures', num: true, sort: 'failed', cell: (/** @type {any} */ t) => (t.health ? percent(t.health.recent_failure_rate) : '–') },
   { title: 'Last failure', minor: true, cell: (/** @type {any} */ t) => t.health?.last_failure ? html`<span title=${t.health.last_failure.reason || ''}>${t.health.last_failure.method}, ${t.health.last_failure.class}${t.health.last_failure.at ? html` <span class="quiet">${ago(t.health.last_failure.at)}</span>` : null}</span>` : html`<span class="quiet">none</span>` },
   { title: 'Uses', num: true, sort: 'used', cell: (/** @type {any} */ t) => count(t.usage_count) },
   ...(can('operate') ? [
-    { title: 'Cost, 30 d', num: true, minor: true, sort: 'cost', cell: (/** @type {any} */ t) => (t.usage ? (t.usage.cost !== null ? money(t.usage.cost) : `${count(t.usage.prompt_tokens + t.usage.completion_tokens)} tokens`) : '–') },
+    { title: 'Cost, 30 days', num: true, minor: true, sort: 'cost', cell: (/** @type {any} */ t) => (t.usage ? (t.usage.cost !== null ? money(t.usage.cost) : `${count(t.usage.prompt_tokens + t.usage.completion_tokens)} tokens`) : '–') },
     { title: 'Saved', num: true, minor: true, cell: (/** @type {any} */ t) => (t.usage?.saved_requests != null ? plural(t.usage.saved_requests, 'request') : '–') },
   ] : []),
   { title: 'Last used', num: true, minor: true, cell: (/** @type {any} */ t) => used(t.last_used_at) },
@@ -48,7 +48,7 @@ function All({ query }) {
       <label>Order<select onChange=${(/** @type {any} */ e) => setQuery({ sort: e.target.value })}>${sorts.map(([v, text]) => html`<option value=${v} selected=${(query.sort || 'name') === v}>${text}</option>`)}</select></label>
     </form>
     <${Listing} of=${of} columns=${columns()} label="Tools" id=${(/** @type {any} */ t) => t.role} filtered=${!!query.q}
-      empty=${html`<${Empty} title="No tools yet."><p>A tool is made by the first call of one of its methods.</p>${can('call') && html`<p><a href="#/sessions/new">Make a call</a></p>`}</${Empty}>`} />
+      empty=${html`<${Empty} title="No tools yet."><p>The first call of a method makes its tool.</p>${can('call') && html`<p><a href="#/sessions/new">Make a call</a></p>`}</${Empty}>`} />
   </${Page}>`;
 }
 
@@ -61,17 +61,19 @@ function Tool({ role }) {
     { title: 'Method', wide: true, cell: (/** @type {any} */ m) => html`<a href=${toMethod(role, m.method_name)}>${m.method_name}</a>` },
     { title: 'State', cell: (/** @type {any} */ m) => html`<${Badge} text=${m.quarantined ? 'quarantined' : m.lifecycle_state} />${m.pinned && html` <${Badge} text="pinned" />`}` },
     { title: 'Program', minor: true, cell: (/** @type {any} */ m) => m.current_generation || html`<span class="quiet">none</span>` },
-    { title: 'Ok', num: true, cell: (/** @type {any} */ m) => count(m.success_count) },
+    { title: 'Calls ok', num: true, cell: (/** @type {any} */ m) => count(m.success_count) },
     { title: 'Failed', num: true, cell: (/** @type {any} */ m) => count(m.failure_count) },
-    { title: 'Failing', num: true, minor: true, cell: (/** @type {any} */ m) => percent(m.recent_failure_rate) },
+    { title: 'Recent failures', num: true, minor: true, cell: (/** @type {any} */ m) => percent(m.recent_failure_rate) },
     { title: 'Last used', num: true, minor: true, cell: (/** @type {any} */ m) => used(m.last_used_at) },
   ];
+  if (absent(of.error) && !list.data?.data?.length) return html`<${Page} title=${role} crumbs=${[{ href: href(['tools']), text: 'Tools' }]}>
+    <${Empty} title="There is no tool of this name."><p>Either nobody called it, or no program of it has passed yet.</p><p><a href=${href(['live'], { log: 1, q: role })}>Its calls</a></p></${Empty}></${Page}>`;
   return html`<${Page} title=${role} crumbs=${[{ href: href(['tools']), text: 'Tools' }]}
       actions=${html`<a class="button" href=${href(['live'], { q: role })}>Calls</a><${Action} label="Archive" method="DELETE" path=${path`/v1/tools/${role}`} scope="operate" reason danger undo="tool"
         confirm="The tool and its methods are archived: they answer no more until they are restored." onDone=${() => { location.hash = href(['tools']); }} />`}>
-    <${Listing} of=${list} columns=${rows} label="Methods" id=${(/** @type {any} */ m) => m.method_name} empty=${html`<${Empty} title="No method has a program."><p>The first call of a method has one written.</p></${Empty}>`} />
+    <${Listing} of=${list} columns=${rows} label="Methods" id=${(/** @type {any} */ m) => m.method_name} empty=${html`<${Empty} title="No method has a program."><p>The model writes one at the first call of a method.</p></${Empty}>`} />
     <${Shown} of=${of}>${(/** @type {any} */ t) => html`<${Contract} tool=${t} />`}</${Shown}>
-    ${patterns.data?.patterns?.length > 0 && html`<${Section} title="Patterns" note="What its programs do again and again."><${Table} label="Patterns" rows=${patterns.data.patterns} columns=${[
+    ${patterns.data?.patterns?.length > 0 && html`<${Section} title="Patterns" note="What its programs do repeatedly."><${Table} label="Patterns" rows=${patterns.data.patterns} columns=${[
       { title: 'Capability', wide: true, cell: (/** @type {any} */ p) => words(p.capability) }, { title: 'Seen', num: true, cell: (/** @type {any} */ p) => `${count(p.count)} of ${count(p.window)}` }, { title: 'Last', num: true, cell: (/** @type {any} */ p) => ago(p.last_seen) }]} /></${Section}>`}
   </${Page}>`;
 }
@@ -79,8 +81,8 @@ function Tool({ role }) {
 /** @param {{tool: any}} p */
 function Contract({ tool }) {
   const own = Object.keys(tool.methods || {}).length;
-  if (!tool.purpose && !tool.deliverable && !own) return html`<p class="quiet">Nobody has registered a contract for this tool: <code>recurgentd tools put</code> does.</p>`;
-  return html`<${Section} title="Contract" note=${tool.by_person ? 'A person registered it.' : 'Programs registered it.'}>
+  if (!tool.purpose && !tool.deliverable && !own) return html`<p class="quiet">This tool has no contract. <code>recurgentd tools put ${tool.role}</code> registers one.</p>`;
+  return html`<${Section} title="Contract" note=${tool.by_person ? 'Registered by a person.' : 'Registered by programs.'}>
     <${Facts} of=${[['Purpose', tool.purpose]]} />
     ${tool.deliverable && html`<h3>Deliverable</h3><${Json} value=${tool.deliverable} />`}
     ${tool.acceptance && html`<h3>Acceptance</h3><${Json} value=${tool.acceptance} />`}

@@ -24,7 +24,7 @@ export default function Usage({ query }) {
   const days = query.days || '30';
   const table = usePage('/v1/usage', { by, since: since(days) });
   const daily = useLoad((signal) => get('/v1/usage', { by: 'day', since: since(days) }, signal), [days]);
-  return html`<${Page} title="Usage" note=${can('operate') ? undefined : 'What is yours. The whole is for tokens with the scope operate.'}>
+  return html`<${Page} title="Usage" note=${can('operate') ? 'Days are in UTC. Saved is what calls would have cost had the model written a program for each.' : 'Your own usage. The total is for tokens with the scope operate.'}>
     <form class="filters" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
       <label>By<select data-search onChange=${(/** @type {any} */ e) => setQuery({ by: e.target.value })}>${['role', 'method', 'owner', 'day'].map((v) => html`<option value=${v} selected=${v === by}>${v}</option>`)}</select></label>
       <label>Over<select onChange=${(/** @type {any} */ e) => setQuery({ days: e.target.value })}>${Object.entries(spans).map(([v, text]) => html`<option value=${v} selected=${v === days}>${text}</option>`)}</select></label>
@@ -42,8 +42,8 @@ const sum = (rows, name) => rows.reduce((all, r) => (all === null || r[name] ===
 function Totals({ of }) {
   const calls = sum(of.data, 'calls');
   const figures = [
-    ['Calls', count(calls)], ['Answered by stored programs', calls ? percent(sum(of.data, 'warm_calls') / calls) : '–'], ['Model requests', count(sum(of.data, 'model_requests'))],
-    ['Tokens', count(sum(of.data, 'prompt_tokens') + sum(of.data, 'completion_tokens'))], ['Cost', money(sum(of.data, 'cost'), of.currency)],
+    ['Calls', count(calls)], ['Without the model', calls ? percent(sum(of.data, 'warm_calls') / calls) : '–'], ['Model requests', count(sum(of.data, 'model_requests'))],
+    ['Tokens', count(sum(of.data, 'prompt_tokens') + sum(of.data, 'completion_tokens'))], ['Cost', money(sum(of.data, 'cost'), of.currency, 2)],
     ['Saved requests', count(sum(of.data, 'saved_requests'))], ['Saved tokens', count(sum(of.data, 'saved_tokens'))],
   ];
   return html`<div class="figures">${figures.map(([name, value]) => html`<div class="figure"><strong>${value}</strong><span class="quiet">${name}</span></div>`)}</div>`;
@@ -57,7 +57,7 @@ const Rows = ({ of, by }) => html`<${Listing} of=${of} label="Usage by ${by}" id
   { title: 'Requests', num: true, cell: (/** @type {any} */ r) => count(r.model_requests) },
   { title: 'Tokens in', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.prompt_tokens) },
   { title: 'Tokens out', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.completion_tokens) },
-  { title: 'Cost', num: true, cell: (/** @type {any} */ r) => money(r.cost, of.data.currency) },
+  { title: of.data?.currency ? `Cost, ${of.data.currency}` : 'Cost', num: true, cell: (/** @type {any} */ r) => money(r.cost) },
   { title: 'Saved requests', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.saved_requests) },
   { title: 'Saved tokens', num: true, minor: true, cell: (/** @type {any} */ r) => count(r.saved_tokens) },
 ]} />`;
@@ -80,7 +80,7 @@ function Plots({ rows, currency, days }) {
   const all = x.map((at) => known.get(new Date(at * 1000).toISOString().slice(0, 10)) || nothing);
   const priced = all.every((r) => r.cost !== null);
   return html`<div class="plots">
-    <${Plot} title="Calls a day" x=${x} series=${[['by stored programs', all.map((r) => r.warm_calls)], ['all', all.map((r) => r.calls)]]} />
+    <${Plot} title="Calls a day" x=${x} over series=${[['all', all.map((r) => r.calls)], ['by stored programs', all.map((r) => r.warm_calls)]]} />
     <${Plot} title="Model requests a day" x=${x} series=${[['sent', all.map((r) => r.model_requests)], ['saved', all.map((r) => r.saved_requests ?? 0)]]} />
     ${priced && all.some((r) => r.cost) ? html`<${Plot} title=${`Cost a day, ${currency}`} x=${x} series=${[['cost', all.map((r) => r.cost)], ['saved', all.map((r) => r.saved_cost ?? 0)]]} />`
       : html`<${Plot} title="Tokens a day" x=${x} series=${[['in', all.map((r) => r.prompt_tokens)], ['out', all.map((r) => r.completion_tokens)]]} />`}
@@ -88,11 +88,15 @@ function Plots({ rows, currency, days }) {
 }
 
 const whole = [1, 2, 5].flatMap((n) => Array.from({ length: 13 }, (_, i) => n * 10 ** i)).sort((a, b) => a - b);
-const marks = { light: ['#1f5fbf', '#b3541e'], dark: ['#7db0ff', '#f0a56b'] };
+const marks = { light: ['#8db4ea', '#1f5fbf'], dark: ['#3f6db3', '#9cc3ff'] };
+const HEIGHT = 150; // of a plot, in pixels
 
-/** Plot draws lines over days. What it shows stands in the table too, for those who do not see it.
- * @param {{title: string, x: number[], series: [string, number[]][]}} p */
-function Plot({ title, x, series }) {
+const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
+
+/** Plot draws two bars for each day, beside each other or, where the second is a part of the first, over each other. What it
+ * shows stands in the table too, for those who do not see it.
+ * @param {{title: string, x: number[], series: [string, number[]][], over?: boolean}} p */
+function Plot({ title, x, series, over }) {
   const at = useRef(/** @type {HTMLElement | null} */ (null));
   const data = JSON.stringify([x, series]);
   const mode = isDark() ? 'dark' : 'light';
@@ -103,13 +107,13 @@ function Plot({ title, x, series }) {
     const grid = mode === 'dark' ? '#2c343f' : '#dfe3e8';
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { show: false }, font: '12px system-ui' };
     const plot = new uPlot({
-      width: box.clientWidth, height: 170, cursor: { show: true }, legend: { show: true, live: false },
-      scales: { x: { time: true }, y: { range: (u, min, max) => [0, Math.max(max || 0, 1) * 1.1] } },
+      width: box.clientWidth, height: HEIGHT, cursor: { show: false }, legend: { show: true, live: false },
+      scales: { x: { time: true, range: (u, min, max) => [min - 43200, max + 43200] }, y: { range: (u, min, max) => [0, Math.max(max || 0, 1) * 1.1] } },
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1e3), 'Etc/UTC'),
-      axes: [{ ...axis, values: (u, ticks) => ticks.map((t) => new Date(t * 1000).toISOString().slice(5, 10)), space: 60 }, { ...axis, size: 56, incrs: whole, values: (u, ticks) => ticks.map((t) => count(t)) }],
-      series: [{}, ...series.map(([label], i) => ({ label, stroke: marks[mode][i], width: 2, points: { show: true, size: 5 } }))],
+      axes: [{ ...axis, grid: { show: false }, size: 30, incrs: [1, 2, 7, 14, 28].map((n) => n * 86400), values: (u, ticks) => ticks.map((t) => day.format(t * 1000)), space: 60 }, { ...axis, size: 48, incrs: whole, values: (u, ticks) => ticks.map((t) => count(t)) }],
+      series: [{}, ...series.map(([label], i) => ({ label, stroke: marks[mode][i], fill: marks[mode][i], width: 0, points: { show: false }, paths: uPlot.paths.bars?.({ size: over ? [0.7, 28] : [0.36, 14], align: over ? 0 : i ? 1 : -1 }) }))],
     }, [x, ...series.map(([, v]) => v)], box);
-    const fit = new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: 170 }));
+    const fit = new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: HEIGHT }));
     fit.observe(box);
     return () => (fit.disconnect(), plot.destroy());
   }, [data, mode, theme.value]);

@@ -1,7 +1,7 @@
 // What lists of calls show of each.
 import { html } from '../core/html.js';
 import { href } from '../core/route.js';
-import { args, duration, fullTime, time, words } from '../core/format.js';
+import { args, duration, fullTime, source, time, words } from '../core/format.js';
 import { Badge } from './page.js';
 
 /** @typedef {import('../core/types').LogEntry} LogEntry */
@@ -18,12 +18,12 @@ export const named = (c) => `${c.role}.${c.method}`;
 
 /** State is how a call ended, or that it runs. @param {{of: LogEntry}} p */
 export const State = ({ of }) => html`<${Badge} text=${of.outcome_status} />
-  ${of.outcome_error_type && html` <span class="quiet">${words(of.outcome_error_type)}</span>`}
+  ${(of.outcome_error_type || of.outcome_value_class) && html` <span class="quiet">${words(of.outcome_error_type || of.outcome_value_class)}</span>`}
   ${of.weak_success && html` <${Badge} text="weak" />`}
   ${of.verdict && html` <${Badge} text=${of.verdict} />`}`;
 
 /** origin says where the program came from, in a word. @param {LogEntry} c */
-export const origin = (c) => (c.program_source === 'persisted' ? 'stored' : c.program_source === 'generated' ? 'forged' : c.program_source === 'repaired' ? 'repaired' : c.outcome_status === 'running' ? '' : 'none');
+export const origin = (c) => (c.outcome_status === 'running' && !c.program_source ? '' : source(c.program_source || 'none'));
 
 /** columns of a table of calls. @type {import('./table.js').Column[]} */
 export const columns = [
@@ -31,5 +31,5 @@ export const columns = [
   { title: 'Outcome', cell: (c) => html`<${State} of=${c} />` },
   { title: 'Program', minor: true, cell: (c) => html`${origin(c)} ${c.generation && html`<span class="quiet">${c.generation}</span>`}` },
   { title: 'Took', num: true, cell: (c) => (c.outcome_status === 'running' ? '' : duration(c.duration_ms)) },
-  { title: 'When', num: true, minor: true, cell: (c) => html`<time datetime=${c.timestamp} title=${fullTime(c.timestamp)}>${time(c.timestamp)}</time>` },
+  { title: 'When', num: true, cell: (c) => html`<time datetime=${c.timestamp} title=${fullTime(c.timestamp)}>${time(c.timestamp)}</time>` },
 ];

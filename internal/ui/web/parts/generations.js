@@ -23,12 +23,12 @@ export function Generations({ of, url, query, onDone }) {
         <a data-row href=${to({ generation: g.id })} aria-current=${g.id === chosen.id ? 'true' : undefined}><strong>${g.id}</strong> ${g.id === of.current_generation && html`<${Badge} text="current" kind="info" />`} ${g.aside && html`<${Badge} text="quarantined" />`}${g.approved && html` <${Badge} text="approved" />`}
           <span class="quiet">${words(g.trigger)}</span><span class="quiet">${g.parent_id ? `from ${g.parent_id}, ` : ''}${ago(g.created_at)}</span></a></li>`)}</ol></nav>
       <div>
-        <${Section} title=${chosen.id} actions=${chosen.id !== of.current_generation && html`<${Action} label="Roll back to ${chosen.id}" path="${url}/rollback" body=${{ generation: chosen.id }} scope="operate" reason main undo="method" onDone=${onDone} confirm="It becomes the current program. What examples it breaks is listed." />`}>
+        <${Section} title=${chosen.id} actions=${chosen.id !== of.current_generation && html`<${Action} label="Roll back to ${chosen.id}" path="${url}/rollback" body=${{ generation: chosen.id }} scope="operate" reason main undo="method" onDone=${onDone} confirm="It becomes the current program. Examples that it breaks are listed." />`}>
           <${Facts} of=${[
             ['State', html`<${Badge} text=${chosen.lifecycle_state || 'kept'} />`],
             ['Made', html`<time datetime=${chosen.created_at} title=${fullTime(chosen.created_at)}>${ago(chosen.created_at)}</time>, ${words(chosen.trigger)}, by ${chosen.model || 'a person'}`],
-            ['Cost', chosen.forge_usage && `${plural(chosen.forge_usage.model_requests, 'request')}, ${plural(chosen.forge_usage.prompt_tokens + chosen.forge_usage.completion_tokens, 'token')}`],
-            ['Calls', `${count(chosen.success_count)} ok, ${count(chosen.intrinsic_failure_count + chosen.adaptive_failure_count)} failed, ${count(chosen.extrinsic_failure_count)} by outages`],
+            ['Written with', chosen.forge_usage && `${plural(chosen.forge_usage.model_requests, 'request')}, ${plural(chosen.forge_usage.prompt_tokens + chosen.forge_usage.completion_tokens, 'token')}`],
+            ['Calls', `${count(chosen.success_count)} ok, ${count(chosen.intrinsic_failure_count + chosen.adaptive_failure_count)} failed${chosen.extrinsic_failure_count ? `, ${count(chosen.extrinsic_failure_count)} by outages` : ''}`],
             ['Fixtures', chosen.fixture_count],
             ['New hosts', (chosen.new_hosts || []).join(', ')],
             ['Runs on', chosen.interpreter],

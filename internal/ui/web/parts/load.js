@@ -29,6 +29,9 @@ export function Shown({ of, children }) {
     ${of.data !== undefined ? children(of.data) : of.loading && !of.error ? html`<p class="quiet" role="status">Loading …</p>` : null}`;
 }
 
+/** absent says whether an error is that of a thing that is not there. @param {any} error */
+export const absent = (error) => error instanceof Problem && error.status === 404;
+
 /** Failure shows an error with the problem detail's hint.
  * @param {{error: any, retry?: () => void}} p */
 export function Failure({ error, retry }) {

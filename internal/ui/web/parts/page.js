@@ -9,7 +9,7 @@ export function Page({ title, name, crumbs, actions, note, children }) {
     document.title = tab ? `${tab} · recurgentd` : 'recurgentd';
   }, [tab]);
   return html`<header class="head">
-      ${crumbs && html`<nav class="crumbs" aria-label="Path">${crumbs.map((c) => html`<a href=${c.href}>${c.text}</a><span aria-hidden="true"> / </span>`)}</nav>`}
+      ${crumbs && html`<nav class="crumbs" aria-label="Path">${crumbs.map((c, i) => html`${i > 0 && html`<span aria-hidden="true"> / </span>`}<a href=${c.href}>${c.text}</a>`)}</nav>`}
       <div class="headline"><h1 tabindex="-1">${title}</h1><div class="tools">${actions}</div></div>
       ${note && html`<p class="quiet">${note}</p>`}
     </header>
@@ -42,5 +42,11 @@ const kinds = /** @type {Record<string, string>} */ ({
   running: 'busy', queued: 'busy', forging: 'busy', generated: 'busy', repaired: 'warn', weak: 'warn', doubted: 'warn', proposed: 'warn', backing_off: 'warn', awaiting_approval: 'warn', pinned: 'info', probation: 'info', candidate: 'info',
 });
 
+/** What words of the lifecycle mean, shown while the pointer rests on one. */
+const meanings = /** @type {Record<string, string>} */ ({
+  candidate: 'Written, and without a successful call yet', probation: 'It answers; enough good calls make it durable', durable: 'It has proved itself over many calls', degraded: 'It fails too often and is replaced at the next call',
+  quarantined: 'It answers no calls until a person releases it', doubted: 'A person judged an answer of it wrong', pinned: 'It stays the current program, whatever fails', weak: 'A value that counts as a weak success, such as an empty list',
+});
+
 /** Badge is a short word with the colour of what it says. @param {{text: string, kind?: string}} p */
-export const Badge = ({ text, kind }) => html`<span class="badge ${kind || kinds[text] || ''}">${text.replaceAll('_', ' ')}</span>`;
+export const Badge = ({ text, kind }) => html`<span class="badge ${kind || kinds[text] || ''}" title=${meanings[text]}>${text.replaceAll('_', ' ')}</span>`;

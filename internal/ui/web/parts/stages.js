@@ -59,7 +59,7 @@ export function Recorded({ of }) {
   return html`<ol class="stages" aria-label="Stages">${all.map(([k, name, kind]) => {
     const at = start;
     start += of[k];
-    return html`<li><span class="name">${name}</span><span class="track"><span class="stage ${kind}" style=${{ marginLeft: `${(at / whole) * 100}%`, width: `${(of[k] / whole) * 100}%` }}></span></span><span class="num">${duration(of[k])}</span></li>`;
+    return html`<li><span class="name">${name}</span><span class="track"><span class="stage ${kind}" style=${{ marginLeft: `min(${(at / whole) * 100}%, 100% - 2px)`, width: `${(of[k] / whole) * 100}%` }}></span></span><span class="num">${duration(of[k])}</span></li>`;
   })}</ol>`;
 }
 
@@ -68,4 +68,4 @@ export const Attempts = ({ call }) => html`${call.stages && html`<${Recorded} of
   ${call.attempt_failures?.length > 0 && html`<ol class="attempts">
     ${call.attempt_failures.map((/** @type {any} */ f, /** @type {number} */ i) => html`<li><strong>Attempt ${i + 1} failed at ${words(f.stage)}</strong> <span class="quiet">${words(f.error_type)}${f.failure_class ? `, ${f.failure_class}` : ''}</span><pre>${f.error_message}</pre></li>`)}
   </ol>`}
-  <p>${call.generation_attempt > 0 ? plural(call.generation_attempt, 'program') + ' written by the model' : 'No program was written'}, ${duration(call.duration_ms)} in all.</p>`;
+  <p>${call.generation_attempt > 0 ? `The model was asked for ${plural(call.generation_attempt, 'program')}` : 'The model was not asked for a program'}; ${duration(call.duration_ms)} in all.</p>`;

@@ -10,7 +10,7 @@ import { get } from '../core/api.js';
 /** Table shows rows. The first column's link opens a row, by a click anywhere in it too.
  * @param {{columns: Column[], rows: any[], label: string, id?: (row: any) => string, busy?: boolean}} p */
 export function Table({ columns, rows, label, id, busy }) {
-  return html`<div class="scroll"><table aria-label=${label} aria-busy=${busy ? 'true' : undefined}>
+  return html`<div class="scroll"><table class="rows" aria-label=${label} aria-busy=${busy ? 'true' : undefined}>
     <thead><tr>${columns.map((c) => html`<th scope="col" class=${kind(c)}>${c.title}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${id ? id(row) : undefined} data-row tabindex="0" onClick=${openRow}>
       ${columns.map((c) => html`<td class=${kind(c)} data-label=${c.title}>${c.cell(row)}</td>`)}

@@ -44,17 +44,17 @@ export function Try({ of, url }) {
     }
   };
   const r = state.report;
-  return html`<div class="columns"><div><${Section} title="Try" note="Nothing is kept or counted, no program is written, and writes to the network are denied.">
+  return html`<div class="columns"><div><${Section} title="Try" note="A test run: nothing is kept or counted, and the model is not asked.">
       <form class="fields" onSubmit=${run}>
         ${byHand && html`<label><span>Positional arguments <span class="quiet">JSON array</span></span><textarea rows="2" spellcheck=${false} value=${list} onInput=${(/** @type {any} */ e) => setList(e.target.value)}></textarea>${badList && html`<span class="wrong" role="alert">It ${badList}</span>`}</label>`}
         <${Fields} of=${parameters} values=${values} onChange=${setValues} wrong=${state.wrong} />
         <label>Program<select onChange=${(/** @type {any} */ e) => (setEdit(e.target.value === 'edit'), setGeneration(e.target.value === 'edit' ? '' : e.target.value))}>
-          <option value="">the current one</option>${(of.history || []).map((/** @type {any} */ g) => html`<option value=${g.id}>${g.id}</option>`)}<option value="edit">code of mine</option></select></label>
+          <option value="">current${of.current_generation ? ` (${of.current_generation})` : ''}</option>${(of.history || []).map((/** @type {any} */ g) => html`<option value=${g.id}>${g.id}</option>`)}<option value="edit">my own code</option></select></label>
         ${edit && html`<label>Code<textarea rows="18" spellcheck=${false} value=${code} onInput=${(/** @type {any} */ e) => setCode(e.target.value)}></textarea></label>`}
-        <label class="check"><input type="checkbox" checked=${live} onChange=${(/** @type {any} */ e) => setLive(e.target.checked)} />let it fetch</label>
+        <label class="check"><input type="checkbox" checked=${live} onChange=${(/** @type {any} */ e) => setLive(e.target.checked)} />allow requests to the network (reading only)</label>
         <div class="buttons"><span class="action"><button type="submit" class="main" disabled=${state.busy} aria-busy=${state.busy ? 'true' : undefined}>Run</button><${Curl} method="POST" path="${url}/try" body=${body} of="Run" /></span></div>
       </form></${Section}></div>
-    <div>${state.error && html`<${Failure} error=${state.error} />`}
+    <div>${!r && !state.error && html`<p class="quiet aside">The result appears here, with the examples that it keeps or breaks and the earlier answers that it changes.</p>`}${state.error && html`<${Failure} error=${state.error} />`}
       ${r && html`<${Section} title="Result" actions=${html`<${Badge} text=${r.outcome.status} />`}>
         ${r.outcome.ok ? html`<${Json} value=${r.outcome.value} />` : html`<p><strong>${words(r.outcome.error_type)}</strong></p><pre>${r.outcome.error_message}</pre>`}
         <p class="quiet">Examples: ${r.examples.passed} passed, ${r.examples.failed} failed, ${r.examples.skipped} skipped. ${plural(r.fixtures.same, 'earlier answer')} the same, ${r.fixtures.changed.length} changed.</p>
