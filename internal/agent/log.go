@@ -95,6 +95,7 @@ type LogEntry struct {
 	DurationMs           float64        `json:"duration_ms"`
 	GenerationAttempt    int            `json:"generation_attempt"` // programs asked of the model
 	OutcomeStatus        string         `json:"outcome_status"`
+	Stage                string         `json:"stage,omitempty"` // of a running call: the type of its newest event; never stored
 	OutcomeRetriable     bool           `json:"outcome_retriable"`
 	OutcomeValueClass    string         `json:"outcome_value_class,omitempty"`
 	OutcomeErrorType     string         `json:"outcome_error_type,omitempty"`

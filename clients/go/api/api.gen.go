@@ -2543,6 +2543,9 @@ type Call struct {
 	// SolverShape The model's own account of what it did.
 	SolverShape interface{} `json:"solver_shape,omitempty"`
 
+	// Stage Of a running call: the type of its newest event, such as call.forging. Absent before the first.
+	Stage *string `json:"stage,omitempty"`
+
 	// Stages How long each stage of the call took, all attempts together, in milliseconds; 0 where it did not take place. Absent for a call that asked no model and took less than 10 ms.
 	Stages *CallStages `json:"stages,omitempty"`
 
@@ -3537,6 +3540,9 @@ type LogEntry struct {
 
 	// SolverShape The model's own account of what it did.
 	SolverShape interface{} `json:"solver_shape,omitempty"`
+
+	// Stage Of a running call: the type of its newest event, such as call.forging. Absent before the first.
+	Stage *string `json:"stage,omitempty"`
 
 	// Stages How long each stage of the call took, all attempts together, in milliseconds; 0 where it did not take place. Absent for a call that asked no model and took less than 10 ms.
 	Stages *CallStages `json:"stages,omitempty"`

@@ -71,6 +71,16 @@ func (l *Log) wake() {
 	}
 }
 
+// Last returns the type of the newest event, "" before the first one.
+func (l *Log) Last() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.events) == 0 {
+		return ""
+	}
+	return l.events[len(l.events)-1].Type
+}
+
 // Next returns the events after the first n; without any, a channel that is closed on the next change; or ended, when no
 // more events follow.
 func (l *Log) Next(n int) (events []Event, wait <-chan struct{}, ended bool) {

@@ -113,10 +113,13 @@ func TestUnansweredModelRequestsCount(t *testing.T) {
 	go func() { slow <- d.Call(s, "slow", 1) }()
 	m.Arrived(1)
 	running := d.List("/v1/calls?status=running")
+	if len(running) != 1 || running[0]["stage"] != "call.forging" {
+		t.Fatalf("while the model is asked: %v", running)
+	}
 	d.Do(http.StatusNoContent, http.MethodPost, "/v1/calls/"+running[0]["call_id"].(string)+"/cancel", nil)
 	got := <-slow
 	d.WantError(got, "canceled")
-	if line := d.LogOf(got); got.Usage.ModelRequests != 1 || line["usage"].(map[string]any)["model_requests"] != 1.0 {
+	if line := d.LogOf(got); line["stage"] != nil || got.Usage.ModelRequests != 1 || line["usage"].(map[string]any)["model_requests"] != 1.0 {
 		t.Errorf("the usage is %+v, in the log %v", got.Usage, line["usage"])
 	}
 	rig.Until(t, "the request in the metrics", func() bool { return d.Metric("recurgent_model_requests_total") == 1 })

@@ -148,6 +148,15 @@ func (p *page) lacks(selector string) {
 	}
 }
 
+// settled waits until nothing of the page is being loaded.
+func (p *page) settled() {
+	p.t.Helper()
+	p.do("waitForLoadState", "load")
+	for _, busy := range []string{"main >> text=Loading …", "[aria-busy=true]"} {
+		p.do("waitForSelector", busy, map[string]any{"state": "detached"})
+	}
+}
+
 func (p *page) click(selector string)      { p.t.Helper(); p.do("click", selector) }
 func (p *page) fill(selector, text string) { p.t.Helper(); p.do("fill", selector, text) }
 

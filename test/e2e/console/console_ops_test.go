@@ -34,7 +34,7 @@ func TestOpsFromForgingToCorrection(t *testing.T) {
 	p.fill("label:has-text('Arguments') input", "1000")
 	p.click(button("Call"))
 	p.sees("h1:has-text('tax.net')", "ol.stages >> text=Forging", ".badge:text-is('running')")
-	other.sees("tr:has-text('tax.net') .badge:text-is('running')")
+	other.sees("tr:has-text('tax.net') .badge:text-is('running')", "tr:has-text('tax.net'):has-text('Forging')")
 	m.Release()
 	p.sees("pre >> text=600", ".badge:text-is('ok')", "text=A model was to write a program")
 	other.sees("tr:has-text('tax.net') .badge:text-is('ok')")
@@ -205,10 +205,7 @@ func TestOpsEveryPage(t *testing.T) {
 			p := b.open(t, scheme+"-"+size, d.URL, map[string]any{"colorScheme": scheme, "viewport": viewport})
 			for name, hash := range pages {
 				p.at(hash)
-				p.do("waitForLoadState", "load")
-				for _, busy := range []string{"main >> text=Loading …", "[aria-busy=true]"} {
-					p.do("waitForSelector", busy, map[string]any{"state": "detached"})
-				}
+				p.settled()
 				what := name + ", " + scheme + ", " + size
 				p.lacks("main .empty")
 				p.lacks("main .failure")

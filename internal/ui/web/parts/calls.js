@@ -16,8 +16,12 @@ export const toTool = (role) => href(['tools', role]);
 /** named is a method as programs write it. @param {{role: string, method: string}} c */
 export const named = (c) => `${c.role}.${c.method}`;
 
-/** State is how a call ended, or that it runs. @param {{of: LogEntry}} p */
+/** What a call does, by the type of its newest event. */
+export const stageNames = /** @type {Record<string, string>} */ ({ 'call.queued': 'Waiting for a place', 'call.selected': 'Selected', 'call.forging': 'Forging', 'call.gate': 'Checking the program', 'call.running': 'Running', 'call.attempt_failed': 'Attempt failed', 'call.finished': 'Ended' });
+
+/** State is how a call ended, or that it runs, and how far it is. @param {{of: LogEntry}} p */
 export const State = ({ of }) => html`<${Badge} text=${of.outcome_status} />
+  ${of.stage && of.stage !== 'call.running' && html` <span class="quiet">${stageNames[of.stage] || of.stage}</span>`}
   ${(of.outcome_error_type || of.outcome_value_class) && html` <span class="quiet">${words(of.outcome_error_type || of.outcome_value_class)}</span>`}
   ${of.weak_success && html` <${Badge} text="weak" />`}
   ${of.verdict && html` <${Badge} text=${of.verdict} />`}`;

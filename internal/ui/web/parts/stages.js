@@ -3,8 +3,7 @@ import { html, useEffect, useState } from '../core/html.js';
 import { path } from '../core/api.js';
 import { follow } from '../core/stream.js';
 import { duration, words, plural } from '../core/format.js';
-
-const names = /** @type {Record<string, string>} */ ({ 'call.queued': 'Waiting for a place', 'call.selected': 'Selected', 'call.forging': 'Forging', 'call.gate': 'Checking the program', 'call.running': 'Running', 'call.attempt_failed': 'Attempt failed', 'call.finished': 'Ended' });
+import { stageNames } from './calls.js';
 
 /** useStages follows a call that runs until it ends. @param {string} id @param {boolean} running @param {() => void} onEnd */
 export function useStages(id, running, onEnd) {
@@ -39,7 +38,7 @@ export function Stages({ of, running }) {
   return html`<ol class="stages" aria-label="Stages">${of.filter((s) => s.type !== 'call.finished').map((s, i) => {
     const to = of[i + 1]?.at ?? end;
     const live = running && i === of.length - 1;
-    return html`<li><span class="name">${names[s.type] || s.type} <span class="quiet">${detail(s.data)}</span></span>
+    return html`<li><span class="name">${stageNames[s.type] || s.type} <span class="quiet">${detail(s.data)}</span></span>
       <span class="track"><span class="stage ${s.type.replace('call.', '')}" style=${{ marginLeft: `${((s.at - start) / whole) * 100}%`, width: `${Math.max(((to - s.at) / whole) * 100, 0.5)}%` }}></span></span>
       <span class="num" aria-live=${live ? 'off' : undefined}>${duration(to - s.at)}${live ? ' …' : ''}</span></li>`;
   })}</ol>`;
