@@ -18,6 +18,9 @@ function Target({ of }) {
   return to ? html`<a href=${to}>${of.target}</a>` : html`<span>${of.target}</span>`;
 }
 
+/** scopeOf is the scope that taking an operation back needs, which is that of the operation. @param {any} e */
+const scopeOf = (e) => (e.action.startsWith('connection.') || JSON.stringify(e.before?.spend) !== JSON.stringify(e.after?.spend) ? 'admin' : 'operate');
+
 /** @param {{query: Record<string, string>}} p */
 export default function Audit({ query }) {
   const of = usePage('/v1/maintenance/audit', { principal: query.principal });
@@ -31,7 +34,7 @@ export default function Audit({ query }) {
       { title: 'Target', wide: true, cell: (/** @type {any} */ e) => html`<${Target} of=${e} />${e.reason && html` <span class="quiet">“${e.reason}”</span>`}` },
       { title: 'By', cell: (/** @type {any} */ e) => e.principal || e.actor },
       { title: 'When', num: true, cell: (/** @type {any} */ e) => html`<time datetime=${e.timestamp} title=${fullTime(e.timestamp)}>${ago(e.timestamp)}</time>` },
-      { title: 'Undo', num: true, cell: (/** @type {any} */ e) => e.undo && !undone.has(e.id) && html`<${Action} label="Undo" path=${path`/v1/maintenance/audit/${e.id}/undo`} body=${{}} scope="operate" reason onDone=${of.reload} done="Undone." />` },
+      { title: 'Undo', num: true, cell: (/** @type {any} */ e) => e.undo && !undone.has(e.id) && html`<${Action} label="Undo" path=${path`/v1/maintenance/audit/${e.id}/undo`} body=${{}} scope=${scopeOf(e)} reason onDone=${of.reload} done="Undone." />` },
     ]} empty=${html`<${Empty} title="Nobody has done anything yet."><p>Operations show here: verdicts, rollbacks, approvals, changes of the policy.</p></${Empty}>`} />
     ${open && html`<${Dialog} title=${words(open.action)} wide onClose=${() => setOpen(null)}>
       <p>${open.target} <span class="quiet">by ${open.principal || open.actor}, ${fullTime(open.timestamp)}</span></p>

@@ -5,8 +5,8 @@ import { can } from '../core/session.js';
 import { ago, args, fullTime, json, percent, words } from '../core/format.js';
 import { Page, Badge, Facts } from '../parts/page.js';
 import { Empty, Failure } from '../parts/load.js';
-import { usePage } from '../parts/table.js';
-import { href, route } from '../core/route.js';
+import { Pager, usePage } from '../parts/table.js';
+import { href } from '../core/route.js';
 import { Action } from '../parts/action.js';
 import { toCall, toMethod } from '../parts/calls.js';
 
@@ -22,7 +22,7 @@ export default function Inbox({ query }) {
     ${!data && of.loading && html`<p class="quiet" role="status">Loading …</p>`}
     ${data && (data.data.length ? html`<ul class="entries">${data.data.map((/** @type {any} */ e) => html`<${Entry} key=${e.id} of=${e} onDone=${of.reload} />`)}</ul>`
       : html`<${Empty} title=${query.kind ? 'Nothing of this kind waits.' : 'Nothing waits for a decision.'}><p>Programs that wait for approval, corrections that failed, proposals, recommendations and new effects show here.</p></${Empty}>`)}
-    ${data?.next_cursor && html`<nav class="pager" aria-label="Pages"><a href=${href(route.value.parts, { ...query, after: data.next_cursor })} rel="next">Next page</a></nav>`}
+    ${data && html`<${Pager} next=${data.next_cursor} />`}
   </${Page}>`;
 }
 

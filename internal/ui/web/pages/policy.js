@@ -72,7 +72,7 @@ const broad = (v) => Number(!!v && typeof v === 'object');
 function Switch({ name, what, value, was, onChange }) {
   const [text, setText] = useState(/** @type {string | null} */ (null));
   const [bad, setBad] = useState(false);
-  const off = !can('operate');
+  const off = !can(name === 'spend' ? 'admin' : 'operate');
   const label = html`<span><code>${name}</code>${what && html`<span class="quiet">${what}</span>`}</span>`;
   const differs = JSON.stringify(value) !== JSON.stringify(was);
   const read = (/** @type {any} */ e) => {

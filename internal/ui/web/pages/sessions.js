@@ -13,7 +13,7 @@ import { toCall } from '../parts/calls.js';
 
 /** @param {{parts: string[]}} p */
 export default function Sessions({ parts }) {
-  if (parts[0] === 'new') return html`<${New} />`;
+  if (parts[0] === 'new') return can('call') ? html`<${New} />` : html`<${Page} title="New session"><${Empty} title="Starting a session needs the scope call." /></${Page}>`;
   return parts.length ? html`<${Session} id=${parts[0]} />` : html`<${All} />`;
 }
 

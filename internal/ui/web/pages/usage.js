@@ -13,6 +13,7 @@ import uPlot from '../vendor/uplot.js';
 // Its own stylesheet is needed here alone.
 document.head.append(Object.assign(document.createElement('link'), { rel: 'stylesheet', href: new URL('../vendor/uplot.css', import.meta.url).href }));
 
+const groups = ['role', 'method', 'owner', 'day'];
 const spans = { 7: '7 days', 30: '30 days', 90: '90 days' };
 
 /** since is the beginning of the day so many days ago, in UTC. @param {string} days */
@@ -20,13 +21,13 @@ const since = (days) => new Date(Math.floor(Date.now() / 86400e3 - Number(days) 
 
 /** @param {{query: Record<string, string>}} p */
 export default function Usage({ query }) {
-  const by = query.by || 'role';
-  const days = query.days || '30';
+  const by = groups.includes(query.by) ? query.by : 'role';
+  const days = Object.hasOwn(spans, query.days) ? query.days : '30';
   const table = usePage('/v1/usage', { by, since: since(days) });
   const daily = useLoad((signal) => get('/v1/usage', { by: 'day', since: since(days) }, signal), [days]);
   return html`<${Page} title="Usage" note=${can('operate') ? 'Days are in UTC. Saved is what calls would have cost had the model written a program for each.' : 'Your own usage. The total is for tokens with the scope operate.'}>
     <form class="filters" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
-      <label>By<select data-search onChange=${(/** @type {any} */ e) => setQuery({ by: e.target.value })}>${['role', 'method', 'owner', 'day'].map((v) => html`<option value=${v} selected=${v === by}>${v}</option>`)}</select></label>
+      <label>By<select data-search onChange=${(/** @type {any} */ e) => setQuery({ by: e.target.value })}>${groups.map((v) => html`<option value=${v} selected=${v === by}>${v}</option>`)}</select></label>
       <label>Over<select onChange=${(/** @type {any} */ e) => setQuery({ days: e.target.value })}>${Object.entries(spans).map(([v, text]) => html`<option value=${v} selected=${v === days}>${text}</option>`)}</select></label>
     </form>
     <${Shown} of=${daily}>${(/** @type {any} */ d) => html`<${Totals} of=${d} />${d.data.length > 0 ? html`<${Plots} rows=${d.data} currency=${d.currency} days=${days} />` : null}`}</${Shown}>

@@ -1,7 +1,7 @@
 // Operations: a button that sends one request, and the same request as a command to copy.
 import { html, useState } from '../core/html.js';
 import { get, send, path as address, withQuery } from '../core/api.js';
-import { can } from '../core/session.js';
+import { can, who } from '../core/session.js';
 import { curl } from '../core/curl.js';
 import { Dialog, say, copy } from './dialog.js';
 import { Failure } from './load.js';
@@ -60,12 +60,16 @@ async function newest() {
   return can('operate') ? (await get('/v1/maintenance/audit', { limit: 1 })).data[0]?.id : null;
 }
 
-/** undoing returns what takes back the operation after which the audit trail has a new entry that can be undone.
+/** undoing returns what takes back the operation since which the audit trail has an entry of one's own that can be undone. Where there are
+ * several nobody knows which it is; the page Audit has all of them.
  * @param {string | null} before @param {((reply: any) => void) | undefined} after */
 async function undoing(before, after) {
   if (!can('operate')) return undefined;
-  const entry = (await get('/v1/maintenance/audit', { limit: 1 })).data[0];
-  if (!entry || entry.id === before || !entry.undo) return undefined;
+  const newest = (await get('/v1/maintenance/audit', { limit: 20 })).data;
+  const old = newest.findIndex((/** @type {any} */ e) => e.id === before);
+  const own = newest.slice(0, old < 0 ? undefined : old).filter((/** @type {any} */ e) => e.undo && e.principal === who.value?.owner);
+  if (own.length !== 1) return undefined;
+  const entry = own[0];
   return async () => {
     try {
       const reply = await send('POST', address`/v1/maintenance/audit/${entry.id}/undo`, { body: {} });

@@ -45,8 +45,15 @@ export function Listing({ of, columns, label, id, empty, filtered, rows }) {
     ${list && list.length > 0 && html`<${Table} columns=${columns} rows=${list} label=${label} id=${id} busy=${of.loading} />`}
     ${list && !list.length && (query.after ? html`<${Empty} title="This page of the list is empty." />`
       : filtered ? html`<${Empty} title="Nothing matches."><p><a href=${href(parts)}>Clear the filters</a></p></${Empty}>` : empty)}
-    ${list && (of.data.next_cursor || query.after) && html`<nav class="pager" aria-label="Pages">
-      ${query.after ? html`<a href=${href(parts, { ...query, after: '' })}>First page</a><button type="button" class="link" onClick=${() => history.back()}>Back</button>` : null}
-      ${of.data.next_cursor && html`<a href=${href(parts, { ...query, after: of.data.next_cursor })} rel="next">Next page</a>`}
-    </nav>`}`;
+    ${list && html`<${Pager} next=${of.data.next_cursor} />`}`;
+}
+
+/** Pager links to the other pages of a list. @param {{next: string | null}} p */
+export function Pager({ next }) {
+  const { parts, query } = route.value;
+  if (!next && !query.after) return null;
+  return html`<nav class="pager" aria-label="Pages">
+    ${query.after ? html`<a href=${href(parts, { ...query, after: '' })}>First page</a><button type="button" class="link" onClick=${() => history.back()}>Back</button>` : null}
+    ${next && html`<a href=${href(parts, { ...query, after: next })} rel="next">Next page</a>`}
+  </nav>`;
 }
