@@ -90,7 +90,7 @@ func (c *opened) answer(ctx context.Context) *answered {
 	}
 	s, err := c.choose(ctx)
 	if err != nil {
-		return c.storeFailed(err)
+		return c.storeFailed(ctx, err)
 	}
 	if s.decision.Decision != agent.DecideRun {
 		c.progress.Add(progress.Selected, s.decision.selection())
@@ -118,8 +118,13 @@ func (c *opened) neverStarted(ctx context.Context) *answered {
 	return done
 }
 
-// storeFailed answers a call for which the store could not be read.
-func (c *opened) storeFailed(err error) *answered {
+// storeFailed answers a call for which the store could not be read, be it that the call ended meanwhile.
+func (c *opened) storeFailed(ctx context.Context, err error) *answered {
+	if ctx.Err() != nil {
+		done := &answered{selected: selected{opened: c}}
+		done.outcome, done.class = interrupt.Outcome(ctx)
+		return done
+	}
 	c.r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("the store could not be read for a call")
 	return &answered{selected: selected{opened: c}, outcome: agent.Failed(agent.ErrResourceExhausted, "the daemon could not read what it needs for this call")}
 }

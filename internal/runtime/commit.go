@@ -69,7 +69,7 @@ type remains struct {
 	pattern agent.PatternEvent
 }
 
-// persist writes the call to the store, then reports it to metrics, traces and readers of the feed.
+// persist writes the call to the store, then reports it to metrics and traces.
 func (a *answered) persist() (CallResult, error) {
 	r := a.r
 	n := a.notice()
@@ -106,7 +106,6 @@ func (a *answered) persist() (CallResult, error) {
 	a.span.Stage("commit", began, ended)
 	a.span.EndCall(&commit.Log, ended)
 	r.metrics.ObserveCall(&commit.Log, a.stages)
-	r.feed.Publish(&commit.Log)
 	a.countSaved()
 	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, Role: a.role, Method: a.method, OK: a.outcome.OK()}, nil
 }

@@ -12,7 +12,8 @@ import (
 // maxFollowed bounds the calls that wait for readers of the event feed. Beyond it readers catch up from the store.
 const maxFollowed = 4096
 
-// follower follows what all replicas that share the store do: calls that they commit, policies that they put into force.
+// follower follows what the store reports: calls that are committed, by this process or by another that shares the store, and policies that
+// others put into force. The order is that of the log.
 type follower struct {
 	r    *Runtime
 	wake chan struct{} // holds one
@@ -23,14 +24,14 @@ type follower struct {
 	calls  []store.Change // committed, for readers of the event feed
 }
 
-// follow starts to follow the store, until the returned function is called.
+// follow starts to follow the store, until the returned function is called. Where the store is shared it is followed all the time, else
+// while the event feed has readers.
 func (r *Runtime) follow() (stop func(), err error) {
-	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: true} // it may have changed since it was read
+	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: r.o.Shared} // it may have changed since it was read
 	end, err := r.o.Store.Watch("", f.note)
 	if err != nil {
 		return nil, fmt.Errorf("follow the store: %w", err)
 	}
-	r.feed.Follow()
 	ctx, cancel := context.WithCancel(r.life)
 	f.wake <- struct{}{}
 	go f.run(ctx)

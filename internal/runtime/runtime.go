@@ -86,6 +86,8 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		if r.unfollow, err = r.follow(); err != nil {
 			return nil, err
 		}
+	} else {
+		r.feed.Follow = r.follow
 	}
 	return r, nil
 }

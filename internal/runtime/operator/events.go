@@ -72,7 +72,10 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 	defer end(nil)
 	life := o.calls.Life()
 	defer context.AfterFunc(life, func() { end(context.Cause(life)) })()
-	reader, stop := o.calls.Feed().Subscribe()
+	reader, stop, err := o.calls.Feed().Subscribe()
+	if err != nil {
+		return err
+	}
 	defer stop()
 	s := stream{o: o, EventQuery: q, emit: emit}
 	if q.After != "" {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
-	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
@@ -26,7 +25,6 @@ type Calls interface {
 	Turn(ctx context.Context, sessionID string) (epoch int64, leave func(), err error)
 	// Life ends, with its cause, when the daemon shuts down.
 	Life() context.Context
-	Feed() *progress.Feed
 }
 
 // Options configures a Service. All fields but Namespace, Spend, Tracer and Now are required.

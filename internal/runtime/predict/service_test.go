@@ -12,7 +12,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
-	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -21,7 +20,6 @@ import (
 // busy is a runtime in which another call keeps every session's turn.
 type busy struct {
 	life context.Context
-	feed progress.Feed
 	free bool
 }
 
@@ -29,7 +27,6 @@ func (b *busy) Ready() error          { return nil }
 func (b *busy) Policy() agent.Policy  { return agent.DefaultPolicy() }
 func (b *busy) Rules() *mask.Rules    { return mask.Compile(mask.Defaults()) }
 func (b *busy) Life() context.Context { return b.life }
-func (b *busy) Feed() *progress.Feed  { return &b.feed }
 func (b *busy) Turn(ctx context.Context, _ string) (int64, func(), error) {
 	if b.free {
 		return 0, func() {}, nil

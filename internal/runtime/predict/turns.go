@@ -82,11 +82,7 @@ func (svc *Service) failed(ctx context.Context, t turn, failure error) error {
 }
 
 func (svc *Service) commit(c *store.CallCommit) error {
-	if err := svc.store.CommitCall(context.Background(), c); err != nil {
-		return err
-	}
-	svc.o.Calls.Feed().Publish(&c.Log)
-	return nil
+	return svc.store.CommitCall(context.Background(), c)
 }
 
 // turnCommit is the log entry of a turn and, in a session, its record. The history that the request brought is no part of

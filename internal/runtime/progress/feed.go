@@ -18,12 +18,19 @@ const (
 	restsMost = 50 * time.Millisecond
 )
 
-// Feed announces every committed call to its readers. The zero value is ready.
+// Feed announces every committed call to its readers, in the order of the log. Its methods may be called concurrently.
 type Feed struct {
-	reading  atomic.Int32
-	followed atomic.Bool // calls are announced as the store reports them
-	mu       sync.Mutex
-	readers  map[*Reader]bool // guarded by mu
+	// Follow, where it is set, begins to announce what the store reports. It is called when the first reader subscribes, and what it
+	// returns when the last one has gone. Without it calls are announced all the time.
+	Follow func() (unfollow func(), err error)
+
+	subscribing sync.Mutex // held before mu, and while Follow runs
+	subscribed  int        // readers; guarded by subscribing
+	unfollow    func()     // guarded by subscribing
+
+	reading atomic.Int32
+	mu      sync.Mutex
+	readers map[*Reader]bool // guarded by mu
 }
 
 // A Call is a committed call, which all readers share. It must not be changed.
@@ -61,9 +68,33 @@ type Reader struct {
 	taken  time.Time // when Next returned; zero at first
 }
 
-// Subscribe adds a reader; stop removes it.
-func (f *Feed) Subscribe() (r *Reader, stop func()) {
+// Subscribe adds a reader, of what is committed from now on; stop removes it.
+func (f *Feed) Subscribe() (r *Reader, stop func(), err error) {
 	r = &Reader{feed: f, calls: make(chan *Call, feedKept), lost: make(chan struct{}, 1)}
+	f.subscribing.Lock()
+	defer f.subscribing.Unlock()
+	f.add(r)
+	if f.subscribed == 0 && f.Follow != nil {
+		if f.unfollow, err = f.Follow(); err != nil {
+			f.remove(r)
+			return nil, nil, err
+		}
+	}
+	f.subscribed++
+	return r, func() { f.unsubscribe(r) }, nil
+}
+
+func (f *Feed) unsubscribe(r *Reader) {
+	f.subscribing.Lock()
+	defer f.subscribing.Unlock()
+	f.remove(r)
+	if f.subscribed--; f.subscribed == 0 && f.unfollow != nil {
+		f.unfollow()
+		f.unfollow = nil
+	}
+}
+
+func (f *Feed) add(r *Reader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.readers == nil {
@@ -71,23 +102,14 @@ func (f *Feed) Subscribe() (r *Reader, stop func()) {
 	}
 	f.readers[r] = true
 	f.reading.Add(1)
-	return r, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.readers, r)
-		f.reading.Add(-1)
-	}
 }
 
-// Publish announces a call that this process committed, unless the feed follows the store.
-func (f *Feed) Publish(e *agent.LogEntry) {
-	if !f.followed.Load() {
-		f.Announce(e)
-	}
+func (f *Feed) remove(r *Reader) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.readers, r)
+	f.reading.Add(-1)
 }
-
-// Follow has the feed announce what the store reports, of this process and of others: from now on Publish does nothing.
-func (f *Feed) Follow() { f.followed.Store(true) }
 
 // Read reports whether there are readers.
 func (f *Feed) Read() bool { return f.reading.Load() > 0 }

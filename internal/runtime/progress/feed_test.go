@@ -15,7 +15,7 @@ import (
 
 func publish(f *Feed, from, to int) {
 	for i := from; i <= to; i++ {
-		f.Publish(&agent.LogEntry{CallID: fmt.Sprint(i), UserPrompt: "of others"})
+		f.Announce(&agent.LogEntry{CallID: fmt.Sprint(i), UserPrompt: "of others"})
 	}
 }
 
@@ -31,8 +31,8 @@ func ids(calls []*Call) string {
 func TestFeed(t *testing.T) {
 	var f Feed
 	publish(&f, 1, 1) // nobody reads
-	one, stop := f.Subscribe()
-	other, stopOther := f.Subscribe()
+	one, stop, _ := f.Subscribe()
+	other, stopOther, _ := f.Subscribe()
 	defer stopOther()
 	publish(&f, 2, 4)
 	calls, behind, err := one.Next(t.Context())
@@ -61,7 +61,7 @@ func TestFeed(t *testing.T) {
 // A reader that is too slow learns so once, and goes on with what is published afterwards.
 func TestBehind(t *testing.T) {
 	var f Feed
-	r, stop := f.Subscribe()
+	r, stop, _ := f.Subscribe()
 	defer stop()
 	publish(&f, 1, feedKept)
 	if calls, behind, _ := r.Next(t.Context()); len(calls) != feedKept || behind {
@@ -83,10 +83,10 @@ func TestReadersRest(t *testing.T) {
 		t.Run(fmt.Sprint(readers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var f Feed
-				r, stop := f.Subscribe()
+				r, stop, _ := f.Subscribe()
 				defer stop()
 				for range readers - 1 {
-					_, stop := f.Subscribe()
+					_, stop, _ := f.Subscribe()
 					defer stop()
 				}
 				publish(&f, 1, 1)
@@ -111,7 +111,7 @@ func TestReadersEnd(t *testing.T) {
 		var all sync.WaitGroup
 		ctx, cancel := context.WithCancelCause(t.Context())
 		for range 100 {
-			r, stop := f.Subscribe()
+			r, stop, _ := f.Subscribe()
 			defer stop()
 			all.Go(func() {
 				_, _, _ = r.Next(ctx) // what is published below
