@@ -66,13 +66,17 @@ func (n *Namespace) Call(ctx context.Context, callID string) (out store.Call, er
 	return out, err
 }
 
-// Replay is part of store.Namespace.
+// Replay is part of store.Namespace. A commit whose wait for the standby was given up is visible all the same, so that a reply is replayed only once
+// the standby has it: the message that the query writes makes the query's own end wait for that.
 func (n *Namespace) Replay(ctx context.Context, idempotencyKey string) (store.Idempotent, error) {
 	out := store.Idempotent{Key: idempotencyKey}
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
 	err := n.read(ctx, func(ctx context.Context, ns int64) error {
 		var id, hash, reply []byte
-		row := n.store.pool.QueryRow(ctx, "SELECT call_id, body_hash, reply FROM replies WHERE ns = $1 AND key = $2 AND at > $3", ns, key(idempotencyKey), n.store.o.Now().Add(-store.KeyLife))
-		if err := row.Scan(&id, &hash, &reply); err != nil {
+		row := n.store.pool.QueryRow(ctx, `SELECT call_id, body_hash, reply, pg_logical_emit_message(true, 'recurgentd', '')
+			FROM replies WHERE ns = $1 AND key = $2 AND at > $3`, ns, key(idempotencyKey), n.store.o.Now().Add(-store.KeyLife))
+		if err := row.Scan(&id, &hash, &reply, nil); err != nil {
 			return err
 		}
 		out.CallID, out.BodyHash, out.Reply = string(id), string(hash), reply

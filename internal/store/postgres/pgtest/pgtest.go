@@ -178,11 +178,11 @@ func (c *Cluster) Restart(tb testing.TB) {
 	}
 }
 
-// RestartStandby starts a killed standby again, and returns when commits wait for it.
+// RestartStandby starts a killed standby again, and returns when commits wait for it, where the primary runs.
 func (c *Cluster) RestartStandby(tb testing.TB) {
 	tb.Helper()
 	err := c.standby.restart()
-	if err == nil {
+	if err == nil && c.primary.running() {
 		err = c.primary.untilSynchronous()
 	}
 	if err != nil {
