@@ -129,7 +129,7 @@ truth: ## sequences of verdicts, examples, failing candidates, drifts and restar
 crash: ## kill the daemon and the store over and over, and look for what was acknowledged
 	CRASH_ROUNDS=$${CRASH_ROUNDS:-100} $(GO) test -count 1 -timeout $(TIMEOUT) -run 'Crash|Kill' ./internal/store/... ./test/...
 
-chaos: ## daemons under load, one on disk and three on PostgreSQL, which it installs, that are killed, stopped and cut off: CHAOS_CALLS (50,000) calls and CHAOS_FAULTS (36) faults each
+chaos: ## daemons under load, one on disk and three on PostgreSQL, which it installs, that are killed, stopped and cut off: CHAOS_CALLS (50,000) calls and CHAOS_FAULTS (36) faults each, chosen by CHAOS_SEED
 	@scripts/ops-install postgres
 	CHAOS_CALLS=$${CHAOS_CALLS:-50000} CHAOS_FAULTS=$${CHAOS_FAULTS:-36} $(GO) test -tags postgres -count 1 -timeout 3h -v -run 'TestChaos' ./test/e2e/chaos
 

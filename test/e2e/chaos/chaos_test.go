@@ -3,25 +3,24 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
-
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// number is how much is asked for by a variable, or the sample that is run without it.
-func number(t *testing.T, variable string, sample int) int {
+// number is how much is asked for by a variable, or what is taken without it.
+func number(t *testing.T, variable string, without int) int {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
-		return sample
+		return without
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -30,86 +29,109 @@ func number(t *testing.T, variable string, sample int) int {
 	return n
 }
 
-// newModel writes the programs of the load.
-func newModel(t *testing.T) *rig.Model {
-	m := rig.NewModel(t, rig.Script{role + ".inc": {rig.ProgIncrement}})
-	m.Default(func(r openaitest.Request) openaitest.Reply {
-		switch {
-		case r.Repair:
-			return openaitest.Code(rig.ProgFixes)
-		case strings.HasPrefix(r.Method, "flaky"):
-			return openaitest.Code(rig.ProgMayPanic)
-		}
-		return openaitest.Code(rig.ProgGiven)
-	})
-	return m
-}
-
 // A trouble is a fault that a test makes. It ends within do.
 type trouble struct {
-	name string
-	do   func()
+	name  string
+	loses bool // it may cost a flight: a replica that forges ends or loses its lease, or the client hangs up that it forges for
+	do    func()
 }
 
-// One daemon on the disk store, behind a proxy: it is killed, shut down and stopped, its connections are cut, slowed, held and
-// half-closed, and its clock jumps. CHAOS_CALLS and CHAOS_FAULTS say how much.
-func TestChaosOnDisk(t *testing.T) {
-	t.Parallel()
-	m := newModel(t)
-	d, clock := rig.StartAhead(t, m)
-	p := NewProxy(t, "tcp", host(t, d))
-	load := &Load{Addresses: []string{p.Address}, Patience: 5 * time.Second}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	again := func() {
-		d.Start()
-		p.Target("tcp", host(t, d))
-	}
-	acked := func(n int) {
-		if !load.Acked(ctx, n) {
-			t.Fatal("no calls are answered")
+// A run is one of a test: daemons with a load, and what is needed to judge it.
+type run struct {
+	t        *testing.T
+	ctx      context.Context
+	load     *Load
+	model    *rig.Model
+	sessions []Session
+	readers  map[string]*Reader
+	cap      int
+	faults   int
+	lost     map[string]int // by epoch: faults that may each have cost a flight
+}
+
+// newRun has a load without addresses. CHAOS_SEED repeats the choices of a run, though not their times.
+func newRun(ctx context.Context, t *testing.T, patience time.Duration) *run {
+	t.Helper()
+	seed := uint64(number(t, "CHAOS_SEED", 1+rand.IntN(1e9)))
+	t.Logf("CHAOS_SEED=%d", seed)
+	return &run{t: t, ctx: ctx, model: newModel(t), load: &Load{Patience: patience, Seed: seed, Journal: NewJournal(t)}, readers: map[string]*Reader{}, lost: map[string]int{}}
+}
+
+// begin makes n sessions of the default namespace and n/2 of the capped one, and begins to read the events of both.
+func (r *run) begin(all []*rig.Daemon, n, faults int) {
+	r.t.Helper()
+	r.faults = number(r.t, "CHAOS_FAULTS", faults)
+	r.cap = max(r.faults*2*cost, 6*cost) // half of what the methods of all epochs would cost
+	all[0].Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/"+capped, nil)
+	in(all[0], capped).Policy(map[string]any{"spend": map[string]any{"month_tokens": r.cap}})
+	for i := range n + n/2 {
+		s := Session{Keyed: i%2 == 0}
+		if i >= n {
+			s.Namespace = capped
+		}
+		s.ID = in(all[i%len(all)], s.Namespace).Session(role)
+		r.sessions = append(r.sessions, s)
+		if r.readers[s.Namespace] == nil {
+			r.readers[s.Namespace] = r.load.Follow(s.Namespace, r.load.Begin(r.ctx, s))
 		}
 	}
-	ahead := 0
-	troubles := []trouble{
-		{"kill", func() { d.Stop(syscall.SIGKILL); again() }},
-		{"cut", p.Cut},
-		{"stop", func() {
-			_ = d.Cmd.Process.Signal(syscall.SIGSTOP)
-			load.Failed(ctx, 2)
-			_ = d.Cmd.Process.Signal(syscall.SIGCONT)
-		}},
-		{"half-close replies", p.HalfCloseReplies},
-		{"clock ahead", func() { ahead += 3; clock(fmt.Sprintf("%dh", ahead)) }},
-		{"half-close requests", p.HalfCloseRequests},
-		{"slow", func() { p.Slow(20 * time.Millisecond); acked(20); p.Slow(0) }},
-		{"clock back", func() { ahead--; clock(fmt.Sprintf("%dh", ahead)) }},
-		{"terminate", func() { d.Restart(); p.Target("tcp", host(t, d)) }},
-		{"hold", func() { release := p.Hold(); load.Failed(ctx, 2); release(); p.Cut() }},
-	}
-	var sessions []Session
-	for i := range 4 {
-		sessions = append(sessions, Session{ID: d.Session(role), Keyed: i%2 == 0})
-	}
-	faults := run(ctx, t, load, sessions, troubles, acked)
-	calls, problems := load.Calls()
-	state := Read(d, m, sessions, faults)
-	for _, p := range append(problems, Check(calls, state)...) {
-		t.Error(p)
-	}
-	report(t, calls, state, faults)
-	if code := d.Stop(syscall.SIGTERM); code != 0 {
-		t.Errorf("SIGTERM: exit code %d", code)
-	}
-	if stdout, stderr, code := d.Client("store", "verify"); code != 0 {
-		t.Errorf("store verify: exit code %d: %s%s", code, stdout, stderr)
+}
+
+// acked waits for that many more calls.
+func (r *run) acked(n int) {
+	r.t.Helper()
+	if !r.load.Acked(r.ctx, n) {
+		r.t.Fatal("no calls are answered")
 	}
 }
 
-// report logs how much was done, and fails where the faults met no load that could have shown anything.
-func report(t *testing.T, calls []*Call, s State, faults map[string]int) {
-	t.Helper()
-	acked, repeated, repaired := 0, 0, 0
+// make makes the troubles, each once in a random order and then again, spread over the calls.
+func (r *run) make(troubles []trouble) {
+	r.t.Helper()
+	calls := number(r.t, "CHAOS_CALLS", 500)
+	working, stop := context.WithCancel(r.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.load.Run(working, r.sessions)
+	}()
+	random := rand.New(rand.NewPCG(r.load.Seed, 1<<34))
+	var order []int
+	for i := range r.faults {
+		if len(order) == 0 {
+			order = random.Perm(len(troubles))
+		}
+		what := troubles[order[0]]
+		order = order[1:]
+		r.acked(max(calls/r.faults-5, 1))
+		r.load.NextEpoch() // methods are forged while it happens
+		if what.loses {
+			r.lost[strconv.Itoa(i+1)]++
+			r.lost[strconv.Itoa(i)]++ // a call of the epoch before may still be under way
+		}
+		r.acked(5)
+		began := time.Now()
+		r.load.Journal.fault(what.name)
+		what.do()
+		r.t.Logf("fault %d: %s, %.1f s", i+1, what.name, time.Since(began).Seconds())
+	}
+	r.acked(calls / r.faults)
+	stop()
+	<-done
+}
+
+// judge compares what clients saw with what daemons hold. It fails also where the faults met no load that could have shown anything.
+func (r *run) judge(all []*rig.Daemon) []*Call {
+	r.t.Helper()
+	calls, problems := r.load.Calls()
+	state := Read(all, r.model, r.sessions, r.lost, r.readers)
+	space := state.Namespaces[capped]
+	space.Asked, space.Cap = asked(r.model), r.cap
+	state.Namespaces[capped] = space
+	for _, p := range append(problems, Check(calls, state)...) {
+		r.t.Error(p)
+	}
+	acked, repeated, over, repaired, methods := 0, 0, 0, 0, state.Namespaces[""].Methods
 	for _, c := range calls {
 		if c.Acked {
 			acked++
@@ -117,44 +139,71 @@ func report(t *testing.T, calls []*Call, s State, faults map[string]int) {
 		if c.Sent > 1 {
 			repeated++
 		}
+		if c.Error == "budget_exceeded" {
+			over++
+		}
 	}
-	for _, m := range s.Methods {
+	for _, m := range methods {
 		if len(m.Generations) > 1 {
 			repaired++
 		}
 	}
-	t.Logf("%d epochs, %d calls, %d acknowledged, %d in several requests, %d methods, %d of them repaired", len(faults), len(calls), acked, repeated, len(s.Methods), repaired)
-	if repeated == 0 || repaired == 0 || len(s.Methods) < len(faults) {
-		t.Error("the load was too small for the faults")
+	failed := map[string]int{}
+	for _, c := range calls {
+		if c.Acked && !c.OK {
+			failed[c.Error]++
+		}
 	}
+	r.t.Logf("%d faults, %d calls, %d acknowledged (failed: %v), %d in several requests, %d methods, %d of them repaired", r.faults, len(calls), acked, failed, repeated, len(methods), repaired)
+	r.t.Logf("%d and %d event streams, %d events; a cap of %d tokens, %d reported (%d estimated), %d by the model's count", state.Namespaces[""].Streams, space.Streams,
+		len(state.Namespaces[""].Events)+len(space.Events), r.cap, space.Usage.Tokens, space.Usage.Estimated, space.Asked)
+	if repeated == 0 || repaired == 0 || over == 0 || len(methods) < r.faults || state.Namespaces[""].Streams < 2 {
+		r.t.Error("the load was too small for the faults")
+	}
+	return calls
 }
 
-// run makes the troubles, one after the other and again from the first, spread over the calls. It returns by epoch how many
-// may have cost a flight.
-func run(ctx context.Context, t *testing.T, load *Load, sessions []Session, troubles []trouble, acked func(int)) map[string]int {
-	t.Helper()
-	calls, n := number(t, "CHAOS_CALLS", 500), number(t, "CHAOS_FAULTS", len(troubles))
-	working, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		load.Run(working, 7, sessions)
-	}()
-	faults := map[string]int{}
-	for i := range n {
-		acked(max(calls/n-5, 1))
-		load.NextEpoch() // methods are forged while it happens
-		faults[strconv.Itoa(i+1)]++
-		faults[strconv.Itoa(i)]++ // a call of the epoch before may still be under way
-		acked(5)
-		what := troubles[i%len(troubles)]
-		t.Logf("fault %d: %s", i+1, what.name)
-		what.do()
+// One daemon on the disk store, behind a proxy: it is killed, shut down and stopped, its connections are cut, slowed, held and
+// half-closed, and its clock jumps. CHAOS_CALLS, CHAOS_FAULTS and CHAOS_SEED say how much, and which.
+func TestChaosOnDisk(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	r := newRun(ctx, t, 5*time.Second)
+	d, clock := rig.StartAhead(t, r.model, "--max-completion-tokens", "1024")
+	r.load.Journal.Keep(t, "daemon", d)
+	p := NewProxy(t, "tcp", host(t, d))
+	r.load.Addresses = []string{p.Address}
+	again := func() {
+		d.Start()
+		p.Target("tcp", host(t, d))
 	}
-	acked(calls / n)
-	stop()
-	<-done
-	return faults
+	ahead := 0
+	troubles := []trouble{
+		{"kill", true, func() { d.Stop(syscall.SIGKILL); again() }},
+		{"cut", true, p.Cut},
+		{"stop", true, func() {
+			_ = d.Cmd.Process.Signal(syscall.SIGSTOP)
+			r.load.Failed(ctx, 2)
+			_ = d.Cmd.Process.Signal(syscall.SIGCONT)
+		}},
+		{"half-close replies", true, p.HalfCloseReplies},
+		{"clock ahead", false, func() { ahead += 3; clock(fmt.Sprintf("%dh", ahead)) }},
+		{"half-close requests", true, p.HalfCloseRequests},
+		{"slow", false, func() { p.Slow(20 * time.Millisecond); r.acked(20); p.Slow(0) }},
+		{"clock back", false, func() { ahead--; clock(fmt.Sprintf("%dh", ahead)) }},
+		{"terminate", true, func() { d.Restart(); p.Target("tcp", host(t, d)) }},
+		{"hold", true, func() { release := p.Hold(); r.load.Failed(ctx, 2); release(); p.Cut() }},
+	}
+	r.begin([]*rig.Daemon{d}, 4, len(troubles))
+	r.make(troubles)
+	r.judge([]*rig.Daemon{d})
+	if code := d.Stop(syscall.SIGTERM); code != 0 {
+		t.Errorf("SIGTERM: exit code %d", code)
+	}
+	if stdout, stderr, code := d.Client("store", "verify"); code != 0 {
+		t.Errorf("store verify: exit code %d: %s%s", code, stdout, stderr)
+	}
 }
 
 func host(t *testing.T, d *rig.Daemon) string {

@@ -1,23 +1,44 @@
 package chaos
 
 import (
-	"strings"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-const role = "counter"
+// within asks a daemon in a namespace.
+type within struct {
+	namespace string
+	next      http.RoundTripper
+}
 
-// Read reads what the daemon holds. faults says by epoch how many faults may each have cost a flight.
-func Read(d *rig.Daemon, m *rig.Model, sessions []Session, faults map[string]int) State {
-	s := State{Sessions: sessions, History: map[string][]Record{}, Counter: map[string]int{}, Methods: map[string]Method{}}
-	forges := map[string]int{} // by method
-	for _, q := range m.Questions() {
-		if q.Kind == "forge" {
-			forges[q.Method]++
-		}
+func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(namespaceHeader, w.namespace)
+	return w.next.RoundTrip(r)
+}
+
+// in is the daemon with requests that are for the namespace; "" is the default one.
+func in(d *rig.Daemon, namespace string) *rig.Daemon {
+	if namespace == "" {
+		return d
 	}
-	for _, session := range sessions {
+	one := *d
+	client := *d.HTTP
+	client.Transport = within{namespace, d.HTTP.Transport}
+	one.HTTP = &client
+	return &one
+}
+
+// Read reads what the daemons hold, which is the same in all of them. lost says by epoch how many faults may each have cost a
+// flight. Readers are stopped once they have what the histories have.
+func Read(all []*rig.Daemon, m *rig.Model, sessions []Session, lost map[string]int, readers map[string]*Reader) State {
+	s := State{Sessions: sessions, History: map[string][]Record{}, Counter: map[string]int{}, Namespaces: map[string]Namespace{}}
+	for i, session := range sessions {
+		d := in(all[i%len(all)], session.Namespace)
 		for _, r := range d.History(session.ID) {
 			summary, _ := r["outcome_summary"].(map[string]any)
 			seq, _ := r["seq"].(float64)
@@ -25,24 +46,64 @@ func Read(d *rig.Daemon, m *rig.Model, sessions []Session, faults map[string]int
 		}
 		value, _ := d.Get("/v1/sessions/" + session.ID + "/context")["value"].(float64)
 		s.Counter[session.ID] = int(value)
-		for _, r := range s.History[session.ID] {
-			if _, seen := s.Methods[r.Method]; !seen && r.OK {
-				epoch := strings.TrimLeft(r.Method, "abcdefghijklmnopqrstuvwxyz")
-				s.Methods[r.Method] = method(d, r.Method, forges[r.Method], faults[epoch])
+	}
+	requests := forges(m)
+	for i, name := range []string{"", capped} {
+		d := in(all[i%len(all)], name)
+		space := Namespace{Methods: map[string]Method{}, Usage: usage(d)}
+		for _, r := range s.of(name) {
+			if _, seen := space.Methods[r.Method]; !seen && r.OK {
+				got := method(d, r.Method)
+				got.Forges, got.Lost = requests[r.Method], lost[epochOf.FindString(r.Method)]
+				space.Methods[r.Method] = got
 			}
 		}
+		if reader := readers[name]; reader != nil {
+			reader.Await(len(s.of(name)))
+			space.Events, space.Streams = reader.Stop()
+		}
+		s.Namespaces[name] = space
 	}
 	return s
 }
 
-func method(d *rig.Daemon, name string, forges, faults int) Method {
-	successes, _ := d.Artifact(role, name)["success_count"].(float64)
-	out := Method{Successes: int(successes), Forges: forges, Faults: faults}
-	for _, g := range d.List(rig.MethodPath(role, name) + "/generations") {
-		n, _ := g["success_count"].(float64)
-		out.Generations = append(out.Generations, Generation{text(g["id"]), int(n)})
+var epochOf = regexp.MustCompile(`[0-9]+`)
+
+// forges counts the requests for a first program by method.
+func forges(m *rig.Model) map[string]int {
+	out := map[string]int{}
+	for _, q := range m.Questions() {
+		if q.Kind == "forge" {
+			out[q.Method]++
+		}
 	}
 	return out
+}
+
+func method(d *rig.Daemon, name string) Method {
+	successes, _ := d.Artifact(role, name)["success_count"].(float64)
+	out := Method{Successes: int(successes)}
+	for _, g := range d.List(rig.MethodPath(role, name) + "/generations") {
+		n, _ := g["success_count"].(float64)
+		out.Generations = append(out.Generations, Generation{text(g["id"]), text(g["code_checksum"]), int(n)})
+	}
+	return out
+}
+
+// usage reads what was called and spent, whatever the clocks said.
+func usage(d *rig.Daemon) Usage {
+	const days = 24 * time.Hour
+	u := Usage{Calls: map[string]int{}}
+	since, until := time.Now().Add(-2*days).UTC().Format(time.RFC3339), time.Now().Add(7*days).UTC().Format(time.RFC3339)
+	rows, _ := d.Get("/v1/usage?by=method&since=" + url.QueryEscape(since) + "&until=" + url.QueryEscape(until))["data"].([]any)
+	number := func(row map[string]any, name string) int { n, _ := row[name].(float64); return int(n) }
+	for _, r := range rows {
+		row := r.(map[string]any)
+		u.Calls[text(row["key"])] += number(row, "calls")
+		u.Tokens += number(row, "prompt_tokens") + number(row, "completion_tokens")
+		u.Estimated += number(row, "estimated_tokens")
+	}
+	return u
 }
 
 func text(v any) string { s, _ := v.(string); return s }

@@ -5,6 +5,8 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -17,39 +19,59 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A replica is one of several daemons on a database, with a proxy before it and one before its database.
+// A replica is one of several daemons on a database, with a proxy before it, one for the other replicas, and one before its database.
 type replica struct {
 	*rig.Daemon
-	clients, database *Proxy
-	clock             func(by string)
+	clients, peers, database *Proxy
+	clock                    func(by string)
 }
 
 // replicas are daemons that share a database with a synchronous standby.
 type replicas struct {
-	t       *testing.T
+	*run
 	all     []*replica
 	cluster *pgtest.Cluster
-	load    *Load
-	ctx     context.Context
 	turn    int // whose fault is next
 }
 
-func startReplicas(ctx context.Context, t *testing.T, m *rig.Model, n int) *replicas {
+func startReplicas(run *run, n int) *replicas {
+	t := run.t
 	t.Helper()
-	r := &replicas{t: t, ctx: ctx, cluster: pgtest.Start(t, pgtest.Options{Standby: true}), load: &Load{Patience: 10 * time.Second}}
+	r := &replicas{run: run, cluster: pgtest.Start(t, pgtest.Options{Standby: true})}
 	r.cluster.CreateDatabase(t, "chaos")
-	authority, dir := apptest.NewAuthority(t), t.TempDir()
-	ca := authority.Write(t, dir)
+	ca := apptest.NewAuthority(t)
 	for i := range n {
-		cert, key := authority.Pair(t, int64(i+2)).Write(t, t.TempDir())
-		database := NewProxy(t, "unix", r.cluster.Sockets()[0])
-		store := "RECURGENT_STORE=postgres://postgres@" + database.Address + "/chaos?sslmode=disable"
-		d, clock := rig.StartAheadIn(t, m, []string{store}, "--advertise", "127.0.0.1:0", "--cluster-ca", ca, "--cluster-cert", cert, "--cluster-key", key)
-		one := &replica{Daemon: d, database: database, clock: clock, clients: NewProxy(t, "tcp", host(t, d))}
+		dir := t.TempDir()
+		cert, key := ca.Pair(t, int64(i+2)).Write(t, dir)
+		listen := unused(t)
+		one := &replica{clients: NewProxy(t, "tcp", ""), peers: NewProxy(t, "tcp", listen), database: NewProxy(t, "unix", r.cluster.Sockets()[0])}
+		store := "RECURGENT_STORE=postgres://postgres@" + one.database.Address + "/chaos?sslmode=disable"
+		one.Daemon, one.clock = rig.StartAheadIn(t, r.model, []string{store}, "--max-completion-tokens", "1024",
+			"--advertise", one.peers.Address, "--cluster-listen", listen, "--cluster-ca", ca.Write(t, dir), "--cluster-cert", cert, "--cluster-key", key)
+		one.clients.Target("tcp", host(t, one.Daemon))
+		r.load.Journal.Keep(t, fmt.Sprintf("replica%d", i+1), one.Daemon)
 		r.all = append(r.all, one)
 		r.load.Addresses = append(r.load.Addresses, one.clients.Address)
 	}
 	return r
+}
+
+// unused is an address that nobody listens on. Its host is one that only this test chooses ports of, so that it stays free.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (r *replicas) daemons() (all []*rig.Daemon) {
+	for _, one := range r.all {
+		all = append(all, one.Daemon)
+	}
+	return all
 }
 
 // next is the replica whose turn it is, and another one.
@@ -62,13 +84,6 @@ func (r *replicas) next() (one, other *replica) {
 func (r *replicas) again(one *replica) {
 	one.Start()
 	one.clients.Target("tcp", host(r.t, one.Daemon))
-}
-
-func (r *replicas) acked(n int) {
-	r.t.Helper()
-	if !r.load.Acked(r.ctx, n) {
-		r.t.Fatal("no calls are answered")
-	}
 }
 
 // alive is how many replicas the store counts, as that one sees it; -1 where it cannot say.
@@ -92,6 +107,20 @@ func (r *replicas) until(asked *replica, alive int) {
 // failOver kills the primary and promotes the standby, to which all are sent then; another standby is made.
 func (r *replicas) failOver() {
 	r.cluster.Kill(r.t)
+	r.promote()
+}
+
+// failOverLate kills the standby first, for so long that commits are given up which wait for it. None of them may be acknowledged, since
+// the standby that is promoted has none of them.
+func (r *replicas) failOverLate() {
+	r.cluster.KillStandby(r.t)
+	r.load.Failed(r.ctx, 2*len(r.sessions))
+	r.cluster.Kill(r.t)
+	r.cluster.RestartStandby(r.t)
+	r.promote()
+}
+
+func (r *replicas) promote() {
 	r.cluster.Promote(r.t)
 	for _, one := range r.all {
 		one.database.Target("unix", r.cluster.Sockets()[0])
@@ -100,72 +129,86 @@ func (r *replicas) failOver() {
 	r.cluster.AddStandby(r.t)
 }
 
+// stopped stops the replica until it counts as dead, in one of the ways that it cannot notice, and waits until it has come back.
+func (r *replicas) away(stop func(one *replica) (goOn func())) {
+	one, other := r.next()
+	rejoined := strings.Count(one.Output.String(), rejoins)
+	goOn := stop(one)
+	r.until(other, len(r.all)-1)
+	goOn()
+	r.until(other, len(r.all))
+	if strings.Count(one.Output.String(), rejoins) == rejoined {
+		r.t.Error("a replica that counted as dead has not noticed")
+	}
+}
+
+// rejoins is logged by a replica that finds itself counted as dead.
+const rejoins = "the replica's time in the store was over"
+
 func (r *replicas) troubles() []trouble {
 	hours := 0
+	one := func(do func(one *replica)) func() {
+		return func() { one, _ := r.next(); do(one) }
+	}
+	slowly := func(p *Proxy) { p.Slow(20 * time.Millisecond); r.acked(30); p.Slow(0) }
 	return []trouble{
-		{"kill a replica", func() { one, _ := r.next(); one.Stop(syscall.SIGKILL); r.again(one) }},
-		{"cut clients", func() { one, _ := r.next(); one.clients.Cut() }},
-		{"kill the primary and promote the standby", r.failOver},
-		{"stop a replica until it counts as dead", func() {
-			one, other := r.next()
-			_ = one.Cmd.Process.Signal(syscall.SIGSTOP)
-			r.until(other, len(r.all)-1)
-			_ = one.Cmd.Process.Signal(syscall.SIGCONT)
-			r.until(other, len(r.all))
-		}},
-		{"cut a replica's database", func() { one, _ := r.next(); one.database.Cut() }},
-		{"a clock jumps ahead", func() { one, _ := r.next(); hours += 2; one.clock(fmt.Sprintf("%dh", hours)) }},
-		{"half-close replies", func() { one, _ := r.next(); one.clients.HalfCloseReplies() }},
-		{"slow a replica's database", func() {
-			one, _ := r.next()
-			one.database.Slow(20 * time.Millisecond)
-			r.acked(30)
-			one.database.Slow(0)
-		}},
-		{"terminate a replica", func() {
-			one, _ := r.next()
+		{"kill a replica", true, one(func(one *replica) { one.Stop(syscall.SIGKILL); r.again(one) })},
+		{"terminate a replica", true, one(func(one *replica) {
 			if code := one.Stop(syscall.SIGTERM); code != 0 {
 				r.t.Errorf("SIGTERM: exit code %d", code)
 			}
 			r.again(one)
+		})},
+		{"stop a replica until it counts as dead", true, func() {
+			r.away(func(one *replica) func() {
+				_ = one.Cmd.Process.Signal(syscall.SIGSTOP)
+				return func() { _ = one.Cmd.Process.Signal(syscall.SIGCONT) }
+			})
 		}},
-		{"half-close requests to the database", func() { one, _ := r.next(); one.database.HalfCloseRequests() }},
-		{"hold a replica's database until it counts as dead", func() {
-			one, other := r.next()
-			release := one.database.Hold()
-			r.until(other, len(r.all)-1)
+		{"hold a replica's database until it counts as dead", true, func() { r.away(func(one *replica) func() { return one.database.Hold() }) }},
+		{"kill the primary and promote the standby", true, r.failOver},
+		{"kill the standby, then the primary, and promote the standby", true, r.failOverLate},
+		{"kill the standby", true, func() { r.cluster.KillStandby(r.t); r.cluster.RestartStandby(r.t) }},
+		{"cut a replica's database", false, one(func(one *replica) { one.database.Cut() })},
+		{"half-close requests to the database", false, one(func(one *replica) { one.database.HalfCloseRequests() })},
+		{"slow a replica's database", false, one(func(one *replica) { slowly(one.database) })},
+		{"cut clients", true, one(func(one *replica) { one.clients.Cut() })},
+		{"half-close replies", true, one(func(one *replica) { one.clients.HalfCloseReplies() })},
+		{"cut a replica from the others", true, one(func(one *replica) { one.peers.Cut() })},
+		{"half-close what replicas send each other", true, one(func(one *replica) { one.peers.HalfCloseRequests() })},
+		{"slow what replicas send each other", false, one(func(one *replica) { slowly(one.peers) })},
+		{"hold what replicas send each other", true, one(func(one *replica) {
+			release := one.peers.Hold()
+			r.load.Settled(r.ctx, 3, 150) // it may have no session that others are asked for
 			release()
-			r.until(other, len(r.all))
-		}},
-		{"a clock jumps back", func() { one, _ := r.next(); hours--; one.clock(fmt.Sprintf("%dh", hours)) }},
+		})},
+		{"a clock jumps ahead", false, one(func(one *replica) { hours += 2; one.clock(fmt.Sprintf("%dh", hours)) })},
+		{"a clock jumps back", false, one(func(one *replica) { hours--; one.clock(fmt.Sprintf("%dh", hours)) })},
 	}
 }
 
-// Three replicas on PostgreSQL: they are killed, stopped and cut off, their database fails over, connections are cut, slowed,
-// held and half-closed, and clocks jump. CHAOS_CALLS and CHAOS_FAULTS say how much.
+// Three replicas on PostgreSQL: they are killed, stopped and cut off, from their database and from each other, the database fails
+// over, connections are cut, slowed, held and half-closed, and clocks jump. CHAOS_CALLS, CHAOS_FAULTS and CHAOS_SEED say how much,
+// and which.
 func TestChaosReplicas(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 	defer cancel()
-	m := newModel(t)
-	r := startReplicas(ctx, t, m, 3)
-	var sessions []Session
-	for i := range 6 {
-		sessions = append(sessions, Session{ID: r.all[i%3].Session(role), Keyed: i%2 == 0})
-	}
-	faults := run(ctx, t, r.load, sessions, r.troubles(), r.acked)
-	calls, problems := r.load.Calls()
-	state := Read(r.all[0].Daemon, m, sessions, faults)
-	for _, p := range append(problems, Check(calls, state)...) {
-		t.Error(p)
-	}
-	report(t, calls, state, faults)
+	r := startReplicas(newRun(ctx, t, 10*time.Second), 3)
+	troubles := r.troubles()
+	r.begin(r.daemons(), 8, len(troubles))
+	r.make(troubles)
 	by := map[string]int{}
-	for _, c := range calls {
+	for _, c := range r.judge(r.daemons()) {
 		if c.Acked {
 			by[c.Replica]++
 		}
 	}
-	if len(by) < 3 || strings.Contains(fmt.Sprint(by), "map[:") {
-		t.Errorf("replicas by calls: %v", by)
+	if len(by) < 3 || by[""] > 0 {
+		t.Errorf("calls by replica: %v", by)
 	}
+	fenced := 0
+	for _, one := range r.all {
+		fenced += strings.Count(one.Output.String(), `"code":"session_moved"`)
+	}
+	t.Logf("%d requests were refused since their session had moved", fenced)
 }
