@@ -48,8 +48,12 @@ func TestNothingIsAnsweredWithoutTheStandby(t *testing.T) {
 		t.Fatalf("%s replies are visible, want the one that nobody was answered", got)
 	}
 	for what, ask := range map[string]func(context.Context) error{
-		"a key":      func(ctx context.Context) error { _, err := n.Replay(ctx, "k"); return err },
-		"the commit": func(ctx context.Context) error { again := commit(); again.Repeated = true; return n.CommitCall(ctx, again) },
+		"a key": func(ctx context.Context) error { _, err := n.Replay(ctx, "k"); return err },
+		"the commit": func(ctx context.Context) error {
+			again := commit()
+			again.Repeated = true
+			return n.CommitCall(ctx, again)
+		},
 	} {
 		asked, stop := context.WithCancel(t.Context())
 		answered := make(chan error, 1)
