@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/tools/go/types/typeutil"
 )
@@ -129,17 +130,24 @@ func (g *gen) finish(seed uint64) Program {
 	return Program{Seed: seed, Main: "Main" + suffix, Text: strings.ReplaceAll(text, mark, suffix), Operations: g.about}
 }
 
-// imports writes the imports that a text needs.
+// imports writes the imports that a text needs: those of the packages whose names stand before a dot and a capital letter.
 func imports(text string) string {
+	used := map[string]bool{}
+	for i := range len(text) - 1 {
+		if text[i] == '.' && 'A' <= text[i+1] && text[i+1] <= 'Z' {
+			used[text[1+strings.LastIndexFunc(text[:i], notOfName):i]] = true
+		}
+	}
 	var b strings.Builder
 	for _, path := range importable {
-		name := path[strings.LastIndexByte(path, '/')+1:]
-		if regexp.MustCompile(`\b` + name + `\.[A-Z]`).MatchString(text) {
+		if used[path[strings.LastIndexByte(path, '/')+1:]] {
 			fmt.Fprintf(&b, "\t%q\n", path)
 		}
 	}
 	return "import (\n" + b.String() + ")\n\n"
 }
+
+func notOfName(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // importable are the packages that generated programs use.
 var importable = []string{"recurgent", "bufio", "bytes", "cmp", "container/heap", "container/list", "container/ring", "encoding/binary", "encoding/json", "encoding/xml", "errors",
